@@ -73,10 +73,12 @@ def agreement(model: str, distance: str | None = "5+") -> str:
     return f"{100 * (pairs['by_distance'][distance] if distance else pairs['overall'])['accuracy']:.1f}"
 
 
-def novel(system: str, size: int = 10007) -> str:
-    """Perplexity after so many words of the novel."""
-    (run,) = (run for run in read("adaptation.json") if run["size"] == size)
-    return f"{math.exp(run[system]['test']):.0f}"
+def novels(system: str) -> str:
+    """Perplexity after 10,000 words of each novel, means of the seeds' log-perplexities."""
+    runs: dict[str, list[float]] = {}
+    for run in read("adaptation-rivals.json"):
+        runs.setdefault(run["novel"], []).append(run[system]["test"])
+    return " / ".join(f"{math.exp(statistics.fmean(own)):.0f}" for own in runs.values())
 
 
 def with_knowledge(model: str, test: str = "test1", digits: int = 2) -> str:

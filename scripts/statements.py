@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from typing import Any
 
 import study_statements
@@ -26,7 +27,7 @@ from results import (
     grammar,
     log_perplexity,
     misplaced,
-    novel,
+    novels,
     on_running_text,
     over_seeds,
     parsed,
@@ -117,10 +118,11 @@ def measured() -> Iterator[str]:
     words, _ = on_running_text()
     yield f"5-gram, {bench('n-grams, rows').setting['V']:,} words, against KenLM asked word by word |"
     yield f"| {rows} times faster, on a Xeon {xeon_rows}; running text {words} times as fast |"
-    yield "10,007 words of it, perplexity |"
+    yield "three novels, 10,000 words of it, perplexity |"
     yield (
-        f"| {novel('adaptor')}; fine-tuning, which has no n-grams, {novel('fine-tuning')}; the base interpolated with "
-        f"a 5-gram {novel('interpolation')}; the base {novel('base')} |"
+        f"| {novels('adaptor')}; mixed with the same n-grams, fine-tuning {novels('fine-tuning, n-grams')}, LoRA "
+        f"{novels('LoRA, n-grams')}, the base {novels('interpolation')}; fine-tuning alone {novels('fine-tuning')}; "
+        f"the base as it is {novels('base')} (three seeds) |"
     )
     ours, theirs = bits("fr")
     yield (
@@ -131,8 +133,9 @@ def measured() -> Iterator[str]:
     yield f"other texts and vectors {more:.3f} against {others:.3f} (−{100 * (1 - more / others):.0f} %) (three seeds"
     yield (
         f"| softmax {slot_errors('softmax'):.0f} %, delexicalised {slot_errors('delexicalised'):.1f} %, copied "
-        f"{slot_errors('copied'):.2f} %; but after {misplaced('copied'):.1f} % of its phrases for a value comes "
-        f"one of another slot (delexicalised {misplaced('delexicalised'):.1f} %) (three seeds) |"
+        f"{slot_errors('copied'):.2f} %; a value of another slot than is announced: delexicalised "
+        f"{misplaced('delexicalised'):.1f} %, copied {misplaced('copied'):.1f} %, with frames "
+        f"{misplaced_now():.1f} % (three seeds) |"
     )
     yield "exact match with 20 % of the text, mean of five datasets |"
     yield (
@@ -185,10 +188,17 @@ def faq() -> Iterator[str]:
     rows, xeon_rows = ratios("n-grams, rows")
     yield f"distribution of 20,000 words {rows} times faster, on a Xeon {xeon_rows}, the same probabilities to 1e-5"
     yield f"| sums of sentences take {sentences} of our time; word by word, ours is {words} times as fast |"
-    yield f"10,007 words of a novel | perplexity {novel('adaptor')} against {novel('fine-tuning')};"
-    yield f"base and n-grams interpolated {novel('interpolation')} |"
-    yield f"{slot_errors('copied'):.2f} % against {slot_errors('delexicalised'):.1f} % |"
-    yield f"values in the wrong phrase: {misplaced('copied'):.1f} % against {misplaced('delexicalised'):.1f} %"
+    yield "10,000 words of three novels |"
+    yield f"| perplexity {novels('adaptor')} against {novels('fine-tuning, n-grams')}; alone, fine-tuning has"
+    yield f"fine-tuning has {novels('fine-tuning')} |"
+    copied = [one["tests"] for one in read("nlg-frames.json")["copied"]]
+    errors = 100 * over_seeds(copied, lambda one: one["test"]["slot_error_rate"])
+    yield (
+        f"{errors:.2f} % against {slot_errors('delexicalised'):.1f} %; in the wrong phrase: {misplaced_now():.1f} % "
+        f"against {misplaced('delexicalised'):.1f} % |"
+    )
+    theirs = over_seeds([run["tests"]["unseen"] for run in read("nlg.json")["delexicalised-100"]], itemgetter("bleu"))
+    yield f"BLEU {over_seeds(copied, lambda one: one['unseen']['bleu']):.1f} against {theirs:.1f} |"
     yield f"grammar in training {parsed('grammar')} against {parsed('masked')}, within the spread of seeds"
     yield f"with a lexicon {parsed('primed')}"
     warm, regular = grammar("llguidance", "written"), grammar("outlines-core", "written")
@@ -252,16 +262,22 @@ def _shares(tests: list[dict[str, Any]]) -> tuple[float, float]:
     )
 
 
+def misplaced_now() -> float:
+    """Of `copied` with frames, per cent."""
+    framed: list[dict[str, int]] = [one["tests"]["test"] for one in read("nlg-frames.json")["copied"]]
+    return 100 * sum(one["misplaced"] for one in framed) / sum(one["announced"] for one in framed)
+
+
 def conditions() -> Iterator[str]:
     for system in ("softmax", "delexicalised", "copied"):
         yield f"| {system} | {slot_errors(system):.2f} % | {slot_errors(system, 'unseen'):.2f} % |"
     yield f"{misplaced('copied'):.1f} % of the cases (softmax {misplaced('softmax'):.1f} %"
     chosen = [one["reranked"]["test"]["placeholder_error_rate"] for one in read("nlg-rivals.json")["delexicalised-100"]]
-    own = read("nlg-rivals.json")["copied"]["before"]["test"]["placeholder_error_rate"]
-    yield f"has {100 * statistics.fmean(chosen):.2f} % of twenty texts (three seeds), `copied` {100 * own:.2f} % of one"
     framed = [one["tests"]["test"] for one in read("nlg-frames.json")["copied"]]
-    shares = [f"{100 * one['misplaced'] / one['announced']:.1f}" for one in framed]
-    yield f"in {' and '.join(shares)} % (two seeds"
+    own = statistics.fmean(one["placeholder_error_rate"] for one in framed)
+    yield f"has {100 * statistics.fmean(chosen):.2f} % of twenty texts, `copied` {100 * own:.2f} % of one (three"
+    yield f"in {misplaced_now():.1f} % (slot errors"
+    yield f"slot errors {100 * over_seeds(framed, lambda one: one['slot_error_rate']):.2f} %"
 
 
 def knowledge_base() -> Iterator[str]:
@@ -329,14 +345,19 @@ def server() -> Iterator[str]:
         memory = f"{run['resident_mb'][1]} and {run['resident_mb'][-1]:.1f} MB"
         yield f"| {name} | {run['requests_per_second']:,.0f} | {waits} | {memory} |"
     yield f"{found['ratio']:.1f} times the throughput"
-    batched, alone = (run for run in read("load-write.json")["runs"])
-    rates, slow = ([run[key] for run in (batched, alone)] for key in ("requests_per_cpu_second", "p99_ms"))
-    yield (
-        f"{rates[0]:.0f} requests for a second of the server's CPU time, one by one {rates[1]:.0f}; "
-        f"p99 {slow[0] / 1000:.1f} s and {slow[1] / 1000:.1f} s"
-    )
-    yield f"{sum(run['statuses']['200'] for run in (batched, alone))} answers, all of them 200"
-    wide = read("load-write.json")["beam_20"]
+    written = read("load-write.json")
+    for name in ("listed", "as_it_is"):
+        runs = written[name]["runs"]
+        assert all({*run["statuses"]} == {"200"} for run in runs), name
+        slow = [statistics.median(run["p99_ms"] for run in part) / 1000 for part in (runs[::2], runs[1::2])]
+        rates = [written[name][key] for key in ("batched", "alone", "ratio")]
+        yield (
+            f"{rates[0]:.0f} texts a second, one by one {rates[1]:.0f}: {rates[2]:.1f} times; p99 {slow[0]:.1f} s and "
+            f"{slow[1]:.1f} s"
+        )
+    answers = sum(run["statuses"]["200"] for name in ("listed", "as_it_is") for run in written[name]["runs"])
+    yield f"{answers:,} answers, all of them 200"
+    wide = written["beam_20"]["runs"][0]
     assert {*wide["statuses"]} == {"200"}, wide["statuses"]
     yield f"reached no limit: {wide['statuses']['200']} answers, p99 {wide['p99_ms'] / 1000:.1f} s"
     attacked = read("attack.json")

@@ -500,7 +500,8 @@ class Pointing(ConditionFeature):
         """(word, feature) where the value is 1; in any order, and a pair may come again."""
 
     def _keys(self, state: CopyProgress) -> list[int]:
-        return [word * len(self.names) + column for word, column in self._pointed(state)]
+        width = len(self._slots) or 1
+        return [word * width + column for word, column in self._pointed(state)]
 
     def values(self, states: Sequence[CopyProgress]) -> ContextValues:
         """Pairs become numbers that sort by position, word and feature; numpy sorts and joins those of one word."""
