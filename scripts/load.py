@@ -5,9 +5,9 @@ python scripts/load.py --model demo/model --clients 32 --seconds 10 --out load.j
 Starts `llrnn serve` in a process of its own, once with batching and once with --rows 1, by turns, and asks /v1/next for
 what follows prefixes of French sentences, from as many clients as are given, each on a connection that it keeps.
 With --conditions, JSON lines, it asks /v1/write for texts of conditions by a beam of --beam instead, of a model that
-writes from them. Without --model it serves an untrained model of the demo's size. Clients and server share the machine,
-so that the server alone is faster than this says; requests for a second of the server's own CPU time do not depend on
-who else uses it.
+writes from them (--listed: with the words of these conditions added, as `llrnn words add` adds words). Without --model
+it serves an untrained model of the demo's size. Clients and server share the machine, so that the server alone is
+faster than this says; requests for a second of the server's own CPU time do not depend on who else uses it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from llrnn import LLRNN, LSTM, Corpus, Lexicon, Vocabulary, backgrounds, features, french, load
+from llrnn.model.decode import prepared, read_condition
 
 LLRNN_COMMAND = str(Path(sys.executable).parent / "llrnn")
 WARM_UP = 1.0  # seconds that are not counted
@@ -127,9 +129,20 @@ def requests_for(folder: Path, conditions: Path | None, beam: int) -> list[bytes
     """The questions of one run, one after the other."""
     if conditions is None:
         return [question("/v1/next", {"prefix": prefix, "top": 10}) for prefix in prefixes_for(folder)]
+    return [question("/v1/write", {"conditions": [one], "beam": beam}) for one in asked_of(conditions)]
+
+
+def asked_of(conditions: Path) -> list[Any]:
     lines = conditions.read_text(encoding="utf8").splitlines()[:500]
-    asked = [json.loads(line)["condition"] for line in lines]
-    return [question("/v1/write", {"conditions": [one], "beam": beam}) for one in asked]
+    return [json.loads(line)["condition"] for line in lines]
+
+
+def with_words(folder: Path, asked: Sequence[Any], out: Path) -> Path:
+    """The model with all words of these conditions listed, so that no condition has a vocabulary of its own."""
+    model = load(folder)
+    read = [read_condition(model, one) if isinstance(one, str) else one for one in asked]
+    prepared(model, read).save(out)
+    return out
 
 
 def question(path: str, data: dict[str, object]) -> bytes:
@@ -185,6 +198,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, help="a model folder that knows French words")
     parser.add_argument("--conditions", type=Path, help="JSON lines with conditions to write from")
+    parser.add_argument("--listed", action="store_true", help="--conditions: the model with their words added")
     parser.add_argument("--beam", type=int, default=5, help="--conditions: hypotheses")
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each run; at most 600")
@@ -194,6 +208,8 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.model or untrained(Path(temporary) / "untrained")
+        if given.listed:
+            folder = with_words(folder, asked_of(given.conditions), Path(temporary) / "listed")
         seconds = min(given.seconds, 600.0)
         requests, turns = requests_for(folder, given.conditions, given.beam), [given.rows, 1] * given.rounds
         runs = [measured(folder, requests, rows, given.clients, seconds) for rows in turns]

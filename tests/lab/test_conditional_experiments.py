@@ -62,7 +62,7 @@ def test_nlg(capsys: Capture, acts: None, monkeypatch: pytest.MonkeyPatch) -> No
     assert set(found) == {f"{system}-{share}" for system in ("delexicalised", "copied") for share in (50, 100)}
     (result,) = found["copied-100"]
     for part, scores in result["tests"].items():
-        assert part in nlg.TESTS
+        assert part in nlg.WRITTEN
         assert 0 <= scores["slot_error_rate"] < 5
         assert scores["log_perplexity"] > 0
         written = Path(f"out/models/copied-100.seed0/{part}.txt").read_text().splitlines()

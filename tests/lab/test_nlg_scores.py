@@ -88,6 +88,7 @@ def test_parts_are_nested_and_read_again(source: Path, tmp_path: Path) -> None:
         "train-25.jsonl": 2,
         "train-50.jsonl": 4,
         "valid.jsonl": 8,
+        "valid-unseen.jsonl": 8,
         "test.jsonl": 8,
         "unseen.jsonl": 8,
     }
@@ -282,7 +283,8 @@ def test_the_restaurant_corpus(tmp_path: Path) -> None:
     """What people said scores low, and as low with values that nobody has seen."""
     parts = write_parts(tmp_path, DATA)
     sizes = {path.stem: size for path, size in parts.files.items()}
-    assert sizes == {"train": 3113, "train-5": 156, "train-20": 623, "valid": 1039, "test": 1039, "unseen": 1039}
+    held_out = dict.fromkeys(("valid", "valid-unseen", "test", "unseen"), 1039)
+    assert sizes == {"train": 3113, "train-5": 156, "train-20": 623, **held_out}
     assert len(parts.problems) == 1
     assert "item 251 is left out" in parts.problems[0]
     assert parts.not_said == 2

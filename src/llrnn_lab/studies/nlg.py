@@ -37,6 +37,7 @@ from llrnn_lab.studies.tables import markdown, write_results
 
 SYSTEMS = ("softmax", "delexicalised", "features", "primed", "copied")
 TESTS = ("valid", "test", "unseen")
+WRITTEN = ("valid-unseen", *TESTS)  # acts that models write from; the first is to choose by
 BEAM = 5
 OVERGENERATED = 20  # of which the one with the fewest errors is taken (Wen et al. 2015)
 # a small text needs more passes, and less at a time, for as many steps
@@ -87,9 +88,11 @@ def run(
 def run_one(job: Job, *, data: Path, out: Path, device: torch.device) -> dict[str, Any]:
     """Train one model (or go on), let it write, score what it wrote."""
     found, folder = trained(job, data=data, out=out, device=device), job.folder(out)
-    texts = {part: _text(data / f"{part}.jsonl") for part in ("train", *TESTS)}
-    inventory = Inventory.of(*texts.values(), uncounted=UNCOUNTED)
-    tests = {part: _scored(found.model, found.config, texts[part], inventory, folder / f"{part}.txt") for part in TESTS}
+    texts = {part: _text(data / f"{part}.jsonl") for part in ("train", *WRITTEN)}
+    inventory = Inventory.of(*(texts[part] for part in ("train", *TESTS)), uncounted=UNCOUNTED)
+    tests = {
+        part: _scored(found.model, found.config, texts[part], inventory, folder / f"{part}.txt") for part in WRITTEN
+    }
     if job.name.endswith("-100"):
         reranked = {"test": _reranked(found.model, texts["test"], inventory)}  # nothing is chosen by it
         return found.write(folder, {"tests": tests, "reranked": reranked})

@@ -2,7 +2,7 @@
 
     train.jsonl, train-5.jsonl, train-20.jsonl     all of the training text, and parts of it, one within the other
     valid.jsonl, test.jsonl                        as they come
-    unseen.jsonl                                   the test with names and telephone numbers that nobody has seen
+    unseen.jsonl, valid-unseen.jsonl               test and valid with names and telephone numbers that nobody has seen
 
 Every line is {"condition": "inform(name=x;food=thai)", "target": "x serves thai food"}, which `conditions = "act"`
 reads. The source has one act with a quote too many: it is left out, and told.
@@ -96,10 +96,12 @@ def write_parts(folder: StrPath, source: StrPath, shares: Sequence[int] = SHARES
     corpora = {part: corpus for part, (corpus, _) in read.items()}
     texts = {f"train-{share}": part for share, part in _nested(corpora["train"], shares, seed).items() if share < 100}
     known = {word for corpus in corpora.values() for word in all_words(corpus)}
-    unseen = unseen_values(corpora["test"], seed=seed, avoid=known, endings=name_endings(corpora["train"]))
+    endings = name_endings(corpora["train"])
+    unseen = unseen_values(corpora["test"], seed=seed, avoid=known, endings=endings)
+    valid = unseen_values(corpora["valid"], seed=seed + 1, avoid=known, endings=endings)
     Path(folder).mkdir(parents=True, exist_ok=True)
     files = {}
-    for part, corpus in {**corpora, **texts, "unseen": unseen.corpus}.items():
+    for part, corpus in {**corpora, **texts, "unseen": unseen.corpus, "valid-unseen": valid.corpus}.items():
         path = Path(folder) / f"{part}.jsonl"
         write_atomically(path, _lines(corpus))
         files[path] = len(corpus)
