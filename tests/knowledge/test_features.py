@@ -164,6 +164,9 @@ def test_a_function_gives_names_or_values() -> None:
     assert rows(Function(ending))[EOS] == {}
     assert (repr(Function(ending)), Function(ending).group) == ("Function(ending)", "ending")
     assert Function(ending, name="end").group == "end"
+    # a set of texts has another order in every process: columns, and so what a seed draws for them, must not
+    many = {f"Cluster:{number}" for number in range(99)}
+    assert [*Function(lambda word: many)("noir")] == sorted(many)
 
 
 # --- combining ----------------------------------------------------------------------------------------------------

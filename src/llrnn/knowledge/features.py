@@ -396,7 +396,7 @@ class Function(Features):
         found = self._function(symbol)
         if isinstance(found, str):
             raise FeatureError(f"{self._name}({symbol!r}) must return names or a mapping, found the text {found!r}")
-        return found if isinstance(found, Mapping) else dict.fromkeys(found, 1.0)
+        return found if isinstance(found, Mapping) else dict.fromkeys(sorted(found), 1.0)  # sets have no order
 
     def __repr__(self) -> str:
         return f"Function({self._name})"
