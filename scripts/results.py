@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from llrnn_lab.bench.curve import TimeCurve
 from llrnn_lab.bench.report import times
 from llrnn_lab.bench.rows import Row
 
@@ -58,6 +59,26 @@ def ratios(name: str) -> tuple[str, str]:
     """Of a row of `llrnn bench`, on the Neoverse N1 and on the Xeon."""
     here, there = (bench(name, file).ratio for file in RUNS)
     return times(here), times(there)
+
+
+def version() -> str:
+    """Of llrnn in both runs of `llrnn bench`, apart from suites that were run again."""
+    (found,) = {read(file)["machine"]["llrnn"] for file in RUNS}
+    return str(found)
+
+
+def adaptive_epochs() -> list[str]:
+    """How many times as fast as an adaptive softmax LL-RNN (2500) trains: on the Neoverse N1, the Xeon, an H200."""
+    files = (*RUNS, "bench-adaptive-gpu.json")
+    speeds = [bench("an epoch, llrnn, 2,500 identities", file).ratio for file in files]
+    return [f"{speeds[0]:.2f}", f"{speeds[1]:.2f}", f"{speeds[2]:.1f}"]
+
+
+def after_seconds() -> dict[str, str]:
+    """Log-perplexity by system at the end of the curve of one core: softmax, adaptive softmax, LL-RNNs."""
+    found = read("bench-curve.json")
+    last = TimeCurve(found).at(found["seconds"] * 1.02)  # a step may end a little later
+    return {name: f"{last[name]:.2f}" for name in sorted(last, key=lambda name: last[name])}
 
 
 def french(model: str, test: str = "test1", digits: int = 2) -> str:
@@ -135,9 +156,21 @@ def grammar(peer: str, key: str) -> list[float]:
 
 
 def cold_grammar() -> tuple[float, float]:
-    """llguidance's time by ours in documents never seen, with the step: right after building, and after others."""
+    """llguidance's time by ours in documents never seen, with the step: right after building, and after others.
+
+    Later than both runs of `llrnn bench` (`grammar`), on the Neoverse N1 while others used it.
+    """
     ratio = read("bench-constraint.json")["ratio"]["llguidance"]
     return ratio["first, with the step"], ratio["new, with the step"]
+
+
+def chosen_of_twenty() -> tuple[str, str]:
+    """Slot errors by the measure of the corpus's authors: delexicalised, the best of twenty texts; copied, of one."""
+    chosen = [one["reranked"]["test"] for one in read("nlg-rivals.json")["delexicalised-100"]]
+    own = [one["tests"]["test"] for one in read("nlg-frames.json")["copied"]]
+    rates = (over_seeds(tests, lambda one: one["placeholder_error_rate"]) for tests in (chosen, own))
+    theirs, ours = (f"{100 * rate:.2f} %" for rate in rates)
+    return theirs, ours
 
 
 def crossfitted() -> tuple[float, float]:

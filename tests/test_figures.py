@@ -90,3 +90,10 @@ def test_every_file_of_results_stands_in_a_page() -> None:
     pages = "".join(path.read_text(encoding="utf8") for path in figures.pages().values())
     for path in results.RESULTS.iterdir():
         assert path.name in pages, f"{path.name} is in no page: name it there, or remove it"
+
+
+def test_pages_that_name_the_benchmark_say_of_which_version_it_is() -> None:
+    for name, path in figures.pages().items():
+        text = path.read_text(encoding="utf8")
+        if re.search(r"\bbench(-xeon)?\.json", text):
+            assert results.version() in text, f"{name}: bench.json is of version {results.version()}"

@@ -143,8 +143,8 @@ def machine(run: Document) -> str:
     gpu = f", {of['gpu']}" if of["gpu"] else ""
     quick = "; quick: sizes that are no figures to quote" if run.asked["quick"] else ""
     return (
-        f"Machine: {of['processor']}, {of['cores']} cores{gpu}; torch {of['torch']}, Python {of['python']}, "
-        f'{of["system"]}. Run: "{run.command}", {run.time}{quick}. Seed {run.asked["seed"]}.'
+        f"Machine: {of['processor']}, {of['cores']} cores{gpu}; llrnn {of['llrnn']}, torch {of['torch']}, Python "
+        f'{of["python"]}, {of["system"]}. Run: "{run.command}", {run.time}{quick}. Seed {run.asked["seed"]}.'
     )
 
 
