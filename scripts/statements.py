@@ -72,7 +72,7 @@ def readme() -> Iterator[str]:
     yield (
         f"| This model trains {here:.1f} times as fast as the softmax RNN with its body, but {adaptive[0]} times as "
         f"fast as adaptive softmax. | One core of a Neoverse N1 (Xeon: {there:.1f}, {adaptive[1]}). After 120 seconds "
-        f"adaptive softmax had {after['adaptive softmax']}, an LL-RNN with more features "
+        f"adaptive softmax had {after['adaptive softmax']} (validation), an LL-RNN with more features "
         f"{after['LL-RNN, 3,500 classes']}. |"
     )
     ours, theirs = (with_knowledge(name) for name in ("vectors-other", "vectors-other-softmax"))
@@ -132,7 +132,7 @@ def measured() -> Iterator[str]:
     led = after["LL-RNN, 3,500 classes"]
     yield f"| {led}, adaptive softmax {after['adaptive softmax']}, softmax {after['softmax']} (validation, one seed,"
     yield f"G = {classes('best')}, so that its sum is as long as the softmax's"
-    yield f"| {french('best')} against {french('rnn-bias')} (test1, three seeds); it is not faster, and had"
+    yield f"| {french('best')} against {french('rnn-bias')} (test1, three seeds); it is not faster, had"
     pairs = [[with_knowledge(f"vectors-other{way}", test) for way in ("", "-softmax")] for test in ("test1", "test2")]
     first, second = (" against ".join(pair) for pair in pairs)
     made = read("coarsening.json")["full"]["condensed"]
@@ -146,7 +146,7 @@ def measured() -> Iterator[str]:
     yield "unigram bias, and LL-RNN (2500) |"
     yield (
         f"| {agreement('best')} % against {agreement('rnn-bias')} % of minimal pairs; LL-RNN (2500) "
-        f"{agreement('llrnn-2500.continuous')} % (seed 0) |"
+        f"{agreement('llrnn-2500.continuous')} % (seed 0;"
     )
     of = bench("exact scoring, N = 1").setting
     here, there = ([bench(name, file).ratio for name in INFERENCE] for file in RUNS)
