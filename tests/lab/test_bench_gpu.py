@@ -12,12 +12,16 @@ from torch import Tensor
 
 from llrnn import cli
 from llrnn.ground.errors import ConfigError
+from llrnn.layer import ways
 from llrnn_lab.bench import gpu_peers
 from llrnn_lab.bench import gpu_peers as gpu_machine
-from llrnn_lab.bench.gpu import _as_it_is, gpu
+from llrnn_lab.bench.gpu import _as_it_is, gpu, own_network
 from llrnn_lab.bench.gpu_peers import CARDS, WAYS, Contender, Cost, Machine, Rates
+from llrnn_lab.bench.gpu_rows import own_network_rows
+from llrnn_lab.bench.machine import Speeds
 from llrnn_lab.bench.neural import french_like
 from llrnn_lab.bench.suite import GpuSizes as Sizes
+from llrnn_lab.bench.suite import Shape
 from llrnn_lab.cli import show as shown
 
 TINY = Sizes(words=60, classes=20, hidden=8, positions=16, vocabularies=(40, 90), own=(24,), probe=16)
@@ -163,3 +167,15 @@ def test_the_table_and_the_document(found: dict[str, Any], capsys: pytest.Captur
     out = capsys.readouterr().out
     for said in ("V = 60, G = 20, H = 8, N = 16", "weighted_loss, one graph", "best peer: ", "G fixed"):
         assert said in out
+
+
+def test_the_public_loss_is_measured_in_either_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ways, "why_no_half", lambda p: None)  # as on a GPU
+    found = own_network(Shape(60, 20, 8, 16), probe=16, rounds=1, machine=Machine(), compiled=False)
+    assert {key: found[key] for key in "VGHN"} == {"V": 60, "G": 20, "H": 8, "N": 16}
+    assert found["peers"].keys() == {"dense"}
+    half, full = (found["ours"][name] for name in ("LogLinear.loss, autocast", "exact float32, LogLinear.loss"))
+    assert max(full["errors"].values()) < 1e-5
+    assert 1e-4 < max(half["errors"].values()) < 0.03
+    rows = own_network_rows(json.loads(json.dumps(found)), Speeds(1e9, 1e8, 1))
+    assert [row.ratio for row in rows] == [found["peers"]["dense"]["ms"] / one["ms"] for one in (half, full)]

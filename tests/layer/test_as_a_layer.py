@@ -18,8 +18,8 @@ from torch.nn.utils import parametrizations
 
 import llrnn
 from helpers import HANG
-from llrnn.ground.errors import BackgroundError, FeatureError, InputError, LLRNNError
-from llrnn.layer import ContextValues, FeatureMatrix, LogLinear, SparsePrior, Table
+from llrnn.ground.errors import BackgroundError, ConfigError, FeatureError, InputError, LLRNNError
+from llrnn.layer import ContextValues, FeatureMatrix, LogLinear, SparsePrior, Table, chunked, ways
 from llrnn.layer.priors import DensePrior
 
 V, M, H = 60, 9, 7
@@ -281,6 +281,49 @@ def test_weights_of_every_type(dtype: torch.dtype) -> None:
     assert layer.weight.grad.dtype == dtype
 
 
+HALVES = {  # autocast, the types of h and of the weights, precision -> whether the loss is in half precision
+    "float32": (False, torch.float32, torch.float32, "auto", False),
+    "autocast": (True, torch.float32, torch.float32, "auto", True),
+    "h": (False, torch.bfloat16, torch.float32, "auto", True),
+    "weights": (False, torch.float32, torch.float16, "auto", True),
+    "float64 under autocast": (True, torch.float64, torch.float64, "auto", False),
+    "asked for": (False, torch.float32, torch.float32, "half", True),
+    "refused": (True, torch.bfloat16, torch.bfloat16, "full", False),
+}
+
+
+@pytest.mark.parametrize("name", HALVES)
+@pytest.mark.parametrize("gains", [False, True])
+def test_the_loss_is_in_half_precision_where_the_program_is(
+    name: str, gains: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, by the reference of its kernels: near the loss in full precision, with its gradients."""
+    autocast, of_h, of_weights, precision, half = HALVES[name]
+    layer = made(dtype=of_weights, contextual=int(gains), background=LOG_B)
+    nn.init.constant_(layer.context_bias, 0.5)
+    listed = ContextValues(torch.zeros(1, 1), torch.arange(40), words(40), torch.ones(40, 1), filled=True)
+    targets = words(40) if gains else words(40).index_fill(0, torch.tensor([3]), -100)
+    h, plans = drawn(40, H, dtype=of_h).requires_grad_(), list[chunked.Plan]()
+
+    def planned(*given: Any, **options: Any) -> chunked.Plan:
+        plans.append(chunked.plan_for(*given, **options))
+        return plans[-1]
+
+    def found(precision: Any) -> tuple[Tensor, ...]:
+        loss = layer.loss(h, targets, values=[listed] if gains else [], precision=precision)
+        return loss.detach(), *torch.autograd.grad(loss, [h, layer.weight])
+
+    full = found("full")
+    monkeypatch.setattr(ways, "plan_for", planned)
+    monkeypatch.setattr(ways, "why_no_half", lambda p: None)  # else it is the CPU
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        taken = found(precision)
+    assert (torch.float16 in {plan.logits for plan in plans}) == half
+    for one, other in zip(taken, full, strict=True):
+        assert one.dtype == other.dtype
+        assert float((one - other).norm() / other.norm()) < (0.01 if half else 1e-5)
+
+
 def by_bytes(layer: LogLinear) -> LogLinear:
     stream = io.BytesIO()
     torch.save(layer, stream)
@@ -415,6 +458,16 @@ WRONG: dict[str, tuple[type[LLRNNError], str, Callable[[], object]]] = {
     "targets that are no words": (InputError, "integers", lambda: made().loss(drawn(2, H), torch.ones(2))),
     "ignored everywhere": (InputError, "no target is left of 6: all are ignore_index=-100", no_target),
     "no target": (InputError, "no target is left of 0", lambda: made().loss(drawn(0, H), words(0))),
+    "a precision": (
+        ConfigError,
+        "precision is one of auto, full, half; found 'fp16'",
+        lambda: made().loss(drawn(1, H), words(1), precision="fp16"),  # type: ignore[arg-type]
+    ),
+    "half precision on a CPU": (
+        ConfigError,
+        "for a GPU, .* found a model on the CPU; leave precision out",
+        lambda: made().loss(drawn(1, H), words(1), precision="half"),
+    ),
     "a background of another V": (
         BackgroundError,
         "log b of 61 words, the features are of 60",
@@ -476,6 +529,6 @@ def test_on_a_gpu(autocast: bool) -> None:
         loss = layer.loss(h, targets)
     dense = torch.log_softmax(logits(copy.deepcopy(layer).cpu(), h.cpu(), LOG_B), -1)
     wanted = F.cross_entropy(dense.reshape(-1, V), targets.cpu().view(-1))
-    torch.testing.assert_close(loss.double().cpu(), wanted, rtol=0.0, atol=1e-5)
+    torch.testing.assert_close(loss.double().cpu(), wanted, rtol=0.0, atol=2e-3 if autocast else 1e-5)
     loss.backward()  # type: ignore[no-untyped-call]
     assert layer.sample(h).shape == (1, 2, 40)

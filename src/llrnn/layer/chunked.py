@@ -91,9 +91,9 @@ class Gradients(NamedTuple):
     bias: Tensor  # (G,)
 
 
-def plan_for(h: Tensor, n_classes: int, *, exact: bool = False) -> Plan:
-    """Half precision on the GPU unless exact; chunks of logits that fit its cache."""
-    half = h.is_cuda and not exact and h.dtype != torch.float64
+def plan_for(h: Tensor, n_classes: int, *, exact: bool | None = None) -> Plan:
+    """Half precision unless `exact`, by default on a GPU alone; chunks of logits that fit its cache."""
+    half = h.dtype != torch.float64 and not (not h.is_cuda if exact is None else exact)
     logits, gradients = (torch.float16, torch.bfloat16) if half else (h.dtype, h.dtype)
     return Plan(logits, gradients, max(_FEWEST_ROWS, _CHUNK_BYTES // (n_classes * logits.itemsize)))
 

@@ -221,6 +221,12 @@ def in_full(call: Callable[P, R]) -> Callable[P, R]:
     return within
 
 
+def computes_in_half(*tensors: Tensor) -> bool:
+    """Whether a program does: under `autocast` where the first tensor is, or because one of them has such a type."""
+    half = any(tensor.dtype.itemsize < torch.float32.itemsize for tensor in tensors)
+    return half or torch.is_autocast_enabled(tensors[0].device.type)
+
+
 def eager(call: Callable[P, R]) -> Callable[P, R]:
     """A function that `torch.compile` leaves alone: its sums are written out by hand, and numbers decide its way."""
 

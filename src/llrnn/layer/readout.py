@@ -20,7 +20,7 @@ from llrnn.ground.errors import BackgroundError, InputError, quoted
 from llrnn.layer import ways
 from llrnn.layer.linear import AnyValues
 from llrnn.layer.matrix import WeightCache
-from llrnn.layer.numerics import eager
+from llrnn.layer.numerics import computes_in_half, eager
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior, Table
 
 if TYPE_CHECKING:
@@ -117,11 +117,17 @@ class Readout(nn.Module):
         values: Values = (),
         *,
         ignore_index: int = -100,
+        precision: ways.WantedPrecision = "auto",
     ) -> Tensor:
-        """The mean of −log p of the targets (…) that are not `ignore_index`: as `cross_entropy` has it, and exact."""
+        """The mean of −log p of the targets (…) that are not `ignore_index`: as `cross_entropy` has it.
+
+        `precision`: "half" is float16 and bfloat16 products with float32 sums, on a GPU, where the background is
+        static; "auto" takes it under autocast, or where h or the weights are in half precision; "full" never.
+        """
         p = self(self._flat(h), background, values)
         words, kept = self._words(h, targets, ignore_index)
-        return ways.exact_loss(p, words, kept=kept)
+        auto: ways.Precision = "half" if computes_in_half(h, self.weight) else "full"
+        return ways.exact_loss(p, words, ways.taken_precision(p, precision, auto=auto), kept)
 
     @eager
     def log_prob(self, h: Tensor, words: Tensor, background: Background | None = None, values: Values = ()) -> Tensor:
@@ -192,22 +198,21 @@ class Readout(nn.Module):
                 f"one word a position is needed, integers of shape {tuple(h.shape[:-1])}; found {_shown(words)}: give "
                 "the numbers of the words, in the shape of h without its last dimension"
             )
-        words, kept = words.reshape(-1).long(), None
-        if ignored is not None and bool((without := words == ignored).any()):
-            words, kept = words.masked_fill(without, 0), torch.nonzero(~without).view(-1)
-        counted = words if kept is None else words[kept]
-        if ignored is not None and len(counted) == 0:
+        words = words.reshape(-1).long()
+        without = torch.zeros_like(words, dtype=torch.bool) if ignored is None else words == ignored
+        wrong = ~without & ((words < 0) | (words >= V))
+        some, every, any_wrong = torch.stack([without.any(), without.all(), wrong.any()]).tolist()  # a GPU waits once
+        if ignored is not None and every:
             raise InputError(
                 f"no target is left of {len(words)}: {'all are' if len(words) else 'none is given but'} "
                 f"ignore_index={ignored}; leave such a batch out"
             )
-        wrong = (counted < 0) | (counted >= V)
-        if bool(wrong.any()):
-            found = int(counted[wrong][0])
+        if any_wrong:
+            found = int(words[wrong][0])
             raise InputError(
                 f"words are numbered 0 to {V - 1}, found {found}; give ignore_index={found} if it is no word"
             )
-        return words, kept
+        return (words.masked_fill(without, 0), torch.nonzero(~without).view(-1)) if some else (words, None)
 
 
 def as_prior(given: Any, n_symbols: int) -> Prior:

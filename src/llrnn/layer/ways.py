@@ -39,11 +39,12 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
+from llrnn.ground.errors import ConfigError, quoted
 from llrnn.layer import blocks, numerics
 from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, MakeBlocks, Pairs, SpreadBlocks
 from llrnn.layer.chunked import Gains, Problem, plan_for, weighted_loss
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 Way = Literal["words", "static", "adding", "leaving"]
 ScoreWay = Literal["composed", "direct"]
 Precision = Literal["full", "half"]
+WantedPrecision = Literal["auto", "full", "half"]
 Found = tuple[Tensor, Tensor]  # log Z (N,) and the terms of the asked words (E,), float64, both less the origin
 
 MOST_KEPT = 1 << 30  # bytes of exponentials, in training
@@ -243,7 +245,7 @@ def exact_loss(
     kept: Tensor | None = None,
     weights: Tensor | None = None,
 ) -> Tensor:
-    """−mean log p of one word a position, (N,), or of those that are kept; `half`, on a GPU, where b is static.
+    """−mean log p of one word a position, (N,), or of those that are kept; `half` as `taken_precision` has it.
 
     `weights` (N,), that sum to one, make it a weighted mean.
     """
@@ -256,6 +258,29 @@ def exact_loss(
     h, targets = (p.h, targets) if kept is None else (p.h[kept], targets[kept])
     loss = mean_loss(p.layer, h, mass.as_dtype(h.dtype), p.classes.class_of[targets], precision, weights)
     return loss - _mean(mass.log_share_of(targets), weights).to(loss.dtype)
+
+
+def taken_precision(p: Distribution, wanted: WantedPrecision, *, auto: Precision = "half") -> Precision:
+    """The precision of the loss: what is wanted, or for "auto" the given one where it can be had."""
+    if wanted not in get_args(WantedPrecision):
+        raise ConfigError(f"precision is one of {', '.join(get_args(WantedPrecision))}; found {quoted(wanted)}")
+    taken = auto if wanted == "auto" else wanted
+    why_not = why_no_half(p) if taken == "half" else None
+    if why_not is not None and wanted == "half":
+        raise ConfigError(
+            "half precision is for a GPU, a static background and contextual features of few words, found "
+            f"{why_not}; leave precision out (in a configuration training.objective.precision)"
+        )
+    return taken if why_not is None else "full"
+
+
+def why_no_half(p: Distribution) -> str | None:
+    """What stands against half precision, or None."""
+    if not p.h.is_cuda:
+        return "a model on the CPU"
+    if static_mass(p) is None and not adds_gains(p):
+        return "a background that follows the text, or features of many words at a time"
+    return None
 
 
 def adds_gains(p: Distribution) -> bool:
@@ -328,8 +353,8 @@ def mean_loss(
     precision: Precision = "full",
     weights: Tensor | None = None,
 ) -> Tensor:
-    """The mean of log_sum − score of one class a position, (N,); nothing of size N × G is kept. Half on a GPU only."""
-    if h.is_cuda:
+    """The mean of log_sum − score of one class a position, (N,); nothing of size N × G is kept."""
+    if h.is_cuda or precision == "half":
         return _chunked_loss(layer, h, offset, klass, precision, weights)
     pairs = Pairs(torch.arange(len(h), device=h.device), klass)
     if weights is not None:

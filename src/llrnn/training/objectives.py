@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -33,7 +32,7 @@ from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix, WordSums
 from llrnn.layer.numerics import MINUS_INFINITY, finite
 from llrnn.layer.priors import Prior
-from llrnn.layer.ways import Precision
+from llrnn.layer.ways import WantedPrecision
 from llrnn.model.network import LLRNN
 
 # the loss of a batch, a number that can be differentiated; the generator decides whatever is drawn for it
@@ -47,25 +46,13 @@ class Exact:
     contextual features speak of few words at a time; "auto" takes it wherever it can be had, and "full" never.
     """
 
-    def __init__(self, precision: Literal["auto", "full", "half"] = "auto") -> None:
+    def __init__(self, precision: WantedPrecision = "auto") -> None:
         self.precision = precision
-
-    def _taken(self, p: Distribution) -> Precision:
-        if self.precision == "full":
-            return "full"
-        why_not = None if p.h.is_cuda else "a model on the CPU"
-        if why_not is None and ways.static_mass(p) is None and not ways.adds_gains(p):
-            why_not = "a background that follows the text, or features of many words at a time"
-        if why_not is not None and self.precision == "half":
-            raise ConfigError(
-                "half precision is for a GPU, a static background and contextual features of few words, found "
-                f"{why_not}; leave training.objective.precision out"
-            )
-        return "half" if why_not is None else "full"
 
     def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
         weights = None if batch.weights is None else batch.picked(batch.weights)
-        loss = ways.exact_loss(p, batch.picked(batch.targets), self._taken(p), weights=weights)
+        taken = ways.taken_precision(p, self.precision)
+        loss = ways.exact_loss(p, batch.picked(batch.targets), taken, weights=weights)
         return loss if batch.inside is None else loss - batch.mean(batch.picked(batch.inside)).to(loss.dtype)
 
 

@@ -4,6 +4,7 @@ layer        ours by both ways of `layer.chunked`, eager and in CUDA graphs, and
              they are and in a CUDA graph; errors of all against float64; memory beyond inputs and gradients
 vocabulary   ours with G fixed, from 10⁴ words to 10⁷
 own          every word its own class: nothing to gain by classes, W in the half precision of the peers
+own_network  `LogLinear.loss` as a program with a network of its own calls it, under autocast and in float32
 
 Times are medians of interleaved turns: `ms` of one of several steps back to back, `ms_alone` of one that begins when
 the GPU has nothing to do. `floor` is what the count of operations and bytes allows (`gpu_machine`).
@@ -39,13 +40,15 @@ from llrnn_lab.bench.gpu_peers import (
     interleaved,
     measured_rates,
     peers,
+    public,
 )
 from llrnn_lab.bench.neural import french_like, own_classes
-from llrnn_lab.bench.suite import GpuSizes
+from llrnn_lab.bench.suite import GpuSizes, Shape
 
 _MEGA = 1e6
 _GRAPH = ", one graph"
-_EXACT = f"exact float32{_GRAPH}"
+_FLOAT32 = "exact float32"
+_EXACT = f"{_FLOAT32}{_GRAPH}"
 _SMALL = f"weighted_loss, half the chunk{_GRAPH}"
 _STEPS = 5  # back to back in one turn, as in training, where the host is ahead of the GPU
 
@@ -82,6 +85,24 @@ def gpu(
             for V in sizes.own
         },
     }
+
+
+def own_network(
+    shape: Shape, *, probe: int, rounds: int = 21, machine: Machine | None = None, compiled: bool = True
+) -> dict[str, Any]:
+    """`LogLinear.loss`, forward and backward, against the dense softmax, as it is and compiled."""
+    machine = machine or Gpu()
+    settings = Settings(machine, CARDS.get(machine.name) or measured_rates(machine, probe, rounds), rounds, compiled)
+    matrix = french_like(shape.words, shape.classes)
+    task = Task(matrix, shape.hidden, shape.positions, machine)
+    others = peers(task, compiled=compiled, autotuned=False).items()
+    theirs = {name: _as_it_is(machine, make) for name, make in others if name.startswith("dense")}
+    ours = {
+        "LogLinear.loss, autocast": _as_it_is(machine, partial(public, task, matrix, HALF)),
+        f"{_FLOAT32}, LogLinear.loss": _as_it_is(machine, partial(public, task, matrix, torch.float32)),
+    }
+    found = {"device": machine.name, "torch": torch.__version__, "rounds": rounds, **task.sizes}
+    return {**found, **_figures(task, settings, ours, theirs)}
 
 
 # --- contenders with the memory that they take ----------------------------------------------------------------------
@@ -164,7 +185,15 @@ def _compared(task: Task, settings: Settings, *, exact: bool) -> dict[str, Any]:
     if exact:
         ours |= _other_plans(task, machine)
     theirs, failed = _theirs(task, settings, autotuned=exact)
-    everyone = ours | theirs
+    found = _figures(task, settings, ours, theirs)
+    return {**task.sizes, **found, "failed": failed, **_ratios(found["ours"], found["peers"])}
+
+
+def _figures(
+    task: Task, settings: Settings, ours: Mapping[str, _Entry], theirs: Mapping[str, _Entry]
+) -> dict[str, Any]:
+    """Times, memory, floors and errors of everyone, ours and the peers."""
+    machine, everyone = settings.machine, {**ours, **theirs}
     runs = {name: entry.contender.run for name, entry in everyone.items()}
     ms, alone = (interleaved(machine, runs, settings.rounds, steps) for steps in (_STEPS, 1))
     truth = task.reference()
@@ -181,13 +210,13 @@ def _compared(task: Task, settings: Settings, *, exact: bool) -> dict[str, Any]:
     if settings.compiled:
         torch.compiler.reset()
     mine, yours = ({name: figures[name] for name in group} for group in (ours, theirs))
-    return {**task.sizes, "loss": truth.loss, "ours": mine, "peers": yours, "failed": failed, **_ratios(mine, yours)}
+    return {"loss": truth.loss, "ours": mine, "peers": yours}
 
 
 def _floor(task: Task, name: str, entry: _Entry, is_ours: bool, rates: Rates, ms: float) -> dict[str, Any]:
     products = next((PRODUCTS[way] for way in PRODUCTS if is_ours and name.startswith(way)), 3)
     cost = task.cost(task.sizes["G" if is_ours else "V"], products, entry.contender.leaves)
-    floor = cost.floor(rates, torch.float32 if name == _EXACT else HALF)
+    floor = cost.floor(rates, torch.float32 if name.startswith(_FLOAT32) else HALF)
     return {"floor": floor, "times_floor": ms / floor["ms"]}
 
 

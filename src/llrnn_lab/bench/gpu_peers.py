@@ -23,6 +23,7 @@ from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.features import FeatureMatrix
 from llrnn.layer import twin
 from llrnn.layer.chunked import Plan, Problem, graphed, weighted_loss
+from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import SparseMatrix
 from llrnn_lab.bench.log_sums import log_sum_and_score
 
@@ -370,6 +371,20 @@ def callables(task: Task, way: Way, machine: Machine) -> Contender:
     call = machine.graphed(module, task.leaves()[0], task.words.clone())
 
     return Contender(lambda: _backward(call(h, task.words)), [h, module.weight, module.bias])
+
+
+def public(task: Task, matrix: FeatureMatrix, h: torch.dtype) -> Contender:
+    """`LogLinear.loss` as a network of one's own calls it: under autocast where its h is in half precision."""
+    layer = LogLinear(matrix, task.sizes["H"], background=task.log_b).to(task.h.device)
+    layer.weight, layer.bias = nn.Parameter(task.weight.clone()), nn.Parameter(task.bias.clone())
+    leaf = task.leaves(h)[0]
+
+    def step() -> Tensor:
+        with torch.autocast(leaf.device.type, HALF, enabled=h == HALF):
+            loss = layer.loss(leaf, task.words)
+        return _backward(loss)
+
+    return Contender(step, [leaf, layer.weight, layer.bias])
 
 
 def _backward(loss: Tensor) -> Tensor:

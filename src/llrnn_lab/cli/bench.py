@@ -41,6 +41,7 @@ SUITES = (
     "constraint",
     "beam",
     "gpu",
+    "own-network-gpu",
 )
 _FRENCH = {"french", "french-gpu", "adaptive", "adaptive-gpu"}  # what needs prepared text
 
