@@ -80,6 +80,9 @@ class FakeEngine(Engine):
         finally:
             self.ended += 1
 
+    def continuations(self, request: Any) -> Any:
+        return [self.generate(one) for one in request.continuations()]
+
     def models(self) -> dict[str, Any]:
         return {"models": []}
 

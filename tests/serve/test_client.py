@@ -918,9 +918,9 @@ def test_what_the_server_has(client: Client, model: LLRNN) -> None:
 @pytest.mark.parametrize(
     ("ask", "status", "code"),
     [
-        (lambda c: c.next("zzz"), 404, "unknown_word"),
-        (lambda c: c.explain("la", word="zzz"), 404, "unknown_word"),
-        (lambda c: c.generate("zzz"), 404, "unknown_word"),
+        (lambda c: c.next("zzz"), 400, "unknown_word"),
+        (lambda c: c.explain("la", word="zzz"), 400, "unknown_word"),
+        (lambda c: c.generate("zzz"), 400, "unknown_word"),
         (lambda c: c.next("la", model="zzz"), 404, "unknown_model"),
         (lambda c: c.next("la", background="zzz"), 404, "unknown_background"),
         (lambda c: c.next("la", changes=["zzz=+1"]), 404, "unknown_feature"),

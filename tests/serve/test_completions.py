@@ -15,8 +15,9 @@ from starlette.testclient import TestClient
 import llrnn
 from llrnn.model.network import LLRNN
 from llrnn.serve.app import create_app
-from llrnn.serve.completions import CompletionAnswer, CompletionError
+from llrnn.serve.completions import CompletionAnswer
 from llrnn.serve.engine import Engine
+from llrnn.serve.messages import ErrorAnswer
 from llrnn.serve.served import Files, Served
 from served_models import PREFIX, tiny_model
 from web_client import client_of
@@ -84,13 +85,22 @@ def test_log_probabilities_are_the_models_own(client: TestClient, model: LLRNN) 
         assert choice["text"][begin:].startswith(token)
         found = llrnn.explain(model, prefix=prefix, word=token.strip())
         assert log_p == pytest.approx(found.log_p, abs=1e-4)
-        assert len(top) == 2
-        assert all(one >= log_p - 1e-4 or token.strip() not in top for one in top.values())
+        assert len(top) in (2, 3)  # the most probable ones, and the one that was drawn
+        assert top[token] == log_p
+        assert all(one.startswith(" ") for one in top)
         prefix += token
     assert asked(client, prompt=PREFIX, max_tokens=2)["choices"][0]["logprobs"] is None
     (bare,) = asked(client, prompt=PREFIX, seed=4, max_tokens=4, logprobs=0)["choices"]
     assert bare["logprobs"]["token_logprobs"] == listed["token_logprobs"]
-    assert set(map(len, bare["logprobs"]["top_logprobs"])) == {0}
+    assert bare["logprobs"]["top_logprobs"] == [
+        {token: log_p} for token, log_p in zip(listed["tokens"], listed["token_logprobs"], strict=True)
+    ]
+
+
+def test_a_model_is_described_in_both_forms(client: TestClient) -> None:
+    (listed,), (named,) = (client.get("/v1/models").json()[name] for name in ("models", "data"))
+    assert client.get("/v1/models/tiny").json() == {**listed, **named}
+    assert client.get("/v1/models/other").json()["error"]["code"] == "unknown_model"
 
 
 def test_a_text_ends_before_a_stop_word(client: TestClient) -> None:
@@ -111,7 +121,7 @@ def test_a_text_ends_before_a_stop_word(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("given", "status", "code"),
     [
-        ({"prompt": "xyzzy"}, 404, "unknown_word"),
+        ({"prompt": "xyzzy"}, 400, "unknown_word"),
         ({"model": "other"}, 404, "unknown_model"),
         ({"presence_penalty": 0.5}, 422, "invalid"),
         ({"logit_bias": {"1": 2}}, 422, "invalid"),
@@ -128,13 +138,14 @@ def test_mistakes_are_told_in_the_form_of_these_clients(
 ) -> None:
     found = client.post("/v1/completions", json=given)
     assert (found.status_code, found.json()["error"]["code"]) == (status, code)
-    TypeAdapter(CompletionError).validate_json(found.content)
+    TypeAdapter(ErrorAnswer).validate_json(found.content)
     if status != 422:
         assert client.post("/v1/completions", json={**given, "stream": True}).json()["error"]["code"] == code
 
 
 def test_a_second_place_for_health_and_metrics(client: TestClient) -> None:
     assert client.get("/healthz").json()["status"] == "ok"
+    assert client.get("/readyz").json() == client.get("/v1/ready").json() == {"status": "ready"}
     assert b"llrnn_requests_total" in client.get("/metrics").content
     with client_of(create_app(Engine([Served("tiny", tiny_model())]), token="a-token")) as guarded:
         assert guarded.get("/healthz").status_code == 200
@@ -178,4 +189,6 @@ def test_lists_of_words_are_read_anew_for_the_operator_alone(tmp_path: Path) -> 
         assert client.post("/v1/reload", json={}).status_code == 409
         assert client.post("/v1/reload", json={"path": "/etc/passwd"}).status_code == 422
     with client_of(create_app(Engine([Served("tiny", tiny_model())]))) as open_to_all:
-        assert open_to_all.post("/v1/reload", json={}).status_code == 404
+        said = open_to_all.post("/v1/reload", json={})
+        assert (said.status_code, said.json()["code"]) == (403, "switched_off")
+        assert "--token-file" in said.json()["message"]

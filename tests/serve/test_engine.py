@@ -20,7 +20,7 @@ from llrnn.model.controllers import GRU
 from llrnn.model.decode import read_prefix
 from llrnn.model.ensembles import mixture
 from llrnn.model.steering import Change, FeatureNames, steer, swap
-from llrnn.serve import engine as estimates
+from llrnn.serve.costs import cost_of
 from llrnn.serve.engine import Engine, ScoreQuestion
 from llrnn.serve.messages import (
     ChangeMessage,
@@ -34,7 +34,7 @@ from llrnn.serve.messages import (
     ScoreRequest,
     most,
 )
-from llrnn.serve.served import Batcher, FairQueue, Job, Served
+from llrnn.serve.served import Batcher, FairQueue, Job, RequestScope, Served
 from llrnn.text.units import CharacterUnits
 from llrnn.text.vocabulary import EOS
 
@@ -294,14 +294,14 @@ def test_another_background_is_that_of_swap(model: LLRNN, served: Served) -> Non
 
 
 REFUSED = [
-    (NextRequest(prefix="xyzzy"), "next", 404, "unknown_word", "'xyzzy'"),
-    (NextRequest(words=("xyzzy",)), "next", 404, "unknown_word", "'xyzzy'"),
+    (NextRequest(prefix="xyzzy"), "next", 400, "unknown_word", "'xyzzy'"),
+    (NextRequest(words=("xyzzy",)), "next", 400, "unknown_word", "'xyzzy'"),
     (NextRequest(model="other"), "next", 404, "unknown_model", "there are french"),
     (NextRequest(background="other"), "next", 404, "unknown_background", "only own, uniform, unigram"),
     (NextRequest(changes=(ChangeMessage(feature="nope"),)), "next", 404, "unknown_feature", "'nope'"),
-    (ExplainRequest(word="xyzzy"), "explain", 404, "unknown_word", "'xyzzy'"),
+    (ExplainRequest(word="xyzzy"), "explain", 400, "unknown_word", "'xyzzy'"),
     (InfluenceRequest(feature="nope"), "influence", 404, "unknown_feature", "'nope'"),
-    (ScoreRequest(texts=("xyzzy",)), "score", 404, "unknown_word", "'xyzzy'"),
+    (ScoreRequest(texts=("xyzzy",)), "score", 400, "unknown_word", "'xyzzy'"),
 ]
 
 
@@ -555,7 +555,7 @@ def test_who_leaves_is_taken_off_the_queue_and_closing_answers_the_rest(held: th
 
 
 def some_job(client: tuple[str, int], cost: float, name: str = "") -> Job:
-    return Job("key", lambda payloads: payloads, name, asyncio.Future(loop=LOOP), client, cost)
+    return Job("key", lambda payloads: payloads, name, asyncio.Future(loop=LOOP), RequestScope(client), cost)
 
 
 def names_of(jobs: Sequence[Job]) -> list[str]:
@@ -689,13 +689,13 @@ def test_what_a_request_costs_is_bounded_before_it_runs(served: Served) -> None:
     long = tuple("inform(food=thai)" + " " * n for n in range(3000, 3064))
     request = ScoreRequest(texts=("la",) * 64, conditions=long)
     with pytest.raises(
-        Refused, match=r"at most as much as reading 20,000 words, found 5[0-9],[0-9]{3}; send"
+        Refused, match=r"at most as much as reading 20,000 words, found 5[0-9],[0-9]{3}; ask"
     ) as refused:
         run([served], lambda engine: engine.score(request))
     assert (refused.value.status, refused.value.code) == (422, "too_much_work")
     same = ScoreRequest(texts=("la",) * 64, conditions=long[:1] * 64)  # what is the same is done once
-    assert estimates.score_cost(served, same) < 1500
-    assert estimates.query_cost(served, InfluenceRequest(feature="", prefix=("la",) * 200)) > 6 * 200
+    assert cost_of(served, same).total < 1500
+    assert cost_of(served, InfluenceRequest(feature="", prefix=("la",) * 200)).total > 6 * 200
 
 
 def test_contextual_inputs_and_numeric_conditions_are_served() -> None:

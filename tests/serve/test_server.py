@@ -133,7 +133,7 @@ def test_a_stream_has_words_and_an_end(client: TestClient) -> None:
 def test_before_the_first_word_a_refusal_has_its_own_status(client: TestClient) -> None:
     for stream in (True, False):
         response = client.post("/v1/generate", json={"prefix": "zzz", "stream": stream})
-        assert "zzz" in refused(response, 404, "unknown_word")
+        assert "zzz" in refused(response, 400, "unknown_word")
 
 
 # --- refusals ------------------------------------------------------------------------------------------------------
@@ -144,14 +144,14 @@ def test_before_the_first_word_a_refusal_has_its_own_status(client: TestClient) 
     [
         ("next", {"model": "zzz"}, 404, "unknown_model"),
         ("next", {"background": "zzz"}, 404, "unknown_background"),
-        ("next", {"prefix": "zzz"}, 404, "unknown_word"),
-        ("next", {"words": ["zzz"]}, 404, "unknown_word"),
+        ("next", {"prefix": "zzz"}, 400, "unknown_word"),
+        ("next", {"words": ["zzz"]}, 400, "unknown_word"),
         ("next", {"changes": [{"feature": "zzz"}]}, 404, "unknown_feature"),
         ("next", {"changes": [{"feature": "zzz*"}]}, 404, "unknown_feature"),
-        ("explain", {"word": "zzz"}, 404, "unknown_word"),
-        ("explain", {"word": "la", "rival": "zzz"}, 404, "unknown_word"),
+        ("explain", {"word": "zzz"}, 400, "unknown_word"),
+        ("explain", {"word": "la", "rival": "zzz"}, 400, "unknown_word"),
         ("influence", {"feature": "zzz"}, 404, "unknown_feature"),
-        ("score", {"texts": ["zzz"]}, 404, "unknown_word"),
+        ("score", {"texts": ["zzz"]}, 400, "unknown_word"),
         ("next", {"condition": "inform(name=x)"}, 409, "condition"),
         ("score", {"texts": ["la"], "conditions": []}, 409, "condition"),
         ("next", {"prefix": 3}, 422, "invalid"),
@@ -217,7 +217,7 @@ def test_a_body_must_be_called_json(client: TestClient, kind: str | None) -> Non
 
 
 def test_paths_and_methods_that_are_not_there(client: TestClient) -> None:
-    for path in ("/v1", "/v1/", "/v2/next", "/v1/next/", "/docs", "/redoc", "/v1/models/tiny", "/openapi.json"):
+    for path in ("/v1", "/v1/", "/v2/next", "/v1/next/", "/docs", "/redoc", "/v1/chat/completions", "/openapi.json"):
         refused(client.get(path), 404, "not_found")
     for method, path, allowed in (
         ("GET", "/v1/next", "POST"),
@@ -256,4 +256,4 @@ def test_what_ends_a_stream_is_told_in_it() -> None:
     engine.error = Refused(409, "impossible", "nothing can follow")
     with client_of(create_app(engine)) as client:
         events = events_of(client.post("/v1/generate", json={"seed": 1}).text)
-    assert events[-1] == ("error", {"code": "impossible", "message": "nothing can follow"})
+    assert events[-1] == ("error", engine.error.body())

@@ -19,7 +19,7 @@ from llrnn.serve.app import PageFile, create_app, page_files
 from llrnn.serve.engine import Engine
 from llrnn.serve.guard import Gate, Metrics, _Answer
 from llrnn.serve.messages import Limits, Refused
-from llrnn.serve.served import CLIENT, Served
+from llrnn.serve.served import SCOPE, RequestScope, Served
 from served_models import tiny_model
 from web_client import FakeEngine, client_of, refused
 
@@ -46,7 +46,7 @@ def it_still_answers(client: TestClient) -> Iterator[None]:
 
 def test_a_token_is_needed_for_all_but_health_and_the_page() -> None:
     with client_of(create_app(FakeEngine(), token="right", page=PAGE)) as client:
-        for path in ("/", "/page/page.js", "/v1/health"):
+        for path in ("/", "/page/page.js", "/v1/health", "/v1/ready", "/healthz", "/readyz"):
             assert client.get(path).status_code == 200
         for given in (
             None,
@@ -94,7 +94,9 @@ def test_a_stopping_server_says_so() -> None:
     with client_of(app) as client:
         app.state.gate.stopping = True
         health = client.get("/v1/health")
-        assert (health.status_code, health.json()["status"]) == (503, "stopping")
+        assert (health.status_code, health.json()["status"]) == (200, "stopping")
+        for path in ("/v1/ready", "/readyz"):
+            assert (client.get(path).status_code, client.get(path).json()) == (503, {"status": "stopping"})
         response = client.post("/v1/next", json={})
         refused(response, 503, "stopping")
         assert response.headers["retry-after"] == "5"
@@ -166,7 +168,7 @@ def test_metrics_count_what_happens() -> None:
     assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     text = response.text
     assert sample(text, 'llrnn_requests_total{endpoint="/v1/next",status="200"}') == 3
-    assert sample(text, 'llrnn_requests_total{endpoint="/v1/next",status="404"}') == 1
+    assert sample(text, 'llrnn_requests_total{endpoint="/v1/next",status="400"}') == 1
     assert sample(text, 'llrnn_requests_total{endpoint="other",status="404"}') == 1
     assert sample(text, 'llrnn_refused_total{code="unknown_word"}') == 1
     assert sample(text, 'llrnn_request_seconds_count{endpoint="/v1/next"}') == 4
@@ -182,7 +184,7 @@ def test_one_client_never_has_all_places() -> None:
     with ExitStack() as held:
 
         def places_of(address: str) -> int:
-            CLIENT.set((address, 1))
+            SCOPE.set(RequestScope((address, 1)))
             before = gate.inside
             with contextlib.suppress(Refused):
                 for _ in range(64):
@@ -201,10 +203,10 @@ def test_eight_clients_leave_room_for_another() -> None:
     clients = [f"10.0.0.{n}" for n in range(8)]
     with ExitStack() as held:
         for address in [*clients] * 64:  # each takes what it can get, by turns
-            CLIENT.set((address, 1))
+            SCOPE.set(RequestScope((address, 1)))
             with contextlib.suppress(Refused):
                 held.enter_context(gate.place())
-        CLIENT.set(("10.0.0.99", 1))
+        SCOPE.set(RequestScope(("10.0.0.99", 1)))
         with gate.place():
             pass
 

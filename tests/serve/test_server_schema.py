@@ -1,7 +1,7 @@
 """Schemathesis against the server's own description, over the real engine: what it allows is answered as it says.
 
 All default checks are on: no server error, only documented statuses, types, headers and bodies; what breaks the schema
-is refused, what obeys it is not (404 and 409 apart: well-formed, but of an unknown word, for instance); the token
+is refused, what obeys it is not (400, 404 and 409 apart: well-formed, but of an unknown word, for instance); the token
 cannot be left out; undocumented methods are 405.
 """
 
@@ -46,6 +46,8 @@ def described(*modes: schemathesis.GenerationMode) -> schemathesis.BaseSchema:
     found.config.request_timeout = HANG  # the machine may be busy
     refusal = found.config.checks.negative_data_rejection
     refusal.expected_statuses = [*refusal.expected_statuses, "413"]  # too long a list may have too many commas, too
+    accepted = found.config.checks.positive_data_acceptance
+    accepted.expected_statuses = [*accepted.expected_statuses, "400"]  # a word that the model does not have
     return found
 
 

@@ -42,6 +42,7 @@ from llrnn.text.vocabulary import Vocabulary, log_mass_without
 
 _LONGEST_WORD = 100  # units
 _FIRST = 16  # the best symbols of a context that are looked at first
+Step = Callable[[ModelState, Sequence[int]], tuple[Distribution, ModelState]]
 
 
 @dataclass(frozen=True)
@@ -172,9 +173,12 @@ class NextUnits(NextWords):
     Words that hold a character that is not listed are proposed where it was typed. Byte pairs count as a word is cut.
     """
 
-    def __init__(self, model: LLRNN, p: Distribution, state: ModelState, units: Units) -> None:
+    def __init__(
+        self, model: LLRNN, p: Distribution, state: ModelState, units: Units, step: Step | None = None
+    ) -> None:
+        """`step` stands for the model's own, where steps are counted."""
         super().__init__(model, p)
-        self._model, self._state, self._units = model, state, units
+        self._step, self._state, self._units = step or model.step, state, units
 
     def cell_of(self, text: str) -> str | None:
         return None
@@ -207,7 +211,7 @@ class NextUnits(NextWords):
                 if self.vocabulary.symbols_of([text[:-1]]) == [*path]:
                     yield log, text[:-1]
             elif len(path) < _LONGEST_WORD:
-                p, state = self._model.step(place.state, [symbol])
+                p, state = self._step(place.state, [symbol])
                 wait(_Place(log, text, path, self._ways(letters, text, p), state), 0)
 
     def _ways(self, letters: str, text: str, p: Distribution) -> list[tuple[float, int, str]]:
@@ -234,7 +238,7 @@ class NextUnits(NextWords):
                 if len((text + piece).rstrip("\n")) >= len(letters):
                     found.append(before + log)
                 elif log > -math.inf:
-                    waiting.append((before + log, text + piece, *self._model.step(state, [symbol])))
+                    waiting.append((before + log, text + piece, *self._step(state, [symbol])))
         return float(np.logaddexp.reduce(found)) if found else -math.inf
 
 

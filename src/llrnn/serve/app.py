@@ -4,7 +4,7 @@ FastAPI routes, and describes the API at /v1/openapi.json. There is no Swagger p
 Bodies are read by `guard.read_body` and validated by pydantic straight from their bytes, and answers are sent as the
 engine made them: nothing is parsed or checked twice.
 
-SIGINT or SIGTERM: health says `stopping`, new requests are refused (503), what is present is finished, as long as a
+SIGINT or SIGTERM: ready is 503, new requests are refused (503), what is present is finished, as long as a
 request may take; then the process ends with code 0. A second signal ends it at once.
 """
 
@@ -20,9 +20,10 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection
 from contextlib import ExitStack, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import PurePath
@@ -43,19 +44,20 @@ from starlette.types import Receive, Scope, Send
 import llrnn
 from llrnn.ground.errors import ConfigError
 from llrnn.serve import messages
-from llrnn.serve.completions import CompletionAnswer, CompletionError, CompletionRequest, CompletionWork, error_body
+from llrnn.serve.completions import CompletionAnswer, CompletionRequest, CompletionWork
 from llrnn.serve.guard import (
-    COMPLETIONS,
     CONTENT_TYPE,
     HEALTH,
     LOCAL_HOSTS,
-    PROBE,
+    PROBES,
+    READY,
     Gate,
     Guard,
     Metrics,
     bounded_protocol,
     json_bytes,
     read_body,
+    until_gone,
 )
 from llrnn.serve.messages import (
     CompleteRequest,
@@ -83,7 +85,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("llrnn.serve")
 Events = AsyncGenerator[tuple[str, dict[str, Any]]]
-Result = TypeVar("Result")
 
 _LAST_WORDS = 1.0  # seconds to take the event that says why a stream ends
 _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
@@ -92,26 +93,6 @@ _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-b
 def event_bytes(name: str, data: dict[str, Any]) -> bytes:
     """JSON has no line ends of its own, so that one line of data suffices."""
     return b"event: %s\ndata: %s\n\n" % (name.encode(), json_bytes(data))
-
-
-async def unless_gone(work: Coroutine[Any, Any, Result], receive: Receive) -> Result:
-    """What the work comes to; it is cancelled when the client closes its connection."""
-    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(until_gone(receive))
-    try:
-        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise ClientDisconnect
-        return task.result()
-    finally:
-        task.cancel()
-        gone.cancel()
-        await asyncio.gather(task, gone, return_exceptions=True)
-
-
-async def until_gone(receive: Receive) -> None:
-    """When the client closes its connection."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 class EventStream(Response):
@@ -131,16 +112,11 @@ class EventStream(Response):
     def written(self, name: str, data: dict[str, Any]) -> bytes:
         return event_bytes(name, data)
 
-    def refusal(self, refused: Refused) -> bytes:
-        return event_bytes("error", refused.body())
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            with self.gate.place():
-                async with asyncio.timeout(self.gate.limits.seconds):
-                    await unless_gone(self._send_all(send), receive)
-        except (TimeoutError, Refused) as error:
-            refused = error if isinstance(error, Refused) else self.gate.limits.refused("seconds")
+            async with self.gate.working(receive):
+                await self._send_all(send)
+        except Refused as refused:
             await self._end(refused, receive, send)
         except ClientDisconnect:
             raise
@@ -167,7 +143,7 @@ class EventStream(Response):
             raise refused
         try:
             async with asyncio.timeout(_LAST_WORDS):
-                await send({"type": "http.response.body", "body": self.refusal(refused)})
+                await send({"type": "http.response.body", "body": self.written("error", refused.body())})
         except TimeoutError:
             await until_gone(receive)
 
@@ -179,9 +155,6 @@ class CompletionStream(EventStream):
 
     def written(self, name: str, data: dict[str, Any]) -> bytes:
         return b"data: %s\n\n" % json_bytes(data)
-
-    def refusal(self, refused: Refused) -> bytes:
-        return b"data: %s\n\n" % json_bytes(error_body(refused))
 
 
 # --- the OpenAPI description: requests and answers from their models, and every status that an endpoint may have ------
@@ -201,9 +174,10 @@ _REQUESTS: tuple[type[Message], ...] = (
 _ABOUT = "Next words, explanations, scores and texts from Log-Linear RNNs. docs/server.md is the guide."
 _SEVERAL = {"Retry-After": {"description": "seconds to wait", "schema": {"type": "integer"}, "required": True}}
 _MEANINGS: dict[int, dict[str, Any]] = {
-    400: {"description": "malformed_json, wrong_host"},
+    400: {"description": "malformed_json, wrong_host, unknown_word"},
     401: {"description": "unauthorized"},
-    404: {"description": "unknown_model, unknown_background, unknown_word, unknown_feature, unknown_cell"},
+    403: {"description": "switched_off"},
+    404: {"description": "unknown_model, unknown_background, unknown_feature, unknown_cell"},
     408: {"description": "slow_client"},
     409: {"description": "impossible, condition, reload"},
     413: {"description": "body_too_large"},
@@ -213,15 +187,16 @@ _MEANINGS: dict[int, dict[str, Any]] = {
     500: {"description": "internal"},
     503: {"description": "stopping, took_too_long", "headers": _SEVERAL},
 }
-OF_QUESTIONS = tuple(_MEANINGS)
+OF_RELOAD = tuple(_MEANINGS)
+OF_QUESTIONS = tuple(status for status in _MEANINGS if status != 403)
 OF_LISTS = (400, 401, 404, 422, 429, 500, 503)
 OF_FACTS = (400, 401, 500, 503)
+OF_PROBES = (400, 500)
 
 
-def errors_of(path: str, statuses: tuple[int, ...]) -> dict[int | str, dict[str, Any]]:
+def errors_of(statuses: tuple[int, ...]) -> dict[int | str, dict[str, Any]]:
     """The errors of an endpoint, all of one form."""
-    form = CompletionError if path == COMPLETIONS else messages.ErrorAnswer
-    return {status: {"model": form, **_MEANINGS[status]} for status in statuses}
+    return {status: {"model": messages.ErrorAnswer, **_MEANINGS[status]} for status in statuses}
 
 
 def request_body(message: type[Message]) -> dict[str, Any]:
@@ -255,7 +230,7 @@ def described(app: FastAPI, *, needs_token: bool) -> dict[str, Any]:
         found["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         for path, operations in found["paths"].items():
             for operation in operations.values():
-                operation["security"] = [] if path == HEALTH else [{"token": []}]
+                operation["security"] = [] if path in (HEALTH, READY) else [{"token": []}]
     return found
 
 
@@ -263,7 +238,7 @@ def described(app: FastAPI, *, needs_token: bool) -> dict[str, Any]:
 
 Asked = TypeVar("Asked", bound=Message)
 Answer = dict[str, Any]
-Work = Coroutine[Any, Any, Answer]
+Ask = Callable[[], Awaitable[Answer]]
 _SHORT: dict[str, Any] = {"maxLength": most("characters")}
 ModelName = Annotated[str, Path(description="a served model", json_schema_extra=_SHORT), at_most("characters")]
 Part = Annotated[str, Query(description="a part of the name", json_schema_extra=_SHORT), at_most("characters")]
@@ -297,8 +272,8 @@ class Endpoints:
 
     def add_all(self, *, has_operator: bool) -> None:
         """`has_operator`: whoever has the token may have tables read anew."""
-        if has_operator:
-            self._add_question("/v1/reload", ReloadRequest, messages.Reloaded, lambda _: self.engine.reload())
+        reload = self.engine.reload if has_operator else switched_off
+        self._add_question("/v1/reload", ReloadRequest, messages.Reloaded, lambda _: reload(), OF_RELOAD)
         self._add_question("/v1/read", ReadRequest, messages.ReadAnswer, self.engine.read)
         self._add_question("/v1/next", NextRequest, messages.Next, self.engine.next)
         self._add_question("/v1/complete", CompleteRequest, messages.CompleteAnswer, self.engine.complete)
@@ -309,28 +284,32 @@ class Endpoints:
         self._add("/v1/generate", messages.GenerateAnswer, self.generate, OF_QUESTIONS, GenerateRequest, EVENT_STREAM)
         chunk = {"type": "object", "required": ["data"], "properties": {"data": {"type": "string"}}}
         chunks = {"text/event-stream": {"itemSchema": chunk}}
-        self._add(COMPLETIONS, CompletionAnswer, self.completions, OF_QUESTIONS, CompletionRequest, chunks)
+        self._add("/v1/completions", CompletionAnswer, self.completions, OF_QUESTIONS, CompletionRequest, chunks)
         self._add("/v1/models", messages.ModelsAnswer, self.models, OF_FACTS)
+        self._add("/v1/models/{name}", messages.RetrievedModel, self.model, (400, 401, 404, 422, 500, 503))
         self._add("/v1/models/{name}/features", messages.FeaturesAnswer, self.features, OF_LISTS)
         self._add("/v1/models/{name}/words", messages.WordsAnswer, self.words, OF_LISTS)
         self._add("/v1/models/{name}/strings", messages.StringsAnswer, self.strings, OF_LISTS)
-        self._add(HEALTH, messages.Health, self.health, (400, 500))
+        self._add(HEALTH, messages.Health, self.health, OF_PROBES)
+        self._add(READY, messages.Ready, self.ready, OF_PROBES)
         self._add("/v1/metrics", None, self.counted, OF_FACTS, content={"text/plain": {"schema": {"type": "string"}}})
-        for path, same in ((PROBE, self.health), ("/metrics", self.counted)):  # where others look for them
-            self.app.add_api_route(path, same, include_in_schema=False, response_model=None)
+        same = {HEALTH: self.health, READY: self.ready, "/v1/metrics": self.counted}
+        for path, of in PROBES.items():
+            self.app.add_api_route(path, same[of], include_in_schema=False, response_model=None)
 
     def _add_question(
         self,
         path: str,
         message: type[Asked],
         answer: type[messages.Answer],
-        ask: Callable[[Asked], Coroutine[Any, Any, Answer]],
+        ask: Callable[[Asked], Awaitable[Answer]],
+        errors: tuple[int, ...] = OF_QUESTIONS,
     ) -> None:
         async def endpoint(request: Request) -> Response:
             asked = await _read(request, message, self.gate)
-            return await self._answer(ask(asked))
+            return await self._answer(request, partial(ask, asked))
 
-        self._add(path, answer, endpoint, OF_QUESTIONS, message)
+        self._add(path, answer, endpoint, errors, message)
 
     def _add(
         self,
@@ -344,16 +323,16 @@ class Endpoints:
         """A POST where there is a message to read; `content` is what it may answer that is not JSON."""
         good: dict[str, Any] = {"description": (answer or endpoint).__doc__}
         good |= ({"model": answer} if answer else {}) | ({"content": content} if content else {})
-        also: dict[int | str, dict[str, Any]] = {503: {"model": messages.Health}} if path == HEALTH else {}
+        also: dict[int | str, dict[str, Any]] = {503: {"model": messages.Ready}} if path == READY else {}
         self.app.add_api_route(
             path,
             endpoint,
             methods=["POST" if message else "GET"],
             summary=(message or endpoint).__doc__,
-            operation_id=path.rpartition("/")[2],
+            operation_id=path.rpartition("/")[2].replace("{name}", "model"),
             response_model=None,
             response_class=JSONResponse if answer else Response,
-            responses={200: good, **errors_of(path, errors), **also},
+            responses={200: good, **errors_of(errors), **also},
             openapi_extra=request_body(message) if message else None,
         )
 
@@ -362,32 +341,26 @@ class Endpoints:
         events = self.engine.generate(asked)
         if asked.stream:
             return EventStream(events, self.gate, self._saw)
-        return await self._answer(unless_gone(self._whole(asked, events), request.receive))
+        return await self._answer(request, partial(self._whole, asked, events))
 
     async def completions(self, request: Request) -> Response:
         asked = await _read(request, CompletionRequest, self.gate)
-        named = self.engine.find(asked.model).name
-        made = CompletionWork(asked, self._counting, named)
+        texts = [self._counting(events) for events in self.engine.continuations(asked)]
+        made = CompletionWork(asked, texts, asked.model or self.engine.names[0])
         if asked.stream:
             return CompletionStream(made.chunks(), self.gate, lambda name: None)
-        return await self._answer(unless_gone(made.whole(), request.receive))
+        return await self._answer(request, made.whole)
 
-    async def _counting(self, asked: GenerateRequest) -> Events:
-        async with aclosing(self.engine.generate(asked)) as events:
+    async def _counting(self, events: Events) -> Events:
+        async with aclosing(events):
             async for name, data in events:
                 self._saw(name)
                 yield name, data
 
-    async def _answer(self, work: Work) -> Response:
-        """What the work comes to, where there is room for it, and as long as a request may take."""
-        try:
-            with self.gate.place():
-                async with asyncio.timeout(self.gate.limits.seconds):
-                    return _json(await work)
-        except TimeoutError:
-            raise self.gate.limits.refused("seconds") from None
-        finally:
-            work.close()  # where it did not begin
+    async def _answer(self, request: Request, ask: Ask) -> Response:
+        """What the question comes to, where there is room for it, and as long as a request may take."""
+        async with self.gate.working(request.receive):
+            return _json(await ask())
 
     def _saw(self, event: str) -> None:
         self.metrics.words.inc(event == "word")
@@ -408,32 +381,48 @@ class Endpoints:
         """All models; the first one is the default."""
         return _json(self.engine.models())
 
-    async def features(self, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
+    async def model(self, name: ModelName) -> Response:
+        """One model."""
+        return _json(self.engine.model(name))
+
+    async def features(self, request: Request, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
         """Features of a model whose names hold a text."""
-        return await self._answer(self.engine.features(name, query, limit))
+        return await self._answer(request, partial(self.engine.features, name, query, limit))
 
-    async def words(self, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
+    async def words(self, request: Request, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
         """Words of a model, for completion."""
-        return await self._answer(self.engine.words(name, query, limit))
+        return await self._answer(request, partial(self.engine.words, name, query, limit))
 
-    async def strings(self, name: ModelName, cell: CellName, limit: Few = 8, seed: Seed = 0) -> Response:
+    async def strings(
+        self, request: Request, name: ModelName, cell: CellName, limit: Few = 8, seed: Seed = 0
+    ) -> Response:
         """Strings of a cell, drawn from it."""
-        return await self._answer(self.engine.strings(name, cell, limit, seed))
+        return await self._answer(request, partial(self.engine.strings, name, cell, limit, seed))
+
+    async def ready(self) -> Response:
+        """Can the server take a request now? 503 when it is stopping, or all places are taken."""
+        status = "stopping" if self.gate.stopping else "busy" if self.gate.is_full else "ready"
+        return _json({"status": status}, 200 if status == "ready" else 503)
 
     async def health(self) -> Response:
-        """Is the server there? 503 when it is stopping."""
-        stopping = self.gate.stopping
+        """Is the server there? Also while it is stopping."""
         found = {
-            "status": "stopping" if stopping else "ok",
+            "status": "stopping" if self.gate.stopping else "ok",
             "version": llrnn.__version__,
             "models": list(self.engine.names),
             "uptime_seconds": time.monotonic() - self.began,
         }
-        return _json(found, 503 if stopping else 200)
+        return _json(found)
 
     async def counted(self) -> Response:
         """What the server has counted, for Prometheus."""
         return Response(self.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+
+
+async def switched_off() -> NoReturn:
+    """Of an endpoint that needs a token, on a server without one."""
+    required = "reload is switched off: this server was started without a token"
+    raise Refused(403, "switched_off", f"{required}; give it one (--token-file FILE), or send its process SIGHUP")
 
 
 def _json(data: Answer, status: int = 200) -> Response:

@@ -10,13 +10,12 @@ A text ends with the sentence, before a stop word (`stop`), or after `max_tokens
 
 from __future__ import annotations
 
-import asyncio
 import json
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -29,14 +28,14 @@ from llrnn.serve.messages import (
     Message,
     Name,
     PrefixText,
-    Refused,
     at_most,
     most,
     require,
+    words_of,
 )
+from llrnn.serve.served import together
 
 Events = AsyncGenerator[tuple[str, dict[str, Any]]]
-Generate = Callable[[GenerateRequest], Events]
 _TEXTS = {"json_schema_extra": {"maxItems": most("texts")}}
 _Stop = Annotated[str, Field(min_length=1, max_length=100)]
 _STOPS = 4
@@ -115,33 +114,36 @@ class CompletionRequest(Message):
     def stops(self) -> tuple[str, ...]:
         return () if self.stop is None else (self.stop,) if isinstance(self.stop, str) else self.stop
 
-    def asked(self) -> list[tuple[str, GenerateRequest]]:
-        """One text each, with its prompt: as /v1/generate is asked."""
+    def continuations(self) -> list[GenerateRequest]:
+        """The texts that are asked for, one by one: n of each prompt."""
         first = secrets.randbits(62) if self.seed is None else self.seed
         drawing: dict[str, Any] = {"greedy": True} if self.temperature == 0 else {"temperature": self.temperature}
         if self.temperature and self.top_p < 1:
             drawing["top_p"] = self.top_p
         same = {"model": self.model, "background": self.background, "changes": self.changes, "stream": True}
         return [
-            (
-                prompt,
-                GenerateRequest(
-                    prefix=prompt,
-                    condition=self.condition,
-                    max_words=self.max_tokens,
-                    seed=(first + number) % _LARGEST,
-                    alternatives=self.logprobs or 0,
-                    **same,
-                    **drawing,
-                ),
+            _Continuation(
+                prefix=prompt,
+                condition=self.condition,
+                max_words=self.max_tokens,
+                seed=(first + number) % _LARGEST,
+                alternatives=self.logprobs or 0,
+                **same,
+                **drawing,
             )
             for prompt in self.prompts
             for number in range(self.n)
         ]
 
 
+class _Continuation(GenerateRequest):
+    """One text of a request."""
+
+    place: ClassVar[str] = "prompt"
+
+
 class LogProbs(Answer):
-    """By word: itself, its log p, the most probable ones, and where it begins in the text."""
+    """By word: itself, its log p, the most probable ones and itself, and where it begins in the text."""
 
     tokens: tuple[str, ...]
     token_logprobs: tuple[float, ...]
@@ -189,9 +191,10 @@ class _Pieces:
 
     def add(self, event: dict[str, Any]) -> list[tuple[int, str, dict[str, Any]]]:
         """What can be sent now."""
-        piece = self._blank + event["word"]
+        piece, blank = self._blank + event["word"], self._blank
         self._blank = " "
-        self._waiting.append((len(self._text), piece, event))
+        top = {blank + one["word"]: one["log_p"] for one in event["alternatives"]} | {piece: event["log_p"]}
+        self._waiting.append((len(self._text), piece, {**event, "top": top}))
         self._text += piece
         self.count += 1
         found = [place for stop in self._stops if (place := self._text.find(stop)) >= 0]
@@ -218,8 +221,9 @@ class _Pieces:
 class CompletionWork:
     """The answer to a request, whole or in chunks."""
 
-    def __init__(self, request: CompletionRequest, generate: Generate, model: str) -> None:
-        self.request, self._generate = request, generate
+    def __init__(self, request: CompletionRequest, texts: Sequence[Events], model: str) -> None:
+        """`texts`: the events of each (`Engine.continuations`)."""
+        self.request, self._texts = request, texts
         head = {"id": f"cmpl-{secrets.token_hex(12)}", "object": "text_completion", "created": int(time.time())}
         self._head: dict[str, Any] = {**head, "model": model}
         self._read = self._written = 0
@@ -227,30 +231,31 @@ class CompletionWork:
 
     async def whole(self) -> dict[str, Any]:
         """All texts, side by side."""
-        found = await asyncio.gather(*(self._all_of(*one) for one in enumerate(self.request.asked())))
+        found = await together(self._all_of(index) for index in range(len(self._texts)))
         return {**self._head, "choices": found, "usage": self._usage(), "warnings": [*self._warnings]}
 
     async def chunks(self) -> Events:
         """One text after the other, as the words come, and then how many there were."""
-        for index, (prompt, asked) in enumerate(self.request.asked()):
-            async with aclosing(self._parts(index, prompt, asked)) as parts:
+        for index in range(len(self._texts)):
+            async with aclosing(self._parts(index)) as parts:
                 async for part in parts:
                     yield "chunk", {**self._head, "choices": [part], "usage": None, "warnings": []}
         if self.request.stream_options is not None and self.request.stream_options.include_usage:
             yield "chunk", {**self._head, "choices": [], "usage": self._usage(), "warnings": [*self._warnings]}
 
-    async def _all_of(self, index: int, asked: tuple[str, GenerateRequest]) -> dict[str, Any]:
-        parts = [part async for part in self._parts(index, *asked)]
+    async def _all_of(self, index: int) -> dict[str, Any]:
+        parts = [part async for part in self._parts(index)]
         listed = [part["logprobs"] for part in parts if part["logprobs"] is not None]
         joined = {name: [one for part in listed for one in part[name]] for name in LogProbs.model_fields}
         text = "".join(part["text"] for part in parts)
         logprobs = None if self.request.logprobs is None else joined
         return {"text": text, "index": index, "logprobs": logprobs, "finish_reason": parts[-1]["finish_reason"]}
 
-    async def _parts(self, index: int, prompt: str, asked: GenerateRequest) -> AsyncGenerator[dict[str, Any]]:
+    async def _parts(self, index: int) -> AsyncGenerator[dict[str, Any]]:
+        prompt = self.request.prompts[index // self.request.n]
         pieces, ended = _Pieces(prompt, self.request.stops), False
-        self._read += len(asked.prefix_words)
-        async with aclosing(self._generate(asked)) as events:
+        self._read += len(words_of(prompt))
+        async with aclosing(self._texts[index]) as events:
             async for name, data in events:
                 if name == "word":
                     for one in pieces.add(data):
@@ -270,7 +275,7 @@ class CompletionWork:
             logprobs = {
                 "tokens": [piece for _, piece, _ in pieces],
                 "token_logprobs": [event["log_p"] for *_, event in pieces],
-                "top_logprobs": [{one["word"]: one["log_p"] for one in event["alternatives"]} for *_, event in pieces],
+                "top_logprobs": [event["top"] for *_, event in pieces],
                 "text_offset": [begin for begin, *_ in pieces],
             }
         text = "".join(piece for _, piece, _ in pieces)
@@ -279,24 +284,3 @@ class CompletionWork:
     def _usage(self) -> dict[str, int]:
         read, written = self._read, self._written
         return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-
-
-class CompletionProblem(Answer):
-    """What was required, what was found, what to do; and the code for programs."""
-
-    message: str
-    type: Literal["invalid_request_error", "server_error"]
-    param: None
-    code: str
-
-
-class CompletionError(Answer):
-    """Why there is no answer."""
-
-    error: CompletionProblem
-
-
-def error_body(refused: Refused) -> dict[str, Any]:
-    """As clients of this form look for it."""
-    kind = "invalid_request_error" if refused.status < 500 else "server_error"
-    return {"error": {"message": refused.message, "type": kind, "param": None, "code": refused.code}}

@@ -15,9 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -37,6 +36,8 @@ from llrnn.model.completion import Completions, NextUnits, NextWords
 from llrnn.model.decode import Generated, Search, Strategy, advance_searches, begin_searches, chosen_strategy, spoken
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, FeatureNames, scale_and_offset
+from llrnn.serve.completions import CompletionRequest
+from llrnn.serve.costs import HYPOTHESIS_COST, NEARED, STEP_COST, Drawing, Listing, admit
 from llrnn.serve.introduction import telling
 from llrnn.serve.messages import (
     ChangeMessage,
@@ -47,7 +48,6 @@ from llrnn.serve.messages import (
     GenerateRequest,
     InfluenceRequest,
     MixturePartAnswer,
-    ModelQuery,
     NextRequest,
     Query,
     ReadRequest,
@@ -55,24 +55,20 @@ from llrnn.serve.messages import (
     ScoreRequest,
     TermAnswer,
     WriteRequest,
-    require,
     words_of,
 )
-from llrnn.serve.served import Batcher, PreparedModel, Served
+from llrnn.serve.served import Batcher, PreparedModel, RequestScope, Served, current_scope, spelled_for, together
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 Answer = dict[str, Any]
 R = TypeVar("R", bound=Query)
 Steering = tuple[Tensor, Tensor] | None  # scale and offset of all weights; None leaves them as they are
-STEP_COST = 10.0  # of a word that is generated
-_SEARCH_SECONDS = 0.05  # of searches before others have their turn: two steps of 32 with a beam of 5
-_HYPOTHESIS_COST = 3.0  # of one hypothesis in one step of several searches; alone it is some times that
-_SUM_COST = 2000.0  # of the sum over all strings that begin with some letters
 _POSITIONS = 512  # of a scan, when texts are scored: nobody else can be answered while it goes on
 _LOOKED_AT = 50  # of the most probable words, for one worth explaining
-_NEARED = 5  # unknown words of a request, for which near ones are looked for
-_NEAR_COST = 500.0  # of each
 _ROUND = 8  # lengths are padded to multiples: the recurrent networks of oneDNN prepare code for every shape
+
+
+_OTHERWISE = "write it otherwise or leave it out: /v1/read names words of the model that are written nearly so"
 
 
 def settled(work: Callable[..., Any], *given: Any) -> Any:
@@ -80,7 +76,7 @@ def settled(work: Callable[..., Any], *given: Any) -> Any:
     try:
         return work(*given)
     except UnknownWordError as error:
-        return Refused(404, "unknown_word", str(error))
+        return Refused(400, "unknown_word", str(error.advising(_OTHERWISE)))
     except LLRNNError as error:
         return error if isinstance(error, Refused) else Refused(409, "impossible", str(error))
     except Exception as error:  # our own defect
@@ -103,16 +99,11 @@ class EncodedPrefix:
     steering: Steering
 
 
-def encode(ready: PreparedModel, words: Sequence[str], steering: Steering) -> EncodedPrefix:
+def encode(ready: PreparedModel, words: Sequence[str], steering: Steering, place: str) -> EncodedPrefix:
     """A prefix or a text, looked up: words, or the units that they are spelled with. What is not there is refused."""
     written = spelled_for(ready.model, words)
-    ids = ready.model.vocabulary.symbols_of(written, place="prefix")
+    ids = ready.model.vocabulary.symbols_of(written, place=place)
     return EncodedPrefix(written, tuple(ids), ready.condition, steering)
-
-
-def spelled_for(model: LLRNN, words: Sequence[str]) -> tuple[str, ...]:
-    """Words as the model's training text had them: small where all of it was."""
-    return tuple(word.lower() for word in words) if model.reads_lowercase else tuple(words)
 
 
 def steering(ready: PreparedModel, changes: Sequence[ChangeMessage]) -> Steering:
@@ -319,7 +310,7 @@ class Question(ABC, Generic[R]):
         self.served, self.request = served, request
         ready = served.ready(request.background, request.condition)
         self.model, self.condition, self.warnings = ready.model, ready.condition, ready.warnings
-        self.asked = encode(ready, words_of(request.prefix), steering(ready, request.changes))
+        self.asked = encode(ready, request.prefix_words, steering(ready, request.changes), request.place)
 
     @staticmethod
     @abstractmethod
@@ -394,7 +385,7 @@ class ReadQuestion:
         words = list(dict.fromkeys((*prefix, *others)))
         found = self.model.vocabulary.find(words)[0].tolist()
         lost = [word for word, symbol in zip(words, found, strict=True) if symbol < 0]
-        near = {word: self.model.vocabulary.near(word) for word in lost[:_NEARED]}
+        near = {word: self.model.vocabulary.near(word) for word in lost[:NEARED]}
         unknown = [{"word": word, "near": near.get(word, [])} for word in lost]
         asked = {"model": self.served.name, "background": self.request.background}
         return {**asked, "prefix": list(prefix), "unknown": unknown}
@@ -406,7 +397,8 @@ class CompleteQuestion(Question[CompleteRequest]):
     A word of several units goes on from where the sequence stands: there, prefixes of one length together.
     """
 
-    def __init__(self, served: Served, request: CompleteRequest) -> None:
+    def __init__(self, served: Served, asked: tuple[CompleteRequest, RequestScope]) -> None:
+        request, self._scope = asked
         super().__init__(served, request)
         self.batch_key = None if self.model.vocabulary.units is None else len(self.asked.ids)
 
@@ -419,11 +411,17 @@ class CompleteQuestion(Question[CompleteRequest]):
     def _answer(self, p: Distribution, state: ModelState, n: int) -> Answer:
         asked, units = self.request, self.model.vocabulary.units
         p = require_finite(p)
-        after = NextWords(self.model, p) if units is None else NextUnits(self.model, p, state.select([n]), units)
+        one = None if units is None else NextUnits(self.model, p, state.select([n]), units, self._step)
+        after = NextWords(self.model, p) if one is None else one
         found = Completions(after, self.asked.words, asked.letters, asked.k)
         best = [{**one.as_dict(), "share": found.share(one) if asked.mass else None} for one in found.best]
         mass = finite(found.log_mass) if asked.mass else None
         return {**self.header(), "letters": asked.letters, "best": best, "log_mass": mass}
+
+    def _step(self, state: ModelState, words: Sequence[int]) -> tuple[Distribution, ModelState]:
+        """One unit more, counted: nobody can say before how many it takes."""
+        self._scope.spend(STEP_COST)
+        return self.model.step(state, words, layer=steered(self.model, [self.asked.steering]))
 
 
 class _StatefulQuestion(Question[R]):
@@ -499,8 +497,8 @@ class PendingText:
 
     @property
     def cost(self) -> float:
-        """Of the next two steps: more are taken where few go on together."""
-        return 2 * _HYPOTHESIS_COST * len(self.search.rows)
+        """Of the next step."""
+        return HYPOTHESIS_COST * len(self.search.rows)
 
     def answer(self) -> Answer:
         asked = self.question
@@ -514,10 +512,8 @@ class PendingText:
 
 @torch.no_grad()
 def search_on(writing: Sequence[PendingText]) -> list[Any]:
-    """Some steps of all searches, which are of one model; then each has its answer, or goes on."""
-    searches, until = [one.search for one in writing], time.perf_counter() + _SEARCH_SECONDS
-    while advance_searches(searches) and time.perf_counter() < until:
-        pass
+    """One step of all searches, which are of one model; then each has its answer, or goes on."""
+    advance_searches([one.search for one in writing])
     return [settled(one.answer) if one.search.has_ended else one for one in writing]
 
 
@@ -581,7 +577,8 @@ class ScoreQuestion:
         ready = self.served.ready(self.request.background, self._conditions[piece[0]])
         if ready.names not in self._changed:
             self._changed[ready.names] = steering(ready, self.request.changes)
-        texts = [encode(ready, self._words[index], self._changed[ready.names]) for index in piece]
+        changed = self._changed[ready.names]
+        texts = [encode(ready, self._words[index], changed, f"texts.{index}") for index in piece]
         for index, found in zip(piece, score(ready.model, texts), strict=True):
             self.scores[index] = found
 
@@ -608,78 +605,6 @@ def _plain(value: Any) -> Any:
         case tuple():
             return [_plain(one) for one in value]
     return value
-
-
-# --- what a request will cost -----------------------------------------------------------------------------------------
-#
-# Estimated before any of it runs, in words that are read (a tenth of a millisecond or so):
-#
-#     a word of a prefix or of a text       1, and half as much again where weights are changed
-#     a word of a prefix for `influence`    6: there and back
-#     a word that is generated              10: a step of its own
-#     a word of a hypothesis (beam)         3: a step that many share
-#     a condition                           50, a fiftieth of the vocabulary (5,000 at most), 1/4 of its characters
-#     a name that a pattern looks at        1/200
-#     a word that is listed or asked for    1/20; one that letters are completed to 1
-#     the mass of letters                   2,000 in an open vocabulary
-#     words near an unknown one             500, for five of them at most
-#
-# The estimate bounds a request (`limits`, "work"), and says what its client pays in the queue (`served.FairQueue`).
-
-
-def query_cost(served: Served, request: Query) -> float:
-    """What it costs to answer, or to write the first word."""
-    cost = _words_cost(request, [request.prefix_words]) * (6 if isinstance(request, InfluenceRequest) else 1)
-    cost += _lookup_cost(served, request, [request.condition])
-    if isinstance(request, NextRequest):
-        cost += (request.top + len(request.words)) / 20
-    if isinstance(request, ReadRequest):
-        words = {*spelled_for(served.model, (*request.prefix_words, *request.words))}
-        lost = sum(word not in served.model.vocabulary for word in words)
-        cost += len(request.words) + _NEAR_COST * min(_NEARED, lost)
-    if isinstance(request, CompleteRequest):
-        cost += request.k + (_SUM_COST if request.mass and served.model.vocabulary.is_open else 0.0)
-    steps = request.max_words if isinstance(request, GenerateRequest) else 0
-    require("work", math.ceil(cost + STEP_COST * steps))
-    return cost
-
-
-def condition_cost(served: Served, condition: str) -> float:
-    """To read a condition, which may make a vocabulary of its own."""
-    return 50 + min(len(served.model.vocabulary) / 50, 5000) + len(condition) / 4
-
-
-def check_write_cost(served: Served, request: WriteRequest) -> None:
-    """That all conditions can be written from; their hypotheses pay step by step (`PendingText.cost`)."""
-    read = sum(condition_cost(served, one) for one in set(request.conditions))
-    hypotheses = request.max_words * request.width * len(request.conditions)
-    require("work", math.ceil(read + hypotheses / 2))
-
-
-def score_cost(served: Served, request: ScoreRequest) -> float:
-    """What all texts cost together, and every condition that is another."""
-    cost = _words_cost(request, map(words_of, request.texts)) + _lookup_cost(served, request, request.conditions or ())
-    require("work", math.ceil(cost))
-    return cost
-
-
-def listing_cost(count: int) -> float:
-    """To look through so many names."""
-    return 1.0 + count / 200
-
-
-def _words_cost(request: ModelQuery, texts: Iterable[tuple[str, ...]]) -> float:
-    """Words that are read, and the end of each sentence."""
-    return sum(1 + len(text) for text in texts) * (1.5 if request.changes else 1.0)
-
-
-def _lookup_cost(served: Served, request: ModelQuery, conditions: Iterable[str | None]) -> float:
-    """To read conditions, each of which makes a vocabulary of its own, and to find the features that are changed."""
-    read = sum(condition_cost(served, one) for one in set(conditions) if one is not None)
-    patterns = {change.feature for change in request.changes if served.names.is_pattern(change.feature)}
-    names = len(served.names) * len(patterns)
-    require("pattern_names", names)
-    return read + names / 200 + len(request.changes) / 20
 
 
 # --- the engine -------------------------------------------------------------------------------------------------------
@@ -723,9 +648,8 @@ class Engine:
         return {"reloaded": list(self._served)}
 
     def _describe(self) -> None:
-        named = [{"id": one, "object": "model", "created": 0, "owned_by": "llrnn"} for one in self._served]
         described = [one.described for one in self._served.values()]
-        self._models = {"models": described, "object": "list", "data": named}
+        self._models = {"models": described, "object": "list", "data": [*map(named, self._served)]}
 
     async def read(self, request: ReadRequest) -> Answer:
         return await self._ask(ReadQuestion, request)
@@ -734,7 +658,7 @@ class Engine:
         return await self._ask(NextQuestion, request)
 
     async def complete(self, request: CompleteRequest) -> Answer:
-        return await self._ask(CompleteQuestion, request)
+        return await self._ask(CompleteQuestion, request, (request, current_scope()))
 
     async def explain(self, request: ExplainRequest) -> Answer:
         return await self._ask(ExplainQuestion, request)
@@ -744,8 +668,7 @@ class Engine:
 
     async def score(self, request: ScoreRequest) -> Answer:
         served = self.find(request.model)
-        cost = score_cost(served, request)
-        scored = ScoreQuestion(served, request)
+        cost, scored = admit(served, request).total, ScoreQuestion(served, request)
         pieces = list(scored.pieces())
         for piece in pieces:
             await self._batchers[served.name].submit(scored, one_by_one(scored.add), piece, cost / len(pieces))
@@ -753,30 +676,37 @@ class Engine:
 
     async def write(self, request: WriteRequest) -> Answer:
         served = self.find(request.model)
-        check_write_cost(served, request)
-        jobs = [self._written(served, (request, one)) for one in request.conditions]
-        found = await asyncio.gather(*jobs, return_exceptions=True)
-        for place, one in enumerate(found):
-            if isinstance(one, Refused) and len(found) > 1:
-                raise Refused(one.status, one.code, f"condition {place + 1}: {one.message}")
-            if isinstance(one, BaseException):
-                raise one
-        return {"model": served.name, "background": request.background, "texts": found}
+        begin = admit(served, request).begin / len(request.conditions)
+        texts = await together(self._written(served, request, place, begin) for place in range(len(request.conditions)))
+        return {"model": served.name, "background": request.background, "texts": texts}
 
-    async def _written(self, served: Served, asked: tuple[WriteRequest, str]) -> Answer:
-        """The search of one condition: between a few of its steps others have their turn, or take them with it."""
-        batcher = self._batchers[served.name]
-        run, cost = partial(answered, WriteQuestion, served), condition_cost(served, asked[1])
-        found: Any = await batcher.submit(WriteQuestion, run, asked, cost)
-        while isinstance(found, PendingText):
-            found = await batcher.submit(("search", id(found.search.model)), search_on, found, found.cost)
+    async def _written(self, served: Served, request: WriteRequest, place: int, begin: float) -> Answer:
+        """The search of one condition: between two of its steps others have their turn, or take them with it."""
+        batcher, run = self._batchers[served.name], partial(answered, WriteQuestion, served)
+        try:
+            found: Any = await batcher.submit(WriteQuestion, run, (request, request.conditions[place]), begin)
+            while isinstance(found, PendingText):
+                found = await batcher.submit(("search", id(found.search.model)), search_on, found, found.cost)
+        except Refused as one:
+            raise Refused(one.status, one.code, f"conditions.{place}: {one.message}") from None
         answer: Answer = found
         return answer
 
-    async def generate(self, request: GenerateRequest) -> AsyncGenerator[tuple[str, Answer]]:
+    def generate(self, request: GenerateRequest) -> AsyncGenerator[tuple[str, Answer]]:
         """("word", …) for each word as it is chosen, then ("done", …)."""
-        text: Any = await self._ask(GenerateQuestion, request)
-        batcher = self._batchers[self.find(request.model).name]
+        return self.continuations(request)[0]
+
+    def continuations(self, request: GenerateRequest | CompletionRequest) -> list[AsyncGenerator[tuple[str, Answer]]]:
+        """The events of every text that is asked for; it costs the same to begin each."""
+        served, texts = self.find(request.model), request.continuations()
+        begin = admit(served, request).begin / len(texts)
+        return [self._continued(served, one, begin + STEP_COST) for one in texts]
+
+    async def _continued(
+        self, served: Served, request: GenerateRequest, cost: float
+    ) -> AsyncGenerator[tuple[str, Answer]]:
+        batcher, run = self._batchers[served.name], partial(answered, GenerateQuestion, served)
+        text: Any = await batcher.submit(GenerateQuestion, run, request, cost)
         rng = np.random.default_rng(request.seed)  # for the spelling of cells
         words: list[str] = []
         log_prob = 0.0
@@ -796,6 +726,10 @@ class Engine:
     def models(self) -> Answer:
         return self._models
 
+    def model(self, name: str) -> Answer:
+        """One of them, in our form and in that of OpenAI-like servers."""
+        return {**self.find(name).described, **named(name)}
+
     async def features(self, name: str, query: str, limit: int) -> Answer:
         """Features whose names hold a text, whatever its capitals; contextual ones first, for they are few."""
         return await self._list(_features, name, query, limit)
@@ -807,15 +741,18 @@ class Engine:
     async def strings(self, name: str, cell: str, limit: int, seed: int) -> Answer:
         """Strings drawn from a cell."""
         served = self.find(name)
-        work = one_by_one(partial(_strings, served.model, limit=limit, seed=seed))
-        found: Answer = await self._batchers[served.name].submit(work, work, cell, 50.0 + 5.0 * limit)
+        cost, work = (
+            admit(served, Drawing(limit)).total,
+            one_by_one(partial(_strings, served.model, limit=limit, seed=seed)),
+        )
+        found: Answer = await self._batchers[served.name].submit(work, work, cell, cost)
         return found
 
     async def _list(self, listing: Callable[..., Answer], name: str, query: str, limit: int) -> Answer:
         """In the model's thread: there may be a million names, and the event loop waits for nobody."""
         served = self.find(name)
-        cost = listing_cost(len(served.names) if listing is _features else len(served.model.vocabulary))
-        work = one_by_one(partial(listing, served.model, limit=limit))
+        names = len(served.names) if listing is _features else len(served.model.vocabulary)
+        cost, work = admit(served, Listing(names)).total, one_by_one(partial(listing, served.model, limit=limit))
         found: Answer = await self._batchers[served.name].submit(work, work, query.lower(), cost)
         return found
 
@@ -827,11 +764,17 @@ class Engine:
             raise Refused(404, "unknown_model", f"no model is named {name!r}; there are {', '.join(self.names)}")
         return self._served[name]
 
-    async def _ask(self, kind: type, request: Any) -> Answer:
+    async def _ask(self, kind: type, request: Query, payload: Any = None) -> Answer:
+        """`payload`: what the question is made of, where that is not the request alone."""
         served = self.find(request.model)
-        cost = query_cost(served, request)
-        answer: Answer = await self._batchers[served.name].submit(kind, partial(answered, kind, served), request, cost)
+        run, cost = partial(answered, kind, served), admit(served, request).begin
+        answer: Answer = await self._batchers[served.name].submit(kind, run, payload or request, cost)
         return answer
+
+
+def named(model: str) -> Answer:
+    """A model as clients of OpenAI-like servers list it."""
+    return {"id": model, "object": "model", "created": 0, "owned_by": "llrnn"}
 
 
 def _features(model: LLRNN, small: str, limit: int) -> Answer:

@@ -2,7 +2,7 @@
 
     Guard       checks the name of the host, the token and whether the server is stopping; turns what an endpoint raises
                 into an answer; adds the headers of all answers; counts
-    Gate        how many requests are worked on at a time, and whether the server is stopping
+    Gate        how many requests are worked on at a time and how long, and whether the server is stopping
     Metrics     what is counted, for Prometheus; labels never come from a request, so the number of series is bounded
     read_body   the body of a request, as far as its size, its type and its time allow
 
@@ -20,10 +20,10 @@ import importlib.util
 import json
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from prometheus_client import (
     CollectorRegistry,
@@ -38,9 +38,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from llrnn.serve.completions import error_body
 from llrnn.serve.messages import Limits, Refused, require
-from llrnn.serve.served import CLIENT
+from llrnn.serve.served import SCOPE, RequestScope, current_scope, first_error
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -90,8 +89,9 @@ log = logging.getLogger("llrnn.serve")
 access = logging.getLogger("llrnn.serve.access")
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
-HEALTH, PROBE = "/v1/health", "/healthz"  # the second for whoever looks after containers
-COMPLETIONS = "/v1/completions"
+HEALTH, READY = "/v1/health", "/v1/ready"
+PROBES = {"/healthz": HEALTH, "/readyz": READY, "/metrics": "/v1/metrics"}  # where others look for them
+_ALWAYS_ANSWERED = {HEALTH, READY, "/healthz", "/readyz"}
 # styles, scripts, pictures and connections of the page are files of this server, and no other page may frame it
 _CSP = b"default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'none'"
 _ALWAYS = [
@@ -131,15 +131,38 @@ class Gate:
     @contextmanager
     def place(self) -> Iterator[None]:
         """Of n clients who ask none has more than one place in n + 1, so that there is room for one more."""
-        address, _ = CLIENT.get()
+        address, _ = current_scope().client
         own, clients = self._inside_of[address], len(self._inside_of.keys() | {address})
-        if self.inside >= self.limits.in_flight or own >= max(1, self.limits.in_flight // (clients + 1)):
+        if self.is_full or own >= max(1, self.limits.in_flight // (clients + 1)):
             raise self.limits.refused("in_flight")
         self._inside_of[address] += 1
         try:
             yield
         finally:
             self._inside_of -= collections.Counter([address])  # who is at zero is forgotten
+
+    @asynccontextmanager
+    async def working(self, receive: Receive) -> AsyncIterator[None]:
+        """A place and a time for the work of a request, which ends with it: also when the client leaves."""
+        try:
+            with self.place(), first_error():
+                async with asyncio.timeout(self.limits.seconds), asyncio.TaskGroup() as group:
+                    leaving = group.create_task(until_gone(receive))
+                    yield
+                    leaving.cancel()
+        except TimeoutError:
+            raise self.limits.refused("seconds") from None
+
+    @property
+    def is_full(self) -> bool:
+        return self.inside >= self.limits.in_flight
+
+
+async def until_gone(receive: Receive) -> NoReturn:
+    """Wait until the client closes its connection, and say so."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    raise ClientDisconnect
 
 
 def _header(scope: Scope, name: bytes) -> bytes | None:
@@ -200,19 +223,21 @@ class Guard:
             await self.app(scope, receive, send)
             return
         began = time.perf_counter()
-        CLIENT.set(tuple(scope.get("client") or ("", 0)))
+        request = RequestScope(tuple(scope.get("client") or ("", 0)))
+        SCOPE.set(request)
         is_head = scope["method"] == "HEAD"  # which is answered as GET is, without a body
         scope, answer = {**scope, "method": "GET"} if is_head else scope, _Answer(send, has_body=not is_head)
         self.gate.present += 1
         try:
             await self._answered(scope, receive, answer)
         finally:
+            request.ended = True
             self.gate.present -= 1
             endpoint = getattr(scope.get("route"), "path", "other")
             seconds = time.perf_counter() - began
             self.metrics.answer(endpoint, answer.status, seconds)
             if self.access_log:  # paths without their queries: words of users are no business of a log
-                asked = f"{CLIENT.get()[0]} {scope['method']} {endpoint} {answer.status} {1000 * seconds:.0f} ms"
+                asked = f"{request.client[0]} {scope['method']} {endpoint} {answer.status} {1000 * seconds:.0f} ms"
                 access.info(asked)
 
     async def _answered(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
@@ -236,10 +261,10 @@ class Guard:
             raise self.gate.limits.refused("header_bytes")
         self._check_host(_header(scope, b"host"))
         path = scope["path"]
-        if self.gate.stopping and path not in (HEALTH, PROBE):
+        if self.gate.stopping and path not in _ALWAYS_ANSWERED:
             message = "the server is stopping; ask another one, or try again later"
             raise Refused(503, "stopping", message, {"Retry-After": "5", "Connection": "close"})
-        is_open = path in ("/", HEALTH, PROBE) or path.startswith("/page/")
+        is_open = path == "/" or path in _ALWAYS_ANSWERED or path.startswith("/page/")
         if self.token is not None and not is_open:
             self._check_token(_header(scope, b"authorization") or b"")
 
@@ -263,8 +288,7 @@ class Guard:
 
     async def _refuse(self, refused: Refused, scope: Scope, receive: Receive, answer: _Answer) -> None:
         self.metrics.refuse(refused.code)
-        body = error_body(refused) if scope["path"] == COMPLETIONS else refused.body()
-        response = Response(json_bytes(body), refused.status, refused.headers, "application/json")
+        response = Response(json_bytes(refused.body()), refused.status, refused.headers, "application/json")
         with contextlib.suppress(ClientDisconnect):
             await response(scope, receive, answer.send)
 

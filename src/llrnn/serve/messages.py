@@ -16,7 +16,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal, Self, overload
+from typing import Annotated, Any, ClassVar, Literal, Self, overload
 
 from pydantic import (
     AfterValidator,
@@ -40,8 +40,11 @@ class Refused(LLRNNError):  # noqa: N818 (what it says: the request is refused)
         super().__init__(message)
         self.status, self.code, self.message, self.headers = status, code, message, dict(headers or {})
 
-    def body(self) -> dict[str, str]:
-        return {"code": self.code, "message": self.message}
+    def body(self) -> dict[str, Any]:
+        """The one form of all errors: `error` is what clients of OpenAI-like servers look at."""
+        kind = "invalid_request_error" if self.status < 500 else "server_error"
+        said = {"code": self.code, "message": self.message}
+        return {**said, "error": {**said, "type": kind, "param": None}}
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ _ROWS: tuple[tuple[str, int, str, int, str, str], ...] = (
      "the body must have at most {most} commas, found {found}; send fewer words or texts at once"),
     ("work", 20_000, "work of a request, in words that are read (see below)", 422, "too_much_work",
      "a request may cost at most as much as reading {most} words, found {found}; "
-     "send fewer or shorter texts, conditions or patterns at once"),
+     "ask for fewer words or texts, or send shorter texts, conditions or patterns"),
     ("prefix_words", 1000, "words of a prefix", 422, "prefix_too_long",
      "the prefix must have at most {most} words, found {found}; leave out the first ones"),
     ("prefix_characters", 20_000, "characters of a prefix written as one string", 422, "prefix_too_long",
@@ -173,6 +176,12 @@ def require(limit: str, found: int) -> None:
     """Refuse what is beyond a limit; pydantic passes on an exception that is no ValueError as it is."""
     if found > most(limit):
         raise LIMITS[limit].refused(found=found)
+
+
+def require_work(found: float, allowed: float = most("work")) -> None:
+    """Refuse what costs more than is allowed, but for rounding."""
+    if found > allowed + 1e-6:
+        raise LIMITS["work"].refused(found=math.ceil(found))
 
 
 def at_most(limit: str, size: Callable[[Any], int] = len) -> AfterValidator:
@@ -290,6 +299,7 @@ class Query(ModelQuery):
         at_most("prefix_words", _count_words),
     ] = ""
     condition: Condition | None = None
+    place: ClassVar[str] = "prefix"  # what the field is called in messages
 
     @property
     def prefix_words(self) -> tuple[str, ...]:
@@ -361,6 +371,10 @@ class GenerateRequest(Query):
     ] = 0
     alternatives: Annotated[int, *_integer(0, "alternatives", "so many of the most probable words beside each")] = 0
     stream: Annotated[bool, Field(strict=True, description="events as they come, or one JSON object")] = True
+
+    def continuations(self) -> tuple[GenerateRequest, ...]:
+        """The texts that are asked for, one by one."""
+        return (self,)
 
 
 class ScoreRequest(ModelQuery):
@@ -457,11 +471,21 @@ class Answer(BaseModel):
     model_config = ConfigDict(frozen=True, json_schema_extra={"additionalProperties": False})
 
 
+class Problem(Answer):
+    """The same as clients of OpenAI-like servers look for it."""
+
+    message: str
+    type: Literal["invalid_request_error", "server_error"]
+    param: None
+    code: str
+
+
 class ErrorAnswer(Answer):
     """Why there is no answer."""
 
     code: Annotated[str, Field(description="for programs; docs/server.md lists them")]
     message: Annotated[str, Field(description="for people: what was required, what was found, what to do")]
+    error: Problem
 
 
 class AskedAnswer(Answer):
@@ -771,6 +795,10 @@ class ModelName(Answer):
     owned_by: str
 
 
+class RetrievedModel(ServedModel, ModelName):
+    """One model, as we describe it and as clients of OpenAI-like servers retrieve it."""
+
+
 class ModelsAnswer(Answer):
     """All served models; the first one is the default."""
 
@@ -832,6 +860,12 @@ class Reloaded(Answer):
     """The models whose tables and lists were read anew."""
 
     reloaded: tuple[str, ...]
+
+
+class Ready(Answer):
+    """Can the server take a request now? `busy`: all places are taken."""
+
+    status: Literal["ready", "busy", "stopping"]
 
 
 class Health(Answer):

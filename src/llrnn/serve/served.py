@@ -10,12 +10,13 @@ import asyncio
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 
@@ -28,7 +29,7 @@ from llrnn.model.network import LLRNN
 from llrnn.model.steering import FeatureNames, swap, tables_of
 from llrnn.model.words import add, read_words
 from llrnn.serve.introduction import about, condition_hint, examples
-from llrnn.serve.messages import Refused
+from llrnn.serve.messages import Refused, most, require_work
 from llrnn.text.conditions import values_of
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vocabulary import EOS
@@ -178,6 +179,11 @@ class Served:
         return " ".join(word for word in text.words if word != EOS)
 
 
+def spelled_for(model: LLRNN, words: Sequence[str]) -> tuple[str, ...]:
+    """Words as the model's training text had them: small where all of it was."""
+    return tuple(word.lower() for word in words) if model.reads_lowercase else tuple(words)
+
+
 def open_served(
     folder: Path,
     *,
@@ -219,11 +225,57 @@ def _with_background(model: LLRNN, background: Background) -> LLRNN:
 
 Run = Callable[[Sequence[Any]], Sequence[Any]]  # payloads -> results, or an exception in the place of a result
 Client = tuple[str, int]  # address and port: turns go round addresses, and then round the connections of one
-CLIENT: ContextVar[Client] = ContextVar("CLIENT", default=("", 0))  # who asks; the guard sets it for every request
+Result = TypeVar("Result")
 TURN = 1000  # work of one turn, in words that are read: about a tenth of a second for models of some thousand classes
 _MOST_KNOWN = 10_000  # clients and addresses whose payments are known
 THREAD = "llrnn-model"
 _PATIENCE = 5.0  # seconds that closing waits for a step that has begun
+
+
+@dataclass(eq=False)
+class RequestScope:
+    """One request: who asks, what it may cost and has cost so far, and whether it has ended.
+
+    The guard ends it with the request, in whatever way that ends; the thread of a model looks at it between two words,
+    since a task that is cancelled stops no thread.
+    """
+
+    client: Client = ("", 0)
+    allowed: float = most("work")
+    spent: float = 0.0
+    ended: bool = False
+
+    def spend(self, cost: float) -> None:
+        """Count work that is about to be done; refuse it beyond what was allowed, or when nobody waits for it."""
+        if self.ended:
+            raise Refused(503, "ended", "the request has ended, and its work with it")
+        self.spent += cost
+        require_work(self.spent, self.allowed)
+
+
+SCOPE: ContextVar[RequestScope] = ContextVar("SCOPE")  # the guard sets it for every request
+
+
+def current_scope() -> RequestScope:
+    """That of the request which is worked on; without a server, one of its own."""
+    return SCOPE.get(None) or RequestScope()
+
+
+@contextmanager
+def first_error() -> Iterator[None]:
+    """Around a group of tasks: the error that ended them, by itself."""
+    try:
+        yield
+    except BaseExceptionGroup as found:
+        raise found.exceptions[0] from None
+
+
+async def together(jobs: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+    """What all of them come to; the first that fails ends the others."""
+    with first_error():
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(job) for job in jobs]
+    return [task.result() for task in tasks]
 
 
 @dataclass(eq=False)
@@ -234,9 +286,17 @@ class Job:
     run: Run
     payload: Any
     future: asyncio.Future[Any]
-    client: Client = ("", 0)
+    scope: RequestScope = field(default_factory=RequestScope)
     cost: float = 1.0
-    dropped: bool = False  # nobody waits for it any more
+
+    @property
+    def client(self) -> Client:
+        return self.scope.client
+
+    @property
+    def dropped(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self.scope.ended or self.future.cancelled()
 
 
 class FairQueue:
@@ -323,17 +383,16 @@ class Batcher:
         self._thread.start()
 
     async def submit(self, key: Hashable, run: Run, payload: Any, cost: float = 1.0) -> Any:
-        """The result for one payload; whoever is cancelled while waiting is taken off the queue."""
-        job = Job(key, run, payload, asyncio.get_running_loop().create_future(), CLIENT.get(), cost)
+        """The result for one payload; a request that ends, or is cancelled while waiting, is taken off the queue."""
+        scope = current_scope()
+        scope.spend(cost)
+        job = Job(key, run, payload, asyncio.get_running_loop().create_future(), scope, cost)
         with self._changed:
             if self._closing:
                 raise RuntimeError("the batcher is closed")
             self._waiting.add(job)
             self._changed.notify()
-        try:
-            return await job.future
-        finally:
-            job.dropped = True
+        return await job.future
 
     async def close(self, patience: float = _PATIENCE) -> None:
         """Answer all that wait, then end the thread; a step that takes longer than one may wait is left behind."""

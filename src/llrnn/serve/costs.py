@@ -1,0 +1,144 @@
+"""What a request costs, estimated before any of it runs, in words that are read (a tenth of a millisecond or so).
+
+    a word of a prefix or of a text       1, and half as much again where weights are changed
+    a word of a prefix for `influence`    6: there and back
+    a word that is generated              10: a step of its own
+    a word of a hypothesis (beam)         1/2: a step that many share
+    a condition                           50, a fiftieth of the vocabulary (5,000 at most), 1/4 of its characters
+    a name that a pattern looks at        1/200, as one that a listing looks at (5,000 at most)
+    a word that is listed or asked for    1/20; one that letters are completed to 1
+    the mass of letters                   2,000 in an open vocabulary
+    letters, where words are units        all that a request may cost: steps are counted as they are taken
+    words near an unknown one             500, for five of them at most
+    strings of a cell                     50, and 5 each
+
+The estimate bounds the whole request (`limits`, "work"). What is done is counted against it (`RequestScope.spend`), and
+is what a client pays in the queue (`FairQueue`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from llrnn.serve.completions import CompletionRequest
+from llrnn.serve.messages import (
+    CompleteRequest,
+    GenerateRequest,
+    InfluenceRequest,
+    ModelQuery,
+    NextRequest,
+    Query,
+    ReadRequest,
+    ScoreRequest,
+    WriteRequest,
+    most,
+    require,
+    require_work,
+    words_of,
+)
+from llrnn.serve.served import Served, current_scope, spelled_for
+
+STEP_COST = 10.0  # of a word that is generated
+HYPOTHESIS_COST = 0.5  # of one hypothesis in one step of several searches; alone it is some times that
+NEARED = 5  # unknown words of a request, for which near ones are looked for
+_NEAR_COST = 500.0  # of each
+_SUM_COST = 2000.0  # of the sum over all strings that begin with some letters
+_LARGEST = 5000.0  # of looking through a vocabulary, or all features
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A request for names, of which so many are looked through."""
+
+    names: int
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A request for strings of a cell."""
+
+    limit: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """`begin` is what there is to read and to look up; `steps` all words that may then be written, one by one."""
+
+    begin: float
+    steps: float = 0.0
+
+    @property
+    def total(self) -> float:
+        return self.begin + self.steps
+
+
+Request = Query | ScoreRequest | WriteRequest | CompletionRequest | Listing | Drawing
+
+
+def admit(served: Served, request: Request) -> Cost:
+    """What a request costs, which is then all that may be done for it; refuse one that costs too much."""
+    cost = cost_of(served, request)
+    require_work(cost.total)
+    current_scope().allowed = cost.total
+    return cost
+
+
+def cost_of(served: Served, request: Request) -> Cost:
+    """What a whole request costs."""
+    match request:
+        case Listing():
+            return Cost(1.0 + min(request.names / 200, _LARGEST))
+        case Drawing():
+            return Cost(50.0 + 5.0 * request.limit)
+        case WriteRequest():
+            hypotheses = request.max_words * request.width * len(request.conditions)
+            return Cost(_conditions_cost(served, request.conditions), HYPOTHESIS_COST * hypotheses)
+        case ScoreRequest():
+            lookup = _lookup_cost(served, request, request.conditions or ())
+            return Cost(_words_cost(request, map(words_of, request.texts)) + lookup)
+        case CompletionRequest():
+            lookup = _lookup_cost(served, request, [request.condition])
+            read = request.n * _words_cost(request, map(words_of, request.prompts))
+            return Cost(read + lookup, STEP_COST * request.max_tokens * request.n * len(request.prompts))
+        case CompleteRequest() if served.model.vocabulary.units is not None:
+            begin = _query_cost(served, request)
+            return Cost(begin, max(0.0, most("work") - begin))
+        case GenerateRequest():
+            return Cost(_query_cost(served, request), STEP_COST * request.max_words)
+    return Cost(_query_cost(served, request))
+
+
+def _query_cost(served: Served, request: Query) -> float:
+    """To read the prefix, and what is asked of it."""
+    cost = _words_cost(request, [request.prefix_words]) * (6 if isinstance(request, InfluenceRequest) else 1)
+    cost += _lookup_cost(served, request, [request.condition])
+    match request:
+        case NextRequest():
+            return cost + (request.top + len(request.words)) / 20
+        case ReadRequest():
+            words = {*spelled_for(served.model, (*request.prefix_words, *request.words))}
+            lost = sum(word not in served.model.vocabulary for word in words)
+            return cost + len(request.words) + _NEAR_COST * min(NEARED, lost)
+        case CompleteRequest():
+            return cost + request.k + (_SUM_COST if request.mass and served.model.vocabulary.is_open else 0.0)
+    return cost
+
+
+def _words_cost(request: ModelQuery | CompletionRequest, texts: Iterable[tuple[str, ...]]) -> float:
+    """Words that are read, and the end of each sentence."""
+    return sum(1 + len(text) for text in texts) * (1.5 if request.changes else 1.0)
+
+
+def _lookup_cost(served: Served, request: ModelQuery | CompletionRequest, conditions: Iterable[str | None]) -> float:
+    """To read conditions, and to find the features that are changed."""
+    patterns = {change.feature for change in request.changes if served.names.is_pattern(change.feature)}
+    names = len(served.names) * len(patterns)
+    require("pattern_names", names)
+    return _conditions_cost(served, conditions) + names / 200 + len(request.changes) / 20
+
+
+def _conditions_cost(served: Served, conditions: Iterable[str | None]) -> float:
+    """To read them, each of which may make a vocabulary of its own; what is the same is read once."""
+    listing = 50 + min(len(served.model.vocabulary) / 50, _LARGEST)
+    return sum(listing + len(one) / 4 for one in {*conditions} if one is not None)
