@@ -29,8 +29,8 @@ from llrnn.serve.app import create_app
 from llrnn.serve.completions import CompletionRequest
 from llrnn.serve.costs import HYPOTHESIS_COST, STEP_COST, cost_of
 from llrnn.serve.engine import Engine
-from llrnn.serve.messages import ErrorAnswer, Limits, NextRequest, WriteRequest, most
-from llrnn.serve.served import Batcher, RequestScope, Served
+from llrnn.serve.messages import ErrorAnswer, Limits, NextRequest, Refused, WriteRequest, most
+from llrnn.serve.served import SCOPE, Batcher, RequestScope, Served
 
 ENDLESS = {"changes": [{"feature": "Word:</s>", "offset": -1e6}]}
 UNKNOWN = "zzzunknownzzz"
@@ -259,13 +259,13 @@ def test_a_task_that_outlives_its_request_computes_nothing(served: Served, count
 
     async def main() -> None:
         engine, scope = Engine([served]), RequestScope()
-        token = guard.SCOPE.set(scope)
+        token = SCOPE.set(scope)
         job = asyncio.create_task(engine.next(NextRequest()))
         await until(counted.begun.is_set)
         scope.ended = True
-        with pytest.raises(guard.Refused, match="has ended"):
+        with pytest.raises(Refused, match="has ended"):
             await engine.next(NextRequest())
-        guard.SCOPE.reset(token)
+        SCOPE.reset(token)
         counted.go_on.set()
         await job
         await engine.close()
