@@ -59,7 +59,9 @@ known.config.phases.coverage.enabled = settings.get_current_profile_name() == AL
 
 @everything.hook("map_body")
 def cheap_enough(context: Any, body: Any) -> Any:
-    """So that beams are refused for what breaks the schema, and not for their work."""
+    """So that beams and texts are refused for what breaks the schema, and not for their work."""
+    if isinstance(body, dict) and isinstance(body.get("max_tokens"), int) and 5 < body["max_tokens"] <= 500:
+        return {**body, "max_tokens": 5}
     short = isinstance(body, dict) and "conditions" in body and "texts" not in body
     if short and all(isinstance(body.get(name, 1), int) for name in ("beam", "count", "max_words")):
         return {**body, "max_words": min(body.get("max_words", 5), 5)}
@@ -97,8 +99,8 @@ def map_body(context: Any, body: Any) -> Any:
             said[name] = chosen(value, names[name])
         elif name in words and value:
             said[name] = words[name](value)
-    if "max_words" in body:
-        said["max_words"] = min(body["max_words"], 30)  # more of the same takes time
+    for name in {"max_words", "max_tokens"} & {*body}:
+        said[name] = min(body[name], 20)  # more of the same takes time, and 64 texts of it too much
     if "prompt" in body:
         given = body["prompt"]
         said["prompt"] = in_known_words(given) if isinstance(given, str) else [*map(in_known_words, given)]

@@ -48,14 +48,14 @@ _LARGEST = 5000.0  # of looking through a vocabulary, or all features
 
 
 @dataclass(frozen=True)
-class Listing:
+class NameListing:
     """A request for names, of which so many are looked through."""
 
     names: int
 
 
 @dataclass(frozen=True)
-class Drawing:
+class StringDrawing:
     """A request for strings of a cell."""
 
     limit: int
@@ -73,7 +73,7 @@ class Cost:
         return self.begin + self.steps
 
 
-Request = Query | ScoreRequest | WriteRequest | CompletionRequest | Listing | Drawing
+Request = Query | ScoreRequest | WriteRequest | CompletionRequest | NameListing | StringDrawing
 
 
 def admit(served: Served, request: Request) -> Cost:
@@ -87,9 +87,9 @@ def admit(served: Served, request: Request) -> Cost:
 def cost_of(served: Served, request: Request) -> Cost:
     """What a whole request costs."""
     match request:
-        case Listing():
+        case NameListing():
             return Cost(1.0 + min(request.names / 200, _LARGEST))
-        case Drawing():
+        case StringDrawing():
             return Cost(50.0 + 5.0 * request.limit)
         case WriteRequest():
             hypotheses = request.max_words * request.width * len(request.conditions)

@@ -37,7 +37,7 @@ from llrnn.model.decode import Generated, Search, Strategy, advance_searches, be
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, FeatureNames, scale_and_offset
 from llrnn.serve.completions import CompletionRequest
-from llrnn.serve.costs import HYPOTHESIS_COST, NEARED, STEP_COST, Drawing, Listing, admit
+from llrnn.serve.costs import HYPOTHESIS_COST, NEARED, STEP_COST, NameListing, StringDrawing, admit
 from llrnn.serve.introduction import telling
 from llrnn.serve.messages import (
     ChangeMessage,
@@ -742,7 +742,7 @@ class Engine:
         """Strings drawn from a cell."""
         served = self.find(name)
         cost, work = (
-            admit(served, Drawing(limit)).total,
+            admit(served, StringDrawing(limit)).total,
             one_by_one(partial(_strings, served.model, limit=limit, seed=seed)),
         )
         found: Answer = await self._batchers[served.name].submit(work, work, cell, cost)
@@ -752,7 +752,7 @@ class Engine:
         """In the model's thread: there may be a million names, and the event loop waits for nobody."""
         served = self.find(name)
         names = len(served.names) if listing is _features else len(served.model.vocabulary)
-        cost, work = admit(served, Listing(names)).total, one_by_one(partial(listing, served.model, limit=limit))
+        cost, work = admit(served, NameListing(names)).total, one_by_one(partial(listing, served.model, limit=limit))
         found: Answer = await self._batchers[served.name].submit(work, work, query.lower(), cost)
         return found
 

@@ -471,7 +471,7 @@ class Answer(BaseModel):
     model_config = ConfigDict(frozen=True, json_schema_extra={"additionalProperties": False})
 
 
-class Problem(Answer):
+class ErrorDetail(Answer):
     """The same as clients of OpenAI-like servers look for it."""
 
     message: str
@@ -485,7 +485,7 @@ class ErrorAnswer(Answer):
 
     code: Annotated[str, Field(description="for programs; docs/server.md lists them")]
     message: Annotated[str, Field(description="for people: what was required, what was found, what to do")]
-    error: Problem
+    error: ErrorDetail
 
 
 class AskedAnswer(Answer):
