@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -152,24 +153,21 @@ def table_of(words: Sequence[str], grams: Grams) -> NGramTable:
 
 
 def spread_out(grams: Grams, symbols: Sequence[str], unknown: str | None = None) -> dict[Gram, tuple[float, float]]:
-    """An ARPA file over other words: those that it lacks have equal parts of `<unk>`, one n-gram each, by definition.
+    """An ARPA file over other words: those that it lacks are `<unk>`, wherever it stands, one n-gram each.
 
-    Those that the symbols lack are left out; `unknown` is the symbol that `<unk>` becomes, and has a part as well.
+    As the last word they have equal parts of it. Those that the symbols lack are left out; `unknown` is the symbol that
+    `<unk>` becomes, and has a part as well.
     """
-    kept = dict(grams)
-    if unknown is not None:
-        kept = {tuple(unknown if word == "<unk>" else word for word in gram): value for gram, value in kept.items()}
     name = unknown or "<unk>"
-    missing = [word for word in symbols if (word,) not in kept]
-    part = math.log(len(missing) + (name in symbols)) if missing else 0.0
+    listed = {name if gram == ("<unk>",) else gram[0] for gram in grams if len(gram) == 1}
+    missing = [word for word in symbols if word not in listed]
+    stands_for = {word: [word] for word in symbols if word in listed}
+    stands_for["<unk>"] = [*missing, *([name] if name in symbols else [])]
+    part = math.log(len(stands_for["<unk>"])) if missing else 0.0
     found: dict[Gram, tuple[float, float]] = {}
-    for gram, (p, weight) in kept.items():
-        if not set(gram[:-1]) <= set(symbols):
-            continue
-        if gram[-1] == name:
-            found |= {(*gram[:-1], word): (p - part, 0.0) for word in missing}
-        if gram[-1] in symbols:
-            found[gram] = (p - part if gram[-1] == name else p, weight)
+    for gram, (p, weight) in grams.items():
+        for copy in product(*(stands_for.get(word, []) for word in gram)):
+            found[copy] = (p - part if gram[-1] == "<unk>" else p, weight)
     return found
 
 
@@ -178,6 +176,17 @@ def log_p(grams: Grams, context: Gram, word: str) -> float:
     if (*context, word) in grams:
         return grams[*context, word][0]
     return grams.get(context, (0.0, 0.0))[1] + log_p(grams, context[1:], word)
+
+
+def drawn_grams(words: Sequence[str], order: int, draw: random.Random) -> dict[Gram, tuple[float, float]]:
+    """What an ARPA file may list: any n-gram whose context is listed, with any weights; boundaries at its ends."""
+    found: dict[Gram, tuple[float, float]] = {}
+    here: list[Gram] = [()]
+    for n in range(order):
+        inner = [gram for gram in here if BOUNDARY not in gram[1:]]
+        here = [(*gram, word) for gram in inner for word in words if n == 0 or draw.random() < 0.5]
+        found |= {gram: (-3.0 * draw.random() - 0.1, 2.0 * draw.random() - 1.5) for gram in here}
+    return {gram: (p, weight if len(gram) < order else 0.0) for gram, (p, weight) in found.items()}
 
 
 def written_out(grams: Grams, words: Sequence[str], seen: Iterable[Gram]) -> Array:

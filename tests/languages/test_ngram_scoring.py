@@ -78,7 +78,7 @@ def test_estimated_and_pruned_models_say_the_length_of_the_ngram(
 def test_words_that_the_model_does_not_list(
     symbols: tuple[str, ...], corpus: list[Gram], order: int, data: st.DataObject
 ) -> None:
-    """They are found as `<unk>`, whose n-grams with an unknown word in the middle are not theirs."""
+    """They are found as `<unk>`, in every place of an n-gram."""
     words = (*WORDS, UNKNOWN)
     sentences = [tuple(UNKNOWN if w == "b" else w for w in one if w != BOUNDARY) for one in [*corpus, ("b", "b")]]
     table = estimate(stream_of(sentences, words), words, order=order)

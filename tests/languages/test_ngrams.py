@@ -6,6 +6,7 @@ import math
 import random
 import re
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from brute_ngrams import (
     Grams,
     KneserNey,
     contexts,
+    drawn_grams,
     listed,
     log_p,
     spread_out,
@@ -31,13 +33,14 @@ from brute_ngrams import (
     written_out,
 )
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, french, load
+from llrnn.cli.ngram import open_ngram
 from llrnn.ground.errors import BackgroundError, EstimationWarning, TrainingError, UnknownWordError
 from llrnn.knowledge.backgrounds import Background, CrossFitted, Mask, Mixture, NGram, Static, Unigram
 from llrnn.knowledge.backgrounds.ngram import Nodes
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.features import Identity
 from llrnn.knowledge.process import Batch
-from llrnn.languages.ngrams import UNKNOWN, NGramTable, Trie, completed, estimate, for_vocabulary
+from llrnn.languages.ngrams import UNKNOWN, NGramTable, Trie, completed, estimate, for_vocabulary, write_table
 from llrnn.languages.ngrams import table as binding
 from llrnn.languages.ngrams import written_out as every_ngram
 from llrnn.languages.ngrams.table import backed_off
@@ -505,6 +508,33 @@ def test_words_that_share_say_what_they_would_say_if_they_were_listed(
     )
     backwards = ngram.bind(Vocabulary(symbols[::-1], unknown=unknown))
     assert_same(dense(backwards.prior([after(backwards, context) for context in SEEN]), n), wanted[:, ::-1])
+
+
+SMALLER = [
+    pytest.param(("a", BOUNDARY, UNKNOWN), UNKNOWN, id="fewer words"),
+    pytest.param(("UNK", BOUNDARY, "c"), "UNK", id="fewer words, unknown has another name"),
+    pytest.param(OPEN, None, id="the same words"),
+]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("symbols", "unknown"), [*SHARING, *SMALLER])
+def test_a_bound_model_reads_a_history_as_the_file_does(
+    symbols: tuple[str, ...], unknown: str | None, seed: int, tmp_path: Path
+) -> None:
+    """`<unk>` in every place of random ARPA files: `llrnn ngram query`, the bound model, and the definition."""
+    grams, path = drawn_grams(OPEN, 3, random.Random(seed)), tmp_path / "drawn.arpa"
+    write_table(table_of(OPEN, grams), path)
+    asked, vocabulary = open_ngram(path), Vocabulary(symbols, unknown=unknown)
+    bound = NGram.from_arpa(path, restrict=True).bind(vocabulary)
+    read = {word: word if word in OPEN and word != unknown else UNKNOWN for word in symbols}
+    part = {word: math.log([*read.values()].count(UNKNOWN)) if read[word] == UNKNOWN else 0.0 for word in symbols}
+    seen, text = [*product(symbols, repeat=2)], [word for gram in product(symbols, repeat=3) for word in gram]
+    wanted = [[log_p(grams, (read[x], read[y]), read[word]) - part[word] for word in symbols] for x, y in seen]
+    npt.assert_allclose(dense(bound.prior([after(bound, one) for one in seen]), len(seen)), wanted, atol=1e-6)
+    queried, _ = asked.score(asked.vocabulary.ids([read[word] for word in text]))
+    found, _ = bound.score(vocabulary.ids(text))
+    npt.assert_allclose(found, queried - torch.tensor([part[word] for word in text[1:]]), atol=1e-12)
 
 
 @pytest.mark.parametrize(("symbols", "unknown"), SHARING)

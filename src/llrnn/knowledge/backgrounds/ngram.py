@@ -417,10 +417,8 @@ class NGram(Background[int]):
         ngram.score([vocabulary.eos, *vocabulary.ids(["le", "chat"]), vocabulary.eos])  # two tensors, (3,)
         """
         trie, shared = self.trie(torch.device("cpu")), self.table.shared
-        text, follows = np.asarray(symbols, dtype=np.int64), np.arange(trie.n_words)
-        if shared is not None:
-            follows[shared.words] = shared.word
-        log_prob, length = trie.log_prob_along(text, follows)
+        text = np.asarray(symbols, dtype=np.int64)
+        log_prob, length = trie.log_prob_along(text)
         if shared is not None:
             log_share = np.zeros(trie.n_words)
             log_share[shared.words] = shared.log_share

@@ -112,7 +112,7 @@ class Shared:
 
         log p(words[i] | c) = log p(word | c) + log_share[i]
 
-    Their unigrams are listed. In a history they are words of which nothing is known.
+    Their unigrams are listed. In a history they are read as `word`.
     """
 
     word: int
@@ -266,9 +266,10 @@ def backed_off(table: NGramTable, history: Ints, word: Ints) -> Floats:
 
 # An n-gram model over the words of a vocabulary: the same words in the same order, each with a probability.
 #
-# Words of the vocabulary that the model does not list have equal parts of `<unk>`, in every context. They are not
-# listed one by one: `<unk>` stays a word of the table, and `NGramTable.shared` says who has a part of it. So a bound
-# model has no more n-grams than the one that it was made of, besides the unigrams of the vocabulary.
+# Words of the vocabulary that the model does not list have equal parts of `<unk>`, in every context, and are read as
+# `<unk>` in a history. They are not listed one by one: `<unk>` stays a word of the table, and `NGramTable.shared` says
+# who has a part of it. So a bound model has no more n-grams than the one that it was made of, besides the unigrams of
+# the vocabulary.
 
 
 MOST_LISTED = 20_000_000  # n-grams that `written_out` adds at most: about a gigabyte
@@ -276,7 +277,8 @@ _SHOWN = 5
 
 
 def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool = False) -> NGramTable:
-    """Renumber the words. What the model does not list shares the mass of `<unk>`, in every context, in equal parts.
+    """Renumber the words. What the model does not list shares the mass of `<unk>`, in every context, in equal parts,
+    and is `<unk>` in a history.
 
     Words of the model that the vocabulary does not list are refused, or with `restrict` left out: the rest is then not
     normalised any more, which the log-linear layer makes good.
@@ -289,21 +291,23 @@ def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool 
     number = np.array([vocabulary.id(word) if word in vocabulary else -1 for word in renamed], dtype=np.int64)
     _require_listed(table, number, restrict)
     missing = np.setdiff1d(np.arange(V), number)
-    as_last, log_factor, shared = number.copy(), np.zeros(V + 1), None
+    log_factor, shared = np.zeros(V + 1), None
     if len(missing):
         own = _unknown(table, vocabulary, missing)
         hidden = bool(number[own] < 0)
         shared = Shared(V if hidden else int(number[own]), hidden, missing, np.zeros(len(missing)))
-        as_last[own] = shared.word
+        number[own] = shared.word
         log_factor[shared.word] = -np.log(len(missing) + (not hidden))  # it has a part itself where it is a symbol
     log_prob, log_backoff = np.zeros((2, V + 1))
-    log_prob[as_last[as_last >= 0]] = table.levels[0].log_prob[as_last >= 0]
-    log_backoff[number[number >= 0]] = table.levels[0].log_backoff[number >= 0]
+    stays = number >= 0
+    log_prob[number[stays]], log_backoff[number[stays]] = (
+        array[stays] for array in (table.levels[0].log_prob, table.levels[0].log_backoff)
+    )
     log_prob += log_factor
     if shared is not None:
         log_prob[missing] = log_prob[shared.word]
     unigrams = Level(np.zeros(V + 1, dtype=np.int64), np.arange(V + 1), log_prob, log_backoff)
-    return _table(vocabulary, [unigrams, *_renumbered(table, number, as_last, log_factor)], shared, table.notes)
+    return _table(vocabulary, [unigrams, *_renumbered(table, number, log_factor)], shared, table.notes)
 
 
 def revised(table: NGramTable, revision: Revision) -> NGramTable:
@@ -313,42 +317,60 @@ def revised(table: NGramTable, revision: Revision) -> NGramTable:
     log_factor = np.append(revision.log_share, 0.0)  # a cell that words left has less everywhere
     log_prob = np.append(revision.log_masses(unigrams.log_prob[:V]), 0.0)
     log_backoff = np.append(np.where(kept >= 0, unigrams.log_backoff[kept], 0.0), 0.0)
-    as_last, shared, former = number.copy(), None, table.shared
+    shared, former = None, table.shared
     if former is not None and (stays := number[former.words] >= 0).any():
-        log_prob[-1] = unigrams.log_prob[former.word]
+        log_prob[-1], log_backoff[-1] = unigrams.log_prob[former.word], unigrams.log_backoff[former.word]
         hidden, words = bool(number[former.word] < 0), number[former.words[stays]]
-        word = as_last[former.word] = len(kept) if hidden else int(number[former.word])
+        word = number[former.word] = len(kept) if hidden else int(number[former.word])
         shared = Shared(word, hidden, words, former.log_share[stays] + log_factor[words] - log_factor[word])
     first = Level(np.zeros(len(log_prob), dtype=np.int64), np.arange(len(log_prob)), log_prob, log_backoff)
-    levels = [first, *_renumbered(table, number, as_last, log_factor)]
+    levels = [first, *_renumbered(table, number, log_factor)]
     return _table(revision.vocabulary, levels, shared, table.notes)
 
 
 def written_out(table: NGramTable) -> NGramTable:
-    """The same distribution without `shared`: each n-gram of `<unk>` is listed for every word that has a part of it."""
-    shared, n = table.shared, len(table.symbols)
+    """The same distribution without `shared`: each n-gram with `<unk>`, in whatever place, is listed for every word
+    that is read as it."""
+    shared, n, added = table.shared, len(table.symbols), 0
     if shared is None:
         return table
-    copied = [np.flatnonzero(level.word == shared.word) for level in table.levels[1:]]
-    count = len(shared.words) * sum(map(len, copied))
-    if count > MOST_LISTED:
-        raise BackgroundError(
-            f"{len(shared.words)} words share the mass of {UNKNOWN}; listed one by one they have {count} n-grams, and "
-            f"at most {MOST_LISTED} are: use the n-gram model as it was before it was bound to a vocabulary"
-        )
-    levels, place = [table.levels[0].selected(np.arange(n))], np.arange(len(table.words))
-    for level, unknown in zip(table.levels[1:], copied, strict=True):
-        own = np.flatnonzero(level.word < n)
-        rows = np.concatenate([own, np.repeat(unknown, len(shared.words))])
-        word = np.concatenate([level.word[own], np.tile(shared.words, len(unknown))])
-        log_share = np.concatenate([np.zeros(len(own)), np.tile(shared.log_share, len(unknown))])
-        log_backoff = np.concatenate([level.log_backoff[own], np.zeros(len(rows) - len(own))])
-        made = Level(place[level.context[rows]], word, level.log_prob[rows] + log_share, log_backoff)
+    first, of = table.levels[0], np.arange(n)
+    of[shared.words] = shared.word  # the n-gram that each new one is a copy of
+    levels = [Level(first.context[:n], first.word[:n], first.log_prob[:n], first.log_backoff[of])]
+    for below, level in zip(table.levels, table.levels[1:], strict=False):
+        added += _copies(shared, len(below), level, of) - len(level)
+        if added > MOST_LISTED:
+            raise BackgroundError(
+                f"{len(shared.words)} words share the mass of {UNKNOWN}; listed one by one they have {added} n-grams, "
+                f"and at most {MOST_LISTED} are: use the n-gram model as it was before it was bound to a vocabulary"
+            )
+        made, rows = _copied(shared, level, of)
         moved, to = _sorted(made, n)
-        place = np.full(len(level), -1)
-        place[own] = to[: len(own)]
         levels.append(moved)
+        of = np.empty_like(rows)
+        of[to] = rows
     return NGramTable(table.symbols, tuple(levels), table.notes)
+
+
+def _copies(shared: Shared, below: int, level: Level, of: Ints) -> int:
+    """How many n-grams `_copied` makes."""
+    times = np.where(level.word == shared.word, len(shared.words) + (not shared.hidden), 1)
+    return int(np.bincount(level.context, times, below)[of].sum())
+
+
+def _copied(shared: Shared, level: Level, of: Ints) -> tuple[Level, Ints]:
+    """The n-grams of a level after each context, a copy of `of`, and at the end each word in the place of `<unk>`; and
+    of which n-gram each is a copy."""
+    begin, end = np.searchsorted(level.context, of), np.searchsorted(level.context, of, "right")
+    context, rows = (part.numpy() for part in ranges(torch.from_numpy(begin), torch.from_numpy(end - begin)))
+    parts = np.append(shared.words, [] if shared.hidden else shared.word).astype(np.int64)
+    times = np.where(level.word[rows] == shared.word, len(parts), 1)
+    context, rows = np.repeat(context, times), np.repeat(rows, times)
+    word, log_share = level.word[rows], np.zeros(len(rows))
+    at = np.flatnonzero(word == shared.word)
+    word[at] = np.resize(parts, len(at))
+    log_share[at] = np.resize(np.append(shared.log_share, 0.0)[: len(parts)], len(at))
+    return Level(context, word, level.log_prob[rows] + log_share, level.log_backoff[rows]), rows
 
 
 def _require_listed(table: NGramTable, number: Ints, restrict: bool) -> None:
@@ -372,22 +394,16 @@ def _unknown(table: NGramTable, vocabulary: Vocabulary, missing: Ints) -> int:
     return unknown
 
 
-def _renumbered(table: NGramTable, number: Ints, as_last: Ints, log_factor: Floats) -> list[Level]:
-    """The levels above the unigrams with new numbers (-1: gone): `number` within an n-gram, `as_last` at its end.
-
-    `log_factor` is what an n-gram gains that ends in a (new) word. Nothing follows a word that has a number only as the
-    last one.
-    """
+def _renumbered(table: NGramTable, number: Ints, log_factor: Floats) -> list[Level]:
+    """The levels above the unigrams with new numbers (-1: gone); an n-gram gains the `log_factor` of its last word."""
     levels, place = [], number  # the place of a unigram is its number
     for level in table.levels[1:]:
-        context, word = place[level.context], as_last[level.word]
+        context, word = place[level.context], number[level.word]
         rows = np.flatnonzero((context >= 0) & (word >= 0))
-        follows = number[level.word[rows]] >= 0
-        log_backoff = np.where(follows, level.log_backoff[rows], 0.0)
-        made = Level(context[rows], word[rows], level.log_prob[rows] + log_factor[word[rows]], log_backoff)
-        moved, to = _sorted(made, len(log_factor))
+        log_prob = level.log_prob[rows] + log_factor[word[rows]]
+        moved, to = _sorted(Level(context[rows], word[rows], log_prob, level.log_backoff[rows]), len(log_factor))
         place = np.full(len(level), -1)
-        place[rows] = np.where(follows, to, -1)
+        place[rows] = to
         levels.append(moved)
     return levels
 
@@ -402,7 +418,7 @@ def _sorted(level: Level, n_words: int) -> tuple[Level, Ints]:
 
 def _table(vocabulary: Vocabulary, levels: list[Level], shared: Shared | None, notes: tuple[str, ...]) -> NGramTable:
     """A table of these levels; their last unigram is that of the hidden word, and leaves where there is none."""
-    if shared is not None and not any((level.word == shared.word).any() for level in levels[1:]):
+    if shared is not None and not _is_read(levels, shared.word):
         shared = None  # unigrams say all
     hidden = shared is not None and shared.hidden
     levels[0] = levels[0] if hidden else levels[0].selected(np.arange(len(vocabulary)))
@@ -410,6 +426,13 @@ def _table(vocabulary: Vocabulary, levels: list[Level], shared: Shared | None, n
         levels.pop()
     words = (*vocabulary.symbols, UNKNOWN) if hidden else tuple(vocabulary.symbols)
     return NGramTable(words, tuple(levels), notes, shared)
+
+
+def _is_read(levels: Sequence[Level], word: int) -> bool:
+    """Whether any n-gram ends in a word, or it matters as a context."""
+    follows = len(levels) > 1 and bool((levels[1].context == word).any())
+    ends = any((level.word == word).any() for level in levels[1:])
+    return ends or follows or bool(levels[0].log_backoff[word] != 0.0)
 
 
 def _some(words: list[str]) -> str:
@@ -459,6 +482,7 @@ class Trie:
     matters: Tensor  # whether a node may be a state
     log_prob: Tensor
     backoff: Tensor  # log, summed over the node and its suffixes: from here down to the unigrams
+    read_as: Tensor | None = None  # (V,) what each word is, where some are read as `<unk>`
 
     @classmethod
     def from_table(cls, table: NGramTable) -> Trie:
@@ -481,6 +505,10 @@ class Trie:
         }
         # one node more, which is also node -1: the empty context, of level 0
         tensors = {name: torch.from_numpy(np.append(array, array.dtype.type(0))) for name, array in joined.items()}
+        read_as, shared = torch.arange(V), table.shared
+        if shared is not None:
+            read_as[torch.from_numpy(shared.words)] = shared.word
+            tensors["read_as"] = read_as
         return cls(V, tuple(offsets.tolist()), table.longer, torch.from_numpy(table.longer.keys), **tensors)
 
     @property
@@ -515,7 +543,7 @@ class Trie:
         The node of the last k words is a child of the node of the k - 1 words that end one place before: so all places
         are looked up at once, level by level.
         """
-        state = node = words
+        state = node = words = words if self.read_as is None else self.read_as[words]
         for start in self.suffix_of_level(before)[: self.order - 2]:
             node = self.child(torch.cat([start[:, None], node[:, :-1]], 1), words)
             state = torch.where((node >= 0) & self.matters[node], node, state)
@@ -555,14 +583,14 @@ class Trie:
             length = torch.where(node >= 0, level, length)
         return log_prob, length
 
-    def log_prob_along(self, text: Ints, follows: Ints) -> tuple[Floats, Ints]:
+    def log_prob_along(self, text: Ints) -> tuple[Floats, Ints]:
         """log p of every word of a text but the first after those before it, and the length of the n-gram that says so.
 
-        (T,), (V,) -> (T - 1,), (T - 1,), on a CPU. `follows[x]` is the word whose n-grams x has; as a context it is
-        itself. All places are looked up at once, level by level: a node that ends at a place is a context of the next.
+        (T,) -> (T - 1,), (T - 1,), on a CPU; words that share have the whole mass of `<unk>`. All places are looked up
+        at once, level by level: a node that ends at a place is a context of the next.
         """
-        word, context = follows[text[1:]], text[:-1]
-        shares = word != text[1:]
+        text = text if self.read_as is None else self.read_as.numpy()[text]
+        word, context = text[1:], text[:-1]
         node, within, state = (
             word.copy(),
             np.full_like(word, EMPTY),
@@ -577,7 +605,6 @@ class Trie:
             node[at], within[at] = found, context[at]
             after = np.full_like(text, EMPTY)
             after[at + 1] = found
-            after[1:][shares] = EMPTY
             context = after[:-1]
             at = at[context[at] >= 0]
         log_prob, backoff, level = self.log_prob.numpy(), self.backoff.numpy(), self.level.numpy()
