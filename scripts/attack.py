@@ -101,7 +101,7 @@ def attacks(folder: Path, open_folder: Path) -> dict[str, Request]:
 
     junk = b'{"texts":[' + b"[]," * 5_998 + b"[]]}"
     fields = b"{" + b",".join(b'"%d":1' % n for n in range(5_999)) + b"}"
-    reader = {"model": "conditions"}
+    reader, endless = {"model": "conditions"}, {"changes": [{"feature": "Word:</s>", "offset": -1e6}]}
     return {
         "long prefix, 1,000 words asked and listed": ask(
             "next", lambda rng: {"prefix": some(rng, 1000), "top": 1000, "words": some(rng, 1000)}
@@ -131,6 +131,22 @@ def attacks(folder: Path, open_folder: Path) -> dict[str, Request]:
                 "top_p": 0.99,
             },
         ),
+        "64 completions of 19 words, prompts of 80": ask(
+            "completions",
+            lambda rng: {"prompt": [" ".join(some(rng, 80)) for _ in range(64)], "max_tokens": 19, **endless},
+        ),
+        "64 completions, of which the last is refused": ask(
+            "completions",
+            lambda rng: {"prompt": [*some(rng, 63), *nonsense(rng, 1)], "max_tokens": 30, **endless},
+        ),
+        "64 completions of 500 words, which are refused": ask(
+            "completions", lambda rng: {"prompt": some(rng, 1), "n": 64, "max_tokens": 500, **endless}
+        ),
+        "complete letters, with their mass": ask(
+            "complete",
+            lambda rng: {**reader, "condition": "la", "prefix": ["la"] * 1000, "letters": rng.choice("aeiou"), "k": 50,
+                         "mass": True},
+        ),
         "a condition of 4,000 characters": ask(
             "next", lambda rng: {**reader, "prefix": ["la"] * 1000, "condition": condition(rng, 4000)}
         ),
@@ -151,6 +167,8 @@ def attacks(folder: Path, open_folder: Path) -> dict[str, Request]:
             b"",
         ),
         "listings": lambda rng: (f"/v1/models/main/words?limit=1000&query={rng.choice('aeiou')}", b""),
+        "features by name": lambda rng: (f"/v1/models/main/features?limit=1000&query={rng.choice('aeiou')}", b""),
+        "a model by its name": lambda rng: ("/v1/models/conditions", b""),
         "the description of the API": lambda rng: ("/v1/openapi.json", b""),
     }  # fmt: skip
 

@@ -24,6 +24,7 @@ from llrnn.model.decode import (
     generate,
     prepared,
     read_condition,
+    unknown_names_of,
     write,
 )
 from llrnn.model.words import add_from_conditions
@@ -381,6 +382,13 @@ def test_texts_for_conditions_over_http_are_those_of_the_library(model: LLRNN) -
         assert client.post("/v1/generate", json=greedy).json()["text"] == str(write(model, [parse_act(texts[0])])[0])
 
 
+@pytest.mark.parametrize(
+    ("wrong", "advice"), [("firsts", "check"), ("askedd", "check"), ("namee", "did you mean 'name'")]
+)
+def test_only_acts_and_slots_are_proposed(model: LLRNN, wrong: str, advice: str) -> None:
+    assert advice in str(unknown_names_of(model, [parse_act(f"inform({wrong}=dorado)")]))
+
+
 def test_what_is_new_in_a_condition_is_told_with_what_is_known(model: LLRNN) -> None:
     given = {"act": "inform", "slots": {"nam": "dorado", "food": "klingon"}}
     with client_of(create_app(Engine([Served("acts", model)]))) as client:
@@ -389,13 +397,14 @@ def test_what_is_new_in_a_condition_is_told_with_what_is_known(model: LLRNN) -> 
         assert "'nam'" in names
         assert "did you mean 'name'" in names
         assert "food, " in names
+        assert "First" not in names  # a symbol of the encoder's own
         assert "'klingon' in 'food'" in values
         assert "(known: basque, french, greek, thai)" in values
         done = client.post("/v1/generate", json={"condition": given, "stream": False}).json()
         assert done["warnings"] == found["warnings"]
         refused = client.post("/v1/write", json={"conditions": [given, "inform("]})
         assert refused.status_code == 409
-        assert refused.json()["message"].startswith("condition 2: ")
+        assert refused.json()["message"].startswith("conditions.1: ")
         refused = client.post("/v1/write", json={"conditions": [{"act": "inform", "food": "thai"}]})
         assert '{"act": "inform", "slots": {"food": "thai"}}' in refused.json()["message"]
 

@@ -130,6 +130,8 @@ def test_a_text_ends_before_a_stop_word(client: TestClient) -> None:
         ({"frequency": 1}, 422, "invalid"),
         ({"max_tokens": 501}, 422, "too_many_words"),
         ({"n": 65}, 422, "batch_too_large"),
+        ({"prompt": "la " * 1001}, 422, "prefix_too_long"),
+        ({"logprobs": 21}, 422, "top_too_large"),
         ({"condition": {"act": "inform"}}, 409, "condition"),
     ],
 )
@@ -139,6 +141,7 @@ def test_mistakes_are_told_in_the_form_of_these_clients(
     found = client.post("/v1/completions", json=given)
     assert (found.status_code, found.json()["error"]["code"]) == (status, code)
     TypeAdapter(ErrorAnswer).validate_json(found.content)
+    assert next(iter(given)) in found.json()["message"]  # the field, by its name here
     if status != 422:
         assert client.post("/v1/completions", json={**given, "stream": True}).json()["error"]["code"] == code
 
@@ -184,6 +187,7 @@ def test_lists_of_words_are_read_anew_for_the_operator_alone(tmp_path: Path) -> 
         listed.write_text("baleine\tPOS:NOTHING\t2\n", encoding="utf8")
         refused = client.post("/v1/reload", json={})
         assert (refused.status_code, refused.json()["code"]) == (409, "reload")
+        assert refused.json()["message"].startswith("model tiny: ")
         assert knows("narval")
         listed.unlink()
         assert client.post("/v1/reload", json={}).status_code == 409

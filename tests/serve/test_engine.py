@@ -20,7 +20,7 @@ from llrnn.model.controllers import GRU
 from llrnn.model.decode import read_prefix
 from llrnn.model.ensembles import mixture
 from llrnn.model.steering import Change, FeatureNames, steer, swap
-from llrnn.serve.costs import cost_of
+from llrnn.serve.costs import STEP_COST, cost_of
 from llrnn.serve.engine import Engine, ScoreQuestion
 from llrnn.serve.messages import (
     ChangeMessage,
@@ -34,12 +34,13 @@ from llrnn.serve.messages import (
     ScoreRequest,
     most,
 )
-from llrnn.serve.served import Batcher, FairQueue, Job, RequestScope, Served
+from llrnn.serve.served import SCOPE, Batcher, FairQueue, Job, RequestScope, Served
 from llrnn.text.units import CharacterUnits
 from llrnn.text.vocabulary import EOS
 
 LOOP = asyncio.new_event_loop()  # of jobs that nobody runs
 CHANGE = ChangeMessage(feature="Gender:*", scale=0.5, offset=0.7)
+CHANGE_UNIT = ChangeMessage(feature="Word:*", scale=0.5)
 PREFIXES = [sentence.words[: n % 6] for n, sentence in enumerate(small_corpus().sentences[:12])]
 
 
@@ -293,6 +294,13 @@ def test_another_background_is_that_of_swap(model: LLRNN, served: Served) -> Non
     assert served.variants["uniform"].layer is model.layer
 
 
+def test_a_model_without_capitals_says_so() -> None:
+    words = [EOS, "la", "La"]
+    own = LLRNN(Vocabulary(words), output_features=features.Identity(), controller=GRU(4))
+    small = LLRNN(Vocabulary(words[:2]), output_features=features.Identity(), controller=GRU(4))
+    assert [Served("one", one).described["lowercase"] for one in (own, small)] == [False, True]
+
+
 REFUSED = [
     (NextRequest(prefix="xyzzy"), "next", 400, "unknown_word", "'xyzzy'"),
     (NextRequest(words=("xyzzy",)), "next", 400, "unknown_word", "'xyzzy'"),
@@ -483,6 +491,37 @@ def test_a_model_of_characters_completes_and_explains_texts(letters: Served) -> 
         close(found["log_mass"], expected.log_mass)
     (told,), _ = together(letters, [ExplainRequest(prefix="la reine", word="d")], "explain", 8)
     close(told["word"]["log_p"], explain(letters.model, "la reine", word="d").log_p)
+
+
+def test_units_are_counted_one_by_one_and_end_with_the_request(
+    letters: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many it takes nobody can say before: between two of them the thread looks whether anybody waits."""
+    step, taken, request = LLRNN.step, list[int](), CompleteRequest(prefix="la", k=2, changes=(CHANGE_UNIT,))
+
+    async def ask(engine: Engine) -> RequestScope:
+        scope = RequestScope()
+        SCOPE.set(scope)
+
+        def counted(*given: Any, **named: Any) -> Any:
+            taken.append(1)
+            scope.ended = scope.ended or len(taken) == last
+            assert named["layer"] is not None  # of changed weights
+            return step(*given, **named)
+
+        monkeypatch.setattr(LLRNN, "step", counted)
+        await engine.complete(request)
+        return scope
+
+    last = 0
+    scope = run([letters], ask)
+    assert scope.spent == pytest.approx(cost_of(letters, request).begin + STEP_COST * len(taken))
+    assert scope.spent <= scope.allowed == most("work")
+    assert len(taken) > 3
+    taken, last = [], 3
+    with pytest.raises(Refused, match="has ended"):
+        run([letters], ask)
+    assert len(taken) == 3
 
 
 def test_words_that_are_not_known_come_with_near_ones(served: Served, model: LLRNN) -> None:
@@ -723,8 +762,9 @@ def test_contextual_inputs_and_numeric_conditions_are_served() -> None:
             assert one["log_p"] == pytest.approx(float(p.log_probs()[0, model.vocabulary.id(one["word"])]), abs=1e-4)
     for condition, reason in ((None, "none was given"), ('{"wind": 1}', "'wind', but the numbers")):
         request = NextRequest(prefix="la", condition=condition)
-        with pytest.raises(Refused, match=reason):
+        with pytest.raises(Refused, match=reason) as told:
             run([served], lambda engine: engine.next(request))  # noqa: B023
+        assert "--" not in told.value.message
 
 
 def test_a_defect_reaches_the_one_who_asked_and_the_thread_goes_on() -> None:

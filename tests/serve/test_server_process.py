@@ -26,7 +26,8 @@ from llrnn.ground.errors import ConfigError
 from llrnn.serve import app as serving
 from llrnn.serve.app import create_app
 from llrnn.serve.messages import Limits
-from served_models import PREFIX, saved_tiny_model
+from llrnn.serve.served import Files, Served
+from served_models import PREFIX, saved_tiny_model, tiny_model
 from web_client import PATIENCE, Address, FakeEngine, Said, answer_on, listening, post, running, until
 
 LLRNN = str(Path(sys.executable).parent / "llrnn")
@@ -287,6 +288,24 @@ def test_the_demos_models_are_trained_once(tmp_path: Path, monkeypatch: pytest.M
 def test_a_folder_may_have_an_equals_sign(tmp_path: Path) -> None:
     (tmp_path / "a=b").mkdir()
     assert serve.named_folders([str(tmp_path / "a=b"), "c=d"]) == {"a=b": tmp_path / "a=b", "c": Path("d")}
+
+
+def test_a_list_of_words_is_for_one_model_or_for_all(tmp_path: Path) -> None:
+    (tmp_path / "a=b").touch()
+    given = [str(tmp_path / "a=b"), "small=own.tsv", "all.tsv"]
+    both = [tmp_path / "a=b", Path("all.tsv")]
+    found = serve.word_lists(given, ["big", "small"])
+    assert found == {"big": both, "small": [both[0], Path("own.tsv"), both[1]]}
+    with pytest.raises(
+        ConfigError, match=r"--words other=own.tsv: no served model is named 'other'; there are big, small"
+    ):
+        serve.word_lists(["other=own.tsv"], ["big", "small"])
+
+
+def test_a_list_that_cannot_be_added_is_refused_with_the_models_name(tmp_path: Path) -> None:
+    (tmp_path / "words.tsv").write_text("baleine\tPOS:NOTHING\t2\n", encoding="utf8")
+    with pytest.raises(ConfigError, match=r"^model big: .*POS:NOTHING"):
+        Served("big", tiny_model(60), files=Files(words=[tmp_path / "words.tsv"]))
 
 
 def test_raw_paths_open_no_file() -> None:

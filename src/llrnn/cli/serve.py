@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,7 +46,11 @@ def serve_verb(
         typer.Option(metavar="NAME=PATH", help="Another table for models that look up NAME; read anew on SIGHUP."),
     ] = None,
     words: Annotated[
-        list[Path] | None, typer.Option(help="A list of words to add, as for `llrnn words add`; read anew on SIGHUP.")
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]PATH",
+            help="Words to add to the model NAME, or to all, as for `llrnn words add`; read anew on SIGHUP.",
+        ),
     ] = None,
     token_file: Annotated[
         Path | None, typer.Option(help=f"A file with the token that clients must send; or set {TOKEN}.")
@@ -93,7 +97,6 @@ def serve_verb(
     paths = {name: Path(path) for name, path in (split_option(option, written) for option in background or [])}
     written = "--table is written NAME=PATH, as restaurants=restaurants.tsv"
     tables = {name: Path(path) for name, path in (split_option(option, written) for option in table or [])}
-    files = Files(tables, tuple(words or ()))
     device_named(device)
     os.environ.setdefault(_ONEDNN, "128")
     sys.setswitchinterval(0.001)  # seconds that a model's thread may keep the event loop and the others waiting
@@ -102,11 +105,12 @@ def serve_verb(
         folders = demo_models(demo_folder) | folders if demo else folders
         if not folders:
             raise ConfigError("serve needs a model folder, or --demo; found neither")
+        lists = word_lists(words or [], folders)
         served = [
-            open_served(path, name=name, backgrounds=paths, files=files, device=device)
+            open_served(path, name=name, backgrounds=paths, files=Files(tables, lists[name]), device=device)
             for name, path in folders.items()
         ]
-        _require_tables(files.tables, served)
+        _require_tables(tables, served)
         engine = Engine(served, rows=rows)
         hosts = LOCAL_HOSTS | {app.in_url(name) for name in (host, *names)}
         if token is None and not _is_local(host):
@@ -145,6 +149,21 @@ def named_folders(given: list[str]) -> dict[str, Path]:
             raise ConfigError(f"a model is given as DIR or NAME=DIR, each NAME once and without /, found {option!r}")
         else:
             found[name] = Path(path)
+    return found
+
+
+def word_lists(given: list[str], models: Collection[str]) -> dict[str, list[Path]]:
+    """The lists of words of each model: [NAME=]PATH, and for all of them where no NAME is given."""
+    found: dict[str, list[Path]] = {name: [] for name in models}
+    for option in given:
+        name, equals, path = option.partition("=")
+        if not equals or Path(option).exists():
+            for lists in found.values():
+                lists.append(Path(option))
+        elif name in found and path:
+            found[name].append(Path(path))
+        else:
+            raise ConfigError(f"--words {option}: no served model is named {name!r}; there are {', '.join(models)}")
     return found
 
 

@@ -599,9 +599,16 @@ class Encoder(nn.Module):
 
     @cached_property
     def known_names(self) -> frozenset[str]:
-        """Whatever an act or a slot may be called: it is a feature, part of one, or for others to look at."""
-        named = {name.partition(":")[2] for name in self.names if name.startswith(("Act:", "Slot:", "Word:"))}
-        return frozenset({*named, *(name.partition("=")[0] for name in self.names), *self.reading.passed_over})
+        """Whatever an act or a slot may be called: it was one, is read as a word, or is for others to look at."""
+        words = {name.removeprefix("Word:") for name in self.names if name.startswith("Word:")}
+        return frozenset({*self.slot_names, *words})
+
+    @cached_property
+    def slot_names(self) -> frozenset[str]:
+        """The acts and slots of the conditions that it was made for, and those that are for others to look at."""
+        named = {name.partition(":")[2] for name in self.names if name.startswith(("Act:", "Slot:"))}
+        slots = {name.partition("=")[0] for name in self.names if "=" in name and not name.startswith("Word:")}
+        return frozenset({*named, *slots, *self.reading.passed_over})
 
     def settings(self) -> dict[str, Any]:
         """What it was made with."""

@@ -419,9 +419,9 @@ def looks_at_conditions(model: LLRNN) -> bool:
 def check_condition(model: LLRNN, condition: object) -> None:
     """A condition where one is needed, and none where it would be ignored."""
     if condition is None and model.needs_conditions:
-        raise ConfigError("this model writes from a condition, and none was given; give one: --condition '...'")
+        raise ConfigError("this model writes from a condition, and none was given; give one as `condition`")
     if condition is not None and not looks_at_conditions(model):
-        raise ConfigError("this model does not look at conditions: it was trained without [condition]; leave it out")
+        raise ConfigError("this model does not look at conditions: it was trained without any; leave it out")
 
 
 def warn_of_unknown_names(model: LLRNN, conditions: Iterable[object]) -> None:
@@ -440,8 +440,8 @@ def warnings_of(model: LLRNN, condition: object) -> list[str]:
     if not isinstance(encoder, Encoder) or condition is None:
         return []
     names = unknown_names_of(model, [condition])
-    known = some(sorted(name for name in encoder.known_names if name.isidentifier()), _KNOWN)
-    found = [] if names is None else [f"{names} (known: {known})"]
+    known = some(sorted(encoder.slot_names), _KNOWN)
+    found = [] if names is None else [f"{names} (known: {known or 'none'})"]
     for slot, words in encoder.unknown_values(condition).items():
         listed = some(encoder.known_values(slot), _KNOWN)
         found.append(f"no condition in training had {some([*map(repr, words)])} in {slot!r} (known: {listed})")
@@ -456,8 +456,7 @@ def unknown_names_of(model: LLRNN, conditions: Iterable[object]) -> str | None:
     found = dict.fromkeys(name for condition in conditions for name in encoder.unknown_names(condition))
     if not found:
         return None
-    known = sorted(name for name in encoder.known_names if name.isidentifier())
-    near = [difflib.get_close_matches(name, known, n=1) for name in found]
+    near = [difflib.get_close_matches(name, sorted(encoder.slot_names), n=1) for name in found]
     meant = [repr(one[0]) for one in near if one]
     advice = f"did you mean {', '.join(meant)}?" if meant else "check their spelling"
     listed = some([*map(repr, found)])

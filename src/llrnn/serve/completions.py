@@ -29,6 +29,7 @@ from llrnn.serve.messages import (
     Name,
     PrefixText,
     at_most,
+    count_words,
     most,
     require,
     words_of,
@@ -39,6 +40,7 @@ Events = AsyncGenerator[tuple[str, dict[str, Any]]]
 _TEXTS = {"json_schema_extra": {"maxItems": most("texts")}}
 _Stop = Annotated[str, Field(min_length=1, max_length=100)]
 _STOPS = 4
+_Prompt = Annotated[PrefixText, at_most("prefix_words", count_words)]
 _LARGEST = 2**63 - 1
 
 
@@ -65,8 +67,8 @@ class CompletionRequest(Message):
 
     model: Annotated[Name | None, Field(description="the name of a served model; the first one by default")] = None
     prompt: Annotated[
-        PrefixText
-        | Annotated[tuple[PrefixText, ...], Field(min_length=1, description="several", **_TEXTS), at_most("texts")],
+        _Prompt
+        | Annotated[tuple[_Prompt, ...], Field(min_length=1, description="several", **_TEXTS), at_most("texts")],
         Field(description="the words before"),
     ] = ""
     max_tokens: Annotated[
@@ -103,7 +105,7 @@ class CompletionRequest(Message):
 
     @model_validator(mode="after")
     def _no_batch_of_too_many_texts(self) -> Self:
-        require("texts", self.n * len(self.prompts))
+        require("texts", self.n * len(self.prompts), "n × prompt")
         return self
 
     @property

@@ -643,7 +643,7 @@ class Engine:
             try:
                 await asyncio.to_thread(one.reload)
             except LLRNNError as error:
-                raise Refused(409, "reload", f"{one.name}: {error}; what was served before is served on") from None
+                raise Refused(409, "reload", f"{error}; what was served before is served on") from None
         self._describe()
         return {"reloaded": list(self._served)}
 

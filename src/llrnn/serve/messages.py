@@ -25,6 +25,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    ValidationInfo,
     WithJsonSchema,
     model_validator,
 )
@@ -49,7 +50,7 @@ class Refused(LLRNNError):  # noqa: N818 (what it says: the request is refused)
 
 @dataclass(frozen=True)
 class Limit:
-    """One row: `message` may name the bound as {most} and what was found as {found}."""
+    """One row: `message` may name the bound as {most}, what was found as {found}, and the field as {field}."""
 
     name: str
     most: int
@@ -58,11 +59,12 @@ class Limit:
     code: str
     message: str
 
-    def refused(self, *, found: int | None = None, most: float | None = None) -> Refused:
-        """What is answered beyond this limit; `most` where the server was started with another."""
+    def refused(self, *, found: int | None = None, most: float | None = None, field: str | None = None) -> Refused:
+        """What is answered beyond this limit, in this field; `most` where the server was started with another."""
         bound = self.most if most is None else most
         counted = "more" if found is None or found > 10**18 else f"{found:,}"
-        said = self.message.format(most=f"{int(bound):,}" if bound == int(bound) else bound, found=counted)
+        shown = f"{int(bound):,}" if bound == int(bound) else bound
+        said = self.message.format(most=shown, found=counted, field=field or self.name)
         return Refused(self.status, self.code, said, _HEADERS.get(self.status))
 
 
@@ -95,25 +97,25 @@ _ROWS: tuple[tuple[str, int, str, int, str, str], ...] = (
      "a request may cost at most as much as reading {most} words, found {found}; "
      "ask for fewer words or texts, or send shorter texts, conditions or patterns"),
     ("prefix_words", 1000, "words of a prefix", 422, "prefix_too_long",
-     "the prefix must have at most {most} words, found {found}; leave out the first ones"),
+     "{field} must have at most {most} words, found {found}; leave out the first ones"),
     ("prefix_characters", 20_000, "characters of a prefix written as one string", 422, "prefix_too_long",
-     "the prefix must have at most {most} characters, found {found}; leave out the first words"),
+     "{field} must have at most {most} characters, found {found}; leave out the first words"),
     ("influence_words", 200, "words of a prefix whose influence is asked", 422, "prefix_too_long",
      "influence looks at a prefix of at most {most} words, found {found}; leave out the first ones"),
     ("max_words", 500, "words to be generated", 422, "too_many_words",
-     "max_words must be at most {most}, found {found}; go on from the text in a second request"),
+     "{field} must be at most {most}, found {found}; go on from the text in a second request"),
     ("words", 1000, "words whose probability is asked", 422, "too_many_words",
-     "words must list at most {most} words, found {found}; ask for the others in a second request"),
+     "{field} must list at most {most} words, found {found}; ask for the others in a second request"),
     ("top", 1000, "most probable words to be listed", 422, "top_too_large",
-     "top must be at most {most}, found {found}; name single words in `words`"),
+     "{field} must be at most {most}, found {found}; name single words in `words`"),
     ("completions", 50, "words that letters are completed to", 422, "top_too_large",
-     "k must be at most {most}, found {found}; type another letter"),
+     "{field} must be at most {most}, found {found}; type another letter"),
     ("beam", 20, "hypotheses of a beam, and texts for one condition", 422, "beam_too_wide",
-     "beam and count must be at most {most}, found {found}; ask for fewer"),
+     "{field} must be at most {most}, found {found}; ask for fewer"),
     ("alternatives", 20, "words that are listed beside each that is generated", 422, "top_too_large",
-     "alternatives must be at most {most}, found {found}; ask /v1/next for more"),
+     "{field} must be at most {most}, found {found}; ask /v1/next for more"),
     ("texts", 64, "texts to be scored at once", 422, "batch_too_large",
-     "texts must list at most {most} texts, found {found}; score the others in a second request"),
+     "{field} must list at most {most} texts, found {found}; send the others in a second request"),
     ("text_words", 4000, "words of all texts to be scored at once", 422, "batch_too_large",
      "all texts together must have at most {most} words, found {found}; score some in a second request"),
     ("one_text_words", 1000, "words of a single text to be scored", 422, "batch_too_large",
@@ -123,7 +125,7 @@ _ROWS: tuple[tuple[str, int, str, int, str, str], ...] = (
     ("condition_characters", 4000, "characters of a condition", 422, "text_too_long",
      "a condition must have at most {most} characters, found {found}; send a shorter one"),
     ("changes", 200, "changes of weights", 422, "too_many_changes",
-     "changes must list at most {most} changes, found {found}; a pattern with * changes many features at once"),
+     "{field} must list at most {most} changes, found {found}; a pattern with * changes many features at once"),
     ("pattern_names", 200_000, "names that the patterns of a request look through: patterns × features of the model",
      422, "too_many_changes",
      "all patterns with * together may look through at most {most} names of features, found {found}; "
@@ -172,10 +174,10 @@ _LARGEST_CHANGE = 1e6
 _NO_NUL = r"^[^\x00]*$"
 
 
-def require(limit: str, found: int) -> None:
+def require(limit: str, found: int, field: str | None = None) -> None:
     """Refuse what is beyond a limit; pydantic passes on an exception that is no ValueError as it is."""
     if found > most(limit):
-        raise LIMITS[limit].refused(found=found)
+        raise LIMITS[limit].refused(found=found, field=field)
 
 
 def require_work(found: float, allowed: float = most("work")) -> None:
@@ -187,8 +189,8 @@ def require_work(found: float, allowed: float = most("work")) -> None:
 def at_most(limit: str, size: Callable[[Any], int] = len) -> AfterValidator:
     """The validator of a limit; `size` is how large a value is."""
 
-    def check(value: Any) -> Any:
-        require(limit, size(value))
+    def check(value: Any, info: ValidationInfo) -> Any:
+        require(limit, size(value), info.field_name)
         return value
 
     return AfterValidator(check)
@@ -215,7 +217,7 @@ def words_of(text: str | tuple[str, ...]) -> tuple[str, ...]:
     return tuple(text.split()) if isinstance(text, str) else text
 
 
-def _count_words(text: str | tuple[str, ...]) -> int:
+def count_words(text: str | tuple[str, ...]) -> int:
     return len(words_of(text))
 
 
@@ -296,7 +298,7 @@ class Query(ModelQuery):
     prefix: Annotated[
         PrefixText | Annotated[tuple[Word, ...], _items("prefix_words", "words, one by one")],
         Field(description="the words before"),
-        at_most("prefix_words", _count_words),
+        at_most("prefix_words", count_words),
     ] = ""
     condition: Condition | None = None
     place: ClassVar[str] = "prefix"  # what the field is called in messages
@@ -344,7 +346,7 @@ class InfluenceRequest(Query):
     prefix: Annotated[
         PrefixText | Annotated[tuple[Word, ...], _items("influence_words", "words, one by one")],
         Field(description="the words before"),
-        at_most("influence_words", _count_words),
+        at_most("influence_words", count_words),
     ] = ""
     feature: Annotated[Name, Field(description="the name of a feature")]
 
@@ -381,7 +383,7 @@ class ScoreRequest(ModelQuery):
     """The log-probabilities of whole texts."""
 
     texts: Annotated[
-        tuple[Annotated[Text | TextWords, at_most("one_text_words", _count_words)], ...],
+        tuple[Annotated[Text | TextWords, at_most("one_text_words", count_words)], ...],
         _items("texts", "whole sentences, without their end"),
         Field(min_length=1),
         at_most("texts"),
@@ -392,7 +394,7 @@ class ScoreRequest(ModelQuery):
 
     @model_validator(mode="after")
     def _no_batch_of_too_many_words(self) -> Self:
-        require("text_words", sum(map(_count_words, self.texts)))
+        require("text_words", sum(map(count_words, self.texts)))
         given = len(self.texts) if self.conditions is None else len(self.conditions)
         if given != len(self.texts):
             required = f"conditions must have one entry for each of the {len(self.texts)} texts"
@@ -777,7 +779,7 @@ class ServedModel(Answer):
     backgrounds: Backgrounds  # description by name
     conditions: Literal["none", "optional", "required"]
     open_vocabulary: bool
-    lowercase: bool
+    lowercase: Annotated[bool, Field(description="no word of it has a capital: write small letters")]
     parameters: int
     controller: str
     example: Annotated[str, Field(description="a prefix that it can read")]

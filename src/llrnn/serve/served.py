@@ -22,6 +22,7 @@ import torch
 
 from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import ConfigError, LLRNNError, warn
+from llrnn.inference.suites import is_lowercase
 from llrnn.knowledge.backgrounds import Background, Uniform, Unigram
 from llrnn.model.checkpoint import load, open_background
 from llrnn.model.decode import check_condition, generate, looks_at_conditions, prepared, read_condition, warnings_of
@@ -87,7 +88,10 @@ class Served:
 
     def reload(self) -> None:
         """Read the tables and lists of words anew; where that fails, everything stays as it is."""
-        model = self._files.read_for(self._given).requires_grad_(False).eval()
+        try:
+            model = self._files.read_for(self._given).requires_grad_(False).eval()
+        except LLRNNError as error:
+            raise ConfigError(f"model {self.name}: {error}") from None
         others = {**_always_there(model), **self._backgrounds}
         variants = {OWN: model} | {key: _with_background(model, other) for key, other in others.items()}
         names = FeatureNames(model.feature_names)
@@ -158,7 +162,7 @@ class Served:
             "backgrounds": [{"name": key, "description": repr(one.background)} for key, one in self.variants.items()],
             "conditions": self.conditions,
             "open_vocabulary": model.vocabulary.is_open,
-            "lowercase": model.reads_lowercase,
+            "lowercase": model.reads_lowercase or (not model.vocabulary.is_open and is_lowercase(model.vocabulary)),
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "controller": repr(model.controller),
             "example": self.example,
