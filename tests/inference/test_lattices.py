@@ -213,6 +213,8 @@ def test_kaldi_and_slf(tmp_path: Path) -> None:
         ("N=2 L=1\nI=0\nI=1\nJ=0 S=0 W=a\n", r"l\.txt:4.*S=from and E=to"),
         ("N=2 L=1\nI=0\nI=1\nJ=0 S=0 E=1 a=x\n", r"l\.txt:4.*a logarithm is required, found 'x'"),
         ("N=2 L=2\nJ=0 S=0 E=1 W=a\nJ=1 S=1 E=0 W=b\n", r"no cycle"),
+        ("start=abc\nJ=0 S=0 E=1 W=a\n", r"l\.txt:1.*number of a state is required, found 'abc'"),
+        (f"N=2\nend={'9' * 5000}\nJ=0 S=0 E=1 W=a\n", r"l\.txt:2.*number of a state is required, found '999"),
         ("\n\n", "at least one lattice is required"),
     ],
 )

@@ -143,7 +143,7 @@ def test_mistakes(tmp_path: Path) -> None:
         Dictionary(["a b"])
     with pytest.raises(BackgroundError, match="takes a list of words"):
         Dictionary("abc")
-    with pytest.raises(BackgroundError, match=r"missing\.txt: a list of words in UTF-8 is required"):
+    with pytest.raises(BackgroundError, match=r"missing\.txt: a file is required"):
         Dictionary.from_file(tmp_path / "missing.txt")
 
 

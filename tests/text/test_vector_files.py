@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import struct
 import zipfile
 from collections.abc import Callable
@@ -152,6 +153,11 @@ def test_words_are_looked_up_in_any_case_where_that_is_asked_for() -> None:
         ("v.bin", struct.pack("<ii", 793712314, 12).decode("latin1"), "model of fastText.*give its .vec file"),
         ("v.bin", "words\n", "a first line `words dimensions` is required"),
         ("v.bin", "2 3\na ", "2 words are promised, but the file ends before"),
+        ("v.vec", "1 99999999999999999999\na 1 2\n", "1 to 100,000 dimensions, found 99999999999999999999"),
+        ("v.vec", "0 999999999999\n", "1 to 100,000 dimensions, found 999999999999"),
+        ("v.vec", f"1 {'9' * 5000}\na 1\n", "not a whole file of this kind: Exceeds the limit"),
+        ("v.bin", "0 999999999999\n", "1 to 100,000 dimensions"),
+        ("v.bin", "1 1\na \0\0\xc0\x7f", "vectors must be finite numbers .*found NaN or infinity for 'a'"),
         ("v.npz", "PK", "v.npz: not a whole file of this kind"),
         ("v.whl", "PK", "v.whl: not a whole file of this kind: File is not a zip file"),
         ("v.npy", "x", "v.npy: a file that ends in .npy needs a list of its words, one a line"),
@@ -162,6 +168,94 @@ def test_what_is_wrong_with_a_file_is_one_line(name: str, content: str, message:
     with pytest.raises(LexiconError, match=message) as error:
         WordVectors.read(tmp_path / name)
     assert "\n" not in str(error.value)
+
+
+def npy(values: object) -> bytes:
+    content = io.BytesIO()
+    np.save(content, np.asarray(values))
+    return content.getvalue()
+
+
+def announced(shape: str, kind: str = "<f4") -> bytes:
+    """A .npy file whose header tells of numbers that are not there."""
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
+
+
+def archived(**parts: bytes) -> bytes:
+    """A file of all parts that `.npz` and `.whl` have, some of them others."""
+    known = {
+        "words.npy": npy(np.frombuffer(b"a\nb", np.uint8)), "rows.npy": npy([0, 1]), "table.npy": npy(TABLE[:2]),
+        "x/vocab/vectors": npy(TABLE[:2]), "x/vocab/key2row": packed({murmur64(b"a"): 0, murmur64(b"b"): 1}),
+        "x/vocab/strings.json": b'["a", "b"]',
+    }  # fmt: skip
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, part in known.items():
+            made.writestr(name, parts.get(name.rpartition("/")[2].partition(".")[0], part))
+    return content.getvalue()
+
+
+NAN = npy([[1.0, np.nan], [1.0, 2.0]])
+BOMB = announced("(1, 20000000)") + bytes(80_000_000)  # 80 kB when it is packed
+HOSTILE = {
+    "v.npy": {
+        "complex": npy(TABLE[:2] * 1j), "NaN": NAN, "too large": npy([[1e300], [1.0]]), "scalar": npy(1.0),
+        "row": npy([1.0, 2.0]), "cube": npy([[[1.0]], [[2.0]]]), "no column": npy(np.zeros((2, 0))),
+        "text": npy([["a"], ["b"]]), "truth": npy([[True], [False]]), "announced": announced("(2, 999999999999)"),
+        "negative": announced("(-1, -4)"), "long shape": announced("(" + "9" * 5000 + ",)"),
+        "deep": announced("(" * 3000), "object": announced("(2, 1)", "|O"), "cut": npy(TABLE[:2])[:-1],
+        "npz under its name": archived(), "version": b"\x93NUMPY\x09\x00" + npy(TABLE)[8:],
+    },
+    "v.npz": {
+        "scalar words": archived(words=npy(np.uint8(97))), "scalar rows": archived(rows=npy(0)),
+        "scalar table": archived(table=npy(1.0)), "rows that are no numbers": archived(rows=npy([0.0, 1.0])),
+        "rows behind the end": archived(rows=npy([0, 2])), "rows before the start": archived(rows=npy([0, -1])),
+        "too few rows": archived(rows=npy([0])), "NaN": archived(table=NAN), "complex": archived(table=npy(TABLE * 1j)),
+        "announced": archived(table=announced("(999999999999, 3)")), "bomb": archived(table=BOMB),
+        "words in another code": archived(words=npy(np.array([255, 254], np.uint8))),
+        "npy under its name": npy(TABLE), "cut": archived()[:-30],
+    },
+    "v.whl": {
+        "NaN": archived(vectors=NAN), "no npy": archived(vectors=b"x"), "bomb": archived(vectors=BOMB),
+        "no map": archived(key2row=b""), "cut map": archived(key2row=packed({1 << 40: 0})[:-3]),
+        "a map of texts": archived(key2row=b"\x81\xa1a\xa1b"),
+        "a longer map": archived(key2row=b"\xdf\xff\xff\xff\xff"),
+        "row behind the end": archived(key2row=packed({murmur64(b"a"): 7})),
+        "large row": archived(key2row=packed({murmur64(b"a"): (1 << 64) - 1})),
+        "a number": archived(strings=b"5"), "numbers": archived(strings=b"[5]"),
+        "an object": archived(strings=b'{"a": 1}'),
+        "deep": archived(strings=b"[" * 200_000), "no JSON": archived(strings=b"["), "npy under its name": npy(TABLE),
+    },
+}  # fmt: skip
+SOUND = {"v.npy": npy(TABLE[:2]), "v.npz": archived(), "v.whl": archived()}
+
+
+@pytest.mark.parametrize(("name", "case"), [(name, case) for name, cases in HOSTILE.items() for case in cases])
+def test_hostile_matrices_and_archives_are_one_line(name: str, case: str, tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("a\nb\n")
+    words = tmp_path / "words" if name == "v.npy" else None
+    (tmp_path / name).write_bytes(SOUND[name])
+    assert WordVectors.read(tmp_path / name, words=words).words == ("a", "b")  # the control
+    (tmp_path / name).write_bytes(HOSTILE[name][case])
+    with pytest.raises(LexiconError, match=re.escape(name)) as error:
+        WordVectors.read(tmp_path / name, words=words)
+    assert "\n" not in str(error.value)
+
+
+def test_an_archive_says_no_before_it_is_unpacked(tmp_path: Path) -> None:
+    (tmp_path / "v.npz").write_bytes(HOSTILE["v.npz"]["bomb"])
+    assert (tmp_path / "v.npz").stat().st_size < 100_000
+    with pytest.raises(LexiconError, match="more than 64,000,000 bytes when it is unpacked"):
+        WordVectors.read(tmp_path / "v.npz")
+
+
+@pytest.mark.parametrize("table", [[[np.nan]], [[1j]], [1.0], [[[1.0]]], [["a"]]])
+def test_vectors_are_finite_real_numbers_in_a_matrix(table: list[object]) -> None:
+    with pytest.raises(LexiconError, match=r"required|finite"):
+        WordVectors(("a",), np.array([0]), np.array(table))
+    with pytest.raises(LexiconError, match=r"required|finite|numbers"):
+        WordVectors.from_mapping({"a": table[0]})  # type: ignore[dict-item]
 
 
 def test_the_first_lines_are_read_whoever_asks(tmp_path: Path) -> None:

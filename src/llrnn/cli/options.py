@@ -26,7 +26,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from llrnn.cli import show
 from llrnn.ground.bundle import has_bundle, held_by
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, UnknownWordError
-from llrnn.ground.files import STANDARD
+from llrnn.ground.files import STANDARD, parse_json
 from llrnn.ground.rendering import visible_json
 from llrnn.inference.documents import DocumentContext
 from llrnn.inference.rescoring import Distortion, measure_distortion
@@ -531,7 +531,7 @@ def _condition(model: LLRNN, path: Path, text: str) -> object:
     try:
         if not path.name.removesuffix(".gz").endswith(".jsonl"):
             return read_condition(model, text)
-        record = json.loads(text)
+        record = parse_json(text)
         if not isinstance(record, dict) or record.get("condition") is None:
             raise CorpusError('an object with the key "condition" is required; write {"condition": ...}')
         condition = record["condition"]
@@ -540,7 +540,7 @@ def _condition(model: LLRNN, path: Path, text: str) -> object:
         return lowercased(condition) if model.reads_lowercase else condition
     except LLRNNError as error:
         return error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return CorpusError(f"JSON is required, found a line that is none ({error})")
 
 

@@ -17,6 +17,7 @@ from llrnn.cli import show
 from llrnn.cli.options import Device, device_named, refuse_idle, split_option
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError, MissingExtraError
+from llrnn.ground.files import read_file
 from llrnn.model.steering import tables_of
 from llrnn.serve.messages import Limits
 
@@ -188,7 +189,7 @@ def read_token(file: Path | None, *, local: bool = True) -> str | None:
         raise ConfigError(f"the token must come from one place, found both --token-file and {TOKEN}; leave one out")
     place = TOKEN if file is None else str(file)
     try:
-        token = given if file is None else file.read_text(encoding="ascii").strip()
+        token = given if file is None else read_file(file, limit=10_000).decode("ascii").strip()
     except UnicodeDecodeError:
         token = ""
     if not token or not all("!" <= sign <= "~" for sign in token):

@@ -59,7 +59,7 @@ from llrnn.config import described_keys, read_config
 from llrnn.config.keys import AgreementConfig
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
-from llrnn.ground.files import STANDARD, write_lines
+from llrnn.ground.files import STANDARD, write_lines, write_standard
 from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_settings, open_base
 from llrnn.inference.evaluation import evaluate
 from llrnn.inference.explanation import explain
@@ -329,7 +329,7 @@ def score_verb(
         for number, one in enumerate(scores.sentences, 1):
             print_json({"sentence_id": number, "unit": unit, **one.plain()}, indent=None)
     else:
-        typer.echo(scores.tsv(by), nl=False)  # type: ignore[arg-type]
+        write_standard(scores.tsv(by))  # type: ignore[arg-type]
     show.note(str(scores))
 
 

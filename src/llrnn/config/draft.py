@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -39,7 +38,7 @@ from llrnn.config.wordlists import (
     write_frequencies,
 )
 from llrnn.ground.errors import ConfigError
-from llrnn.ground.files import write_atomically
+from llrnn.ground.files import parse_toml, write_atomically
 from llrnn.knowledge.backgrounds.base import Mixture, symbol_mass
 from llrnn.text.analysers import has_tags, hunspell
 from llrnn.text.corpus import Corpus, Format, format_of
@@ -177,7 +176,7 @@ def draft_config(
     )
     seen = given.vectors(texts, None if vectors is None else str(vectors))
     text = _toml(given, texts, known, seen)
-    config = parse_config(tomllib.loads(text), str(out))
+    config = parse_config(parse_toml(text), str(out))
     project = Project.from_config(config)
     given.tell_mass(project)
     return Draft(given.out, text, config, tuple(given.found), tuple(given.warnings))

@@ -15,7 +15,6 @@ import csv
 import io
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import add
@@ -25,7 +24,7 @@ from typing import Any
 from llrnn.config.draft import LEAST_SENTENCES, Draft, data_folder, parts_by_name
 from llrnn.config.project import Project, parse_config
 from llrnn.ground.errors import ConfigError, CorpusError, quoted
-from llrnn.ground.files import write_atomically
+from llrnn.ground.files import parse_json, parse_toml, write_atomically
 from llrnn.text.conditions import Conditions, parse_act, values_of
 from llrnn.text.corpus import Corpus, FoundSlots
 from llrnn.text.raw import raw_reason, tokenise
@@ -76,7 +75,7 @@ def draft_pairs(
         if part != "test"
     }
     text, told = _toml(parts, corpora["train"], kind, lowercase)
-    config = parse_config(tomllib.loads(text), str(out))
+    config = parse_config(parse_toml(text), str(out))
     Project.from_config(config)
     return Draft(out, text, config, (*found, *told), _warnings(corpora["train"]))
 
@@ -98,7 +97,7 @@ def _pairs(paths: Sequence[str]) -> Iterator[Pair]:
 
 def _of_json(path: str, number: int, line: str) -> Pair:
     try:
-        found = json.loads(line)
+        found = parse_json(line)
     except json.JSONDecodeError as error:
         raise CorpusError(f"JSON is required ({error.msg})", path=path, line=number, column=error.colno) from None
     if not isinstance(found, Mapping) or not isinstance(found.get("target"), str) or "condition" not in found:

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from llrnn.config import keys
 from llrnn.config.keys import Config
 from llrnn.ground.errors import ConfigError, ZeroMassError, warn
-from llrnn.ground.files import read_file
+from llrnn.ground.files import parse_toml, read_file
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import (
     Background,
@@ -634,14 +634,14 @@ def read_config(
     """
     try:
         text = read_file(path, limit=4_000_000).decode("utf-8")
-        content = tomllib.loads(text)
+        content = parse_toml(text)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; give a TOML configuration") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}); give a TOML configuration") from None
-    except (ValueError, RecursionError) as error:  # tomllib lets some faults of its parts through as they are
+    except tomllib.TOMLDecodeError as error:
         advice = "a TOML configuration is required here; `llrnn init TEXT --out CONFIG` writes one for a text"
         raise ConfigError(f"{path}: not TOML: {error}; {advice}") from None
     _require_flat(content, str(path))
@@ -720,7 +720,7 @@ def parse_config(data: dict[str, Any], place: str, lines: Mapping[str, int] | No
 
     `place` is named in messages, and where `lines` has a key (`key_lines`) its line, too.
 
-        config = parse_config(tomllib.loads(text), "mine.toml")
+        config = parse_config(parse_toml(text), "mine.toml")
     """
     try:
         return Config.model_validate(data)
@@ -747,8 +747,8 @@ def _apply(data: dict[str, Any], change: str) -> None:
 def _value(text: str) -> Any:
     """As TOML reads it; what is not TOML is plain text."""
     try:
-        read = tomllib.loads(f"value = {text}")
+        read = parse_toml(f"value = {text}")
         _require_flat(read, f"--set value {text[:40]}")
-    except (ValueError, RecursionError):
+    except ValueError:
         return text
     return read["value"] if len(read) == 1 else text  # more than one: there was a line break in it

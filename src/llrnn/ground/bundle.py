@@ -35,7 +35,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from llrnn.ground.errors import CheckpointError
-from llrnn.ground.files import open_file, read_at_most, sealed_json, write_atomically
+from llrnn.ground.files import open_file, parse_json, read_at_most, sealed_json, write_atomically
 
 FORMAT = 2  # the newest that is read; 1: symbols of a model are plain data, 2: many of them are tensors
 _MAPPED_ABOVE = 16_000_000  # bytes; reading fewer takes no time, and what is in memory cannot change under our feet
@@ -205,7 +205,7 @@ def _read_manifest(path: Path, name: str) -> tuple[dict[str, Any], object]:
             status, content = os.fstat(file.fileno()), read_at_most(file, _LARGEST_MANIFEST + 1)
         if len(content) > _LARGEST_MANIFEST:
             raise CheckpointError(f"{path}: larger than {_LARGEST_MANIFEST:,} bytes, so not one of ours; restore it")
-        manifest = json.loads(content)
+        manifest = parse_json(content)
     except (FileNotFoundError, NotADirectoryError):
         if not path.parent.is_dir():
             found = "this is a file" if path.parent.exists() else "there is no such folder"
@@ -215,7 +215,7 @@ def _read_manifest(path: Path, name: str) -> tuple[dict[str, Any], object]:
         raise CheckpointError(f"{path}: missing; {path.parent} holds no complete {name}") from None
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise CheckpointError(f"{path}: not JSON ({error}); the file is damaged, restore it") from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
         raise CheckpointError(f"{path}: not the manifest of a {name}; restore the file")
@@ -250,7 +250,7 @@ def _read_data(file: BufferedReader, path: Path, name: str, header: object, copy
                 raise altered
         elif hashlib.sha256(start).hexdigest() != header:
             raise altered
-        return _tensors(file, json.loads(start[8:]), len(start), size, copy)
+        return _tensors(file, parse_json(start[8:]), len(start), size, copy)
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:

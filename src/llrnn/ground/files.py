@@ -3,7 +3,8 @@
 Reading. A FIFO without a writer is waited for for ever, and a device has no end: `open_file` refuses both, whatever is
 read (corpora, lexicons, tables, configurations, models). A pipe that a shell has opened already, `<(zcat text.gz)`, is
 read. What is read as a whole has a largest size (`read_file`). All that can be wrong with a path is an OSError, also a
-NUL character in it.
+NUL character in it. All that can be wrong with JSON is a JSONDecodeError, with TOML a TOMLDecodeError. No other module
+opens a file that a stranger may have written: a test looks for it.
 
 Writing. The new content goes into a temporary file beside the old one, is synced to the disk and renamed; then the
 folder is synced. A process killed at any point, a full disk or a power cut leaves the old file or the new one; whoever
@@ -24,12 +25,14 @@ import re
 import stat
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from llrnn.ground.errors import CorpusError
+from llrnn.ground.rendering import visible
 
 StrPath = str | PathLike[str]
 
@@ -83,6 +86,30 @@ def read_at_most(file: BinaryIO, count: int) -> bytes:
     return b"".join(pieces)
 
 
+def parse_json(text: str | bytes, **hooks: Any) -> Any:
+    """Decode JSON; what Python cannot decode is a JSONDecodeError, too: deep nesting, a number of thousands of digits.
+
+    parse_json(read_file("config.json"))
+    """
+    try:
+        return json.loads(text, **hooks)
+    except json.JSONDecodeError:
+        raise
+    except (RecursionError, ValueError) as cause:
+        reason = "too deep nesting" if isinstance(cause, RecursionError) else str(cause)
+        raise json.JSONDecodeError(reason, "", 0) from None
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Decode TOML; tomllib lets some faults of its parts through as they are."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except (RecursionError, ValueError) as cause:
+        raise tomllib.TOMLDecodeError(str(cause)) from None
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace the file by one with this content."""
     with replacing(path) as file:
@@ -92,21 +119,23 @@ def write_atomically(path: Path, content: bytes) -> None:
 def write_lines(path: StrPath, lines: Iterable[str]) -> None:
     """A text file of the user, compressed where its name ends in .gz: the same lines, the same bytes; `-` is standard
     output."""
-    content = "".join(f"{line}\n" for line in lines).encode()
+    text = "".join(f"{line}\n" for line in lines)
     if fspath(path) == STANDARD:
-        write_standard(content)
+        write_standard(text)
         return
-    content = gzip.compress(content, mtime=0) if fspath(path).endswith(".gz") else content
+    content = gzip.compress(text.encode(), mtime=0) if fspath(path).endswith(".gz") else text.encode()
     try:
         write_atomically(Path(path), content)
     except OSError as cause:
         raise CorpusError(f"the file cannot be written: {cause.strerror or cause}", path=path) from cause
 
 
-def write_standard(content: bytes) -> None:
-    """To standard output, behind whatever was printed before."""
+def write_standard(text: str) -> None:
+    """To standard output, behind whatever was printed before; no word of it steers a terminal."""
+    if sys.stdout.isatty():
+        text = re.sub("[^\n\t]+", lambda found: visible(found[0]), text)
     sys.stdout.flush()
-    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.write(text.encode())
     sys.stdout.flush()
 
 

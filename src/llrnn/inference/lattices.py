@@ -239,7 +239,7 @@ def _costs(line: Line, text: str) -> tuple[float, float]:
 
 
 def _read_slf(path: StrPath, lines: Sequence[Line]) -> Lattice:
-    header: dict[str, str] = {}
+    header: dict[str, tuple[Line, str]] = {}
     words: dict[int, str] = {}
     edges: list[tuple[Line, dict[str, str]]] = []
     for line in lines:
@@ -255,7 +255,7 @@ def _read_slf(path: StrPath, lines: Sequence[Line]) -> Lattice:
         elif "I" in found:
             words[_state(line, found["I"])] = found.get("W", found.get("WORD", "!NULL"))
         else:
-            header |= found
+            header |= {name: (line, value) for name, value in found.items()}
     made = []
     for line, one in edges:
         ends = [one.get("S", one.get("START")), one.get("E", one.get("END"))]
@@ -265,12 +265,12 @@ def _read_slf(path: StrPath, lines: Sequence[Line]) -> Lattice:
         word = one.get("W", one.get("WORD", words.get(target, "!NULL")))
         scores = _logarithm(line, one, "a", "acoustic"), _logarithm(line, one, "l", "language")
         made.append(Edge(source, target, None if word in _NOTHING else word, scores))
-    name = header.get("UTTERANCE", header.get("U", PurePath(path).name.split(".")[0]))
+    _, name = header.get("UTTERANCE", header.get("U", (None, PurePath(path).name.split(".")[0])))
     if not made:
         raise CorpusError("a lattice must have arcs, J=, found none; was it cut short?", path=path)
     sources, targets = {edge.source for edge in made}, {edge.target for edge in made}
-    start = int(header["start"]) if "start" in header else min(sources - targets, default=made[0].source)
-    ends_in = {int(header["end"])} if "end" in header else targets - sources
+    start = _state(*header["start"]) if "start" in header else min(sources - targets, default=made[0].source)
+    ends_in = {_state(*header["end"])} if "end" in header else targets - sources
     return Lattice(name, start, tuple(made), dict.fromkeys(ends_in, (0.0, 0.0)), str(path))
 
 

@@ -21,7 +21,7 @@ from statistics import fmean, stdev
 from typing import Any, Literal, TypeVar
 
 from llrnn.ground.errors import CorpusError
-from llrnn.ground.files import StrPath, write_lines
+from llrnn.ground.files import StrPath, parse_json, write_lines
 from llrnn.inference.nbest import Words, join_words
 from llrnn.inference.rescoring import score_sentences
 from llrnn.inference.suites import (
@@ -167,11 +167,9 @@ def _read_tsv(line: Line) -> Fields:
 
 def _read_json(line: Line) -> Fields:
     try:
-        fields = json.loads(line.text)
+        fields = parse_json(line.text)
     except json.JSONDecodeError as cause:
         line.fail(f"JSON is required, found a line that is none ({cause.msg}); write one object a line", cause.pos + 1)
-    except (RecursionError, ValueError):  # deep nesting, a number of thousands of digits
-        line.fail("JSON that Python can decode is required; simplify the line")
     if not isinstance(fields, dict):
         line.fail('an object such as {"sentence_good": "...", "sentence_bad": "..."} is required; wrap it')
     # the decoder forgets where a value stood: this is where its key is written

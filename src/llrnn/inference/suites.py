@@ -12,12 +12,12 @@ probability of a sentence is the sum over them.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from llrnn.ground.files import parse_json
 from llrnn.inference.nbest import Words
 from llrnn.text.french.writing import readings, running_words
 from llrnn.text.readers import Line
@@ -95,7 +95,7 @@ _TYPES = [f"{number:02d} {' '.join(name.split())}" for number, name in enumerate
 
 def _qfrblimp(line: Line) -> Fields:
     try:
-        found = json.loads(line.text)
+        found = parse_json(line.text)
         a, b, label, number = (found[key] for key in ("sentence_a", "sentence_b", "label", "type"))
     except (ValueError, KeyError, TypeError):
         line.fail("an object with sentence_a, sentence_b, type and label is required; correct the line")

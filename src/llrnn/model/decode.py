@@ -16,7 +16,8 @@ from itertools import accumulate, pairwise
 import numpy as np
 import torch
 
-from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, ZeroMassError, warn
+from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, ZeroMassError, quoted, warn
+from llrnn.ground.files import parse_json
 from llrnn.knowledge.contextual.lookup import Lookup
 from llrnn.knowledge.process import ModelState
 from llrnn.layer.loglinear import Distribution
@@ -403,12 +404,11 @@ def _parsed(text: str, kind: Conditions) -> object:
     if text.lstrip()[:1] not in (("{",) if kind == "act" else ("{", "[")):
         return parse_act(text) if kind == "act" else text
     try:
-        found = json.loads(text)
+        found = parse_json(text)
         return act_of(found) if kind == "act" else found
     except json.JSONDecodeError as error:
-        raise CorpusError(f"column {error.pos + 1} of the condition {text!r}: JSON is required ({error.msg})") from None
-    except (RecursionError, ValueError) as error:  # deeper than Python reads, or a number of thousands of digits
-        raise CorpusError(f"the condition is JSON that Python cannot decode ({error}); flatten or shorten it") from None
+        place = f"column {error.pos + 1} of the condition {quoted(text)}"
+        raise CorpusError(f"{place}: JSON is required ({error.msg})") from None
 
 
 def looks_at_conditions(model: LLRNN) -> bool:

@@ -10,7 +10,6 @@ folders, of `LLRNN.save`, stay as they are; `llrnn.load`, `from_pretrained` and 
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from llrnn.ground.bundle import has_bundle, write_bundle
 from llrnn.ground.errors import CheckpointError, LLRNNError, MissingExtraError, ServerError
-from llrnn.ground.files import write_atomically
+from llrnn.ground.files import parse_json, read_file, write_atomically
 from llrnn.text.others import in_words
 
 if TYPE_CHECKING:
@@ -65,11 +64,16 @@ def bundle_name(folder: str | PathLike[str]) -> str:
 
 
 def _model_type(folder: Path) -> str | None:
+    path = folder / f"{CONFIG}.json"
     try:
-        found = json.loads((folder / f"{CONFIG}.json").read_bytes())
-        return str(found.get("model_type")) if isinstance(found, dict) else None
-    except (OSError, ValueError):
+        found = parse_json(read_file(path))
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise CheckpointError(f"{path}: not JSON ({error}); the file is damaged, restore it") from None
+    return str(found.get("model_type")) if isinstance(found, dict) else None
 
 
 def find_folder(name: str | PathLike[str], **options: Any) -> Path:

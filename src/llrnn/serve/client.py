@@ -26,6 +26,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from pydantic import TypeAdapter
 
 from llrnn.ground.errors import ConfigError, ServerError
+from llrnn.ground.files import parse_json
 from llrnn.ground.rendering import Term
 from llrnn.inference.explanation import Comparison, Explanation, Influence
 from llrnn.model.decode import chosen_strategy
@@ -199,7 +200,7 @@ class Exchange:
     def parsed(self, data: str | bytes, read: Callable[[Json], Read]) -> Read:
         """What `read` makes of a JSON object."""
         try:
-            return read(json.loads(data))
+            return read(parse_json(data))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
             found = f"{data[:60]!r} ({type(error).__name__}: {error})"
             raise self.unreadable("an answer of `llrnn serve` in JSON", found) from None

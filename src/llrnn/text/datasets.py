@@ -47,7 +47,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from llrnn.ground.errors import CorpusError, DatasetError, LexiconError, quoted
-from llrnn.ground.files import open_file, read_file, replacing, write_atomically
+from llrnn.ground.files import open_file, parse_json, read_file, replacing, write_atomically
 from llrnn.text.corpus import read_conllu
 from llrnn.text.vectors import WordVectors
 
@@ -335,7 +335,7 @@ class _Fetched:
     def require_same(self, path: Path, place: str, remedy: str) -> None:
         """That it has the SHA-256 that is known, or that it had the first time, which is noted."""
         try:
-            noted = json.loads(read_file(self.notes)) if self.notes.exists() else {}
+            noted = parse_json(read_file(self.notes)) if self.notes.exists() else {}
             with open_file(path) as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()
             wanted = self.file.sha256 or noted.get(self.file.name, found)

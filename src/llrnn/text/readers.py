@@ -7,6 +7,7 @@ only a block with a fault is gone through again, so that the lines before the fa
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
@@ -22,10 +23,11 @@ from types import MappingProxyType
 from typing import Literal, NoReturn
 
 from llrnn.ground.errors import CorpusError, PlacedError
-from llrnn.ground.files import STANDARD, StrPath, open_file
+from llrnn.ground.files import STANDARD, StrPath, open_file, parse_json
 from llrnn.text.conditions import Act, Conditions, check_conditions, lowercased, parse_act
 
 _BLOCK = 1 << 20
+_LONGEST = 256_000_000  # bytes of a line: a packed file of two megabytes may hold gigabytes without a line break
 _SIGNATURE_BYTES = 512  # enough for every signature below
 _GZIP = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -104,13 +106,16 @@ def _check_head(head: bytes, path: StrPath, error: type[PlacedError]) -> None:
 
 def _blocks_of_lines(block: bytes, stream: io.BufferedIOBase) -> Iterator[bytes]:
     """The content cut into large blocks of whole lines; `block` is what was already read of it."""
-    unfinished: list[bytes] = []
+    unfinished, length = list[bytes](), 0
     while block:
         cut = block.rfind(b"\n") + 1
         if cut:
             yield b"".join((*unfinished, block[:cut]))
             unfinished = []
         unfinished.append(block[cut:])
+        length = len(block) - cut + (0 if cut else length)
+        if length > _LONGEST:
+            raise OSError(errno.EFBIG, f"a line has at most {_LONGEST:,} bytes, but one is longer; is it text?")
         if b"\0" in block:  # no text: stop before an endless line of zeros fills the memory
             break
         block = stream.read1(_BLOCK)  # read1, not read: what precedes the damage in a gzip file is not lost
@@ -349,14 +354,10 @@ class _JsonRecord:
 
     def decoded(self) -> object:
         try:
-            return json.loads(self.line.text, object_pairs_hook=self.unrepeated, parse_constant=self.refuse_constant)
+            return parse_json(self.line.text, object_pairs_hook=self.unrepeated, parse_constant=self.refuse_constant)
         except json.JSONDecodeError as cause:
             reason = f"JSON is required, found a line that is none ({cause.msg}); write one object a line"
             self.line.fail(reason, cause.pos + 1)
-        except RecursionError:
-            self.fail(None, "JSON that Python can decode is required, found too deep nesting; flatten it")
-        except ValueError as cause:  # a number of thousands of digits
-            self.fail(None, f"JSON that Python can decode is required ({cause}); write long numbers as strings")
 
     def unrepeated(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
         fields = dict(pairs)

@@ -23,7 +23,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import json
 import os
 import shutil
 from array import array
@@ -39,7 +38,7 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import CorpusError, UnknownWordError
-from llrnn.ground.files import StrPath, open_file, read_file, sealed_json, sync_folder, write_atomically
+from llrnn.ground.files import StrPath, open_file, parse_json, read_file, sealed_json, sync_folder, write_atomically
 from llrnn.text.corpus import (
     Corpus,
     EncodedText,
@@ -128,9 +127,9 @@ class Manifest:
         path = folder / MANIFEST
         content = _read(path)
         try:
-            data = json.loads(content.decode("utf8", "surrogatepass"))
+            data = parse_json(content.decode("utf8", "surrogatepass"))
             number = data.pop("format")
-        except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError):
             raise CorpusError(f"the {MANIFEST} of a built corpus is required, found another file; {_AGAIN}", path=path)  # noqa: B904
         if number != FORMAT:
             raise CorpusError(f"format {FORMAT} of built corpora is required, found {number!r}; {_AGAIN}", path=path)
@@ -226,7 +225,8 @@ class ShardColumn:
         if number not in self._open:
             shard, name = self._shards[number], self._name
             path = shard.check(self._folder, name, size_only=shard.size(name) > _CHEAP)
-            self._open[number] = np.memmap(path, dtype=COLUMNS[name], mode="r", shape=(shard.length(name),))
+            with open_file(path) as file:
+                self._open[number] = np.memmap(file, dtype=COLUMNS[name], mode="r", shape=(shard.length(name),))
         return self._open[number]
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from llrnn.ground.errors import TableError, quoted, short
-from llrnn.ground.files import StrPath, open_file
+from llrnn.ground.files import StrPath, open_file, parse_json
 from llrnn.text.readers import read_lines
 
 __all__ = ["KnowledgeBase", "Row", "plain", "short"]
@@ -228,12 +228,10 @@ def _json_entries(path: StrPath) -> Iterator[tuple[Refuse, object]]:
 def _json(text: str, path: StrPath, lines: Sequence[int]) -> object:
     """Numbers stay as they are written; `lines` are the places of the lines of the text."""
     try:
-        return json.loads(text, parse_int=str, parse_float=str, object_pairs_hook=_Object)
+        return parse_json(text, parse_int=str, parse_float=str, object_pairs_hook=_Object)
     except json.JSONDecodeError as cause:
         line = lines[cause.lineno - 1]
         raise TableError(f"JSON is required: {cause.msg}", path=path, line=line, column=cause.colno) from cause
-    except RecursionError as cause:
-        raise TableError("flat objects are required, but these are nested too deeply", path=path) from cause
 
 
 def _check_database(file: Path, refuse: Refuse) -> None:

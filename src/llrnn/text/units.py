@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from llrnn.ground.errors import CheckpointError, CorpusError, MissingExtraError
-from llrnn.ground.files import write_atomically
+from llrnn.ground.files import parse_json, read_file, write_atomically
 from llrnn.text.corpus import Corpus
 
 END = "▁"
@@ -166,7 +166,7 @@ class BytePairs(Units):
 def load(path: Path) -> Units:
     """The inverse of `Units.save`."""
     try:
-        return restored(json.loads(path.read_bytes()))
+        return restored(parse_json(read_file(path)))
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise CheckpointError(f"{path}: units must be a file written by Units.save, found {error!r}") from None
     except CheckpointError as error:
@@ -224,7 +224,7 @@ def learnt_merges(counts: Counter[str], listed: frozenset[str], size: int) -> tu
     tokenizer = Tokenizer(BPE())
     words = (word for word in sorted(counts) for _ in range(counts[word]))
     tokenizer.train_from_iterator((run for word in words for run in runs(word, listed) if run), trainer)
-    return tuple((left, right) for left, right in json.loads(tokenizer.to_str())["model"]["merges"])
+    return tuple((left, right) for left, right in parse_json(tokenizer.to_str())["model"]["merges"])
 
 
 def _merged(parts: Sequence[str], pair: tuple[str, str]) -> list[str]:

@@ -16,26 +16,29 @@
 from __future__ import annotations
 
 import io
-import json
+import lzma
 import math
 import mmap
+import os
 import re
 import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import fspath
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 import safetensors
 
 from llrnn.ground.arrays import Floats, Ints
-from llrnn.ground.errors import FeatureError, LexiconError, quoted
-from llrnn.ground.files import StrPath, open_file, replacing, write_lines
+from llrnn.ground.errors import FeatureError, LexiconError, quoted, shown_number
+from llrnn.ground.files import StrPath, open_file, parse_json, read_at_most, replacing, write_lines
 from llrnn.text.readers import Line, read_entries
 
 __all__ = ["WordVectors", "quantised"]
@@ -45,15 +48,44 @@ _ROWS = 4096  # whose distances are reckoned at once
 _CHECKED = 100  # lines of a text that are read whether anybody asks for their words or not: is it a file of vectors?
 _FASTTEXT = 793712314  # the first four bytes of a fastText model
 _MATRICES = (".npy", ".safetensors")
+_MOST_DIMENSIONS = 100_000  # of a vector that a file announces
+_UNPACKED, _TIMES = 64_000_000, 20  # a part of an archive has at most so many bytes, or so many times those of the file
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+# whatever a decoder of one of the formats stumbles over
+_DAMAGED = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, LookupError, ValueError, TypeError, ArithmeticError,
+    RuntimeError, MemoryError, SyntaxError, tokenize.TokenError, struct.error, safetensors.SafetensorError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class WordVectors:
-    """Words and their vectors: word i has the vector `table[rows[i]]`; words may share one."""
+    """Words and their vectors: word i has the vector `table[rows[i]]`; words may share one.
+
+    A table that has no row for a word, or numbers that are not finite and real, is a LexiconError.
+    """
 
     words: tuple[str, ...]
     rows: Ints  # (n,)
     table: Table  # (R, d)
+
+    def __post_init__(self) -> None:
+        fault = next(self._faults(), None)
+        if fault is not None:
+            raise LexiconError(fault)
+
+    def _faults(self) -> Iterator[str]:
+        shape, rows = np.shape(self.table), self.rows
+        if len(shape) != 2 or shape[1] == 0 or self.table.dtype.kind != "f":
+            yield f"a matrix of numbers, a row for each word, is required, found {self.table.dtype} of shape {shape}"
+        if rows.shape != (len(self.words),) or rows.dtype.kind not in "iu" or rows.min(initial=0) < 0:
+            yield f"a row for each of {len(self.words):,} words is required, found {rows.dtype} of shape {rows.shape}"
+        if rows.max(initial=-1) >= shape[0]:
+            yield f"{rows.max() + 1:,} rows are required, found {shape[0]:,}"
+        if not np.isfinite([self.table.min(initial=0.0), self.table.max(initial=0.0)]).all():
+            row = int(np.flatnonzero(~np.isfinite(self.table).all(axis=1))[0])
+            word = next((word for word, own in zip(self.words, rows, strict=True) if own == row), f"row {row:,}")
+            yield f"vectors must be finite numbers (of float32), found NaN or infinity for {quoted(word)}"
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Sequence[float]]) -> WordVectors:
@@ -63,9 +95,9 @@ class WordVectors:
         """
         try:
             table = np.array(list(mapping.values()), dtype=np.float32)
-        except ValueError as cause:
+        except (ValueError, TypeError) as cause:
             raise LexiconError(f"vectors must be numbers, as many for every word: {cause}") from None
-        return cls(tuple(mapping), np.arange(len(mapping)), table)._checked("vectors")
+        return cls(tuple(mapping), np.arange(len(mapping)), table)
 
     @classmethod
     def read(
@@ -93,25 +125,13 @@ class WordVectors:
             )
             _fail(path, f"a file that ends in {kind} {need}")
         try:
-            found = _READERS[kind](path, _Wanted(None if only is None else frozenset(only), top, words))
-        except (zipfile.BadZipFile, KeyError, ValueError, struct.error, safetensors.SafetensorError) as cause:
-            _fail(path, f"not a whole file of this kind: {cause}; fetch or write it anew")
+            return _READERS[kind](path, _Wanted(None if only is None else frozenset(only), top, words))
+        except LexiconError as fault:
+            raise fault if fault.path else LexiconError(fault.reason, path=path) from None
         except OSError as cause:
             _fail(path, f"the file cannot be read: {cause.strerror or cause}; check the path")
-        return found._checked(path)
-
-    def _checked(self, place: StrPath) -> WordVectors:
-        if self.table.ndim != 2 or self.table.shape[-1] == 0:
-            _fail(place, f"a matrix, a row for each word, is required, found the shape {self.table.shape}")
-        if len(self.rows) != len(self.words) or (len(self.rows) and not 0 <= self.rows.min() <= self.rows.max()):
-            _fail(place, f"a row for each of {len(self.words):,} words is required, found {len(self.rows):,}")
-        if len(self.rows) and self.rows.max() >= len(self.table):
-            _fail(place, f"{self.rows.max() + 1:,} rows are required, found {len(self.table):,}")
-        finite = np.asarray(np.isfinite(self.table).all(axis=1))
-        of = np.flatnonzero(~finite[self.rows])
-        if len(of):
-            _fail(place, f"vectors must be finite numbers, found NaN or infinity for {self.words[int(of[0])]!r}")
-        return self
+        except _DAMAGED as cause:
+            _fail(path, f"not a whole file of this kind: {str(cause) or type(cause).__name__}; fetch or write it anew")
 
     @property
     def dimensions(self) -> int:
@@ -217,9 +237,10 @@ class _Wanted:
 
     def select(self, words: Sequence[str], rows: Ints, table: Table) -> WordVectors:
         """Of a matrix that is there as a whole."""
-        kept = [i for i, word in enumerate(words[: self.top]) if word in self]
-        found = WordVectors(tuple(words[i] for i in kept), rows[kept], table)
-        return found if self.only is None and self.top is None else found.restricted(found.words)
+        found = WordVectors(tuple(words), rows, table)
+        if self.only is None and self.top is None:
+            return found
+        return found.restricted(word for word in words[: self.top] if word in self)
 
 
 def cases(word: str) -> dict[str, None]:
@@ -232,6 +253,8 @@ def _fail(path: StrPath, reason: str) -> NoReturn:
 
 
 def _collected(found: Iterable[tuple[str, Table]], path: StrPath, dimensions: int) -> WordVectors:
+    if not 1 <= dimensions <= _MOST_DIMENSIONS:
+        _fail(path, f"vectors have 1 to {_MOST_DIMENSIONS:,} dimensions, found {shown_number(dimensions)}")
     kept: dict[str, Table] = {}
     for word, vector in found:
         kept.setdefault(word, vector)
@@ -245,7 +268,7 @@ def _read_text(path: StrPath, wanted: _Wanted) -> WordVectors:
     first = next(lines, None)
     if first is None:
         _fail(path, "no line in the file has a vector")
-    header = re.fullmatch(r"\d+ (\d+) ?", first.text)
+    header = re.fullmatch(r"[0-9]+ ([0-9]+) ?", first.text)
     dimensions = int(header[1]) if header else len(first.text.rstrip().split(separator)) - 1
     if dimensions < 1:
         first.fail("a word and its numbers are required, found one column; is this a file of vectors?")
@@ -319,20 +342,34 @@ def _read_matrix(path: StrPath, wanted: _Wanted) -> WordVectors:
     assert wanted.list is not None  # `read` requires it
     words = _listed(wanted.list)
     table = _numpy_matrix(path) if fspath(path).endswith(".npy") else _tensor_matrix(path)
-    if len(table) != len(words) or table.ndim != 2:
+    if table.ndim != 2 or len(table) != len(words):
         _fail(path, f"a row for each of the {len(words):,} words of {wanted.list} is required, found {table.shape}")
-    return wanted.select(words, np.arange(len(words)), table.astype(np.float32))
+    return wanted.select(words, np.arange(len(words)), _as_float32(table))
 
 
-def _numpy_matrix(path: StrPath) -> npt.NDArray[np.floating]:
+def _as_float32(table: npt.NDArray[Any]) -> Table:
+    with np.errstate(over="ignore"):  # infinity is refused
+        return table.astype(np.float32)
+
+
+def _numpy_matrix(path: StrPath) -> npt.NDArray[Any]:
     with open_file(path) as file:
-        table: npt.NDArray[np.floating] = np.load(file, allow_pickle=False)
-    if not np.issubdtype(table.dtype, np.number):
-        _fail(path, f"a matrix of numbers is required, found {table.dtype}")
-    return table
+        return _array(file, os.fstat(file.fileno()).st_size)
 
 
-def _tensor_matrix(path: StrPath) -> npt.NDArray[np.floating]:
+def _array(file: BinaryIO, size: int) -> npt.NDArray[Any]:
+    """The real numbers of a .npy file of so many bytes; that it has them all is known before memory is taken."""
+    shape, _, kind = _HEADERS[np.lib.format.read_magic(file)](file)
+    if kind.kind not in "iuf":
+        raise ValueError(f"a matrix of numbers is required, found {kind}")
+    if min(shape, default=0) < 0 or math.prod(shape) * kind.itemsize != size - file.tell():
+        raise ValueError(f"numbers of the shape {shape} are announced, but {size - file.tell():,} bytes follow")
+    file.seek(0)
+    found: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    return found
+
+
+def _tensor_matrix(path: StrPath) -> npt.NDArray[Any]:
     import safetensors.torch  # and torch, which nothing else here needs
 
     open_file(path).close()
@@ -340,24 +377,50 @@ def _tensor_matrix(path: StrPath) -> npt.NDArray[np.floating]:
     if len(found) != 1:
         _fail(path, f"one tensor with two dimensions is required, found {', '.join(found) or 'none'}")
     (table,) = found.values()
+    if table.is_complex():
+        _fail(path, f"a matrix of numbers is required, found {table.dtype}")
     return table.float().numpy()
 
 
+class _Archive(zipfile.ZipFile):
+    """A zip file whose parts are read up to a size that its own tells."""
+
+    def part(self, name: str) -> bytes:
+        """One of its files, unpacked."""
+        assert self.fp is not None
+        most = max(_UNPACKED, _TIMES * os.fstat(self.fp.fileno()).st_size)
+        with self.open(name) as file:
+            found = read_at_most(file, most + 1)  # type: ignore[arg-type]
+        if len(found) > most:
+            raise ValueError(
+                f"{name} has more than {most:,} bytes when it is unpacked, which no vectors of this size do"
+            )
+        return found
+
+    def array(self, name: str) -> npt.NDArray[Any]:
+        """A .npy file in it."""
+        content = self.part(name)
+        return _array(io.BytesIO(content), len(content))
+
+
 def _read_archive(path: StrPath, wanted: _Wanted) -> WordVectors:
-    with open_file(path) as file, np.load(file, allow_pickle=False) as arrays:
-        words, rows, table = arrays["words"], arrays["rows"], arrays["table"]
-    text = words.tobytes().decode()
-    return wanted.select(text.split("\n") if text else [], rows.astype(np.int64), table.astype(np.float32))
+    with open_file(path) as file, _Archive(file) as held:
+        words, rows, table = (held.array(f"{name}.npy") for name in ("words", "rows", "table"))
+    text = words.astype(np.uint8, casting="safe").tobytes().decode()
+    return wanted.select(
+        text.split("\n") if text else [], rows.astype(np.int64, casting="same_kind"), _as_float32(table)
+    )
 
 
 def _read_wheel(path: StrPath, wanted: _Wanted) -> WordVectors:
-    with open_file(path) as file, zipfile.ZipFile(file) as wheel:
+    with open_file(path) as file, _Archive(file) as wheel:
         held = {name.rsplit("vocab/", 1)[1]: name for name in wheel.namelist() if "/vocab/" in name}
         if not {"vectors", "key2row"} <= held.keys():
             _fail(path, "vocab/vectors and vocab/key2row are required, as in spaCy's packages with vectors (md, lg)")
-        table = np.load(io.BytesIO(wheel.read(held["vectors"])), allow_pickle=False).astype(np.float32)
-        row = unpack_rows(wheel.read(held["key2row"]))
-        words = json.loads(wheel.read(held["strings.json"])) if wanted.only is None else sorted(wanted.only)
+        table, row = _as_float32(wheel.array(held["vectors"])), unpack_rows(wheel.part(held["key2row"]))
+        words = parse_json(wheel.part(held["strings.json"])) if wanted.only is None else sorted(wanted.only)
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        _fail(path, "a list of words is required in vocab/strings.json, found something else; fetch it anew")
     found = {word: row[key] for word in words if (key := murmur64(word.encode("utf-8", "surrogatepass"))) in row}
     kept = tuple(found)[: wanted.top]
     return WordVectors(kept, np.array([found[word] for word in kept], dtype=np.int64), table)
@@ -381,7 +444,10 @@ def unpack_rows(content: bytes) -> dict[int, int]:
     sizes = {0xDE: 3, 0xDF: 5}  # map 16, map 32; else a short map
     at = sizes.get(content[0], 1)
     count = int.from_bytes(content[1:at], "big") if at > 1 else content[0] & 0x0F
-    return {number(): number() for _ in range(count)}
+    found = {number(): number() for _ in range(count)}
+    if at != len(content):
+        raise ValueError(f"a map of {count:,} numbers is required in key2row, found {len(content):,} bytes, not {at:,}")
+    return found
 
 
 _M, _MASK = 0xC6A4A7935BD1E995, (1 << 64) - 1

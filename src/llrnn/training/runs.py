@@ -35,7 +35,7 @@ from torch import Tensor
 
 from llrnn.ground.bundle import has_bundle, held_by, read_bundle, write_bundle
 from llrnn.ground.errors import CheckpointError, TrainingError, warn
-from llrnn.ground.files import read_file, write_atomically
+from llrnn.ground.files import open_file, read_file, write_atomically
 from llrnn.ground.rendering import Chartable, Line, LineChart, Renderable, Sheet, Strong, TextTable
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import EncodedText
@@ -333,7 +333,10 @@ class RunFolder:
         """Drop what a killed run logged after its last checkpoint: the resumed run will log it again."""
         path = self.folder / "log.jsonl"
         if path.exists():
-            if path.read_bytes()[-1:] not in (b"", b"\n"):
+            with open_file(path) as file:
+                file.seek(max(file.seek(0, os.SEEK_END) - 1, 0))
+                last = file.read()
+            if last not in (b"", b"\n"):
                 warn(f"{path}: the last line was being written when the run was stopped; it is left out")
             records = (
                 record

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 import reprlib
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -21,6 +20,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from llrnn.ground.errors import ConfigError
+from llrnn.ground.files import parse_toml
 from llrnn.model.checkpoint import load
 from llrnn.model.ensembles import mixture
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows
@@ -204,8 +204,8 @@ def read_batches(text: str, trained: Mapping[str, Any]) -> Batching:
             raise ConfigError("training: the model does not say how it read its text; name a kind, such as continuous")
     elif text.lstrip().startswith("{"):
         try:
-            given = tomllib.loads(f"batches = {text}")["batches"]
-        except (ValueError, RecursionError) as error:
+            given = parse_toml(f"batches = {text}")["batches"]
+        except ValueError as error:
             raise ConfigError(f"{text}: this is no table of TOML ({error})") from None
     return TrainingSettings().changed(batches=given).batches.make()
 

@@ -10,19 +10,21 @@ Weights are whole numbers of 8 bits, with a scale for each row. `reader.js` is t
 
 from __future__ import annotations
 
-import json
 import unicodedata
 import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from llrnn.ground.errors import CheckpointError
+from llrnn.ground.files import StrPath, parse_json, read_file
+
 Floats = NDArray[np.float64]
 _FRONT = 10  # words of each class: of all words, the best so many are among them
+_LARGEST = 256_000_000  # bytes, unpacked
 _TYPES = {"i8": np.int8, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "f32": np.float32}
 
 
@@ -30,9 +32,12 @@ class Keyboard:
     """A model of words that completes them: `complete(words before, letters, k)`."""
 
     def __init__(self, content: bytes) -> None:
-        raw = zlib.decompress(content)
+        unpacked = zlib.decompressobj()
+        raw = unpacked.decompress(content, _LARGEST)
+        if not unpacked.eof:
+            raise ValueError(f"it is cut short, or has more than {_LARGEST:,} bytes")
         start = 4 + int.from_bytes(raw[:4], "little")
-        self.header: dict[str, Any] = json.loads(raw[4:start])
+        self.header: dict[str, Any] = parse_json(raw[4:start])
         found: dict[str, Any] = {}
         for name, kind, shape in self.header["arrays"]:
             size = int(np.prod(shape)) * np.dtype(_TYPES[kind]).itemsize
@@ -52,8 +57,13 @@ class Keyboard:
         self._read: list[tuple[str, list[Floats], Floats]] = []  # word, state, log of what each class has
 
     @classmethod
-    def read(cls, path: str | Path) -> Keyboard:
-        return cls(Path(path).read_bytes())
+    def read(cls, path: StrPath) -> Keyboard:
+        """From a file that `llrnn export keyboard` wrote."""
+        try:
+            return cls(read_file(path))
+        except (OSError, ValueError, LookupError, TypeError, zlib.error) as cause:
+            wanted = "a whole file of `llrnn export keyboard` is required"
+            raise CheckpointError(f"{path}: {wanted} ({cause}); write it anew") from None
 
     def complete(self, prefix: Sequence[str], letters: str = "", k: int = 3) -> list[tuple[str, float]]:
         """The k best words and their log p, best first; of words that tie, the first by spelling."""

@@ -25,8 +25,7 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from llrnn.ground.errors import BackgroundError
-from llrnn.ground.files import read_file
+from llrnn.ground.errors import BackgroundError, CorpusError
 from llrnn.knowledge.backgrounds.base import Background, Combined, Mask, Mixture, Product
 from llrnn.knowledge.process import Saved
 from llrnn.languages.grammars.automaton import LetterColumns, Node, Over
@@ -57,6 +56,7 @@ from llrnn.languages.grammars.notation import (
 from llrnn.languages.grammars.rows import BLANK, Row, SymbolReader, SymbolSpellings, letters_of
 from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.text.conditions import values_of
+from llrnn.text.readers import read_lines
 from llrnn.text.vocabulary import Revision, Vocabulary
 
 _SMALL = 4_096  # symbols: rows of so many are written out
@@ -252,11 +252,11 @@ def _exceptions(rows: Sequence[Row | None]) -> Exceptions:
     return Exceptions(torch.repeat_interleave(counts), torch.cat(words), torch.cat(log_b))
 
 
-def _read_text(path: str | PathLike[str], what: str) -> str:
+def _read_text(path: str | PathLike[str]) -> str:
     try:
-        return read_file(path).decode("utf8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BackgroundError(f"{path}: {what} in UTF-8 is required ({error})") from None
+        return "\n".join(text for _, text in read_lines(path))
+    except CorpusError as error:
+        raise BackgroundError(str(error)) from None
 
 
 def without(background: Background, constraint: Constraint) -> Background:
@@ -394,7 +394,7 @@ class Grammar(Constraint):
     @classmethod
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
         """A grammar from a text file, with the settings of `Grammar`."""
-        return cls(_read_text(path, "a grammar"), **{"name": Path(path).name, **settings})
+        return cls(_read_text(path), **{"name": Path(path).name, **settings})
 
     def _readers(self) -> Callable[[object], SymbolReader]:
         atoms = [atom for one in self._expressions.values() for atom in atoms_of(one, self.over)]
@@ -494,7 +494,7 @@ class Dictionary(Automaton):
     @classmethod
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
         """A dictionary from a text file, words between white space, with the settings of `Dictionary`."""
-        return cls(_read_text(path, "a list of words").split(), **settings)
+        return cls(_read_text(path).split(), **settings)
 
     def revised(self, revision: Revision) -> Self:
         raise BackgroundError(f"words need not be added to {self!r}: those of the condition can be spelled")

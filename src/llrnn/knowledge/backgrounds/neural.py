@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import BackgroundError, CheckpointError, MissingExtraError, VocabularyError
+from llrnn.ground.files import open_file, read_file
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.process import Batch, PackedStates, S, Saved
 from llrnn.layer.priors import DensePrior, LazyPrior, Prior
@@ -325,6 +326,8 @@ class HuggingFace(Background[tuple[int, ...]]):
                 f"{path}: a folder is required that save_pretrained of a language model wrote, but {found}"
             )
         try:
+            for file in (one for one in folder.iterdir() if not one.is_dir()):
+                open_file(file).close()  # transformers would wait for a pipe, and read a device without end
             model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
@@ -544,4 +547,4 @@ def _context_length(model: Any, wanted: int | None) -> int:
 def _digest(folder: Path) -> str:
     """SHA-256 of the LM's configuration: enough to notice another model in its place."""
     config = folder / "config.json"
-    return hashlib.sha256(config.read_bytes() if config.is_file() else b"").hexdigest()
+    return hashlib.sha256(read_file(config) if config.is_file() else b"").hexdigest()

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from llrnn.ground.arrays import ByteCache, Floats
 from llrnn.ground.errors import FeatureError, LexiconError
-from llrnn.ground.files import StrPath, write_lines
+from llrnn.ground.files import StrPath, parse_json, write_lines
 from llrnn.knowledge.contextual.base import LinearFeature
 from llrnn.knowledge.features import Features
 from llrnn.knowledge.process import Batch, PackedStates, Saved
@@ -464,9 +464,9 @@ class Agreement(LinearFeature[GovernorState]):
         """What `to_file` wrote: rules, readings and counts, with nothing left to estimate."""
         try:
             lines = (text for _, text in read_lines(path, error=LexiconError))
-            first = json.loads(next(lines))
+            first = parse_json(next(lines))
             rules = AgreementRules.from_table(first["table"], first["rules"])
-            entries = {form: {frozenset(a.split()): w for a, w in own} for form, own in map(json.loads, lines)}
+            entries = {form: {frozenset(a.split()): w for a, w in own} for form, own in map(parse_json, lines)}
         except (StopIteration, ValueError, KeyError, TypeError) as cause:
             wanted = "knowledge of agreement is required, as `llrnn data agreement` writes it"
             raise LexiconError(f"{wanted}, found another file ({cause!r}); write it anew", path=path) from None

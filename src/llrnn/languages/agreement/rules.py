@@ -9,7 +9,6 @@ values, `Lemma:être|devenir`, `VerbForm:none` is a reading that names no form, 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from llrnn.ground.errors import ConfigError, quoted
-from llrnn.ground.files import StrPath
+from llrnn.ground.files import StrPath, parse_toml, read_file
 
 Bundle = tuple[
     frozenset[str], ...
@@ -87,16 +86,15 @@ class AgreementRules:
         found = resources.files("llrnn.languages.agreement") / f"{name}.toml"
         if not found.is_file():
             raise ConfigError(f"no rules of agreement for {quoted(name)}: give {', '.join(SHIPPED)}, or a file .toml")
-        return cls.from_table(tomllib.loads(found.read_text("utf-8")), name)
+        return cls.from_table(parse_toml(found.read_text("utf-8")), name)
 
     @classmethod
     def from_file(cls, path: StrPath) -> AgreementRules:
         """From a file of one's own."""
         try:
-            table = tomllib.loads(Path(path).read_text("utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            return cls.from_table(parse_toml(read_file(path, limit=4_000_000).decode()), Path(path).stem)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise ConfigError(f"{path}: rules of agreement cannot be read: {error}; give a file .toml") from None
-        return cls.from_table(table, Path(path).stem)
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], name: str = "rules") -> AgreementRules:

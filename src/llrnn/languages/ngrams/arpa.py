@@ -328,7 +328,7 @@ def write_arpa(table: NGramTable, path: StrPath) -> None:
     _check_words(table)
     if fspath(path) == STANDARD:
         for lines in _lines(table):
-            write_standard(f"{lines}\n".encode())
+            write_standard(f"{lines}\n")
         return
     try:
         with replacing(Path(path)) as file:
