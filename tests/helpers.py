@@ -60,6 +60,7 @@ def small_model(
     *,
     background: Background | None = None,
     context: Sequence[ContextualFeature] = (),
+    mixed: Sequence[Background] = (),
     output_features: Features | None = None,
     input_features: Features | None = None,
     controller: Controller | None = None,
@@ -74,6 +75,7 @@ def small_model(
         background=background or backgrounds.Unigram.from_corpus(small_corpus()),
         controller=controller or GRU(6),
         contextual=context,
+        mixed=mixed,
         tied=tied,
         seed=3,
     )

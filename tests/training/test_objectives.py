@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor
 
 from brute import Brute
-from helpers import shaken, small_corpus, small_model, tiny_model
+from helpers import shaken, small_corpus, small_features, small_model, tiny_model
 from llrnn import LLRNN, Corpus, Vocabulary, backgrounds, contextual, features
 from llrnn.config import described_keys, read_config
 from llrnn.ground.errors import ConfigError, ZeroMassError
@@ -36,6 +37,7 @@ from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 from llrnn.training.objectives import (
     BackgroundSampler,
+    Distilled,
     Exact,
     ImportanceSampling,
     NoiseContrastive,
@@ -112,6 +114,65 @@ def gradient(model: LLRNN, loss: Tensor) -> Tensor:
 
 def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
+
+
+# --- gradients of every objective, of every kind of model ------------------------------------------------------------
+
+
+def bigrams() -> Background:
+    return backgrounds.NGram.from_corpus(small_corpus(), order=2, folds=0)
+
+
+MODELS: dict[str, Callable[[], LLRNN]] = {
+    "plain": small_model,
+    **{
+        f"{name}, with contextual features": partial(lambda made: case(made)[0], one)
+        for name, one in BACKGROUNDS.items()
+    },
+    "agreement": lambda: small_model(context=[contextual.Agreement.estimated("french", small_corpus())]),
+    "tied": lambda: small_model(input_features=small_features(), tied=True),
+    "another model": lambda: small_model(background=backgrounds.Model(small_model())),
+    "mixed": lambda: small_model(mixed=[bigrams(), backgrounds.Uniform()], context=[contextual.Repeated(5)]),
+    "mixed, another model": lambda: small_model(mixed=[backgrounds.Model(small_model())]),
+}
+MINIMISED: dict[str, Callable[[], Objective]] = {
+    "exact": Exact,
+    "distil": lambda: Distilled(small_model(controller=GRU(3), loud=2.0).double(), 0.7),
+    "distil alone": lambda: Distilled(small_model(controller=GRU(3), loud=2.0).double(), 1.0, 2.0),
+    "importance": lambda: ImportanceSampling(20),
+    "contrastive": lambda: NoiseContrastive(20),
+}
+REFUSED = {(objective, kind) for objective in ("importance", "contrastive") for kind in MODELS if "mixed" in kind}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("objective", MINIMISED)
+@pytest.mark.filterwarnings("ignore:.*too little text")
+def test_gradients_are_finite_differences(objective: str, kind: str) -> None:
+    """In float64, along a random direction of every parameter; the words that are drawn are the same ones."""
+    model, minimised = MODELS[kind]().double(), MINIMISED[objective]()
+    (batch,) = Sentences(500).plan(EncodedText.encode(small_corpus()[:2], model.vocabulary))
+    batch = minimised.taught(batch) if isinstance(minimised, Distilled) else batch
+
+    def loss() -> Tensor:
+        return minimised(model, model.scan(batch)[0], batch, seeded(4))
+
+    if (objective, kind) in REFUSED:
+        with pytest.raises(ConfigError, match=r"^the objectives importance and contrastive need scores .* mixes "):
+            loss()
+        return
+    parameters = {name: one for name, one in model.named_parameters() if one.requires_grad}
+    found = torch.autograd.grad(loss(), [*parameters.values()], allow_unused=True)
+    for (name, parameter), gradient in zip(parameters.items(), found, strict=True):
+        direction = torch.randn(parameter.shape, generator=seeded(5), dtype=torch.float64)
+        values = list[float]()
+        with torch.no_grad():
+            for step in (1e-6, -2e-6):
+                parameter.add_(step * direction)
+                values.append(float(loss()))
+            parameter.add_(1e-6 * direction)
+        wanted = 0.0 if gradient is None else float((gradient * direction).sum())
+        assert (values[0] - values[1]) / 2e-6 == pytest.approx(wanted, rel=1e-5, abs=1e-7), name
 
 
 # --- what is drawn ---------------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ from llrnn.text.lexicon import Lexicon, Probabilities, Readings
 from llrnn.text.others import RUN, OnOverlap, When
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vocabulary import EOS, Domain
-from llrnn.training.settings import TrainingSettings
+from llrnn.training.settings import SampledObjective, TrainingSettings
 
 
 class Strict(BaseModel):
@@ -946,4 +946,8 @@ class Config(Strict):
             refuse_unused(self.background, ["recent"], "is for units = 'words'", found, "background.")
         if not self.domains:
             refuse_unused(self.vocabulary, ["as_new"], "is for domains", "none", "vocabulary.")
+        if isinstance(self.training.objective, SampledObjective):
+            kind = self.training.objective.kind
+            found = f"training.objective.kind = {kind!r}, and a mixture has no scores that it could use"
+            refuse_unused(self, ["mixed"], "is for the objectives 'exact' and 'distil'", found)
         return self

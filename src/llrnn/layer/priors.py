@@ -344,7 +344,8 @@ class LazyPrior(DensePrior):
     """What a model says of N positions, which sums to one: of some words, or of all N × V where somebody needs them.
 
     `some(position, word)`: log p of words at given positions in rising order, (E,), without a sum over V;
-    `whole()`: log p of all words, (N, V); `like`: a tensor of their dtype, on their device.
+    `whole()`: log p of all words, (N, V); `like`: a tensor of their dtype, on their device. Gradients are those of what
+    `some` and `whole` give.
     """
 
     def __init__(
@@ -354,13 +355,19 @@ class LazyPrior(DensePrior):
         whole: Callable[[], Tensor],
         like: Tensor,
     ) -> None:
-        vars(self).update(_shape=shape, _some=some, _whole=whole, _like=like, sums_to_one=True)
+        vars(self).update(_shape=shape, _some=some, _whole=whole, _like=like, _made={}, sums_to_one=True)
 
-    @cached_property
+    @property
     def log_b(self) -> Tensor:
-        with torch.no_grad():
-            found: Tensor = vars(self)["_whole"]()
-        return found
+        """Kept by whether gradients are asked for: what was made without would have none."""
+        made, asked = self._made, torch.is_grad_enabled()
+        if asked not in made:
+            made[asked] = vars(self)["_whole"]()
+        return made[asked]
+
+    @property
+    def _made(self) -> dict[bool, Tensor]:
+        return cast(dict[bool, Tensor], vars(self)["_made"])
 
     @property
     def like(self) -> Tensor:
@@ -375,10 +382,9 @@ class LazyPrior(DensePrior):
         return cast(int, vars(self)["_shape"][1])
 
     def at(self, position: Tensor, word: Tensor) -> Tensor:
-        if "log_b" in vars(self) or self.n == 1 or bool((position[1:] < position[:-1]).any()):
+        if torch.is_grad_enabled() in self._made or self.n == 1 or bool((position[1:] < position[:-1]).any()):
             return super().at(position, word)
-        with torch.no_grad():
-            found: Tensor = vars(self)["_some"](position, word)
+        found: Tensor = vars(self)["_some"](position, word)
         return found.double()
 
 

@@ -168,6 +168,15 @@ class BackgroundSampler:
         self.samples = samples
         self._without_features: WeakKeyDictionary[LLRNN, LogLinear] = WeakKeyDictionary()
 
+    @staticmethod
+    def require_scores(model: LLRNN) -> None:
+        """An error where backgrounds are mixed in: the words of a sum of distributions have no scores."""
+        if model.mixed:
+            raise ConfigError(
+                f"the objectives importance and contrastive need scores a·φ of words, found a model that mixes "
+                f"{model.mixed[0]!r} in, whose sum has none; choose exact or distil, or leave mixed out"
+            )
+
     def background(self, model: LLRNN, prior: Prior, n: int) -> Distribution:
         """q(· | K) at n positions, or at one for all where the prior is static."""
         if model not in self._without_features:
@@ -188,6 +197,7 @@ class BackgroundSampler:
 
     def draw(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> BackgroundSamples:
         """Words for each position of a batch, with all that an objective needs of them and of the targets."""
+        self.require_scores(model)
         targets = batch.picked(batch.targets)
         model.refuse_zero_mass(p, targets)
         word, log_total = self.words(model, p, generator)

@@ -62,10 +62,12 @@ class Scanned(PackedStates[Place]):
         return torch.cat([asked(distribution) for distribution in self.pieces])[self.order]
 
     @cached_property
+    @torch.no_grad()
     def log_b(self) -> Tensor:
         """(N, V)"""
         return self.gathered(lambda distribution: distribution.log_probs())
 
+    @torch.no_grad()
     def log_prob(self, position: Tensor, word: Tensor) -> Tensor:
         """log p of words at positions in rising order, (E,): each piece sums over its classes."""
         place, start = self.order[position], 0
