@@ -698,9 +698,9 @@ class Engine:
 
     def continuations(self, request: GenerateRequest | CompletionRequest) -> list[AsyncGenerator[tuple[str, Answer]]]:
         """The events of every text that is asked for; it costs the same to begin each."""
-        served, texts = self.find(request.model), request.continuations()
-        begin = admit(served, request).begin / len(texts)
-        return [self._continued(served, one, begin + STEP_COST) for one in texts]
+        served = self.find(request.model)
+        cost, texts = admit(served, request), request.continuations()  # which take milliseconds to make
+        return [self._continued(served, one, cost.begin / len(texts) + STEP_COST) for one in texts]
 
     async def _continued(
         self, served: Served, request: GenerateRequest, cost: float
