@@ -2,6 +2,9 @@
 
 In a command `{file}` is the spoiled file, `{out}` a name that is free, and `{text}` the content itself, for what is
 given on the command line. Formats that no command reads are read by the function of the library.
+
+Each command must read the valid file. A spoiled one may be refused only by its reader: the message names the file, or,
+for what is given on the command line, says what `refusal` matches.
 """
 
 from __future__ import annotations
@@ -9,9 +12,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,6 +30,18 @@ LINES = (*ANY, *[json_lines_spoiled] * 6)
 JSON_TEXT = (*ANY, *[json_text_spoiled] * 6)
 
 
+NAMED = "{file}"  # a refusal that names the file
+READ = None
+ANYHOW = "anyhow"
+
+
+class Hostile(NamedTuple):
+    """A content written by hand, and what must come of it."""
+
+    content: str
+    refusal: str | None = ANYHOW  # what the one line matches; READ: it must be read; ANYHOW: as any spoiled one
+
+
 @dataclass(frozen=True)
 class Format:
     """One of them."""
@@ -37,7 +53,8 @@ class Format:
     beside: tuple[str, ...] = ()  # files that must lie beside it
     cases: int = 27
     asks_for_memory: bool = False  # sizes stand in it, and "not enough memory" is a fair answer
-    hostile: tuple[str, ...] = field(default=())  # contents that were once a fault
+    refusal: str = NAMED
+    hostile: tuple[Hostile, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,36 +65,95 @@ class Folder:
     commands: tuple[str, ...]
     spoil: Callable[[Path, Random], None]
     cases: int = 27
+    refusal: str = NAMED
 
 
 def _deep(opening: str, closing: str, count: int) -> str:
     return opening * count + closing * count
 
 
+def _written(*contents: str) -> tuple[Hostile, ...]:
+    return tuple(map(Hostile, contents))
+
+
+_EMPTY = "the language is empty"
+_NO_GRAMMAR = "is no grammar in lark's notation"
+_LONG = "with all repeats written out it has more than"
 _GRAMMARS = (
-    'start: ((("la"~40)~40)~40)~40',
-    'start: f{x}\nf{x}: f{f{x}} | x\nx: "la"',
-    "\n".join([*(f"r{i}: r{i + 1}" for i in range(2000)), 'r2000: "la"']).replace("r0:", "start:", 1),
-    "start: /(a+)+c|b/",
-    "start: " + _deep("(", ")", 5000).replace("()", '("la")'),
-    "start: start start | start |",
-    "start: A\nA: /(?:a|a)*b/",
-    "start: " + " | ".join(f'"w{i}"' for i in range(20_000)),
+    Hostile('start: ((("la"~40)~40)~40)~40', "alternatives"),
+    Hostile('start: f{x}\nf{x}: f{f{x}} | x\nx: "la"', _NO_GRAMMAR),
+    Hostile("\n".join([*(f"r{i}: r{i + 1}" for i in range(2000)), 'r2000: "la"']).replace("r0:", "start:", 1), READ),
+    Hostile("start: /(a+)+c|b/", _EMPTY),
+    Hostile("start: " + _deep("(", ")", 5000).replace("()", '("la")'), "nests groups too deeply"),
+    Hostile("start: start start | start |", READ),
+    Hostile("start: A\nA: /(?:a|a)*b/", _EMPTY),
+    Hostile("start: " + " | ".join(f'"w{i}"' for i in range(5_000)), _EMPTY),
+    Hostile("", "no rule 'start'"),
+    Hostile("\n".join(f'r{i}: "la"' for i in range(3000)), "no rule 'start'"),
+    Hostile('start: "la" nobody', "'nobody' used but not defined"),
+    Hostile('start: start "la" | "la"', READ),
+    Hostile('start: start "la"', "derives no string"),
+    Hostile("start: a a a\na: b |\nb: a |", READ),
+    Hostile(
+        "\n".join([f"r{i}: r{i + 1} r{i + 1}" for i in range(60)] + ['r60: "la" |']).replace("r0:", "start:", 1), READ
+    ),
+    Hostile('start: "la"~99999999', "the shortest string has"),
+    Hostile('start: "la"~5..2', _NO_GRAMMAR),
+    Hostile("start: /a{99999999}/", "repeats more than 1,000 times"),
+    Hostile("start: /((a{1000}){1000}){1000}/", _LONG),
+    Hostile("start: /" + "(" * 30 + "a" + ")+" * 30 + "/", _LONG),
+    Hostile('start: "la', _NO_GRAMMAR),
+    Hostile('start: "l\x00a"', _NO_GRAMMAR),
+    Hostile('\ufeffstart: "la"', _NO_GRAMMAR),
+    Hostile(r'start: "\ud800"', _EMPTY),
+    Hostile(r"start: /[\u0000-\U0010ffff]{3}/", READ),
+    Hostile("start: /(?=la)la/", "look-ahead"),
+    Hostile('start: "' + "l" * 20_000 + '"', _EMPTY),
+    Hostile('start: f{"la"}\nf{x}: f{g{x}}\ng{x}: x x', "ever new arguments"),
 )
+_NONE_OF = "holds no string at all"
+_WRONG = "is wrong at column"
 _PATTERNS = (
-    "(a+)+c|b",
-    "(" * 3000 + "la" + ")" * 3000,
-    "la" + " la?" * 300,
-    "( la | la )* " * 40,
-    "/(x+x+)+y/",
-    "la ~ 100000",
+    Hostile("(a+)+c|b", _NONE_OF),
+    Hostile("(" * 3000 + "la" + ")" * 3000, _WRONG),
+    Hostile("la" + " la?" * 300, READ),
+    Hostile("( la | la )* " * 40, READ),
+    Hostile("/(x+x+)+y/", _NONE_OF),
+    Hostile("la ~ 100000", _NONE_OF),
+    Hostile("la" + "+" * 40, _LONG),
+    Hostile("la" + " *" * 20_000, "nested some hundred times"),
+    Hostile("la " * 9_000, "the shortest string has 9000"),
+    Hostile("la " * 30_000 + ")", "closes no group"),
+    Hostile("/" + "a" * 90_000 + "[/", "unterminated character set"),
+    Hostile("", "found nothing"),
+    Hostile('"la', "is not closed"),
+    Hostile("la <1e999>", "above 0 and finite"),
+    Hostile("/[z-a]/", "bad character range"),
+    Hostile("( la | le )* la " + "( la | le ) " * 22, "the shortest string has 23"),
+    Hostile("\ufeffla", _NONE_OF),
+)
+_CHARACTER_PATTERNS = (
+    Hostile("a{99999999}", "repeats more than 1,000 times"),
+    Hostile("(a{999}){999}", _LONG),
+    Hostile("(" * 40 + "a" + ")+" * 40, _LONG),
+    Hostile("(" * 5000 + "a" + ")" * 5000, "more than 100 deep"),
+    Hostile("(a*)*b", READ),
+    Hostile(".*" * 500, READ),
+    Hostile("l" * 20_000, "the shortest string has 20000"),
+    Hostile("[\U00010000-\U0010ffff]+", _NONE_OF),
+    Hostile(r"(a)\1", "back-reference"),
+    Hostile("[", "unterminated character set"),
 )
 
 MODEL = "explain {file} --prefix la --word la", "generate {file} --max-words 4", "evaluate {file} test.txt"
 TABLE = ("generate runs/acts --condition inform(name=ritz;area=nord) --expert venues={file} --max-words 3",)
 BACKGROUND = "evaluate runs/plain test.txt --background {file} --restrict"
 ARPA = ("ngram query {file} le+chat", "ngram convert {file} {out}", "ngram perplexity {file} test.txt", BACKGROUND)
-GENERATE = "generate runs/plain --longest 5 --max-words 6"
+GENERATE = "generate runs/plain --longest 9"
+LETTERS = "generate runs/letters --over characters --longest 12"
+_TABLE = "{file}|cannot be added"  # a value that is no word of the model
+_CONFIG = "{file}|a table is required|the table|no such file"  # of the files that it names
+_LANGUAGE = "the (regular )?expression|the language of|the shortest string|--constraint"
 
 FORMATS: dict[str, Format] = {
     "CoNLL-U": Format("text.conllu", ("evaluate runs/plain {file}", "corpus build {file} --lowercase --out {out}",
@@ -85,40 +161,45 @@ FORMATS: dict[str, Format] = {
     "text": Format("text.txt", ("evaluate runs/open {file}", "ngram estimate {file} --order 3 --out {out}.arpa",
                                 "ngram perplexity text.arpa {file}", "corpus build {file} --out {out}"), cases=41),
     "text.gz": Format("text.txt.gz", ("evaluate runs/open {file} --format text", "corpus build {file} --out {out}")),
-    "JSON lines": Format("acts.jsonl", ("evaluate runs/acts {file}", "corpus build {file} --out {out}"), ways=LINES),
-    "TSV": Format("acts.tsv", ("evaluate runs/acts {file}", "corpus build {file} --format tsv --out {out}")),
+    "JSON lines": Format("acts.jsonl", ("evaluate runs/acts {file}",), ways=LINES),
+    "JSON lines, text": Format("text.jsonl", ("corpus build {file} --out {out}",), ways=LINES),
+    "TSV": Format("acts.tsv", ("evaluate runs/acts {file}",)),
     "conditions": Format("acts.txt", ("generate runs/acts --conditions {file} --greedy --max-words 4",)),
     "conditions.jsonl": Format("acts.jsonl", ("generate runs/acts --conditions {file} --greedy",), ways=LINES),
     "act": Format("inform(name='le chat noir';area=nord)", ("generate runs/acts --max-words 3 --condition {text}",),
-                  hostile=("inform(" + "name=x;" * 100_000 + ")", "inform(nmae=ritz)", "inform(name='x'")),
+                  refusal="dialog act|condition",
+                  hostile=_written("inform(" + "name=x;" * 100_000 + ")", "inform(nmae=ritz)", "inform(name='x'")),
     "ARPA": Format("text.arpa", ARPA, cases=53),
     "ARPA.gz": Format("text.arpa.gz", ARPA),
-    "TOML": Format("plain.toml", ("features {file}",), cases=53, asks_for_memory=True,
-                   hostile=("a." * 500 + "b = 1", "a = " + "[" * 5000, "x = 1e400", "x = " + "9" * 5000)),
-    "TOML, open": Format("open.toml", ("features {file}",), asks_for_memory=True),
-    "TOML, conditions": Format("acts.toml", ("features {file}",), asks_for_memory=True),
+    "TOML": Format("plain.toml", ("features {file}",), refusal=_CONFIG, cases=53, asks_for_memory=True,
+                   hostile=_written("a." * 500 + "b = 1", "a = " + "[" * 5000, "x = 1e400", "x = " + "9" * 5000)),
+    "TOML, open": Format("open.toml", ("features {file}",), refusal=_CONFIG, asks_for_memory=True),
+    "TOML, conditions": Format("acts.toml", ("features {file}",), refusal=_CONFIG, asks_for_memory=True),
     "setting": Format("training.epochs=2", ("features plain.toml --set {text}",), asks_for_memory=True,
-                      hostile=("a." * 500 + "b=1", "training.epochs=" + "[" * 5000, "corpus=1", "=", "a=" + "9" * 900)),
-    "grammar": Format("grammar.lark", (GENERATE + " --constraint {file}", "generate runs/open --constraint {file} "
-                                       "--over characters --longest 8 --max-words 4"), cases=47, hostile=_GRAMMARS),
+                      refusal="--set|plain.toml|" + _CONFIG,
+                      hostile=_written("a." * 500 + "b=1", "training.epochs=" + "[" * 5000, "corpus=1", "=",
+                                       "a=" + "9" * 900)),
+    "grammar": Format("grammar.lark", (GENERATE + " --constraint {file}",), cases=47, hostile=_GRAMMARS),
+    "character grammar": Format("letters.lark", (LETTERS + " --constraint {file}",)),
     "pattern": Format("la ( petite | grande )* /[a-z]+/ .", (GENERATE + " --constraint pattern:{text}",), cases=41,
-                      hostile=_PATTERNS),
-    "character pattern": Format("(la|le) [a-z]+s?", ("generate runs/open --over characters --longest 8 --max-words 4 "
-                                                     "--constraint pattern:{text}",), hostile=_PATTERNS),
+                      refusal=_LANGUAGE, hostile=_PATTERNS),
+    "character pattern": Format("(la|le) [a-z]+s?", (LETTERS + " --constraint pattern:{text}",),
+                                refusal=_LANGUAGE, hostile=_CHARACTER_PATTERNS),
     "feature pattern": Format("POS:*=+0.5", ("explain runs/plain --prefix la --word la --change {text}",),
-                              hostile=("*" * 30 + "Z=+1", "POS:*=nan", "*=1e400", "*=*1e308", "*=", "=1")),
-    "CSV": Format("table.csv", TABLE),
-    "table.tsv": Format("table.tsv", TABLE, cases=15),
-    "table.json": Format("table.json", TABLE, ways=JSON_TEXT,
-                         hostile=('[{"a": 1, ' + ", ".join('"a": 1' for _ in range(20_000)) + "}]", "[" * 100_000)),
-    "table.jsonl": Format("table.jsonl", TABLE, ways=LINES, cases=15),
-    "SQLite": Format("table.sqlite", TABLE),
-    "hunspell .dic": Format("hun.dic", function=analysers.hunspell, beside=("hun.aff",)),
-    "hunspell .aff": Format("hun.aff", function=lambda file: analysers.hunspell(file.with_suffix(".dic")),
-                            beside=("hun.dic",)),
+                              refusal="pattern|feature|a change of weight|--change",
+                              hostile=_written("*" * 30 + "Z=+1", "POS:*=nan", "*=1e400", "*=*1e308", "*=", "=1")),
+    "CSV": Format("table.csv", TABLE, refusal=_TABLE),
+    "table.tsv": Format("table.tsv", TABLE, refusal=_TABLE, cases=15),
+    "table.json": Format("table.json", TABLE, refusal=_TABLE, ways=JSON_TEXT,
+                         hostile=_written('[{"a": 1, ' + ", ".join(['"a": 1'] * 20_000) + "}]", "[" * 100_000)),
+    "table.jsonl": Format("table.jsonl", TABLE, refusal=_TABLE, ways=LINES, cases=15),
+    "SQLite": Format("table.sqlite", TABLE, refusal=_TABLE),
+    "hunspell .dic": Format("fr.dic", function=analysers.hunspell, beside=("fr.aff",)),
+    "hunspell .aff": Format("fr.aff", function=lambda file: analysers.hunspell(file.with_suffix(".dic")),
+                            beside=("fr.dic",)),
     "Lefff": Format("lefff.txt", function=analysers.lefff),
     "Lexique": Format("lexique.tsv", function=analysers.lexique),
-    "frequencies": Format("frequencies.tsv", ("features plain.toml --set background.frequencies={file}",)),
+    "frequencies": Format("frequencies.tsv", ("features frequencies.toml --set background.frequencies={file}",)),
     "lexicon": Format("lexicon.tsv", ("features plain.toml --set lexicon.tsv=['{file}']",)),
     "word list": Format("words.txt", ("ngram estimate text.txt --order 2 --words {file} --out {out}.arpa",
                                       "corpus build text.txt --vocabulary {file} --unknown <unk> --out {out}")),
@@ -126,10 +207,11 @@ FORMATS: dict[str, Format] = {
     "pairs.jsonl": Format("pairs.jsonl", ("evaluate runs/open --pairs {file}",), ways=LINES),
     "n-best": Format("nbest.tsv", ("rescore runs/open {file} --references references.txt", "rescore runs/open {file}")),
     "references": Format("references.txt", ("rescore runs/open nbest.tsv --references {file}",)),
-    "Kaldi": Format("kaldi.txt", ("rescore runs/open {file} --scores kaldi.am",)),
-    "Kaldi scores": Format("kaldi.am", ("rescore runs/open kaldi.txt --scores {file}",)),
-    "words": Format("added.tsv", cases=36, commands=(
-        "words add runs/plain {file} --out {out}", "words remove runs/plain {file} --out {out}")),
+    "Kaldi": Format("kaldi.txt", ("rescore runs/open {file} --scores kaldi.am",), refusal="{file}|a hypothesis of"),
+    "Kaldi scores": Format("kaldi.am", ("rescore runs/open kaldi.txt --scores {file}",), refusal="{file}|score"),
+    "words": Format("added.tsv", cases=36, commands=("words add runs/plain {file} --out {out}",)),
+    "words to remove": Format("removed.tsv", ("words remove runs/plain {file} --out {out}",),
+                              refusal="{file}|are not listed"),
     "log of a run": Format("runs/plain/log.jsonl", function=Records.read, ways=LINES),
 }  # fmt: skip
 

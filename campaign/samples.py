@@ -12,10 +12,12 @@ import sqlite3
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
+from string import ascii_lowercase
 from unittest import mock
 
 from llrnn import LLRNN, LSTM, Corpus, Lexicon, Vocabulary, backgrounds, cli, features, french
 from llrnn.model import network as model
+from llrnn.text.vocabulary import EOS
 
 SENTENCES = 60
 VENUES = [
@@ -58,6 +60,8 @@ epochs = 2
 checkpoint_every = 3
 log_every = 1
 """
+
+FREQUENCIES_TOML = PLAIN_TOML.replace('parts = ["train", "valid"]\nsmoothing', "smoothing")
 
 ACTS_TOML = """\
 kind = "llrnn"
@@ -153,6 +157,7 @@ def make_samples(folder: Path) -> Path:
     _llrnn(folder, "corpus", "build", "text.txt", "--out", "built", "--shard-words", "200")
     _spelled(folder / "runs" / "spelled")
     _mapped(folder / "runs" / "mapped")
+    _letters(folder / "runs" / "letters")
     (folder / "done").write_text("", encoding="utf8")
     return folder
 
@@ -179,7 +184,8 @@ def _texts(folder: Path) -> None:
         "words.txt": "".join(f"{word}\n" for word in sorted({word for line in lines for word in line.split()})),
         "pairs.tsv": "".join(f"{line}\t{line[::-1]}\tturned\t1\t0\n" for line in lines[:4]),
         "pairs.jsonl": "".join(
-            json.dumps({"sentence_good": line, "sentence_bad": line, "UID": "same"}) + "\n" for line in lines[:4]
+            json.dumps({"sentence_good": line, "sentence_bad": f"{line} {line}", "UID": "twice"}) + "\n"
+            for line in lines[:4]
         ),
         "nbest.tsv": "#utterance\thypothesis\tam\tlm\n"
         + "".join(f"u{i}\t{lines[i + j]}\t-{10 + j}.5\t-4.{j}\n" for i in range(3) for j in range(3)),
@@ -197,14 +203,17 @@ def _knowledge(folder: Path) -> None:
     written = {
         "lexicon.tsv": "chat\tPOS:NOUN Gender:Masc\nmaison\tPOS:NOUN,Gender:Fem\nest\tPOS:VERB\n",
         "frequencies.tsv": "chat\t120\nmaison\t88.5\nest\t1e3\nle\t5000\n",
-        "added.tsv": "girafe\tPOS:NOUN\t3\nzèbre\t_\n",
+        "added.tsv": "girafe\tPOS:NOUN\t3\nzèbre\t_\t1\n",
         "table.json": json.dumps(VENUES, ensure_ascii=False, indent=1),
         "table.jsonl": "".join(json.dumps(row) + "\n" for row in VENUES),
         "table.csv": "\n".join([",".join(columns), *(",".join(row.values()) for row in VENUES)]) + "\n",
         "table.tsv": "\n".join(["\t".join(columns), *("\t".join(row.values()) for row in VENUES)]) + "\n",
         "grammar.lark": GRAMMAR,
-        "hun.aff": HUNSPELL_AFF,
-        "hun.dic": HUNSPELL_DIC,
+        "letters.lark": 'start: word (" " word)*\nword: "le" | "la" | /[b-d]+/\n',
+        "frequencies.toml": FREQUENCIES_TOML,
+        "removed.tsv": "maison\nest\n",
+        "fr.aff": HUNSPELL_AFF,
+        "fr.dic": HUNSPELL_DIC,
         "lefff.txt": LEFFF,
         "lexique.tsv": LEXIQUE,
     }
@@ -234,3 +243,12 @@ def _spelled(folder: Path) -> None:
 def _mapped(folder: Path) -> None:
     """A model above 16 MB, whose file is mapped and not read."""
     _small(LSTM(720)).save(folder)
+
+
+def _letters(folder: Path) -> None:
+    """A model of letters, for languages over the characters that symbols spell."""
+    vocabulary = Vocabulary([*ascii_lowercase, "␣", ".", EOS])
+    background = backgrounds.Uniform()
+    LLRNN(vocabulary, output_features=features.Identity(), background=background, controller=LSTM(4), seed=1).save(
+        folder
+    )

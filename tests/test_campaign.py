@@ -86,6 +86,39 @@ def test_malformed_files_are_read_or_refused(pool: Here, samples: Path) -> None:
     assert outcomes == read(pool, samples, "Lefff", 20)  # the same seed, the same cases
 
 
+@pytest.mark.parametrize(
+    ("command", "read_valid", "read_spoiled"),
+    [
+        ("corpus build {file} --out {out}", set(), set()),
+        ("corpus build {file} --lowercase --pieces 3 --out {out}", {"must be read"}, {"another refusal"}),
+        ("corpus build missing.txt --out {out}", {"must be read"}, {"another refusal"}),
+    ],
+)
+def test_a_command_that_never_reads_the_file_is_found(
+    pool: Here,
+    samples: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    read_valid: set[str],
+    read_spoiled: set[str],
+) -> None:
+    """A refusal for another reason is no pass."""
+    monkeypatch.setitem(formats.FORMATS, "text", formats.Format("text.txt", (command,)))
+    assert found(list(pool.run(malformed.read_valid, [malformed.Valid("text", 0)], samples))) == read_valid
+    assert found(read(pool, samples, "text", 4)) == read_spoiled
+
+
+@pytest.mark.parametrize(("refusal", "kind"), [(formats.READ, "must be read"), ("no such", "another refusal")])
+def test_what_must_come_of_a_hostile_file(
+    pool: Here, samples: Path, monkeypatch: pytest.MonkeyPatch, refusal: str | None, kind: str
+) -> None:
+    hostile = formats.Hostile("", refusal), formats.Hostile("la maison .", "never")
+    build = formats.Format("text.txt", ("corpus build {file} --out {out}",), hostile=hostile)
+    monkeypatch.setitem(formats.FORMATS, "text", build)
+    assert found(read(pool, samples, "text", 1)) == {kind}
+    assert found(read(pool, samples, "text", 2)) == {kind, "must be refused"}
+
+
 @pytest.mark.usefixtures("building")
 def test_a_traceback_is_found(pool: Here, samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "LLRNNError", ZeroDivisionError)  # what the command line takes for an error of ours

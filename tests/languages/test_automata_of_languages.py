@@ -455,3 +455,29 @@ def test_every_kind_of_expression_comes_back() -> None:
     )
     plain, tensors = described(expression)
     assert restored(json.loads(json.dumps(plain)), tensors) == expression
+
+
+# --- sizes: what once took years, by a clock that stands on another machine
+
+
+@pytest.mark.parametrize(("read", "text"), [(regular, "(" * 40 + "a" + ")+" * 40), (symbolic, "a" + "+" * 40)])
+def test_repeats_within_repeats_are_counted_without_writing_them_out(
+    read: Callable[[str], Expression], text: str
+) -> None:
+    with pytest.raises(BackgroundError, match="with all repeats written out it has more than 100,000"):
+        read(text)
+
+
+@pytest.mark.parametrize("text", ["la" + " *" * 9000, "la" + " <0.5>" * 9000])
+def test_what_is_nested_too_deeply_is_refused_in_a_short_line(text: str) -> None:
+    with pytest.raises(BackgroundError, match="nested some hundred times, found more; nest less") as found:
+        symbolic(text)
+    assert len(str(found.value)) < 400
+
+
+def test_long_strings_are_measured_in_one_pass() -> None:
+    n = 20_000
+    chain = conditional.TerminalAutomaton([*({0: state + 1} for state in range(n)), {}], [*[False] * n, True])
+    assert chain.lengths == [*range(n, -1, -1)]
+    long = compiled(words(["a" * n]), over("a", A), weighted=False)
+    assert sorted(long.shortest.tolist()) == [*range(n + 1)]

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -585,3 +586,16 @@ def test_a_thousand_rules_end_at_once() -> None:
     grammar = Grammar('start: "a" start | "b"').bind(AB)
     assert row(grammar, ["a"] * 3_000) == {EOS: 0.0, "a": 1.0, "b": 1.0}
     assert row(grammar, [*["a"] * 3_000, "b"]) == {EOS: 1.0, "a": 0.0, "b": 0.0}
+
+
+def test_refusals_name_the_file_and_are_short(tmp_path: Path) -> None:
+    file = tmp_path / "own.lark"
+    for text in (
+        'start: "' + "z" * 9000 + '"',
+        "\n".join(f'r{i}: "a"' for i in range(3000)),
+        "start: /" + "(" * 9000 + "/",
+    ):
+        file.write_text(text, encoding="utf8")
+        with pytest.raises(BackgroundError, match=r"own\.lark") as found:
+            Grammar.from_file(file).bind(Vocabulary(["a", EOS]))
+        assert len(str(found.value)) < 700

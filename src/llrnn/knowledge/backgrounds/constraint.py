@@ -31,7 +31,6 @@ from llrnn.knowledge.process import Saved
 from llrnn.languages.grammars.automaton import LetterColumns, Node, Over
 from llrnn.languages.grammars.context_free import ContextFree
 from llrnn.languages.grammars.expressions import (
-    Concatenation,
     Expression,
     atoms_of,
     columns_of,
@@ -396,6 +395,12 @@ class Grammar(Constraint):
         """A grammar from a text file, with the settings of `Grammar`."""
         return cls(_read_text(path), **{"name": Path(path).name, **settings})
 
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        try:
+            return super().bind(vocabulary)
+        except BackgroundError as error:
+            raise BackgroundError(str(error) if self._name is None else f"{self._name}: {error}") from None
+
     def _readers(self) -> Callable[[object], SymbolReader]:
         atoms = [atom for one in self._expressions.values() for atom in atoms_of(one, self.over)]
         columns = LetterColumns(self._letters(self.vocabulary), atoms, self.over)
@@ -436,7 +441,7 @@ def _terminal_expression(terminal: Terminal, over: Over, place: str) -> Expressi
         if not terminal.text or (not terminal.is_literal and parsed(terminal.text)[2]):
             raise BackgroundError("it matches the empty string; make it optional in a rule instead")
         if terminal.is_literal:
-            return letter(terminal.text) if over == "symbols" else Concatenation(tuple(map(letter, terminal.text)))
+            return letter(terminal.text) if over == "symbols" else words([terminal.text])
         return matching(terminal.text) if over == "symbols" else regular(terminal.text)
     except BackgroundError as error:
         raise BackgroundError(f"the terminal {terminal.name} of {place} cannot be read: {error}") from None

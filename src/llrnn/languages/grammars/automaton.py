@@ -363,14 +363,10 @@ class WeightedAutomaton:
 
     def lengths(self, step: Ints) -> Ints:
         """The same, where each move takes so many letters."""
-        far = np.int64(1) << 40
-        found = np.where(self.log_stop > -np.inf, 0, far)
-        while True:
-            better = found.copy()
-            np.minimum.at(better, self.source, found[self.target] + step)
-            if (better == found).all():
-                return np.where(found < far, found, -1)
-            found = better
+        moves = zip(self.source.tolist(), self.target.tolist(), step.tolist(), strict=True)
+        ends = np.flatnonzero(self.log_stop > -np.inf).tolist()
+        known = least_costs(((state, (to,), cost) for state, to, cost in moves), ends)
+        return np.array([int(known.get(state, -1)) for state in range(self.n_states)], dtype=np.int64)
 
 
 def merged(columns: LetterColumns, moves: Arrays, log_stop: Floats, *, weighted: bool) -> WeightedAutomaton:

@@ -71,17 +71,15 @@ class Rules:
         """`usable`: the terminals of which the vocabulary spells a string."""
         productive = productive_rules(notation.productions, usable)
         if notation.start not in productive:
-            lost = [one for name, one in notation.terminals.items() if name not in usable]
-            shown = "".join(f"{one.name} ({one.text!r})" for one in lost[:1]) + " and others" * (len(lost) > 1)
+            spelled = {*usable}
+            lost = [one for name, one in notation.terminals.items() if name not in spelled]
+            shown = "".join(f"{one.name:.60} ({one.text[:60]!r})" for one in lost[:1]) + " and others" * (len(lost) > 1)
             raise BackgroundError(
                 f"the language is empty: no string of {notation.start!r} can be written with the symbols of the "
                 f"vocabulary, which spell nothing for the terminal {shown}"
             )
-        kept = [
-            one
-            for one in notation.productions
-            if all(symbol in productive or symbol in usable for symbol in one.symbols)
-        ]
+        readable = productive.union(usable)
+        kept = [one for one in notation.productions if readable.issuperset(one.symbols)]
         self.weighted = weighted
         steps = ((name, (one.rule,), 0.0) for one in kept for name in one.symbols if name in productive)
         self.names = tuple(least_costs(steps, [notation.start]))

@@ -31,6 +31,7 @@ from llrnn.languages.grammars.automaton import (
     WeightedAutomaton,
     backward,
     determinised,
+    least_costs,
     steps,
     stop_of,
 )
@@ -284,15 +285,10 @@ class TerminalAutomaton:
 
     @cached_property
     def lengths(self) -> list[int]:
-        """Letters to an end at least, from each state."""
-        far = len(self.moves) + 1
-        found, settled = [0 if end else far for end in self.ends], False
-        while not settled:
-            better = [
-                min([own, *(found[to] + 1 for to in go.values())]) for own, go in zip(found, self.moves, strict=True)
-            ]
-            settled, found = better == found, better
-        return found
+        """Letters to an end at least, from each state; one more than there are states where none is reached."""
+        moves = ((state, (to,), 1.0) for state, go in enumerate(self.moves) for to in go.values())
+        known = least_costs(moves, [state for state, end in enumerate(self.ends) if end])
+        return [int(known.get(state, len(self.moves) + 1)) for state in range(len(self.moves))]
 
     def minimised(self) -> TerminalAutomaton:
         """The fewest states, the start apart (Moore): those part that move to states which are told apart."""

@@ -129,12 +129,15 @@ def _compiled(text: str, start: str, place: str) -> tuple[Any, Any]:
         grammar, _ = load_grammar(text, place, [], False)  # type: ignore[no-untyped-call]
         names = [str(name) for name, *_ in grammar.rule_defs]
         if start not in names:
-            raise BackgroundError(f"{place} has no rule {start!r} to start from, only {', '.join(names)}")
+            found = ", ".join(_shown(name) for name in names[:5]) + ", ..." * (len(names) > 5)
+            raise BackgroundError(
+                f"{place} has no rule {start!r} to start from, {f'only {found}' if found else 'nor any'}"
+            )
         _check_size(grammar.rule_defs, place)
         _check_templates(grammar.rule_defs, place)
         return grammar.compile([start], "*"), grammar.rule_defs
     except (LarkError, re.error) as error:
-        reason = " ".join(str(error).split())
+        reason = _shown(" ".join(str(error).split()), 500)
         raise BackgroundError(f"{place} is no grammar in lark's notation: {reason}") from None
     except OSError as error:
         raise BackgroundError(f"{place} imports what lark does not have: {error.filename or error}") from None
@@ -422,13 +425,14 @@ def regular(text: str) -> Expression:
     return _expression(text, _STAND_IN)
 
 
+_WRITTEN_LONG = f"with all repeats written out it has more than {MOST_CHARACTERS:,}"
+
+
 def _expression(text: str, stand_ins: Mapping[str, str]) -> Expression:
     codes, flags, _ = parsed(text, stand_ins)
     expression = _concatenation(codes, flags, text)
     if _length(expression) > MOST_CHARACTERS:
-        raise _refused(
-            text, f"with all repeats written out it has more than {MOST_CHARACTERS:,} characters; repeat or nest less"
-        )
+        raise _refused(text, f"{_WRITTEN_LONG} characters; repeat or nest less")
     return expression
 
 
@@ -441,14 +445,17 @@ def parsed(text: str, stand_ins: Mapping[str, str] = _STAND_IN) -> tuple[_Codes,
     except re.error as error:
         places = [at + n for at, piece in pieces for n in range(len(piece))]
         column = "" if error.pos is None else f" at column {[*places, len(text)][error.pos] + 1}"
-        raise BackgroundError(f"the regular expression {text!r} is wrong{column}: {error.msg}") from None
+        raise BackgroundError(f"the regular expression {_shown(text)!r} is wrong{column}: {error.msg}") from None
     except (RecursionError, OverflowError):
         raise _too_deep(text) from None
 
 
 def _refused(text: str, reason: str) -> BackgroundError:
-    shown = text if len(text) <= 60 else text[:57] + "..."
-    return BackgroundError(f"the regular expression {shown!r} cannot be used: {reason}")
+    return BackgroundError(f"the regular expression {_shown(text)!r} cannot be used: {reason}")
+
+
+def _shown(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def _too_deep(text: str) -> BackgroundError:
@@ -511,15 +518,22 @@ def _atom(name: str, given: Any, flags: int) -> Atom:
     return OneOf(tuple(ranges), tuple(categories), negated, signs)
 
 
-def _length(expression: Expression) -> int:
-    """How many characters it has when all that is repeated is written out."""
+def _length(expression: Expression, known: dict[int, int] | None = None) -> int:
+    """Letters when all that is repeated is written out; x+ holds x twice, and looks at it once."""
+    known = {} if known is None else known
+    if id(expression) not in known:
+        known[id(expression)] = _length_of_parts(expression, known)
+    return known[id(expression)]
+
+
+def _length_of_parts(expression: Expression, known: dict[int, int]) -> int:
     match expression:
         case Concatenation(parts) | Alternation(parts):
-            return max(1, sum(map(_length, parts)))
-        case Repeat(part, _):
-            return _length(part)
+            return max(1, sum(_length(part, known) for part in parts))
+        case Repeat(part, _) | ex.WeightedExpression(part, _):
+            return _length(part, known)
         case Times(part, _, most):
-            return max(1, _length(part) * most)
+            return max(1, _length(part, known) * most)
     return 1
 
 
@@ -674,6 +688,11 @@ def symbolic(text: str) -> Expression:
     found = parser.choice()
     if parser.next.kind != "end":
         parser.refuse("this ')' closes no group; for the symbol write \")\"")
+    try:
+        if _length(found) > MOST_CHARACTERS:
+            parser.refuse(f"{_WRITTEN_LONG} symbols; repeat or nest less")
+    except RecursionError:
+        parser.refuse("it may be nested some hundred times, found more; nest less")
     return found
 
 
@@ -686,7 +705,7 @@ class _SymbolicParser:
 
     def refuse(self, reason: str, at: int | None = None) -> NoReturn:
         column = (self.next.at if at is None else at) + 1
-        raise BackgroundError(f"the expression {self.text!r} is wrong at column {column}: {reason}")
+        raise BackgroundError(f"the expression {_shown(self.text, 200)!r} is wrong at column {column}: {reason}")
 
     def read(self) -> list[_Token]:
         found, at = list[_Token](), 0
@@ -763,7 +782,7 @@ class _SymbolicParser:
             try:
                 return matching(regex)
             except BackgroundError as error:
-                self.refuse(f"/{regex}/ is no regular expression of one symbol: {error}", token.at)
+                self.refuse(f"/{_shown(regex)}/ is no regular expression of one symbol: {error}", token.at)
         if token.text == '""':
             self.refuse("a symbol has one character or more; for nothing write ( )", token.at)
         if token.kind == "word":
