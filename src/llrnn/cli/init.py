@@ -169,6 +169,8 @@ def model_info(folder: Path) -> dict[str, Any]:
         "classes": matrix.n_classes,
         "features": dict(Counter(matrix.groups)),
         "contextual": [repr(one) for one in model.contextual],
+        "contextual_inputs": [repr(one) for one in model.contextual_inputs],
+        "mixed": [repr(one) for one in model.mixed],
         "background": repr(model.background),
         "controller": repr(model.controller),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -197,7 +199,7 @@ def _show_info(found: dict[str, Any]) -> None:
         "words": f"{found['words']:,} listed{rest if found['domains'] else unknown}"
         + ("; lowercased" if found["lowercase"] else ""),
         "features": f"{sum(found['features'].values()):,} ({features}), {found['classes']:,} classes",
-        "context": ", ".join(found["contextual"]) or "none",
+        "context": _context(found) or "none",
         "background": found["background"],
         "network": f"{found['controller']}, {found['parameters']:,} parameters",
         "trained on": _trained_on(trained, found["units"]),
@@ -208,10 +210,15 @@ def _show_info(found: dict[str, Any]) -> None:
         show.text(f"{name + ':':12} {value}")
 
 
+def _context(found: dict[str, Any]) -> str:
+    kinds = {"features": found["contextual"], "inputs": found["contextual_inputs"], "mixed in": found["mixed"]}
+    return "; ".join(f"{kind} {', '.join(ones)}" for kind, ones in kinds.items() if ones)
+
+
 def _trained_on(trained: dict[str, Any], units: str) -> str:
-    amount = (
-        f"{trained['sentences']:,} sentences, {trained['words']:,} {units}" if "words" in trained else "nothing yet"
-    )
-    files, one = f" ({', '.join(trained['files'])})" if trained["files"] else "", "word" if units == "words" else "unit"
-    best = f"; best validation {trained['best_validation']:.4f} nats a {one}, epoch {trained['best_epoch']}"
-    return f"{amount}{files}{best if 'best_epoch' in trained else ''}"
+    said = f"{trained['sentences']:,} sentences, {trained['words']:,} {units}" if "words" in trained else "nothing yet"
+    said += f" ({', '.join(trained['files'])})" if trained["files"] else ""
+    if "best_epoch" not in trained:
+        return said
+    one = "word" if units == "words" else "unit"
+    return f"{said}; best validation {trained['best_validation']:.4f} nats a {one}, epoch {trained['best_epoch']}"

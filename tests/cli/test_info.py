@@ -1,0 +1,94 @@
+"""`llrnn info` of every kind of saved model: how it was made, what it reads of the context, and no traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import llrnn
+from helpers import small_corpus, small_features, small_model, small_vectors
+from llrnn import GRU, LLRNN, Vocabulary, backgrounds, cli, contextual, domains, features, train
+from llrnn.inference.adaptation import adaptor, base_of
+from llrnn.inference.condensing import condense
+from llrnn.text.units import CharacterUnits
+
+Capture = pytest.CaptureFixture[str]
+
+
+def with_context(**context: object) -> LLRNN:
+    made: dict[str, object] = {"output_features": small_features(), "controller": GRU(4), **context}
+    return LLRNN(Vocabulary.from_corpus(small_corpus()), **made)  # type: ignore[arg-type]
+
+
+def ngram() -> backgrounds.Background:
+    return backgrounds.NGram.from_corpus(small_corpus(), order=2, folds=0)
+
+
+def spelling() -> LLRNN:
+    known = [domains.Numbers("fr"), domains.Spelling(sorted(small_corpus().counts()), order=2, endings=4)]
+    listed = Vocabulary.from_corpus(small_corpus(), top=30, domains=known)
+    phi, b = features.Identity() + features.CellAttributes(), backgrounds.Discounted.from_corpus(small_corpus())
+    return LLRNN(listed, output_features=phi, background=b, controller=GRU(4))
+
+
+def of_characters() -> LLRNN:
+    units = CharacterUnits.from_corpus(small_corpus())
+    cut = Vocabulary.from_corpus(units.corpus(small_corpus()), others=units.symbols(), units=units)
+    return LLRNN(cut, output_features=features.Identity(), controller=GRU(4))
+
+
+def mixed(kind: str) -> LLRNN:
+    text = None if kind == "product" else small_corpus()
+    return llrnn.mix([small_model(), small_model(loud=2.0)], kind=kind, valid=text, names=["a", "b"])  # type: ignore[arg-type]
+
+
+# how it is made, and what must be said of it
+KINDS: dict[str, tuple[Callable[[], LLRNN], str]] = {
+    "untrained": (with_context, "trained on:  nothing yet"),
+    "trained": (small_model, "trained on:  40 sentences"),
+    "context features": (lambda: with_context(contextual=[contextual.Repeated(3)]), "features Repeated("),
+    "context inputs": (
+        lambda: with_context(contextual_inputs=[contextual.Opinion(ngram(), features.Identity(top=5))]),
+        "inputs Opinion(",
+    ),
+    "mixed in": (lambda: with_context(mixed=[ngram()]), "mixed in NGram("),
+    "recent": (lambda: with_context(background=backgrounds.Recent()), "background:  Recent("),
+    "sum": (lambda: mixed("mixture"), "background:  Mixture("),
+    "gated": (lambda: mixed("gated"), "background:  "),
+    "product": (lambda: mixed("product"), "network:     Joined("),
+    "coarsened": (lambda: llrnn.coarsen(small_model(), 20), "20 classes"),
+    "condensed": (
+        lambda: condense(small_model(output_features=features.Identity() + small_vectors()), 1.2, text=small_corpus()),
+        "classes",
+    ),
+    "adapted": (lambda: adaptor(base_of(small_model()), small_corpus(), order=2, hidden=4), "background:  Mixture("),
+    "open": (spelling, "every other string by Numbers("),
+    "characters": (of_characters, "which spell every word"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::llrnn.ground.errors.EstimationWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_info_of_every_kind_of_model(kind: str, tmp_path: Path, capsys: Capture) -> None:
+    make, said = KINDS[kind]
+    model = make()
+    model.save(tmp_path / "saved")
+    model.save_pretrained(tmp_path / "pretrained")
+    for folder in ("saved", "pretrained"):
+        assert cli.run(["info", str(tmp_path / folder)]) == 0
+        assert said in capsys.readouterr().out
+        assert cli.run(["info", str(tmp_path / folder), "--json"]) == 0
+        capsys.readouterr()
+
+
+@pytest.mark.parametrize("validates", [False, True])
+def test_info_of_a_run(validates: bool, tmp_path: Path, capsys: Capture) -> None:
+    corpus = small_corpus()
+    valid = {"valid": corpus[:9]} if validates else {}
+    list(train(with_context(), corpus, epochs=1, folder=tmp_path / "run", **valid))
+    assert cli.run(["info", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr().out
+    assert "trained on:  60 sentences" in said
+    assert ("best validation" in said) == validates
