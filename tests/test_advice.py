@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from torch import nn
 
-from llrnn import GRU, LLRNN, Corpus, Vocabulary, cli, load
+from helpers import small_corpus, small_model
+from llrnn import GRU, LLRNN, Corpus, Vocabulary, cli, contextual, evaluate, from_module, generate, load, score
 from llrnn.config import read_config
 from llrnn.config.project import Project
-from llrnn.ground.errors import LLRNNWarning
+from llrnn.ground.errors import LLRNNError, LLRNNWarning
 from llrnn.inference.nbest import Hypothesis, NBest
 from llrnn.inference.rescoring import score_lists
 from llrnn.knowledge.features import Identity
+from llrnn.knowledge.process import Batch
 from llrnn.model.controllers import Encoder
 from llrnn.text.conditions import Characters, Slots, Whole, Words, parse_act
+from llrnn.text.corpus import Sentence, Token
 from llrnn.text.raw import warn_if_raw
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
@@ -310,6 +317,86 @@ def test_what_is_advised_cures(
     for cure in cures or ([mistake] if not advice else []):
         shutil.rmtree("new", ignore_errors=True)
         assert cli.run(cure) == 0, capsys.readouterr().err
+
+
+# --- the library: a call, what is wrong to give it, what is right, and what is said of the wrong one ---------------
+
+
+def model() -> LLRNN:
+    return small_model(context=[contextual.Copied("name")])
+
+
+def rows(*sizes: int) -> Batch:
+    symbols = torch.zeros(sizes, dtype=torch.long)
+    return Batch(symbols, symbols, torch.ones(sizes, dtype=torch.bool))
+
+
+def controlled(controller: object) -> LLRNN:
+    return LLRNN(small_model().vocabulary, output_features=Identity(), controller=controller)  # type: ignore[arg-type]
+
+
+def trained(corpus: object, of: object = None, **given: object) -> list[object]:
+    return list(train(of or small_model(), corpus, epochs=1, **given))  # type: ignore[arg-type]
+
+
+TWO = small_corpus()[:2]
+ASKED = {"name": "le chat"}
+LIBRARY: dict[str, tuple[Callable[[Any], object], object, object, str]] = {
+    "count": (lambda n: generate(model(), count=n), -1, 2, "count must be a whole number, 1 or more, found -1"),
+    "count of a beam": (lambda n: generate(model(), count=n, beam=2), 0, 2, "count must be a whole number"),
+    "max_words": (
+        lambda n: generate(model(), max_words=n),
+        0,
+        1,
+        "max_words must be a whole number, 1 or more, found 0",
+    ),
+    "temperature": (lambda t: generate(model(), temperature=t, max_words=2), 0, 0.5, "found 0; choose greedy"),
+    "condition nan": (lambda c: generate(model(), condition=c), {"name": math.nan}, ASKED, "a finite number"),
+    "condition object": (
+        lambda c: generate(model(), condition=c),
+        object(),
+        ASKED,
+        "is a text, a finite number, a list",
+    ),
+    "condition unread": (lambda c: generate(small_model(), condition=c), math.nan, None, "does not look at conditions"),
+    "model": (generate, nn.Linear(2, 2), small_model(), "LLRNN is required, found Linear"),
+    "model to score": (lambda m: score(m, ["le"]), nn.Linear(2, 2), small_model(), "backgrounds.HuggingFace"),
+    "model to evaluate": (lambda m: evaluate(m, TWO), nn.Linear(2, 2), small_model(), "LLRNN is required"),
+    "model to train": (lambda m: trained(TWO, m), nn.Linear(2, 2), small_model(), "LLRNN is required"),
+    "text to train on": (
+        trained,
+        ["le chat"],
+        TWO,
+        "Corpus is required, found list, ['le chat']; Corpus.from_sentences",
+    ),
+    "text to validate": (lambda c: trained(TWO, valid=c), ["le chat"], TWO, "Corpus is required, found list"),
+    "text to evaluate": (lambda c: evaluate(small_model(), c), ["le chat"], TWO, "Corpus is required, found list"),
+    "corpus of words": (Corpus, [["le", "chat"]], [Sentence((Token("le"),))], "found list, ['le', 'chat']"),
+    "corpus of strings": (Corpus.from_sentences, ["le chat"], [["le", "chat"]], "found the str 'le chat'; split it"),
+    "batch": (lambda batch: small_model().log_prob(batch), rows(0, 0), rows(1, 1), "found (0, 0); leave empty"),
+    "loss": (lambda x: small_model()(x, x), rows(0, 0).inputs, rows(1, 1).inputs, "one target at least must count"),
+    "controller": (controlled, nn.LSTM(4, 4), from_module(nn.LSTM(4, 4)), "found LSTM, LSTM(4, 4); from_module(...)"),
+}
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_a_mistake_in_a_call_is_told(name: str) -> None:
+    call, wrong, right, said = LIBRARY[name]
+    call(right)  # or the refusal would tell nothing
+    with pytest.raises(LLRNNError) as told:
+        call(wrong)
+    assert said in str(told.value)
+    assert " found " in str(told.value)
+    assert "; " in str(told.value)  # and what to do
+
+
+def test_a_training_that_nobody_reads_is_told() -> None:
+    model = small_model()
+    before = model.layer.weight.detach().clone()
+    with pytest.warns(LLRNNWarning, match="nobody has read one, so nothing was trained; write `for record in train"):
+        train(model, TWO, epochs=1)
+    assert torch.equal(before, model.layer.weight)
+    next(train(model, TWO, epochs=1))  # begun, and left: nothing is said
 
 
 # --- what is possible, but hardly meant ----------------------------------------------------------------------------

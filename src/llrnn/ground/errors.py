@@ -12,7 +12,7 @@
     │   └── ZeroMassError      the background gives an observed word no mass at all
     ├── ConfigError            a configuration with an unknown key, a wrong type, a missing file
     ├── CheckpointError        a model folder with a missing, truncated, altered or mismatched file
-    ├── InputError             a tensor of another size, type or range than the layer takes; a ValueError, too
+    ├── InputError             an argument or a tensor of another kind, size or range than is taken; a ValueError, too
     ├── NumericalError         NaN or infinity where a number is required: in weights, scores, probabilities
     ├── AuditError             figures of a model that cannot be believed: probabilities that do not sum to one
     ├── TrainingError          training that cannot start or go on
@@ -154,7 +154,21 @@ class CheckpointError(LLRNNError):
 
 
 class InputError(LLRNNError, ValueError):
-    """A tensor that does not fit: of another size, type or range than the layer takes."""
+    """An argument or a tensor that does not fit: of another kind, size or range than is taken."""
+
+
+def require_kind(given: object, kind: type, cure: str) -> None:
+    """Raise an InputError, which advises `cure`, where `given` is no `kind`."""
+    if not isinstance(given, kind):
+        raise InputError(f"{kind.__name__} is required, found {type(given).__name__}, {quoted(given)}; {cure}")
+
+
+def require_count(name: str, given: object) -> None:
+    """Raise an InputError where `given` is no whole number of 1 or more."""
+    if not isinstance(given, int) or given < 1:
+        raise InputError(
+            f"{name} must be a whole number, 1 or more, found {quoted(given)}; correct it, or leave it out"
+        )
 
 
 class NumericalError(LLRNNError):

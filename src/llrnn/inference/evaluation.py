@@ -20,10 +20,10 @@ from llrnn.ground.errors import AuditError
 from llrnn.ground.rendering import Line, Renderable, Sheet, Strong, TextTable
 from llrnn.inference.documents import DocumentContext
 from llrnn.layer.loglinear import Distribution
-from llrnn.model.network import LLRNN
+from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import Batching, Tally, tally, walk
 from llrnn.model.words import as_read
-from llrnn.text.corpus import Corpus, EncodedText, Oov, treat_unknown
+from llrnn.text.corpus import Corpus, EncodedText, Oov, require_corpus, treat_unknown
 from llrnn.training.objectives import BackgroundSampler
 
 # How far log Z is from what it would be with the true values of real-valued features on the tails of domains.
@@ -196,6 +196,8 @@ def evaluate(
 
         print(evaluate(model, Corpus.from_file("test.conllu")))
     """
+    require_model(model)
+    require_corpus(corpus)
     corpus, missing = treat_unknown(corpus, model.vocabulary, oov)
     model, corpus = as_read(model, corpus)
     text = EncodedText.encode(corpus, model.vocabulary)

@@ -17,6 +17,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -30,7 +31,7 @@ from llrnn.knowledge.backgrounds.ngram import NGram, over_own_words
 from llrnn.languages.ngrams import UNKNOWN, read_table, with_unknown
 from llrnn.model.checkpoint import load
 from llrnn.model.decode import prepared
-from llrnn.model.network import LLRNN
+from llrnn.model.network import LLRNN, require_model
 from llrnn.model.pretrained import holds_model
 from llrnn.model.scoring import sentence_log_probs
 from llrnn.text.corpus import Corpus, EncodedText, Oov, Sentence, treat_unknown
@@ -238,6 +239,8 @@ def _skipping(sentence: Sentence, found: SentenceScore) -> SentenceScore:
 
 def open_scorer(path: StrPath, *, oov: Oov | None = None) -> LLRNN | NGram:
     """What a path holds: the model of a folder, or an n-gram model (`oov="skip"`: one that can read unknown words)."""
+    if not isinstance(path, str | PathLike):
+        require_model(path)
     if not (str(path) == STANDARD or Path(path).exists()):
         raise ConfigError(f"{path}: no such file or folder; give a model folder or an ARPA file")
     if holds_model(path):

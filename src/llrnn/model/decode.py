@@ -16,14 +16,14 @@ from itertools import accumulate, pairwise
 import numpy as np
 import torch
 
-from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, ZeroMassError, quoted, warn
+from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, ZeroMassError, quoted, require_count, warn
 from llrnn.ground.files import parse_json
 from llrnn.knowledge.contextual.lookup import Lookup
 from llrnn.knowledge.process import ModelState
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.numerics import require_numbers
 from llrnn.model.controllers import Encoder, evaluating
-from llrnn.model.network import LLRNN
+from llrnn.model.network import LLRNN, require_model
 from llrnn.model.words import some, try_add_from_conditions, warn_unlisted, words_by_column
 from llrnn.text.conditions import Conditions, act_of, lowercased, parse_act
 from llrnn.text.corpus import relexicalise
@@ -74,12 +74,13 @@ class Sampling(Strategy):
     def __post_init__(self) -> None:
         if not 0 < self.temperature < math.inf:
             raise ConfigError(
-                f"temperature must be above 0 and finite, found {self.temperature} (greedy is temperature 0)"
+                f"temperature must be above 0 and finite, found {self.temperature}; choose greedy for the most "
+                "probable word, as temperature 0 would"
             )
         if self.top_k is not None and self.top_k < 1:
-            raise ConfigError(f"top_k must be 1 or more, found {self.top_k}")
+            raise ConfigError(f"top_k must be 1 or more, found {self.top_k}; correct it, or leave it out")
         if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise ConfigError(f"top_p must be above 0 and at most 1, found {self.top_p}")
+            raise ConfigError(f"top_p must be above 0 and at most 1, found {self.top_p}; correct it, or leave it out")
 
     def choose(self, distribution: Distribution, generator: torch.Generator | None) -> list[int]:
         if self.temperature < _FROZEN:
@@ -146,6 +147,11 @@ def generate(
         generate(model, "le chat", temperature=0.7, top_p=0.9, count=3, seed=1)
         generate(model, "le chat", beam=5)[0]
     """
+    require_model(model)
+    require_count("count", count)
+    require_count("max_words", max_words)
+    for one in [condition] if conditions is None else conditions:
+        check_condition(model, one)
     words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
     chosen = chosen_strategy(greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p)
     draws = [name for name, found in (("seed", seed), ("generator", generator)) if found is not None]
@@ -421,7 +427,9 @@ def check_condition(model: LLRNN, condition: object) -> None:
     if condition is None and model.needs_conditions:
         raise ConfigError("this model writes from a condition, and none was given; give one as `condition`")
     if condition is not None and not looks_at_conditions(model):
-        raise ConfigError("this model does not look at conditions: it was trained without any; leave it out")
+        raise ConfigError(
+            f"this model does not look at conditions: it was trained without any; found {quoted(condition)}; leave it out"
+        )
 
 
 def warn_of_unknown_names(model: LLRNN, conditions: Iterable[object]) -> None:

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from llrnn.ground.bundle import write_bundle
-from llrnn.ground.errors import CheckpointError, ConfigError, NumericalError, ZeroMassError
+from llrnn.ground.errors import CheckpointError, ConfigError, InputError, NumericalError, ZeroMassError, require_kind
 from llrnn.knowledge.backgrounds.base import Background, Uniform
 from llrnn.knowledge.contextual.base import ContextualFeature, LinearFeature
 from llrnn.knowledge.contextual.inputs import ContextualInput
@@ -150,6 +150,8 @@ class LLRNN(nn.Module):
         self.contextual = tuple(one.on(on) if isinstance(one, LinearFeature) else one for one in bound)
         self.contextual_inputs = tuple(one.bind(vocabulary) for one in contextual_inputs)
         self.mixed = tuple(one.bind(vocabulary) for one in mixed)
+        if controller is not None:
+            require_kind(controller, Controller, "from_module(...) makes one of a module of torch")
         self.controller = controller or LSTM()
         # of real-valued features on the tails of domains: how far their true values may be (see `inference.bounds`)
         self.radius = dict(output_features.radius()) if isinstance(output_features, Features) else {}
@@ -254,7 +256,7 @@ class LLRNN(nn.Module):
         self, state: ModelState, words: Sequence[int], *, layer: Steered | None = None
     ) -> tuple[Distribution, ModelState]:
         """Feed one word to each sequence: the distributions of the next, and where the sequences stand now."""
-        fed = torch.tensor(list(words), device=self.device)
+        fed = torch.tensor(list(words), dtype=torch.long, device=self.device)
         one = fed[:, None]
         batch = Batch(one, one, torch.ones_like(one, dtype=torch.bool))
         psi, followed = self._joined(self.embedding.few(fed)[:, None], batch, state)
@@ -275,6 +277,11 @@ class LLRNN(nn.Module):
 
         `layer`: this model's own, with temporarily changed weights.
         """
+        if batch.inputs.dim() != 2 or not batch.inputs.shape[1]:
+            raise InputError(
+                f"a batch of rows of one symbol or more, (B, T), is required, found {tuple(batch.inputs.shape)}; leave "
+                "empty batches out"
+            )
         rows, generator = len(batch.inputs), mode_generator(self, generator, self.device)
         given = batch.conditions if batch.conditions is not None else [None] * rows
         state = state or self.start(given, generator=generator)
@@ -592,6 +599,12 @@ class LLRNN(nn.Module):
         return data, tensors
 
 
+def require_model(given: object) -> None:
+    """Refuse what is no model of llrnn, and say how to come by one."""
+    cure = "llrnn.load(folder) opens one; a model of transformers can be its background, backgrounds.HuggingFace"
+    require_kind(given, LLRNN, cure)
+
+
 def as_batch(inputs: Batch | Tensor, targets: Tensor | None, ignore_index: int) -> Batch:
     """What a training loop has, as a `Batch`."""
     if isinstance(inputs, Batch):
@@ -603,7 +616,10 @@ def as_batch(inputs: Batch | Tensor, targets: Tensor | None, ignore_index: int) 
         raise ConfigError(f"inputs and targets of one shape (B, T) are required, found {found}; or give one Batch")
     mask = targets != ignore_index
     if not bool(mask.any()):
-        raise ConfigError(f"one target at least must count, found nothing but {ignore_index} among {targets.numel()}")
+        raise ConfigError(
+            f"one target at least must count, found nothing but {ignore_index} among {targets.numel()}; leave such "
+            "batches out"
+        )
     return Batch(inputs, targets.masked_fill(~mask, 0), mask)
 
 

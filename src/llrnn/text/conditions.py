@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from llrnn.ground.errors import ConfigError, CorpusError, quoted
@@ -98,9 +99,11 @@ def lowercased(condition: object) -> object:
 
 
 def check_depth(condition: object) -> None:
-    """Refuse a condition that nests too deeply for anyone who walks through it."""
+    """Refuse a condition that nests too deeply for anyone who walks through it, or holds what has no words."""
     level = [condition]
     for _ in range(DEEPEST + 1):
+        for one in level:
+            _check_sayable(one)
         level = [
             one
             for within in level
@@ -110,6 +113,15 @@ def check_depth(condition: object) -> None:
         if not level:
             return
     raise CorpusError(f"a condition may hold lists and records {DEEPEST} deep, found one that is deeper; flatten it")
+
+
+def _check_sayable(value: object) -> None:
+    is_number = isinstance(value, Real) and math.isfinite(value)
+    if not (value is None or is_number or isinstance(value, Iterable | Act | Before)):
+        raise CorpusError(
+            f"a condition is a text, a finite number, a list, a record or an Act, found {quoted(value)}; give one of "
+            "these"
+        )
 
 
 def parse_act(text: str) -> Act:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, ge
 import numpy as np
 
 from llrnn.ground.arrays import Bools, Floats, Ints
-from llrnn.ground.errors import ConfigError, CorpusError, TrainingError, UnknownWordError, warn
+from llrnn.ground.errors import ConfigError, CorpusError, TrainingError, UnknownWordError, require_kind, warn
 from llrnn.ground.files import STANDARD, StrPath
 from llrnn.text.conditions import Act, Before, Conditions, check_conditions, values_of
 from llrnn.text.readers import (
@@ -69,6 +69,10 @@ class Corpus:
 
     sentences: Sequence[Sentence]
     name: str = ""
+
+    def __post_init__(self) -> None:
+        for first in self.sentences[:1]:  # the others are like it
+            require_kind(first, Sentence, "Corpus.from_sentences takes lists of words, Corpus.from_file a file")
 
     @classmethod
     def from_conllu(
@@ -199,6 +203,11 @@ class Corpus:
         if not 0 <= count <= len(self):
             raise CorpusError(f"count must be between 0 and {len(self)} (all sentences), found {count}; ask for less")
         return self[len(self) - count :]
+
+
+def require_corpus(given: object) -> None:
+    """Refuse what is no corpus, and say how to make one."""
+    require_kind(given, Corpus, "Corpus.from_sentences makes one of lists of words, Corpus.from_file of a file")
 
 
 def _read(paths: StrPath | Iterable[StrPath], reader: Callable[[StrPath], Iterator[Sentence]]) -> Corpus:

@@ -19,16 +19,17 @@ from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 import torch
 from torch import Tensor
 
 from llrnn.ground.errors import NonFiniteError, TrainingError, warn
 from llrnn.knowledge.process import Batch, ModelState
-from llrnn.model.network import LLRNN
+from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import Prefetched, derived_seed, score
 from llrnn.model.words import as_read, try_add_from_conditions
-from llrnn.text.corpus import Corpus, EncodedText, TrainingSummary
+from llrnn.text.corpus import Corpus, EncodedText, TrainingSummary, require_corpus
 from llrnn.text.others import OtherText
 from llrnn.text.shards import BuiltText
 from llrnn.training.runs import Progress, ReadOnlyRunFolder, Record, RunFolder, model_digest
@@ -44,6 +45,10 @@ from llrnn.training.updates import (
     updater_for,
 )
 
+_UNREAD = (
+    "train() trains while its records are read, and nobody has read one, so nothing was trained; write "
+    "`for record in train(...): ...`, or `records = llrnn.Records(train(...))`"
+)
 _LOST = 4.0  # times what words at random cost, and a nat: no model that learns anything is there after an epoch
 
 
@@ -75,6 +80,9 @@ def train(
         for record in train(model, corpus, valid=valid, epochs=5, folder="runs/mine"):
             print(record)
     """
+    require_model(model)
+    for given in (corpus, valid) if valid is not None else (corpus,):
+        require_corpus(given)
     settings = (settings or TrainingSettings()).changed(**changes)
     run = _Run(model, corpus, valid, others, settings, None if folder is None else Path(folder), workers or Workers())
     try:
@@ -86,7 +94,19 @@ def train(
     except BaseException:
         run.release()
         raise
-    return run.held(should_stop, on_step)
+    return _Reading(run.held(should_stop, on_step))
+
+
+class _Reading(Iterator[Record]):
+    """Records as they are read; a warning where nobody has read the first, without which nothing is trained."""
+
+    def __init__(self, records: Iterator[Record]) -> None:
+        self._records = records
+        self._forgotten = finalize(self, warn, _UNREAD)
+
+    def __next__(self) -> Record:
+        self._forgotten.detach()
+        return next(self._records)
 
 
 class _Run:
