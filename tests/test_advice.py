@@ -482,6 +482,9 @@ def test_words_that_are_listed_are_no_longer_unknown(here: Path, capsys: Capture
     assert "list them with `llrnn words add`" in said_by(capsys, "rescore", "new", "strange.tsv")
     assert cli.run(["words", "add", "new", "words.tsv", "--out", "more"]) == 0
     assert said_by(capsys, "rescore", "more", "strange.tsv") == ""
+    Path("few.txt").write_text("le\nla\nreine\n", encoding="utf8")
+    assert cli.run(["ngram", "estimate", "train.txt", "--order", "2", "--out", "unk.arpa", "--words", "few.txt"]) == 0
+    assert "estimate the n-grams with them, or" in said_by(capsys, "rescore", "unk.arpa", "strange.tsv")
 
 
 RAW = "The cat sat on the mat, and the dog barked. It was late; nobody came.\n"

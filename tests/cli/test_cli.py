@@ -640,12 +640,16 @@ def test_a_damaged_run_is_not_resumed(capsys: Capture, trained: Path, run: str) 
 # --- what the system refuses ---------------------------------------------------------------------------------------
 
 
-def test_a_refusal_of_the_system_is_one_line(capsys: Capture, run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("places", [["somewhere"], []])
+def test_a_refusal_of_the_system_is_one_line(
+    places: list[str], capsys: Capture, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*arguments: Any, **named: Any) -> None:
-        raise OSError(28, "No space left on device", "somewhere")
+        raise OSError(28, "No space left on device", *places)
 
     monkeypatch.setattr(ModelOptions, "open", full)
-    assert refused(capsys, "generate", run) == "somewhere: No space left on device"
+    place = places[0] if places else "standard output"  # files are named
+    assert refused(capsys, "generate", run) == f"{place}: No space left on device"
 
 
 def test_ctrl_c_is_no_traceback(capsys: Capture, run: str, monkeypatch: pytest.MonkeyPatch) -> None:

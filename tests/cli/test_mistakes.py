@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import chain
 from pathlib import Path
 
@@ -57,12 +58,27 @@ WRONG_FILES = [
     (["coarsen", "model", "--classes", "0", "--out", "new"], "--classes"),
     (["export", "keyboard", "model", "--out", "o.kb"], "found the controller GRU"),
     (["complete", "model", "zorglub le"], "zorglub"),
-    (["complete", "nowhere", "le"], "a model folder is required"),
+    (["complete", "nowhere", "le"], "or an ARPA file, but there is none of this name; check the path"),
     (["complete", "folder", "le"], "folder holds no complete model"),
     (["complete", "empty.txt", "le"], "empty.txt: a model is required"),
     (["evaluate", "text.txt", "text.txt"], "a model is required"),
     (["explain", "text.txt", "--word", "le"], "or an ARPA file, but this is another file"),
     (["complete", "model", "le", "--background", "nowhere"], "nowhere"),
+    (["export", "fst", "nowhere.arpa", "--out", "o.fst.txt"], "or an ARPA file, but there is none of this name"),
+    (["export", "fst", "folder", "--out", "o.fst.txt"], "folder holds no complete model"),
+    (["export", "fst", "model", "--out", "o.fst.txt"], "found a network, which has no end of states"),
+    (["score", "counts", "nowhere.odd"], "nowhere.odd: a file is required, but there is none of this name"),
+    (["score", "counts", "odd.odd"], "odd.odd: the format is told by the extension"),
+    (["score", "counts", "pairs.csv"], "`llrnn init pairs.csv --out CONFIG` makes JSON lines of it"),
+    (["corpus", "build", "nowhere.odd", "--out", "new"], "a file is required, but there is none of this name"),
+    (["data", "vectors", "nowhere.odd", "--out", "v.npz"], "a file is required, but there is none of this name"),
+    (["data", "vectors", "odd.odd", "--out", "v.npz"], "a file of vectors is required, that ends in .vec"),
+    (["evaluate", "model", "--pairs", "nowhere.csv"], "a file is required, but there is none of this name"),
+    (["evaluate", "model", "--pairs", "pairs.csv"], "write them as .tsv, a TAB between the good sentence and the bad"),
+    (["serve", "nowhere", "--host", "203.0.113.1"], "nowhere: a model folder is required"),
+    (["serve", "--host", "203.0.113.1"], "serve needs a model folder, or --demo"),
+    (["serve", "model", "--host", "203.0.113.1"], "cannot listen at 203.0.113.1"),
+    (["data", "french", "--sentences", "3", "--out", "pipe"], "pipe: the file cannot be written: a file is required"),
 ]
 
 
@@ -78,6 +94,9 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
         '[corpus]\ntrain = ["text.txt"]\n[features]\noutput = [{kind = "identity"}]\n', encoding="utf8"
     )
     (folder / "empty.txt").touch()
+    (folder / "odd.odd").write_text("le chat dort\n", encoding="utf8")
+    (folder / "pairs.csv").write_text("meaning,text\nname[ritz],ritz is here\n", encoding="utf8")
+    os.mkfifo(folder / "pipe")
     (folder / "bytes.bin").write_bytes(bytes(range(256)))
     (folder / "folder").mkdir()
     (folder / "broken").mkdir()

@@ -361,3 +361,40 @@ def test_a_full_disk_leaves_the_old_lexicon(tmp_path: Path, monkeypatch: pytest.
         Lexicon.from_mapping({"new": ["POS:NOUN"]}).to_tsv(path)
     assert [one.name for one in tmp_path.iterdir()] == ["lexicon.tsv"]
     assert path.read_bytes() == before
+
+
+def raising(error: OSError) -> Callable[..., int]:
+    def call(*given: object, **named: object) -> int:
+        raise error
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ("os.fsync", OSError(28, "No space left on device")),
+        ("tempfile.mkstemp", PermissionError(13, "Permission denied", "/somewhere/.file.abcdefgh")),
+        ("os.replace", None),
+    ],
+)
+def test_an_error_names_the_file_that_was_to_be_written(
+    call: str, error: OSError | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    if error is None:
+        path.mkdir()  # a folder is not replaced
+    else:
+        monkeypatch.setattr(call, raising(error))
+    with pytest.raises(OSError, match=str(path)) as told:
+        write_atomically(path, b"new")
+    assert told.value.filename == str(path)
+    assert error is None or told.value.strerror == error.strerror
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    """A name of a device, as /dev/null, would be a plain file from then on, for every program of the machine."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="a file is required, but this is a device or a pipe; name another"):
+        write_atomically(tmp_path / "pipe", b"new")
+    assert (tmp_path / "pipe").is_fifo()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from llrnn import GRU, LLRNN, Corpus, Vocabulary, complete, evaluate, features, load
+from llrnn import GRU, LLRNN, Continuous, Corpus, Vocabulary, complete, evaluate, features, load, score
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
@@ -167,6 +167,18 @@ def test_evaluation_reads_a_running_text_and_sums_to_one(tmp_path: Path) -> None
     bits = -sum(row.sum() for row in word_log_probs(model, TEXT)) / math.log(2) / TEXT.characters
     assert found.bits_per_character == pytest.approx(bits, abs=1e-9)
     assert not found.audit.problems()
+
+
+def test_who_reads_a_text_says_how_and_what_was_spelled() -> None:
+    """A running text has its words listed as it goes; that they were spelled is said nevertheless."""
+    recent, alone = with_recent(), model_with(base())
+    spelled = sum(word not in alone.vocabulary for sentence in TEXT for word in sentence.words)
+    for model, read in ((recent, "read as one running text"), (alone, "each read by itself")):
+        found = repr(evaluate(model, TEXT).sheet())
+        assert f"4 sentences, {read})" in found
+        assert f"{spelled} words that are not listed were spelled out" in found
+        assert "4 sentences, each read by itself, " in str(score(model, TEXT))
+    assert evaluate(recent, TEXT).reading == evaluate(alone, TEXT, batching=Continuous(2, 4)).reading == "running text"
 
 
 def test_a_text_that_is_read_again_is_not_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -602,6 +602,19 @@ def test_the_verbs_add_and_remove(folder: Path, capsys: Capture) -> None:
     )
 
 
+def test_words_without_a_count_are_told(folder: Path, capsys: Capture) -> None:
+    open_model().save("open")
+    for table, told in (
+        ("zorglub\t_\t3\n", "1 words added, "),
+        ("zorglub\nzorg\n", "; 2 without a count (third column): the prior stays as it was"),
+    ):
+        Path("words.tsv").write_text(table, encoding="utf8")
+        assert cli.run(["words", "add", "open", "words.tsv", "--out", "more", "--force"]) == 0
+        said = capsys.readouterr().out
+        assert told in said
+        assert ("without a count" in said) == ("\t3" not in table)
+
+
 def test_another_model_is_replaced_only_when_that_is_said(folder: Path) -> None:
     Path("words.tsv").write_text("zorglub\t_\t3\n", encoding="utf8")
     shutil.copytree("model", "other")

@@ -380,6 +380,7 @@ while status == signal.SIGKILL:
         if is_built(out):  # killed after the last word was written
             out.rename(copies / str(kills))
         assert not out.exists()
+        assert {one.name for one in out.parent.glob(".*")} <= {f".{out.name}.building"}
 assert status == 0
 print(kills)
 """

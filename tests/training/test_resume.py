@@ -283,7 +283,7 @@ def test_a_broken_line_in_a_log_is_named_and_its_removal_is_the_cure(tmp_path: P
     with pytest.raises(CheckpointError, match=r"log\.jsonl:1: a .* of training is required.*; remove the line"):
         train(tiny(), TRAIN, folder=tmp_path, resume=True, **GIVEN)
     log.write_bytes(whole)
-    train(tiny(), TRAIN, folder=tmp_path, resume=True, **GIVEN)
+    next(train(tiny(), TRAIN, folder=tmp_path, resume=True, **GIVEN))
 
 
 @pytest.mark.parametrize(
@@ -332,6 +332,31 @@ def test_another_text_or_model_is_refused(
     with pytest.raises(TrainingError, match=f"{message}; resume with the same, or start anew"):
         train(make(), corpus, folder=tmp_path, resume=True, **{**GIVEN, "valid": valid})
     assert contents(tmp_path) == before
+
+
+def test_the_key_that_has_changed_is_named(tmp_path: Path) -> None:
+    def told(hidden: int, name: str) -> LLRNN:
+        made = tiny(word_dropout=hidden / 100)
+        made.provenance["config"] = {
+            "name": name,
+            "controller": {"kind": "gru", "hidden": hidden},
+            "training": {"x": 1},
+        }
+        return made
+
+    list(train(told(4, "a"), TRAIN, folder=tmp_path, should_stop=StopAfter(2), **GIVEN))
+    with pytest.raises(
+        TrainingError, match=r"another model \(name = 'a', now 'b'; controller.hidden = 4, now 8\); resume"
+    ):
+        train(told(8, "b"), TRAIN, folder=tmp_path, resume=True, **GIVEN)
+    assert list(train(told(4, "b"), TRAIN, folder=tmp_path, resume=True, **GIVEN))[-1].event == "end"
+
+
+def test_a_run_that_is_resumed_at_its_end_keeps_its_speed(tmp_path: Path) -> None:
+    before = list(train(tiny(), TRAIN, folder=tmp_path, **GIVEN))[-2]
+    (end,) = train(tiny(), TRAIN, folder=tmp_path, resume=True, **GIVEN)
+    assert (end.event, end.words_per_second) == ("end", before.words_per_second)
+    assert end.words_per_second > 0
 
 
 def test_there_must_be_something_to_resume(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ user's mistake is one line on standard error and exit code 2; a traceback is our
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 import warnings
@@ -55,6 +56,7 @@ _LAB = "llrnn_lab"  # the verbs of the repository that the installed package doe
 
 # torch has no exception of its own for a CPU tensor that is too large
 _MEMORY_SIGNS = ("can't allocate memory", "out of memory", "Storage size calculation overflowed", "not enough memory")
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of files these errors have the name
 _SMALLER = "make the sizes smaller: controller.hidden, training.batches, --count"
 
 
@@ -164,7 +166,8 @@ def _run(arguments: list[str] | None) -> int:
             sys.stderr.close()
         return 0
     except OSError as error:  # a full disk, a name too long, no permission: the system's refusal, not our defect
-        return _refuse(f"{'' if error.filename is None else f'{error.filename}: '}{error.strerror or error}")
+        place = error.filename or ("standard output" if error.errno in _FULL else "")
+        return _refuse(f"{place}{': ' if place else ''}{error.strerror or error}")
     except (MemoryError, RuntimeError) as error:
         if not isinstance(error, MemoryError) and not any(sign in str(error) for sign in _MEMORY_SIGNS):
             raise

@@ -89,6 +89,7 @@ def fst_verb(
         refuse_idle(context, "with --constraint, which backs off nowhere", "backoff")
         fst = constraint_fst(language.bind(open_model(model).vocabulary))
     elif not holds_ngrams(model):
+        open_model(model)  # what is not even a network is told
         raise ConfigError(
             f"{model}: n-grams are required, or --constraint, found a network, which has no end of states; "
             "`llrnn ngram distil` makes n-grams of it"

@@ -18,6 +18,8 @@ from llrnn.cli.options import Device, device_named, refuse_idle, split_option
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError, MissingExtraError
 from llrnn.ground.files import read_file
+from llrnn.model.checkpoint import load
+from llrnn.model.pretrained import holds_model
 from llrnn.model.steering import tables_of
 from llrnn.serve.messages import Limits
 
@@ -94,6 +96,11 @@ def serve_verb(
     token = read_token(token_file, local=_is_local(host))
     names = [_host_name(name) for name in allow_host or []]
     folders = named_folders(models or [])
+    if not folders and not demo:
+        raise ConfigError("serve needs a model folder, or --demo; found neither")
+    for folder in folders.values():
+        if not holds_model(folder):
+            load(folder)  # which says what is wrong, before a port is asked for
     written = "--background is written NAME=PATH, as kn=runs/french.arpa.gz"
     paths = {name: Path(path) for name, path in (split_option(option, written) for option in background or [])}
     written = "--table is written NAME=PATH, as restaurants=restaurants.tsv"
@@ -102,10 +109,8 @@ def serve_verb(
     os.environ.setdefault(_ONEDNN, "128")
     sys.setswitchinterval(0.001)  # seconds that a model's thread may keep the event loop and the others waiting
     torch.set_num_threads(threads)  # steps are small: on cores that others use too, threads wait for one another
-    with app.listener(host, port) as taken:  # before the models: a port that is taken is said at once
+    with app.listener(host, port) as taken:  # before the models are read: a port that is taken is said at once
         folders = demo_models(demo_folder) | folders if demo else folders
-        if not folders:
-            raise ConfigError("serve needs a model folder, or --demo; found neither")
         lists = word_lists(words or [], folders)
         served = [
             open_served(path, name=name, backgrounds=paths, files=Files(tables, lists[name]), device=device)

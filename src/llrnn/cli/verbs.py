@@ -576,7 +576,9 @@ def add_verb(
     refuse_overwriting(out, model, force)
     old = load(model)
     entries = read_words(words, lowercase=old.reads_lowercase)
-    _write(add(old, entries), out, "added", len(entries), as_json)
+    uncounted = sum(entry.count is None for entry in entries)
+    kept = f"; {uncounted} without a count (third column): the prior stays as it was" if uncounted else ""
+    _write(add(old, entries), out, "added", len(entries), as_json, kept)
 
 
 @words_app.command("remove")
@@ -597,11 +599,11 @@ def remove_verb(
     _write(remove(old, forms), out, "removed", len(forms), as_json)
 
 
-def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool) -> None:
+def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool, more: str = "") -> None:
     make_output_folder(out)
     model.save(out)
     report = {"out": str(out), done: count, "listed": len(model.vocabulary.words)}
-    say(report, as_json, lambda said: show.text(f"{out}: {count} words {done}, {said['listed']} listed now"))
+    say(report, as_json, lambda said: show.text(f"{out}: {count} words {done}, {said['listed']} listed now{more}"))
 
 
 corpus_app = typer.Typer()

@@ -152,20 +152,31 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             os.chmod(temporary, 0o644)
             os.replace(temporary, path)
         sync_folder(path.parent)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno and error.filename in (None, temporary):
+            raise _named(error, path) from error  # a full disk
         raise
+
+
+def _named(error: OSError, path: Path) -> OSError:
+    """The same error of the file that is to be written, not of a temporary one that nobody knows."""
+    return OSError(error.errno, error.strerror, fspath(path))
 
 
 def temporary_beside(path: Path) -> tuple[int, str]:
     """A new temporary file for what will be at this path: its descriptor, which holds a lock, and its name."""
+    if os.path.lexists(path) and not (path.is_file() or path.is_dir() or path.is_symlink()):
+        raise OSError(errno.EINVAL, "a file is required, but this is a device or a pipe; name another", fspath(path))
     _remove_leftovers(path)
     while True:
         try:
             descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         except ValueError as cause:
             raise OSError(errno.EINVAL, f"no file can have this name ({cause}); correct it", repr(str(path))) from cause
+        except OSError as cause:
+            raise _named(cause, path) from cause
         with contextlib.suppress(OSError):  # a file system without locks: then nothing is removed there either
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:

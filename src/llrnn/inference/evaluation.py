@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -21,8 +22,9 @@ from llrnn.ground.rendering import Line, Renderable, Sheet, Strong, TextTable
 from llrnn.inference.documents import DocumentContext
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.network import LLRNN, require_model
-from llrnn.model.scoring import Batching, Tally, tally, walk
+from llrnn.model.scoring import Batching, Sentences, Tally, tally, walk
 from llrnn.model.words import as_read
+from llrnn.text.conditions import Before
 from llrnn.text.corpus import Corpus, EncodedText, Oov, require_corpus, treat_unknown
 from llrnn.training.objectives import BackgroundSampler
 
@@ -49,6 +51,10 @@ def log_z_interval(model: LLRNN, distribution: Distribution) -> tuple[Tensor, Te
 BANDS = ((0, 0, "unseen"), (1, 5, "1-5"), (6, 50, "6-50"), (51, math.inf, "more"))
 _SUM_TO_ONE = 1e-5  # within this Σ p must be 1: float32 adds up the longest rows to a millionth
 _FEATURES_SHOWN = 12  # the most frequent ones
+
+
+Reading = Literal["sentences", "running text"]
+_READ: dict[Reading, str] = {"sentences": "each read by itself", "running text": "read as one running text"}
 
 
 @dataclass(frozen=True)
@@ -133,6 +139,7 @@ class Evaluation(Renderable):
     by_feature: dict[str, Slice]
     audit: Audit
     oovs: int = 0  # words that the vocabulary does not list; with `oov="skip"` they are not among `words`
+    reading: Reading = "sentences"  # each by itself, or as one running text, with what came before
 
     @property
     def log10_prob(self) -> float:
@@ -161,7 +168,7 @@ class Evaluation(Renderable):
         figures = (
             f": log-perplexity {self.log_perplexity:.4f} nats a word, perplexity {self.perplexity:.1f}, "
             f"{self.bits_per_character:.3f} bits per character "
-            f"({self.words:,} words with ends of sentence, {self.sentences:,} sentences)"
+            f"({self.words:,} words with ends of sentence, {self.sentences:,} sentences, {_READ[self.reading]})"
         )
         some = dict(list(self.by_feature.items())[:_FEATURES_SHOWN])
         tables = [_table("seen in training", self.by_frequency), _table("feature of the word", some)]
@@ -199,6 +206,7 @@ def evaluate(
     require_model(model)
     require_corpus(corpus)
     corpus, missing = treat_unknown(corpus, model.vocabulary, oov)
+    outside = sum(n for word, n in corpus.counts().items() if word not in model.vocabulary)  # before all are listed
     model, corpus = as_read(model, corpus)
     text = EncodedText.encode(corpus, model.vocabulary)
     oovs, found = missing.total(), tally(model, text, batching) if following is None else following.tally(model, text)
@@ -217,9 +225,17 @@ def evaluate(
         bits_per_character=nats / math.log(2) / max(characters, 1),
         by_frequency=_by_frequency(model, found) if model.vocabulary.units is None else {},  # seen are units
         by_feature=_by_feature(model, found),
-        audit=_audit(model, corpus, text, counted, contexts_checked, seed, oovs if oov == "skip" else None),
+        audit=_audit(
+            model, corpus, text, counted, contexts_checked, seed, oovs if oov == "skip" else outside, oov == "skip"
+        ),
         oovs=oovs,
+        reading=_reading(corpus, batching, following),
     )
+
+
+def _reading(corpus: Corpus, batching: Batching | None, following: DocumentContext | None) -> Reading:
+    apart = following is None and (batching is None or isinstance(batching, Sentences))
+    return "sentences" if apart and not any(isinstance(one, Before) for one in corpus.conditions) else "running text"
 
 
 def _is_unknown(word: str, model: LLRNN) -> bool:
@@ -253,14 +269,20 @@ def _by_feature(model: LLRNN, found: Tally) -> dict[str, Slice]:
 
 
 def _audit(
-    model: LLRNN, corpus: Corpus, text: EncodedText, counted: int, contexts: int, seed: int, skipped: int | None
+    model: LLRNN,
+    corpus: Corpus,
+    text: EncodedText,
+    counted: int,
+    contexts: int,
+    seed: int,
+    outside: int,
+    skips: bool,
 ) -> Audit:
     unknown = model.vocabulary.unknown
     units = model.vocabulary.units
-    outside = sum(n for word, n in corpus.counts().items() if word not in model.vocabulary)
-    left_out = 0 if skipped is None else sum(n for word, n in corpus.counts().items() if _is_unknown(word, model))
-    if skipped is not None:
-        policy = f"{skipped} words outside the vocabulary were left out"
+    left_out = sum(n for word, n in corpus.counts().items() if _is_unknown(word, model)) if skips else 0
+    if skips:
+        policy = f"{outside} words outside the vocabulary were left out"
     elif units is not None:
         policy = "every word was spelled out, by its units"
     elif model.vocabulary.is_open:

@@ -36,7 +36,7 @@ from llrnn.inference.suites import (
     words_of,
 )
 from llrnn.model.network import LLRNN
-from llrnn.text.readers import Line, Sentence, Token, read_entries
+from llrnn.text.readers import Line, Sentence, Token, read_entries, require_file
 
 K = TypeVar("K")
 
@@ -100,6 +100,7 @@ def read_pairs(path: StrPath) -> list[Pair]:
 
         pairs = read_pairs("gender_at_a_distance.tsv.gz")
     """
+    require_file(path)
     is_tsv, suite = _is_tsv(path), None
     pairs = []
     for line in read_entries(path):
@@ -134,7 +135,11 @@ def _is_tsv(path: StrPath) -> bool:
     name = PurePath(path).name
     extension = PurePath(name.lower().removesuffix(".gz")).suffix
     if extension not in (".tsv", ".jsonl"):
-        raise CorpusError(f"pairs stand in a file .tsv or .jsonl (or with .gz), found {name!r}; rename it", path=path)
+        raise CorpusError(
+            f"pairs stand in a file .tsv or .jsonl (or with .gz), found {name!r}; write them as .tsv, a TAB between "
+            "the good sentence and the bad one",
+            path=path,
+        )
     return extension == ".tsv"
 
 

@@ -33,6 +33,7 @@ from llrnn.ground.errors import ConfigError, CorpusError, UnknownWordError, Zero
 from llrnn.inference.nbest import WORDS, Errors, NBest, NBestLists, References, Words, errors_of_lists
 from llrnn.knowledge.backgrounds.base import multiply
 from llrnn.knowledge.backgrounds.constraint import Constraint, without
+from llrnn.knowledge.backgrounds.ngram import NGram
 from llrnn.knowledge.process import Batch
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.numerics import MINUS_INFINITY, require_numbers
@@ -241,9 +242,11 @@ def _locate_words(
     missing = [] if vocabulary.is_open else [word for word in places if word not in vocabulary]
     if missing:
         listed = ", ".join(map(repr, missing[:4])) + (", ..." if len(missing) > 4 else "")
+        of_ngrams = isinstance(model.background, NGram)
+        cure = "estimate the n-grams with them" if of_ngrams else "list them with `llrnn words add`"
         warn(
             f"{len(missing):,} of {len(places):,} distinct words of the {called} are not in the vocabulary and count "
-            f"as {vocabulary.unknown}: {listed}; list them with `llrnn words add`, or take a model with domains"
+            f"as {vocabulary.unknown}: {listed}; {cure}, or take a model with domains"
         )
     return dict(zip(places, zip(symbols.tolist(), inside.tolist(), strict=True), strict=True))
 

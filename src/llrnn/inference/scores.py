@@ -135,7 +135,7 @@ class TextScores:
     def totals(self) -> dict[str, Any]:
         """The figures of the whole text."""
         names = ("unit", "words", "log_prob", "log_prob_without_ends", "perplexity", "perplexity_without_ends", "ppl1")
-        own = {name: getattr(self, name) for name in names}
+        own = {name: getattr(self, name) for name in names} | {"reading": "sentences"}
         unknown = self.unknown
         told = {"oovs": sum(unknown.values()), "zero_probabilities": self.zero_probabilities, "unknown": unknown}
         return {**own, "sentences": len(self.sentences), **told}
@@ -169,9 +169,10 @@ class TextScores:
         some = ", ".join(map(repr, [*missing][:4])) + (", ..." if len(missing) > 4 else "")
         told = f"; {sum(missing.values()):,} words are unknown: {some}" if missing else "; no word is unknown"
         return (
-            f"{len(self.sentences):,} sentences, {self.words:,} words with ends of sentence: log p {self.log_prob:.4f} "
-            f"{self.unit}, perplexity {self.perplexity:.3f}; without ends {self.log_prob_without_ends:.4f} "
-            f"{self.unit}, perplexity {self.perplexity_without_ends:.3f}; ppl1 {self.ppl1:.3f}{told}"
+            f"{len(self.sentences):,} sentences, each read by itself, {self.words:,} words with ends of sentence: "
+            f"log p {self.log_prob:.4f} {self.unit}, perplexity {self.perplexity:.3f}; without ends "
+            f"{self.log_prob_without_ends:.4f} {self.unit}, perplexity {self.perplexity_without_ends:.3f}; "
+            f"ppl1 {self.ppl1:.3f}{told}"
         )
 
 

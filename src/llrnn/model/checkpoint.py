@@ -214,10 +214,12 @@ def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
 
         evaluate(open_model("corpus.arpa"), Corpus.from_file("test.txt"))
     """
+    required = "a model is required, a folder as `llrnn train --out` writes it or an ARPA file"
+    if str(path) != STANDARD and not Path(path).exists():
+        raise CheckpointError(f"{path}: {required}, but there is none of this name; check the path")
     if not holds_ngrams(path):
         return load(path)
     if Path(path).is_file() and not is_arpa(path):
-        required = "a model is required, a folder as `llrnn train --out` writes it or an ARPA file"
         raise CheckpointError(f"{path}: {required}, but this is another file")
     table = read_table(path)
     return ngram_model(with_unknown(table) if oov == "skip" else table)

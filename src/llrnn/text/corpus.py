@@ -29,6 +29,7 @@ from llrnn.text.readers import (
     read_text,
     read_tsv,
     read_words,
+    require_file,
 )
 from llrnn.text.vocabulary import Vocabulary
 
@@ -241,12 +242,12 @@ def format_of(path: StrPath, format: Format) -> str:
     for extension, told in _EXTENSIONS.items():
         if name.endswith(extension):
             return told
-    known = ", ".join(_EXTENSIONS)
-    raise CorpusError(
-        f"the format is told by the extension ({known}, each also with .gz), found {PurePath(path).name!r}; "
-        "rename the file or name the format: 'conllu', 'text', 'jsonl' or 'tsv'",
-        path=path,
-    )
+    require_file(path)
+    known, cure = ", ".join(_EXTENSIONS), "rename the file or name the format: 'conllu', 'text', 'jsonl' or 'tsv'"
+    if name.endswith(".csv"):
+        cure = f"`llrnn init {PurePath(path).name} --out CONFIG` makes JSON lines of it"
+    reason = f"the format is told by the extension ({known}, each also with .gz), found {PurePath(path).name!r}; {cure}"
+    raise CorpusError(reason, path=path)
 
 
 def _from_words(words: Sequence[str], tokens: PlainTokens, index: int) -> Sentence:

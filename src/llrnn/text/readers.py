@@ -90,8 +90,20 @@ def read_lines(path: StrPath, *, error: type[PlacedError] = CorpusError) -> Iter
         state = "cut short" if isinstance(cause, EOFError) else f"damaged ({cause})"
         raise error(f"{reason} {state}; fetch or compress it anew", path=path, line=done + 1) from cause
     except OSError as cause:
-        reason = _REASONS.get(type(cause), f"the file cannot be read: {cause.strerror or cause}")
-        raise error(reason, path=cause.filename or path, line=done or None) from cause
+        raise _refused(cause, path, error, done or None) from cause
+
+
+def require_file(path: StrPath, *, error: type[PlacedError] = CorpusError) -> None:
+    """Raise an `error` where there is no file that can be read; before its name is complained about."""
+    try:
+        open_file(path).close()
+    except OSError as cause:
+        raise _refused(cause, path, error) from cause
+
+
+def _refused(cause: OSError, path: StrPath, error: type[PlacedError], line: int | None = None) -> PlacedError:
+    reason = _REASONS.get(type(cause), f"the file cannot be read: {cause.strerror or cause}")
+    return error(reason, path=cause.filename or path, line=line)
 
 
 def _check_head(head: bytes, path: StrPath, error: type[PlacedError]) -> None:

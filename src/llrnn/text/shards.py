@@ -581,23 +581,31 @@ def build_corpus(
 @contextlib.contextmanager
 def _being_built(out: Path) -> Iterator[Path]:
     """An empty folder that gets its name if all goes well, and is removed if not; two cannot build the same."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    building, mark = out.parent / f".{out.name}.building", out.parent / f".{out.name}.lock"
-    with mark.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a killed process holds none
-        except OSError:
-            reason = "another process is building this corpus; wait for it, or name another"
-            raise CorpusError(reason, path=out) from None
-        try:
-            shutil.rmtree(building, ignore_errors=True)  # of a build that was killed
-            building.mkdir()
-            yield building
-            os.rename(building, out)
-            sync_folder(out.parent)
-        finally:
-            shutil.rmtree(building, ignore_errors=True)
-            mark.unlink(missing_ok=True)
+    building = out.parent / f".{out.name}.building"
+    building.mkdir(parents=True, exist_ok=True)
+    lock = _locked(building, out)
+    try:
+        for left in building.iterdir():  # of a build that was killed
+            left.unlink()
+        yield building
+        os.rename(building, out)
+        sync_folder(out.parent)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+        os.close(lock)
+
+
+def _locked(building: Path, out: Path) -> int:
+    """Lock the folder itself, by a descriptor: the lock ends with the process, and nothing else is left of it."""
+    descriptor, busy = os.open(building, os.O_RDONLY | os.O_CLOEXEC), False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        busy = isinstance(error, BlockingIOError)  # else a file system without locks
+    if not busy and building.exists() and os.path.samestat(os.fstat(descriptor), os.stat(building)):
+        return descriptor
+    os.close(descriptor)
+    raise CorpusError("another process is building this corpus; wait for it, or name another", path=out)
 
 
 class _File:

@@ -39,7 +39,7 @@ import safetensors
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import FeatureError, LexiconError, quoted, shown_number
 from llrnn.ground.files import StrPath, open_file, parse_json, read_at_most, replacing, write_lines
-from llrnn.text.readers import Line, read_entries
+from llrnn.text.readers import Line, read_entries, require_file
 
 __all__ = ["WordVectors", "quantised"]
 
@@ -118,6 +118,7 @@ class WordVectors:
         """
         kind = next((end for end in _READERS if (format or fspath(path)).removesuffix(".gz").endswith(end)), None)
         if kind is None:
+            require_file(path, error=LexiconError)
             _fail(path, f"a file of vectors is required, that ends in {', '.join(_READERS)}; rename or convert it")
         if (words is not None) != (kind in _MATRICES):
             need = (

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -100,13 +100,18 @@ def train(
 class _Reading(Iterator[Record]):
     """Records as they are read; a warning where nobody has read the first, without which nothing is trained."""
 
-    def __init__(self, records: Iterator[Record]) -> None:
+    def __init__(self, records: Generator[Record, None, None]) -> None:
         self._records = records
         self._forgotten = finalize(self, warn, _UNREAD)
 
     def __next__(self) -> Record:
         self._forgotten.detach()
         return next(self._records)
+
+    def close(self) -> None:
+        """Leave the run, and its folder to others."""
+        self._forgotten.detach()
+        self._records.close()
 
 
 class _Run:
@@ -159,8 +164,11 @@ class _Run:
         self.carried: ModelState | None = None  # what the next batch goes on from, where it follows the last one
         self._unsettled: Update | None = None  # the last update, until its loss has been looked at
         self._seconds, self._words = 0.0, 0  # since this process began, for the words per second
+        self._speed_before = 0.0  # that of the last process, where this one has nothing left to do
 
-    def held(self, should_stop: Callable[[], bool], on_step: Callable[[int, int, int], None]) -> Iterator[Record]:
+    def held(
+        self, should_stop: Callable[[], bool], on_step: Callable[[int, int, int], None]
+    ) -> Generator[Record, None, None]:
         """The records; when they end, or are left, or something fails, others may write to the folder."""
         try:
             yield from self.records(should_stop, on_step)
@@ -290,7 +298,7 @@ class _Run:
         self._settle()
         progress = self.progress
         mean = progress.loss_sum / progress.words if progress.words else None
-        speed = self._words / self._seconds if self._seconds else 0.0
+        speed = self._words / self._seconds if self._seconds else self._speed_before
         place = (progress.epoch, progress.position, batches, progress.step)
         record = Record(event, *place, mean, valid, progress.best, progress.learning_rate, speed)
         if self.folder is not None:
@@ -315,6 +323,7 @@ class _Run:
         if self.folder.has_run():
             self.folder.hold()
         self.progress, tensors = self.folder.read()
+        self._speed_before = self.folder.last_speed
         self.model.load_weights(tensors)
         set_learning_rate(self.updater.optimizer, self.progress.learning_rate)
         restore_optimizer(self.updater.optimizer, tensors)

@@ -23,7 +23,7 @@ import math
 import os
 import socket
 from collections import UserList
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -34,7 +34,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from torch import Tensor
 
 from llrnn.ground.bundle import has_bundle, held_by, read_bundle, write_bundle
-from llrnn.ground.errors import CheckpointError, TrainingError, warn
+from llrnn.ground.errors import CheckpointError, TrainingError, quoted, warn
 from llrnn.ground.files import open_file, read_file, write_atomically
 from llrnn.ground.rendering import Chartable, Line, LineChart, Renderable, Sheet, Strong, TextTable
 from llrnn.model.network import LLRNN
@@ -210,6 +210,16 @@ class _Checkpoint(BaseModel):
     progress: Progress
     settings: dict[str, Any] = {}
     digests: dict[str, str | None] = {}  # none of a text that is not there
+    config: dict[str, Any] = {}  # that of the model, where it has one
+
+
+def _keys(config: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of a configuration by their dotted keys."""
+    for name, value in config.items():
+        if isinstance(value, dict):
+            yield from _keys(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
 
 
 class RunFolder:
@@ -225,8 +235,10 @@ class RunFolder:
         launch: str | None = None,
     ) -> None:
         self.folder, self._launch = folder, launch
+        self.last_speed = 0.0  # words a second, where a run is resumed
         self._lock: _Lock | None = None
         self._settings, self._defaults = settings.model_dump(), type(settings)().model_dump()
+        self._config = dict(_keys(model.provenance.get("config", {})))
         self._digests = {
             "vocabulary": model.vocabulary.digest(),
             "text": schedule.own.digest(),
@@ -279,6 +291,7 @@ class RunFolder:
     def write(self, progress: Progress, tensors: dict[str, Tensor]) -> None:
         self.require_held()
         data: dict[str, Any] = {"settings": self._settings, "progress": asdict(progress), "digests": self._digests}
+        data["config"] = self._config
         data |= {} if self._launch is None else {"launch": self._launch}
         write_bundle(self.folder, "training", data, tensors)
 
@@ -320,14 +333,25 @@ class RunFolder:
         for name, digest in self._digests.items():
             if kept.digests.get(name) != digest:
                 raise TrainingError(
-                    f"{self.folder}: the run was started with another {name}; resume with the same, "
-                    "or start anew in another folder"
+                    f"{self.folder}: the run was started with another {name}{self._other_keys(kept.config)}; resume "
+                    "with the same, or start anew in another folder"
                 )
+
+    def _other_keys(self, before: dict[str, Any]) -> str:
+        """The keys of the configuration that have other values now; those of training were compared one by one."""
+        both, now = before | self._config, self._config
+        other = [name for name in both if before.get(name) != now.get(name) and not name.startswith("training.")]
+        told = (f"{name} = {quoted(before.get(name))}, now {quoted(now.get(name))}" for name in other)
+        return f" ({'; '.join(told)})" if before and other else ""
 
     def log(self, record: Record) -> None:
         self.require_held()
-        with (self.folder / "log.jsonl").open("a", encoding="utf8") as log:
-            log.write(json.dumps(asdict(record)) + "\n")
+        path = self.folder / "log.jsonl"
+        try:
+            with path.open("a", encoding="utf8") as log:
+                log.write(json.dumps(asdict(record)) + "\n")
+        except OSError as error:
+            raise CheckpointError(f"{path}: cannot write the log: {error.strerror or error}; make room") from error
 
     def _cut_log(self, progress: Progress) -> None:
         """Drop what a killed run logged after its last checkpoint: the resumed run will log it again."""
@@ -338,12 +362,13 @@ class RunFolder:
                 last = file.read()
             if last not in (b"", b"\n"):
                 warn(f"{path}: the last line was being written when the run was stopped; it is left out")
-            records = (
+            records = [
                 record
                 for record in Records.read(path)
                 if (record.event == "step" and record.step <= progress.step)
                 or (record.event == "epoch" and record.epoch < progress.epoch)
-            )
+            ]
+            self.last_speed = records[-1].words_per_second if records else 0.0
             write_atomically(path, "".join(json.dumps(asdict(record)) + "\n" for record in records).encode())
 
 
