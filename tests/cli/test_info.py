@@ -64,7 +64,7 @@ KINDS: dict[str, tuple[Callable[[], LLRNN], str]] = {
         "classes",
     ),
     "adapted": (lambda: adaptor(base_of(small_model()), small_corpus(), order=2, hidden=4), "background:  Mixture("),
-    "open": (spelling, "every other string by Numbers("),
+    "open": (spelling, "every other string by Regular("),
     "characters": (of_characters, "which spell every word"),
 }
 
@@ -86,8 +86,7 @@ def test_info_of_every_kind_of_model(kind: str, tmp_path: Path, capsys: Capture)
 @pytest.mark.parametrize("validates", [False, True])
 def test_info_of_a_run(validates: bool, tmp_path: Path, capsys: Capture) -> None:
     corpus = small_corpus()
-    valid = {"valid": corpus[:9]} if validates else {}
-    list(train(with_context(), corpus, epochs=1, folder=tmp_path / "run", **valid))
+    list(train(with_context(), corpus, valid=corpus[:9] if validates else None, epochs=1, folder=tmp_path / "run"))
     assert cli.run(["info", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
     assert "trained on:  60 sentences" in said
