@@ -428,7 +428,8 @@ def check_condition(model: LLRNN, condition: object) -> None:
         raise ConfigError("this model writes from a condition, and none was given; give one as `condition`")
     if condition is not None and not looks_at_conditions(model):
         raise ConfigError(
-            f"this model does not look at conditions: it was trained without any; found {quoted(condition)}; leave it out"
+            f"this model does not look at conditions: it was trained without any, found {quoted(condition)}; "
+            "leave it out"
         )
 
 
