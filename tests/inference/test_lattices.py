@@ -26,6 +26,8 @@ WORDS = ("le", "la", "chat", "dort")
 CORPUS = Corpus.from_sentences([["le", "chat", "dort"], ["la", "chat"], ["le", "le", "dort"], ["dort", "la", "chat"]])
 VOCABULARY = Vocabulary.from_corpus(CORPUS)
 KALDI = "utt7\n0 1 le 1.5,10,1_2\n0 1 la 1,11,\n1 2 chat 0.5,2,\n1 2 <eps> 0,4,\n2 0.25,0,\n\nutt8\n0 1 dort 1,1,\n1\n"
+ARCS = "".join(f"{i} {j} {word} 1,{i},\n" for i in range(5) for j in (i + 1, i + 2) for word in ("le", "la", "dort"))
+WIDE = f"wide\n{ARCS}5\n6\n"
 SLF = """VERSION=1.0
 UTTERANCE=utt7
 N=4 L=5
@@ -85,7 +87,7 @@ def test_a_lattice_is_the_list_of_its_paths(kind: str, lattice: Lattice, own: fl
     weights = Weights({"am": am, "lm": 0.5, "llrnn": own, "words": words})
     wanted = by_list(MODELS[kind], lattice, weights)
     found = rescore_lattice(MODELS[kind], lattice, weights, n=len(wanted) + 3)
-    assert not found.pruned
+    assert not found.cut
     assert {h.words for h in found.best.hypotheses} == {words for words, _ in wanted}
     totals = weights.totals(found.best)
     assert totals.tolist() == pytest.approx([total for _, total in wanted], abs=1e-4)
@@ -109,14 +111,14 @@ def test_histories_merge() -> None:
     assert totals[0] <= all_of_them[0][1] + 1e-4
     assert totals[0] >= all_of_them[0][1] - 0.5
     narrow = rescore_lattice(MODELS["network"], lattice, weights, width=20)
-    assert narrow.pruned
+    assert narrow.cut
     assert narrow.steps <= 1 + 20 * 12
     assert weights.totals(narrow.best)[0] == pytest.approx(all_of_them[0][1], abs=0.5)
     near = rescore_lattice(MODELS["network"], lattice, weights, beam=2.0)
-    assert near.pruned
+    assert near.cut
     assert near.steps < 2**12
     wide = rescore_lattice(MODELS["network"], lattice, weights, beam=1e9)
-    assert not wide.pruned
+    assert not wide.cut
 
 
 @pytest.mark.parametrize("n", [1, 3])
@@ -133,12 +135,89 @@ def test_a_network_does_not_follow_what_cannot_be_among_the_best(am: float, n: i
     weights = Weights({"am": am, "lm": 0.5, "llrnn": 1, "words": -0.3})
     wanted = by_list(MODELS["network"], lattice, weights)[:n]
     found = rescore_lattice(MODELS["network"], lattice, weights, n=n)
-    assert not found.pruned
+    assert not found.cut
     assert [h.words for h in found.best.hypotheses] == [words for words, _ in wanted]
     assert weights.totals(found.best).tolist() == pytest.approx([total for _, total in wanted], abs=1e-4)
     assert found.steps < 2**12 / 2  # those of the list
     against = Weights({"am": am, "lm": 0.5, "llrnn": -1, "words": -0.3})  # then log p promises nothing
     assert rescore_lattice(MODELS["network"], lattice, against, n=n).steps >= 2**11
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("limit", [1, 30])
+def test_beyond_the_limit_fewer_go_on_and_the_result_says_so(
+    kind: str, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lattice's own scores leave no doubt which path is the best; what was cut off is counted."""
+    weights, lattice = Weights({"am": 3, "lm": 1, "llrnn": 1}), sausage(6, alternatives=4)
+    wanted = by_list(MODELS[kind], lattice, weights)
+    exact = rescore_lattice(MODELS[kind], lattice, weights)
+    assert exact.cut == 0
+    monkeypatch.setattr("llrnn.inference.lattices.MOST_ARCS", dict.fromkeys(["n-grams", "network"], limit))
+    found = rescore_lattice(MODELS[kind], lattice, weights)
+    assert found.cut > 0
+    assert found.steps < exact.steps or kind == "network"
+    for one in (exact, found):
+        assert one.best.hypotheses[0].words == wanted[0][0]
+        assert weights.totals(one.best)[0] == pytest.approx(wanted[0][1], abs=1e-4)
+
+
+def wide_lattice(slots: int, alternatives: int) -> tuple[Corpus, Lattice]:
+    """Random scores, and a text with the words."""
+    rng = np.random.default_rng(1)
+    words = [f"w{i}" for i in range(alternatives)]
+    edges = [Edge(i, i + 1, word, (float(rng.normal()), 0.0)) for i in range(slots) for word in words]
+    corpus = Corpus.from_sentences([[str(word) for word in rng.permutation(words)] for _ in range(60)])
+    return corpus, Lattice("u", 0, tuple(edges), {slots: (0.0, 0.0)})
+
+
+@pytest.mark.parametrize(
+    ("kind", "slots", "alternatives", "limit"),
+    [
+        ("network", 12, 5, 5_000),
+        ("ngrams", 100, 10, 5_000),
+        pytest.param("network", 12, 5, None, marks=pytest.mark.slow),
+        pytest.param("ngrams", 5000, 10, None, marks=pytest.mark.slow),
+    ],
+)
+def test_large_lattices_end(
+    kind: str, slots: int, alternatives: int, limit: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5 words in 12 places took 1.4 GB with a network, 10 in 5,000 took 1.9 GB with n-grams: now both have a bound."""
+    corpus, lattice = wide_lattice(slots, alternatives)
+    vocabulary = Vocabulary.from_corpus(corpus)
+    model = (
+        LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(5), seed=2).eval()
+        if kind == "network"
+        else ngram_model(estimate(EncodedText.encode(corpus, vocabulary).stream(), vocabulary.symbols, order=3))
+    )
+    most = (limit or 1_000_000) * 2 + slots * alternatives * 8
+    if limit is not None:
+        monkeypatch.setattr("llrnn.inference.lattices.MOST_ARCS", dict.fromkeys(["n-grams", "network"], limit))
+    found = rescore_lattice(model, lattice, Weights({"am": 0.1, "lm": 1, "llrnn": 1}), n=3)
+    assert found.cut > 0
+    assert found.steps < most
+    assert len(found.best.hypotheses) == 3
+    assert {len(h.words) for h in found.best.hypotheses} == {slots}
+
+
+def test_the_same_words_on_many_paths_are_one() -> None:
+    """2 ** 60 paths, one text: whoever asks for two gets one, at once."""
+    edges = [Edge(3 * i, 3 * i + k, "le", (-0.1 * k, 0.0)) for i in range(60) for k in (1, 2)]
+    edges += [Edge(3 * i + k, 3 * i + 3, "la", (0.0, 0.0)) for i in range(60) for k in (1, 2)]
+    lattice = Lattice("u", 0, tuple(edges), {180: (0.0, 0.0)})
+    found = rescore_lattice(MODELS["ngrams"], lattice, Weights({"am": 1, "lm": 1, "llrnn": 1}), n=2)
+    assert [h.words for h in found.best.hypotheses] == [("le", "la") * 60]
+    assert found.best.hypotheses[0].scores[0] == pytest.approx(-6.0)
+
+
+def test_arcs_without_words_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = [Edge(i, i + 1, word, (0.0, 0.0)) for i in range(30) for word in ("le", None)]
+    lattice = Lattice("u", 0, tuple(edges), {30: (0.0, 0.0)})
+    assert rescore_lattice(MODELS["ngrams"], lattice, Weights({"am": 1, "lm": 1, "llrnn": 1})).best
+    monkeypatch.setattr("llrnn.inference.lattices.MOST_ARCS", {"n-grams": 100, "network": 100})
+    with pytest.raises(CorpusError, match="lattice u: arcs without a word must not lead to millions of others"):
+        rescore_lattice(MODELS["ngrams"], lattice, Weights({"am": 1, "lm": 1, "llrnn": 1}))
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -251,6 +330,11 @@ def test_on_the_command_line(capsys: Capture, tmp_path: Path, monkeypatch: pytes
     tuned = ["--dev", "lat.txt", "--dev-references", "ref.txt", "--references", "ref.txt"]
     found = as_json(capsys, "rescore", "net", "lat.txt", "--lattices", "--paths", "9", *tuned)
     assert found["errors"]["oracle"]["rate"] == 0.0
+    assert (found["cut"], Path("wide.txt").write_text(WIDE, encoding="utf8") > 0) == ({}, True)
+    monkeypatch.setattr("llrnn.inference.lattices.MOST_ARCS", {"n-grams": 9, "network": 9})
+    assert as_json(capsys, "rescore", "u.arpa", "wide.txt", "--lattices", *weights)["cut"]["wide"] > 0
+    assert cli.run(["rescore", "u.arpa", "wide.txt", "--lattices", *weights]) == 0
+    assert "histories of 1 lattices (wide) were cut off, by --beam or beyond" in capsys.readouterr().err
     Path("bad.txt").write_text("u\n0 1 a 1,1,\n1 0 b 1,1,\n1\n", encoding="utf8")
     assert "bad.txt:1: a lattice must have no cycle" in refused(capsys, "rescore", "net", "bad.txt", "--lattices")
     Path("odd.txt").write_text("u\n0 1 zorg 1,1,\n1\n", encoding="utf8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -30,7 +30,7 @@ from llrnn.cli.options import (
 )
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import STANDARD, write_lines
-from llrnn.inference.lattices import NAMES, Lattice, read_lattices, rescore_lattice
+from llrnn.inference.lattices import MOST_ARCS, NAMES, Lattice, read_lattices, rescore_lattice
 from llrnn.inference.nbest import (
     Errors,
     Hypothesis,
@@ -161,6 +161,8 @@ def rescore_verb(
     if out is not None:
         _write(out, result, kaldi=bool(scores))
     rates = {} if test.references is None else _errors(scored, result, test.references)
+    if shared.cut:
+        show.note(_told_cut(shared.cut))
     if as_json:
         print_json(_described_choice(result, shared, rates, origin if chosen else "equal"))
         return
@@ -238,7 +240,18 @@ class _Part:
         lists = NBestLists((*NAMES, NAME), tuple(one.best for one in done))
         alone = sum(len(h.words) + 1 for entry in lists for h in entry.hypotheses)
         oovs = unknown_words(model, lists)
-        return lists, SharedScores([], sum(one.steps for one in done), alone, oovs)
+        cut = {one.best.utterance: one.cut for one in done if one.cut}
+        return lists, SharedScores([], sum(one.steps for one in done), alone, oovs, cut)
+
+
+def _told_cut(cut: Mapping[str, int]) -> str:
+    """That lattices were not followed to the end, and which."""
+    names = ", ".join([*cut][:4]) + (", ..." if len(cut) > 4 else "")
+    limits = " and ".join(f"{most:,} arcs ({kind})" for kind, most in MOST_ARCS.items())
+    return (
+        f"note: {sum(cut.values()):,} histories of {len(cut):,} lattices ({names}) were cut off, by --beam or beyond "
+        f"{limits}: a path that was cut may be better"
+    )
 
 
 def _errors(scored: NBestLists, result: Rescored, references: References) -> dict[str, Errors]:
@@ -262,6 +275,7 @@ def _described_choice(result: Rescored, shared: SharedScores, rates: dict[str, E
         "steps": shared.steps,
         "steps_without_sharing": shared.steps_without_sharing,
         "oovs": dict(shared.oovs),
+        "cut": dict(shared.cut),
         "errors": {name: {**asdict(errors), "rate": errors.rate} for name, errors in rates.items()},
         "best": {utterance: " ".join(words) for utterance, words in result.best.items()},
     }

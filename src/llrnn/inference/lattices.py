@@ -19,6 +19,9 @@ and what is left then is a graph again, of which the best paths are read one aft
 A network need not follow every path for that: log p is never above 0, so that what a path has, and what the lattice's
 own scores promise for the rest, is the most that it can reach. A narrow search comes first; whatever cannot reach the
 n-th of its paths goes no further.
+
+All of this is exact up to a number of arcs that are followed, `MOST_ARCS`. Beyond it only the best histories of a
+length go on, about as many as the limit has for each length, and the result says how many were cut off.
 """
 
 from __future__ import annotations
@@ -49,6 +52,7 @@ from llrnn.text.corpus import Oov
 from llrnn.text.readers import Line, read_lines
 
 NAMES = ("am", "lm")
+MOST_ARCS = {"n-grams": 300_000, "network": 50_000}  # followed exactly; a network computes a state for each history
 _NARROW = 8  # paths of the search that comes first, or n
 _MANY = 500  # paths for each that is wanted: fewer are followed sooner than searched twice
 _SLACK = 1e-3  # that rounding may make
@@ -141,7 +145,7 @@ class Lattice:
         self, total: Callable[[tuple[float, float]], float]
     ) -> tuple[dict[int, list[Edge]], dict[int, tuple[float, float]]]:
         """For each state the arcs with words and the end that it reaches without a word, the best way to each."""
-        after, edges, finals = self._by_source(), dict[int, list[Edge]](), dict[int, tuple[float, float]]()
+        after, edges, finals, arcs = self._by_source(), dict[int, list[Edge]](), dict[int, tuple[float, float]](), 0
         for state in reversed(self.order()):
             best: dict[tuple[int, str], Edge] = {}
             ends = [self.finals[state]] if state in self.finals else []
@@ -153,6 +157,12 @@ class Lattice:
                     _offer(best, replace(further, source=state, scores=_sum(edge.scores, further.scores)), total)
                 ends += [_sum(edge.scores, finals[edge.target])] if edge.target in finals else []
             edges[state] = [*best.values()]
+            arcs += len(best)
+            if arcs > len(self.edges) + MOST_ARCS["n-grams"]:
+                raise CorpusError(
+                    f"{self._where}: arcs without a word must not lead to millions of others, found {arcs:,}; "
+                    "write it without them (lattice-determinize, fstrmepsilon)"
+                )
             if ends:
                 finals[state] = max(ends, key=total)
         return edges, finals
@@ -359,7 +369,7 @@ class LatticeScores:
     best: NBest
     steps: int
     places: int
-    pruned: bool  # whether anything was cut off
+    cut: int  # histories that were cut off though they might have led to a better path; 0: exact
 
 
 def rescore_lattice(
@@ -379,7 +389,8 @@ def rescore_lattice(
     `weights`: of `am`, `lm` and the model, called `name`, as for lists. `merge`: of a network, histories are one whose
     last `merge` words are the same; n-grams merge by themselves, exactly. `beam`: paths that are worse than the best of
     their length by more, what the lattice promises for the rest included, are cut off; `width`: at most so many go on.
-    With neither, and without `merge`, the result is exact: what is cut off then could not be among the n best.
+    With neither, and without `merge`, the result is exact up to `MOST_ARCS`: what is left out then could not be among
+    the n best. Beyond it fewer go on, and `cut` says how many did not.
 
         rescore_lattice(model, read_lattices("lat.txt")[0], Weights({"am": 0.1, "lm": 0, "llrnn": 1}), n=10).best
     """
@@ -421,7 +432,9 @@ class _LatticeSearch:
         self._ended: list[tuple[int, float]] = []  # the place, log p of the end
         self._needed = -math.inf  # a path that cannot reach this total is not wanted
         self.last_total = -math.inf  # of the n-th path, where there are as many
-        self.steps, self.pruned = 1, False
+        self.steps, self.cut = 1, 0
+        self._limit = self._left = MOST_ARCS["n-grams" if self.exact_key else "network"]
+        self._levels = 1 + max(self._lengths().values())
 
     def begin_after(self, narrow: _LatticeSearch) -> None:
         """Want no path that is worse than the last of those that a narrow search was asked for."""
@@ -441,7 +454,15 @@ class _LatticeSearch:
             found[state] = max(options, default=-math.inf)
         return found
 
+    def _lengths(self) -> dict[int, int]:
+        """The most words from each state on."""
+        found: dict[int, int] = {}
+        for state in reversed(self._lattice.order()):
+            found[state] = max((1 + found[edge.target] for edge in self._after[state]), default=0)
+        return found
+
     def run(self, n: int) -> LatticeScores:
+        self._least = max(_NARROW, n)
         self._places.append(_Junction(self._lattice.start, 0.0, 0, []))
         level = [0]
         while level:
@@ -450,7 +471,7 @@ class _LatticeSearch:
             raise CorpusError(
                 f"lattice {self._lattice.utterance}: a path from the start to an end is required, found none"
             )
-        return LatticeScores(NBest(self._lattice.utterance, self._nbest(n)), self.steps, len(self._places), self.pruned)
+        return LatticeScores(NBest(self._lattice.utterance, self._nbest(n)), self.steps, len(self._places), self.cut)
 
     def _level(self, level: list[int]) -> list[int]:
         """One word further; the places that are reached."""
@@ -486,8 +507,9 @@ class _LatticeSearch:
         hoped = {at: best + self._hope[at[0]] for at, best in alive.items()}
         able = {at: total for at, total in hoped.items() if total >= self._needed}
         least = max(able.values(), default=0.0) - self._beam
-        chosen = sorted((at for at in able if able[at] >= least), key=lambda at: -able[at])[: self._width]
-        self.pruned |= len(chosen) < len(able)
+        ranked = sorted((at for at in able if able[at] >= least), key=lambda at: -able[at])[: self._width]
+        chosen = ranked[: self._room(ranked)]
+        self.cut += len(able) - len(chosen)
         row_of: dict[object, int] = {}
         feeding: list[tuple[int, int]] = []  # the row before and the word
         level = []
@@ -505,6 +527,15 @@ class _LatticeSearch:
             self._feed(feeding)
         return level
 
+    def _room(self, ranked: Sequence[tuple[int, object]]) -> int:
+        """How many of these may go on: all of them while there are arcs left, then the share of one length."""
+        arcs = np.cumsum([1 + len(self._after[state]) for state, _ in ranked])
+        if len(arcs) and self._left < arcs[-1]:
+            self._left = 0
+            return max(self._least, int(np.searchsorted(arcs, self._limit // self._levels, side="right")))
+        self._left -= int(arcs[-1]) if len(arcs) else 0
+        return len(ranked)
+
     def _feed(self, feeding: list[tuple[int, int]]) -> None:
         if self._merge is not None and not self.exact_key:
             self._last = [(*self._last[row], word)[-self._merge :] for row, word in feeding]
@@ -513,25 +544,40 @@ class _LatticeSearch:
 
     def _nbest(self, n: int) -> tuple[Hypothesis, ...]:
         """The best paths, from their ends back: what is before a place is known exactly."""
-        heap, turn = list[tuple[float, int, int, Words, tuple[float, float], float]](), count()
+        heap, turn = list[tuple[float, int, int, int, tuple[float, float], float]](), count()
         for at, p in self._ended:
             place, scores = self._places[at], self._finals[self._places[at].state]
             total = place.best + self._total(scores) + self._own * p
-            heapq.heappush(heap, (-total, next(turn), at, (), scores, p))
-        found: dict[Words, Hypothesis] = {}
+            heapq.heappush(heap, (-total, next(turn), at, 0, scores, p))
+        ends: dict[tuple[str, int], int] = {("", 0): 0}  # a word and the end behind it, by number
+        seen: set[tuple[int, int]] = set()  # what comes a second time before the same words is the worse way there
+        found: dict[int, Hypothesis] = {}
         while heap and len(found) < n:
-            rank, _, at, words, scores, log_p = heapq.heappop(heap)
+            rank, _, at, end, scores, log_p = heapq.heappop(heap)
             place = self._places[at]
+            if (at, end) in seen:
+                continue
+            seen.add((at, end))
             if not place.back:
-                found.setdefault(words, Hypothesis(words, (*scores, log_p)))
+                found[end] = Hypothesis((), (*scores, log_p))
                 self.last_total = -rank if len(found) == n else -math.inf
                 continue
             for before, edge, p in place.back:
                 step = self._total(edge.scores) + self._own * p + self._per_word
                 loss = place.best - (self._places[before].best + step)
-                own = (edge.word or "", *words)
+                own = ends.setdefault((edge.word or "", end), len(ends))
                 heapq.heappush(heap, (rank + loss, next(turn), before, own, _sum(edge.scores, scores), p + log_p))
-        return tuple(found.values())
+        parts = [*ends]
+        return tuple(replace(one, words=_words(parts, end)) for end, one in found.items())
+
+
+def _words(parts: Sequence[tuple[str, int]], end: int) -> Words:
+    """The words of an end of a path, from the list of words with the end behind each."""
+    found = []
+    while end:
+        word, end = parts[end]
+        found.append(word)
+    return tuple(found)
 
 
 def _symbols(model: LLRNN, lattice: Lattice, oov: Oov | None) -> tuple[dict[str, int], set[str]]:

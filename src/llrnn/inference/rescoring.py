@@ -72,6 +72,7 @@ class SharedScores:
     steps: int  # distinct prefixes
     steps_without_sharing: int  # words and ends
     oovs: Mapping[str, int] = field(default_factory=dict)  # words that the model does not list
+    cut: Mapping[str, int] = field(default_factory=dict)  # of lattices: histories that were cut off, by utterance
 
 
 @dataclass(frozen=True)
