@@ -26,14 +26,13 @@ COVERAGE ?=
 PYTEST = $(BIN)/python -m pytest -n 2 --dist worksteal $(COVERAGE) $(if $(COVERAGE),--cov-append --cov-report=)
 
 test: $(INSTALLED)
-	$(PYTEST) -m "not slow and not timing"
+	$(PYTEST) -m "not slow"
 
 # everything, every case of the property tests (tests/conftest.py), and the branch coverage of the mathematics
 test-all: COVERAGE = --cov
 test-all: $(INSTALLED)
 	$(BIN)/coverage erase
-	$(BIN)/python -m pytest -m timing
-	$(PYTEST) -m "not timing" --hypothesis-profile=all
+	$(PYTEST) --hypothesis-profile=all
 	$(BIN)/python scripts/branches.py
 
 # fails where less than 95 % of the branches of the mathematics were taken (which files: pyproject.toml)

@@ -101,7 +101,7 @@ class Explorer:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Tests of frequencies stay as they are: with new cases they would fail by chance, however rarely."""
-        items[:] = [item for item in items if self._draws(item) and item.get_closest_marker("timing") is None]
+        items[:] = [item for item in items if self._draws(item)]
 
     def _draws(self, item: pytest.Item) -> bool:
         function = getattr(item, "obj", None)

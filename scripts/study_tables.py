@@ -1029,10 +1029,10 @@ def campaign() -> str:
     """The parts of the fault campaign: how many cases, and what was found."""
     found = read("campaign.json")
     rows = [
-        [name, f"{part['cases']:,}", f"{part['findings']:,}", f"{part['scale']:g}"]
+        [name, f"{part['cases']:,}", f"{part['findings']:,}", f"{part['scale']:g}", part["commit"]]
         for name, part in found["parts"].items()
     ]
-    return markdown([f"part (seed {found['seed']})", "cases", "findings", "scale"], rows)
+    return markdown([f"part (seed {found['seed']})", "cases", "findings", "scale", "commit"], rows)
 
 
 def bodies() -> str:

@@ -5,7 +5,6 @@ import random
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
 from unittest import mock
 
 import pytest
@@ -15,44 +14,25 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported
 
 import numpy as np
 import torch
-from hypothesis import HealthCheck, is_hypothesis_test, settings
-from hypothesis.internal.conjecture import providers
-from hypothesis.internal.constants_ast import Constants
+from hypothesis import HealthCheck, settings
 
 from llrnn.layer.loglinear import LogLinear
 
 torch.set_num_threads(1)
 
-# `make test` draws the same few cases in every run, `make test-all` the same and as many as each test asks for (ALL);
-# `make explore` (scripts/explore.py) draws new ones
-FEW, ALL = "same", "all"
-_FEWEST = 10
-for _name in (FEW, ALL):
+# `make test` draws the same few cases in every run, `make test-all` the same and as many as each test asks for
+# (`strategies.draws`); `make explore` (scripts/explore.py) draws new ones. Which cases are the same ones depends on the
+# modules imported before, whose constants Hypothesis draws too: a test must hold for every case that it can draw.
+for _name, _most in (("same", 16), ("all", 50)):
     settings.register_profile(
         _name,
-        max_examples=50,
+        max_examples=_most,
         derandomize=True,
         deadline=None,
         database=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     )
-settings.load_profile(FEW)
-
-_constants_of_imported_modules = providers._get_local_constants
-
-
-def _constants() -> Constants:
-    """Hypothesis draws some values from constants in our source, as far as it was imported: here only to explore.
-
-    What was imported depends on the tests that ran before in the same process."""
-    return Constants() if _draws_the_same() else _constants_of_imported_modules()
-
-
-def _draws_the_same() -> bool:
-    return settings.get_current_profile_name() in (FEW, ALL)
-
-
-providers._get_local_constants = _constants
+settings.load_profile("same")
 
 
 def pytest_runtest_setup() -> None:
@@ -60,24 +40,6 @@ def pytest_runtest_setup() -> None:
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for function, nodeid in {getattr(item, "obj", None): item.nodeid for item in items}.items():
-        if is_hypothesis_test(function):
-            _settle(function, nodeid)
-
-
-def _settle(function: Any, nodeid: str) -> None:
-    """No test may bring a deadline or chance back by settings of its own; `make test` draws a third of the cases."""
-    own = getattr(function, "_hypothesis_internal_use_settings", settings())
-    if own.deadline or own.database is not None or HealthCheck.too_slow not in own.suppress_health_check:
-        raise pytest.UsageError(f"{nodeid}: leave deadline, database and too_slow to tests/conftest.py")
-    if not own.derandomize and _draws_the_same():
-        raise pytest.UsageError(f"{nodeid}: cases that are drawn anew are for `make explore` alone")
-    if settings.get_current_profile_name() == FEW:
-        fewer = min(own.max_examples, max(own.max_examples // 3, _FEWEST))
-        function._hypothesis_internal_use_settings = settings(own, max_examples=fewer)
 
 
 # files of the other rooms that count, and of models, whose tests take branches that those of these rooms leave out

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import llrnn
 from conftest import TRACED_FILES, TRACED_ROOMS
 from llrnn import backgrounds, contextual, errors, features, testing
+from strategies import draws
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "llrnn"
@@ -246,26 +247,6 @@ def test_only_the_tests_that_count_branches_are_traced() -> None:
     assert threading.gettrace() is None
 
 
-def test_drawn_cases_do_not_depend_on_what_was_imported_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each worker of pytest-xdist has imported other modules: Hypothesis must not take constants from them."""
-
-    def drawn() -> list[int]:
-        seen = []
-
-        @given(st.integers())
-        def collect(number: int) -> None:
-            seen.append(number)
-
-        collect()
-        return seen
-
-    before = drawn()
-    (tmp_path / "full_of_constants.py").write_text(f"SQUARES = {[n * n for n in range(300, 600)]}\n", encoding="utf8")
-    monkeypatch.syspath_prepend(tmp_path)
-    importlib.import_module("full_of_constants")
-    assert drawn() == before
-
-
 @pytest.fixture
 def counted() -> Iterator[list[int]]:
     cases: list[int] = []
@@ -274,7 +255,7 @@ def counted() -> Iterator[list[int]]:
     assert len(cases) == {"same": 20, "all": 60}.get(profile, len(cases))
 
 
-@settings(max_examples=60)
+@settings(max_examples=draws(60))
 @given(st.integers())
 def test_a_third_of_the_cases_is_drawn_unless_all_are_asked_for(counted: list[int], number: int) -> None:
     counted.append(number)

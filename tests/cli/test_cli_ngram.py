@@ -37,6 +37,7 @@ from llrnn.languages.ngrams import (
 )
 from llrnn.languages.ngrams import kneser_ney as streams
 from llrnn.languages.ngrams import table as rows
+from strategies import draws
 from test_cli import Capture, as_json, done, refused
 
 LN_10 = math.log(10.0)
@@ -501,7 +502,7 @@ def naive_stream(
     return stream, words
 
 
-@settings(max_examples=40)
+@settings(max_examples=draws(40))
 @given(
     texts=st.lists(lines_of_words, min_size=1, max_size=3),
     lowercase=st.booleans(),

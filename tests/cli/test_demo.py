@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -197,17 +196,14 @@ def test_a_stopped_demo_says_so() -> None:
         run(sentences=100, epochs=1, should_stop=lambda: True)
 
 
-@pytest.mark.timing
-def test_at_its_real_size_the_ll_rnn_is_ahead_of_both_and_three_minutes_suffice(tmp_path: Path) -> None:
-    """The command itself, on all cores: a test process has one thread only. The time is that of an idle machine."""
+@pytest.mark.slow
+def test_at_its_real_size_the_ll_rnn_is_ahead_of_both(tmp_path: Path) -> None:
+    """The command itself, on all cores: a test process has one thread only."""
     environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     command = [sys.executable, "-c", "import llrnn.cli; llrnn.cli.main()", "demo", "--out", str(tmp_path)]
-    began = time.monotonic()
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    seconds = time.monotonic() - began
     assert done.returncode == 0, done.stderr
     results = json.loads((tmp_path / "results.json").read_text(encoding="utf8"))
     rnn, biased, ours = (one["test"]["log_perplexity"] for one in results)
     assert ours < min(rnn, biased)
     assert "Why this word?" in (tmp_path / "report.html").read_text(encoding="utf8")
-    assert seconds < 180

@@ -343,7 +343,6 @@ def test_hotwords_are_one_more_score(capsys: Capture) -> None:
     assert "at least one name" in refused(capsys, "rescore", "u.arpa", "lists.tsv", "--hotwords", "none.txt")
 
 
-@pytest.mark.timing
 def test_hotwords_are_flat_in_time() -> None:
     rng = np.random.default_rng(0)
     words = [f"w{i}" for i in range(20_000)]

@@ -21,6 +21,7 @@ from llrnn.ground import bundle
 from llrnn.ground.bundle import Bundle, has_bundle, read_bundle, write_bundle
 from llrnn.ground.errors import CheckpointError
 from llrnn.ground.files import write_atomically
+from strategies import draws
 
 DATA: dict[str, Any] = {"words": ["été", "</s>"], "rate": 0.1, "nested": {"none": None, "flags": [True, False]}}
 
@@ -80,7 +81,7 @@ _JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=5), _JSON, max_size=4), st.integers(0, 99))
-@settings(max_examples=25)
+@settings(max_examples=draws(25))
 def test_any_plain_data_comes_back(tmp_path: Path, data: dict[str, Any], seed: int) -> None:
     write_bundle(tmp_path, "model", data, some_tensors(seed))
     assert same(read_bundle(tmp_path, "model"), data, some_tensors(seed))
@@ -281,7 +282,7 @@ def test_every_truncation_is_seen(folder: Path) -> None:
 
 
 @given(st.data())
-@settings(max_examples=40)
+@settings(max_examples=draws(40))
 def test_random_damage_is_seen(folder: Path, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(sorted(folder.iterdir())))
     intact = path.read_bytes()

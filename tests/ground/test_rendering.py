@@ -48,6 +48,7 @@ from llrnn.ground.rendering import (
 from llrnn.inference.explanation import Comparison, Explanation, compare
 from llrnn.knowledge.backgrounds import Mask, Unigram
 from llrnn.training.runs import Record
+from strategies import draws
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -308,7 +309,7 @@ def test_no_word_becomes_markup(word: str) -> None:
         found._repr_html_().encode("utf8")
 
 
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 @given(
     st.text(max_size=12), st.lists(st.floats(-1e6, 1e6), max_size=4), st.sampled_from([-1e300, -40.0, 0.0, -math.inf])
 )

@@ -19,6 +19,7 @@ from llrnn.inference.evaluation import log_z_interval
 from llrnn.model.testing import check_domain
 from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import Vocabulary
+from strategies import draws
 
 WORDS = ["the", "cost", "</s>"]
 LONGEST = 12  # of the brute force: what is longer weighs less than 1e-7
@@ -70,7 +71,7 @@ def width(model: llrnn.LLRNN, distribution: llrnn.layer.loglinear.Distribution) 
     return float((high - low).max())
 
 
-@settings(max_examples=12)
+@settings(max_examples=draws(12))
 @given(st.sampled_from([0.3, 0.1, 0.02]), st.floats(0.1, 3.0), st.integers(0, 5))
 def test_the_true_sum_lies_in_the_interval(tolerance: float, weight: float, seed: int) -> None:
     model = open_model(tolerance, weight, seed)

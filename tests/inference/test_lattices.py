@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, cli, features, french
+from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, cli, features
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.inference.lattices import Edge, Lattice, read_lattices, rescore_lattice
 from llrnn.inference.nbest import Hypothesis, NBest, NBestLists
@@ -20,6 +18,7 @@ from llrnn.inference.rescoring import ModelScorer, Weights, rescore
 from llrnn.languages.ngrams import estimate
 from llrnn.model.checkpoint import ngram_model
 from llrnn.text.corpus import EncodedText
+from strategies import draws
 from test_cli import Capture, as_json, done, refused
 
 WORDS = ("le", "la", "chat", "dort")
@@ -81,7 +80,7 @@ def by_list(model: LLRNN, lattice: Lattice, weights: Weights) -> list[tuple[tupl
 
 
 @pytest.mark.parametrize("kind", MODELS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40))
 @given(lattice=lattices(), own=st.floats(0.1, 2), words=st.floats(-1, 1), am=st.floats(0, 1))
 def test_a_lattice_is_the_list_of_its_paths(kind: str, lattice: Lattice, own: float, words: float, am: float) -> None:
     weights = Weights({"am": am, "lm": 0.5, "llrnn": own, "words": words})
@@ -218,45 +217,6 @@ def test_arcs_without_words_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("llrnn.inference.lattices.MOST_ARCS", {"n-grams": 100, "network": 100})
     with pytest.raises(CorpusError, match="lattice u: arcs without a word must not lead to millions of others"):
         rescore_lattice(MODELS["ngrams"], lattice, Weights({"am": 1, "lm": 1, "llrnn": 1}))
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Of the processor, the least of five."""
-
-    def once() -> float:
-        begun = time.process_time()
-        work()
-        return time.process_time() - begun
-
-    return min(once() for _ in range(5))
-
-
-@pytest.mark.timing
-@pytest.mark.parametrize(("kind", "slots"), [("ngrams", 7), ("ngrams", 10), ("network", 7), ("network", 10)])
-def test_from_a_hundred_paths_on_a_lattice_is_faster_than_the_list(kind: str, slots: int) -> None:
-    corpus = Corpus.from_sentences(french.sentences(1000, seed=1))
-    vocabulary = Vocabulary.from_corpus(corpus)
-    model = (
-        ngram_model(estimate(EncodedText.encode(corpus, vocabulary).stream(), vocabulary.symbols, order=3))
-        if kind == "ngrams"
-        else LLRNN(
-            vocabulary,
-            output_features=features.Identity(),
-            background=backgrounds.Unigram.from_corpus(corpus),
-            controller=LSTM(512, layers=2),
-            seed=0,
-        ).eval()
-    )
-    generator = np.random.default_rng(0)
-    words = [word for word in vocabulary.symbols if word != vocabulary.symbols[vocabulary.eos]]
-    edges = [
-        Edge(i, i + 1, str(word), (float(generator.normal()), 0.0))
-        for i in range(slots)
-        for word in generator.choice(words, size=2, replace=False)
-    ]
-    lattice, weights = Lattice("u", 0, tuple(edges), {slots: (0.0, 0.0)}), Weights({"am": 2, "lm": 0, "llrnn": 1})
-    by_lattice = seconds(lambda: rescore_lattice(model, lattice, weights))
-    assert by_lattice < seconds(lambda: by_list(model, lattice, weights))
 
 
 def test_kaldi_and_slf(tmp_path: Path) -> None:

@@ -244,20 +244,6 @@ def test_errors_add_up() -> None:
         _ = count_errors([((), ("a",))])[0].rate
 
 
-@pytest.mark.timing
-def test_a_thousand_lists_take_seconds() -> None:
-    import time
-
-    rng = np.random.default_rng(0)
-    lists = [
-        NBest(str(i), tuple(Hypothesis(tuple(map(str, rng.integers(0, 9, 25)))) for _ in range(50)))
-        for i in range(1000)
-    ]
-    begun = time.perf_counter()
-    errors_of_lists(lists, {entry.utterance: entry.hypotheses[0].words for entry in lists})
-    assert time.perf_counter() - begun < 5.0
-
-
 # --- scores
 
 

@@ -29,7 +29,7 @@ from llrnn.languages.domains import Numbers
 from llrnn.model.testing import check_contextual
 from llrnn.text import tables
 from llrnn.text.conditions import parse_act
-from strategies import QUICK
+from strategies import QUICK, draws
 
 pytestmark = pytest.mark.usefixtures("each_sum")
 
@@ -607,7 +607,7 @@ def write_sqlite(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequenc
     return path
 
 
-@settings(QUICK, max_examples=20)
+@settings(QUICK, max_examples=draws(20))
 @given(TABLES, st.booleans())
 def test_all_files_give_the_same_table(tmp_path_factory: Any, rows: list[dict[str, Any]], lowercase: bool) -> None:
     folder, columns = tmp_path_factory.mktemp("tables"), ("a", "b c")

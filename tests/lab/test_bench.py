@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -13,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import HANG
 from llrnn import Corpus, french
 from llrnn.ground.errors import ConfigError
 from llrnn.languages.ngrams import UNKNOWN, read_stream
@@ -194,54 +191,3 @@ def test_the_drawn_text_follows_zipf_and_its_seed() -> None:
     assert counts[2] > counts[12] > counts[120]
     assert np.array_equal(stream, drawn_text(20_000, 500, 1)[0])
     assert not np.array_equal(stream, drawn_text(20_000, 500, 2)[0])
-
-
-# --- what is claimed ----------------------------------------------------------------------------------------------
-
-
-def measured(*arguments: str) -> dict[str, Any]:
-    """From the command line, in a process of its own, as a reader would do it."""
-    command = [sys.executable, "-c", "import llrnn.cli; llrnn.cli.main()", "bench", *arguments, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG)
-    found = json.loads(done.stdout)
-    assert isinstance(found, dict)
-    return found
-
-
-@pytest.mark.timing
-def test_the_layer_keeps_its_promises() -> None:
-    found = measured("layer")
-    assert {key: found[key] for key in "VGHN"} == {"V": 42_592, "G": 3_244, "H": 256, "N": 1_024}
-    assert found["classes"]["dense"]["times ours"] >= 9
-    assert found["classes"]["loss difference"] < 1e-5
-    assert found["own classes"]["loss difference"] < 1e-5
-    assert found["vocabulary"]["ratio"] <= 1.1
-    assert 1 / found["own classes"]["dense"]["times ours"] <= 1.1
-
-
-@pytest.mark.timing
-def test_whole_training_steps_are_three_times_as_fast() -> None:
-    found = measured("training")
-    assert found["V"] == 42_592
-    assert found["ratio"] >= 3
-
-
-@pytest.mark.timing
-def test_a_million_words_are_estimated_in_seconds() -> None:
-    found = measured("ngram", "--words", "1000000", "--order", "5", "--vocabulary", "100", "--rounds", "1")
-    assert found["estimation"]["order"] == 5
-    assert found["estimation"]["words"] == 1_000_001
-    assert found["estimation"]["words_per_second"] >= 300_000
-
-
-@pytest.mark.timing
-def test_whole_rows_are_500_times_as_fast_as_asking_kenlm_word_by_word_and_text_is_half_as_fast_at_least() -> None:
-    pytest.importorskip("kenlm")
-    text = Path(__file__).parents[3] / "shared" / "data" / "wikitext2" / "train.txt.gz"
-    if not text.exists():
-        pytest.skip(f"{text} is not there: the claim is about real text")
-    found = measured("ngram", "--text", str(text), "--vocabulary", "20000", "--words", "100000", "--rounds", "5")
-    assert found["V"] == 20_000
-    assert found["ratio"]["rows"] >= 500
-    assert found["ratio"]["text"] >= 0.5
-    assert max(found["largest difference, log10"].values()) < 1e-5

@@ -14,9 +14,9 @@ import torch
 from llrnn import load
 from llrnn.text.vocabulary import EOS, MANY_WORDS
 from llrnn_lab.bench import dense_peer
-from llrnn_lab.bench.inference import compared, made_up_model, opening, sampling, scoring
+from llrnn_lab.bench.inference import compared, made_up_model, sampling, scoring
 from llrnn_lab.bench.inference_floors import Rates, measured_rates, with_floors
-from llrnn_lab.bench.machine import Speeds, threads_of
+from llrnn_lab.bench.machine import Speeds
 from llrnn_lab.cli import show as lab_show
 from strategies import QUICK  # noqa: F401  (importing it sets the number of threads)
 
@@ -154,27 +154,3 @@ def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "torch.load, mmap" in shown
     assert "of SHA-256, measured in this run" in shown
-
-
-@pytest.mark.timing
-@pytest.mark.parametrize(
-    ("classes", "positions", "least"), [(4_000, 1, 25), (4_000, 256, 25), (8_000, 1, 12), (8_000, 256, 12)]
-)
-def test_the_claim_of_scoring(classes: int, positions: int, least: float) -> None:
-    """The bar, and with twice the classes half of it: products of V / G = 25 times fewer rows are all there is."""
-    with threads_of(1):
-        assert scoring(200_000, classes, 256, positions, 5)["dense"]["times ours"] > least
-
-
-@pytest.mark.timing
-def test_the_claim_of_sampling() -> None:
-    """From h, and where both have finished their probabilities before."""
-    with threads_of(1):
-        found = sampling(1_000_000, 4_000, 256, 5)
-    assert found["softmax and multinomial"]["times ours"] > 100
-    assert found["multinomial alone"]["seconds"] > 100 * found["llrnn, drawing alone"]["seconds"]
-
-
-@pytest.mark.timing
-def test_the_claim_of_opening() -> None:
-    assert opening(1_000_000, 4_000, 256, 5)["torch.load"]["times ours"] > 10

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from llrnn.model.decode import beam_search_each
-from llrnn_lab.bench.beam import beam, made_up, without_knowledge
+from llrnn_lab.bench.beam import made_up, without_knowledge
 from llrnn_lab.studies import nlg
 from llrnn_lab.studies.kb_data import DIALOGUES, VENUES
 from test_cli import Capture, as_json, done, refused
@@ -176,11 +176,3 @@ def test_a_beam_with_all_kinds_of_knowledge_is_the_same_alone_and_in_company() -
         (alone,) = beam_search_each(model, [condition], beam=3, max_words=8)
         assert [one.words for one in alone] == [one.words for one in own]
         assert [one.log_prob for one in alone] == pytest.approx([one.log_prob for one in own], abs=1e-9)
-
-
-@pytest.mark.timing
-def test_experts_and_priming_cost_half_as_much_again_at_most() -> None:
-    """The bar is 1.5 for a beam of five; alone on the machine."""
-    torch.set_num_threads(1)
-    model, conditions = made_up()
-    assert beam(model, conditions, rounds=9)["one by one"]["ratio"] <= 1.5

@@ -41,6 +41,7 @@ from llrnn.languages.ngrams import NGramTable, estimate
 from llrnn.languages.ngrams.table import backed_off
 from llrnn.model.testing import check_background
 from llrnn.text.vocabulary import EOS, Vocabulary
+from strategies import draws
 
 A, B, C = letter("a"), letter("b"), letter("c")
 
@@ -131,7 +132,7 @@ def test_repeating_nothing_for_ever_is_refused_and_harmless_without_weights() ->
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=15))
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 def test_components_are_those_that_reach_each_other_ends_first(edges: list[tuple[int, int]]) -> None:
     n, edges = 7, sorted(edges)
     first = [sum(source < state for source, _ in edges) for state in range(n + 1)]
@@ -260,7 +261,7 @@ def with_values() -> Expression:
 
 
 @given(VALUES)
-@settings(max_examples=25)
+@settings(max_examples=draws(25))
 def test_a_filled_hole_is_the_language_with_the_values_in_it(values: list[str]) -> None:
     expression = with_values()
     columns = over("abc ", expression)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from brute_ngrams import BOUNDARY, contexts, listed, log_p, stream_of
 from llrnn.ground.errors import BackgroundError, ConfigError
 from llrnn.languages.ngrams import Level, NGramTable, estimate, interpolated, normalised, pruned
+from strategies import draws
 
 WORDS = (BOUNDARY, "a", "b", "c")
 texts = st.lists(st.lists(st.sampled_from(WORDS[1:]), max_size=5), min_size=2, max_size=12)
@@ -31,7 +32,7 @@ def sums(table: NGramTable) -> list[float]:
     return [math.fsum(math.exp(log_p(grams, c, w)) for w in table.words) for c in contexts(WORDS, 2)]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=draws(10))
 @given(texts, texts, st.floats(0.05, 0.95))
 def test_a_mixture_is_the_weighted_mean_wherever_an_ngram_is_listed(
     one: list[list[str]], two: list[list[str]], share: float
@@ -64,7 +65,7 @@ def test_models_over_other_words_are_refused() -> None:
             interpolated([estimated([]), estimated([])], weights)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=draws(10))
 @given(texts)
 def test_weights_that_were_right_stay(sentences: list[list[str]]) -> None:
     table = estimated(sentences)
@@ -85,7 +86,7 @@ def divergence(table: NGramTable, history: tuple[str, ...], gone: set[str]) -> f
     return joint * math.fsum(p[x] * math.log(p[x] / after[x]) for x in WORDS)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=draws(15))
 @given(texts, st.floats(1e-5, 0.02))
 def test_pruning_takes_what_changes_the_model_least(sentences: list[list[str]], threshold: float) -> None:
     table = normalised(estimated(sentences))

@@ -34,7 +34,7 @@ from llrnn.model.controllers import GRU
 from llrnn.model.testing import check_domain
 from llrnn.text.automata import DFA, anything, of_kind, partition
 from llrnn.text.vocabulary import Cell, Domain, disjoint, log_mass_left
-from strategies import QUICK
+from strategies import QUICK, draws
 
 LANGUAGES = ("fr", "en", "et", "tr")
 GAZETTEER = {"paris": ["Geo:city"], "lyon": ["Geo:city"], "seine": ["Geo:river"], "zzyx-3": [], "le": ["Odd:yes"]}
@@ -188,7 +188,7 @@ def symbols_mass(model: CharacterModel) -> float:
     return float(first @ np.linalg.solve(np.eye(2 * n) - M, ends))
 
 
-@settings(QUICK, max_examples=25)
+@settings(QUICK, max_examples=draws(25))
 @given(word_lists(), st.integers(2, 4), st.booleans())
 def test_the_mass_of_a_spelling_is_what_its_strings_sum_to(words: list[str], order: int, cells: bool) -> None:
     domain = Spelling(words, order=order, endings=3, longest=2, lengths=(2,), min_counts=(), cells=cells)
@@ -196,7 +196,7 @@ def test_the_mass_of_a_spelling_is_what_its_strings_sum_to(words: list[str], ord
     assert float(np.exp(domain.log_mass).sum()) == pytest.approx(symbols_mass(domain._model), rel=1e-10)
 
 
-@settings(QUICK, max_examples=25)
+@settings(QUICK, max_examples=draws(25))
 @given(word_lists(), st.integers(2, 4))
 def test_what_another_domain_takes_leaves_the_spelling(words: list[str], order: int) -> None:
     whole = Spelling(words, order=order, endings=3, longest=2, lengths=(2,), min_counts=())
@@ -212,7 +212,7 @@ def test_what_another_domain_takes_leaves_the_spelling(words: list[str], order: 
     assert taken <= sum(map(math.exp, by_hand)) + alive(whole._model, 4) + 1e-12
 
 
-@settings(QUICK, max_examples=25)
+@settings(QUICK, max_examples=draws(25))
 @given(word_lists(), st.integers(2, 3), st.floats(0.1, 0.9))
 def test_the_mass_of_names_is_what_its_strings_sum_to(words: list[str], order: int, share: float) -> None:
     under = Spelling(words, order=order, endings=3, longest=2, lengths=(2,), min_counts=())

@@ -22,6 +22,7 @@ from llrnn.ground.errors import BackgroundError
 from llrnn.languages.ngrams import NGramTable, Scratch, count_ngrams, estimate, estimate_on_disk, kneser_ney, read_arpa
 from llrnn.text.shards import Listing, build_corpus
 from llrnn_lab.bench.against_kenlm import drawn_text
+from strategies import draws
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,7 +50,7 @@ def assert_equal_tables(one: NGramTable, other: NGramTable) -> None:
 SENTENCES = st.lists(st.lists(st.integers(1, 4), max_size=7), min_size=1, max_size=12)
 
 
-@settings(max_examples=60)
+@settings(max_examples=draws(60))
 @given(SENTENCES, st.integers(1, 40), st.integers(1, 5), st.lists(st.integers(0, 3), max_size=4))
 def test_the_same_model_bit_for_bit(
     tmp_path: Path, sentences: list[list[int]], size: int, order: int, least: list[int]

@@ -31,6 +31,7 @@ from llrnn.languages.grammars.finite import TerminalAutomaton
 from llrnn.languages.grammars.notation import _size, regular
 from llrnn.model.decode import Sampling, generate
 from llrnn.text.vocabulary import EOS, Vocabulary
+from strategies import draws
 
 AB = Vocabulary([EOS, "a", "b"])
 LONGEST = 8
@@ -54,7 +55,7 @@ def row(grammar: Grammar, words: object, vocabulary: Vocabulary = AB) -> dict[st
 
 
 @given(grammars())
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 def test_weights_are_those_of_all_strings(drawn: Drawn) -> None:
     oracle = Oracle(drawn, LONGEST)
     grammar = Grammar(drawn.text, weights=drawn.weights).bind(AB)
@@ -105,7 +106,7 @@ def test_the_oracle_knows_rare_strings_and_sums_that_are_known() -> None:
 
 @given(grammars())
 @example(RARE)
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 def test_what_is_allowed_is_what_can_be_completed(drawn: Drawn) -> None:
     oracle = Oracle(drawn, LONGEST)
     grammar = Grammar(drawn.text).bind(AB)
@@ -137,13 +138,13 @@ def assert_allows_what_can_be_completed(drawn: Drawn) -> None:
 
 @given(grammars())
 @example(RARE)
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 def test_symbols_of_several_letters_are_allowed_where_they_can_be_completed(drawn: Drawn) -> None:
     assert_allows_what_can_be_completed(drawn)
 
 
 @given(grammars())
-@settings(max_examples=10)
+@settings(max_examples=draws(10))
 def test_symbols_of_too_many_terminals_are_read_letter_by_letter(drawn: Drawn) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("llrnn.languages.grammars.context_free.MOST_TERMINALS", 1)
@@ -151,7 +152,7 @@ def test_symbols_of_too_many_terminals_are_read_letter_by_letter(drawn: Drawn) -
 
 
 @given(grammars())
-@settings(max_examples=10)
+@settings(max_examples=draws(10))
 def test_summaries_are_bounded_and_forgetting_changes_nothing(drawn: Drawn) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("llrnn.languages.grammars.rows.MOST_SUMMARISED", 20)
@@ -175,7 +176,7 @@ def test_terminals_have_the_fewest_states(pattern: str, states: int) -> None:
 
 
 @given(grammars(), st.integers(0, 7))
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 def test_a_limit_of_length_keeps_what_fits_and_no_dead_end(drawn: Drawn, longest: int) -> None:
     oracle = Oracle(drawn, LONGEST)
     fits = [string for string in oracle.strings() if len(string) <= longest and oracle.probability(string) > 0]
@@ -192,7 +193,7 @@ def test_a_limit_of_length_keeps_what_fits_and_no_dead_end(drawn: Drawn, longest
 
 
 @given(grammars(), st.integers(0, 3))
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 def test_a_limit_of_depth_is_a_sublanguage_without_dead_ends(drawn: Drawn, deepest: int) -> None:
     whole = Grammar(drawn.text).bind(AB)
     limited = Grammar(drawn.text, deepest=deepest).bind(AB)
@@ -324,7 +325,7 @@ def json_grammar() -> Grammar:
 
 
 @given(st.data())
-@settings(max_examples=60)
+@settings(max_examples=draws(60))
 def test_over_characters_what_is_whole_is_what_lark_parses(json_grammar: Grammar, data: st.DataObject) -> None:
     from lark.exceptions import LarkError
 

@@ -24,6 +24,7 @@ from llrnn.languages.grammars.expressions import (
 )
 from llrnn.languages.grammars.finite import EmptyLanguageError, finite
 from llrnn.languages.grammars.notation import Matcher
+from strategies import draws
 
 CHARACTERS = "abA1é \n"
 PATTERNS = r"""
@@ -76,7 +77,7 @@ PIECES = st.recursive(
 
 
 @given(PIECES)
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 def test_random_regular_expressions_are_what_python_matches(pattern: str) -> None:
     compiled_ = re.compile(pattern)
     wanted = {text for text in strings(CHARACTERS, 3) if compiled_.fullmatch(text)}
@@ -214,7 +215,7 @@ def test_wrong_expressions_over_symbols_are_refused_at_their_column(text: str, c
 
 
 @given(st.text('ab ()|*+?<>0.5"/\\', max_size=12))
-@settings(max_examples=100)
+@settings(max_examples=draws(100))
 def test_any_text_is_an_expression_or_refused(text: str) -> None:
     for parse in (symbolic, regular):
         try:

@@ -22,11 +22,12 @@ from llrnn.languages.ngrams import UNKNOWN, Level, NGramTable, completed, estima
 from llrnn.languages.ngrams import arpa as arpa_sections
 from llrnn.languages.ngrams.table import backed_off
 from llrnn.text.corpus import Corpus
+from strategies import draws
 
 BOS, EOS = "<s>", "</s>"
 LN_10 = math.log(10.0)
 Grams = dict[tuple[str, ...], tuple[float, float]]  # words -> natural log p, log of the back-off weight
-fuzz = settings(max_examples=50)
+fuzz = settings(max_examples=draws(50))
 
 SMALL = r"""
 \data\

@@ -18,9 +18,10 @@ from llrnn.knowledge.backgrounds import NGram
 from llrnn.languages.ngrams import UNKNOWN, HashIndex, NGramTable, Trie, estimate
 from llrnn.languages.ngrams import table as module
 from llrnn.languages.ngrams.table import searched
+from strategies import draws
 
 torch.set_num_threads(1)
-quick = settings(max_examples=40)
+quick = settings(max_examples=draws(40))
 
 WORDS = ("a", "b", BOUNDARY, "c")  # the boundary in the middle: no number is special
 texts = st.lists(st.sampled_from(WORDS), max_size=30).map(tuple)

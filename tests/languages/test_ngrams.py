@@ -49,9 +49,10 @@ from llrnn.layer.priors import DensePrior, Prior, SparsePrior
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, score
 from llrnn.model.words import Entry, add, remove
 from llrnn.text.corpus import EncodedText, sentence_key
+from strategies import draws
 
 torch.set_num_threads(1)
-quick = settings(max_examples=25)
+quick = settings(max_examples=draws(25))
 quiet = pytest.mark.filterwarnings("ignore::llrnn.ground.errors.EstimationWarning")
 
 WORDS = ("a", "b", BOUNDARY, "c")  # the boundary in the middle: no number is special

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -94,30 +92,6 @@ def test_no_position_is_a_size_too() -> None:
 def test_sharing_pays_for_many_repeated_positions_only() -> None:
     assert not ways.sharing_pays(1, 3244, 256)
     assert ways.sharing_pays(500, 3244, 256)
-
-
-@pytest.mark.timing
-def test_what_is_picked_is_faster_where_the_model_sees_a_large_difference() -> None:
-    torch.manual_seed(0)
-    phi, (N, G, m, H) = _phi(2000, 60), (512, 2000, 60, 128)
-    h, weight, bias = (torch.randn(*shape).requires_grad_() for shape in ((N, H), (m, H), (m,)))
-    pairs, offset = Pairs(torch.arange(N), torch.randint(G, (N,))), torch.zeros(G)
-    seconds: dict[str, list[float]] = {"composed": [], "direct": []}
-    for _ in range(7):
-        seconds["direct"].append(
-            _timed(lambda: mean_loss(h, weight, bias, partial(DirectBlocks, phi=phi, offset=offset), pairs, 128))
-        )
-        seconds["composed"].append(
-            _timed(lambda: mean_loss(h, phi @ weight, phi @ bias + offset, ComposedBlocks, pairs, 512))
-        )
-    assert ways.cheapest(Size(N, G, m, phi.nnz, H), training=True).name == "direct"
-    assert min(seconds["direct"]) < min(seconds["composed"])
-
-
-def _timed(loss: Callable[[], Tensor]) -> float:
-    started = time.process_time()
-    loss().backward()  # type: ignore[no-untyped-call]
-    return time.process_time() - started
 
 
 # --- the ways -----------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from strategies import (
     Row,
     SparseKnowledge,
     cases,
+    draws,
     feature_rows,
     matrix_of,
     sparse_knowledge,
@@ -352,7 +353,7 @@ class Scoring(torch.nn.Module):
 
 
 @given(cases(max_words=6))
-@settings(QUICK, max_examples=25)
+@settings(QUICK, max_examples=draws(25))
 def test_gradcheck(case: Case) -> None:
     scoring = Scoring(case)
     named = {name: p.detach().clone().requires_grad_() for name, p in scoring.named_parameters() if p.numel()}
@@ -423,7 +424,7 @@ def test_what_a_model_rules_out_leaves_nothing_to_subtract_from() -> None:
 
 
 @given(st.data())
-@settings(QUICK, max_examples=25)
+@settings(QUICK, max_examples=draws(25))
 def test_a_static_table_is_the_same_as_exceptions_and_as_dense(data: st.DataObject) -> None:
     """The same b as a table, as nothing but exceptions over an empty table, and written out for all positions."""
     rows = data.draw(feature_rows(5))
@@ -556,7 +557,7 @@ def test_sampling_frequencies(name: str) -> None:
 
 
 @given(cases())
-@settings(QUICK, max_examples=40, derandomize=True)
+@settings(QUICK, max_examples=draws(40), derandomize=True)
 def test_sampling_frequencies_of_any_case(case: Case) -> None:
     check_frequencies(case, 2000, case.seed)
 

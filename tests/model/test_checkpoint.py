@@ -24,6 +24,7 @@ from llrnn.knowledge.process import State
 from llrnn.layer.priors import Prior, SparsePrior, Table
 from llrnn.model.scoring import score
 from llrnn.text.corpus import EncodedText
+from strategies import draws
 
 FREQUENT = small_vocabulary().symbols[:5]
 
@@ -269,7 +270,7 @@ ODD_VALUES = st.one_of(
 
 
 @given(st.data())
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 def test_a_forged_description_is_a_model_or_one_checkpoint_error(
     saved: Path, tmp_path: Path, data: st.DataObject
 ) -> None:
@@ -285,7 +286,7 @@ def test_a_forged_description_is_a_model_or_one_checkpoint_error(
 
 
 @given(st.data())
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 def test_forged_tensors_are_a_model_or_one_checkpoint_error(saved: Path, tmp_path: Path, data: st.DataObject) -> None:
     bundle = read_bundle(saved, "model")
     name = data.draw(st.sampled_from(sorted(bundle.tensors)))

@@ -21,7 +21,7 @@ from llrnn.knowledge.backgrounds import Discounted
 from llrnn.languages.domains import Headed, Names, Numbers, Regular, Spelling
 from llrnn.model.completion import Completer, split_letters
 from llrnn.text.vocabulary import Domain
-from strategies import QUICK
+from strategies import QUICK, draws
 
 LETTERS = st.text("abA-1z", max_size=3)
 
@@ -84,7 +84,7 @@ def test_mass_of_letters_is_the_string_itself_and_one_letter_more(name: str, let
         np.testing.assert_allclose(found, np.exp(domain.log_mass), rtol=1e-9)
 
 
-@settings(QUICK, max_examples=40)
+@settings(QUICK, max_examples=draws(40))
 @given(st.sampled_from(list(DOMAINS)), LETTERS, st.integers(0, 10_000), st.integers(1, 12))
 def test_ranked_strings_are_the_best_ones_in_their_order(name: str, letters: str, seed: int, k: int) -> None:
     domain = some_domain(name)
@@ -143,7 +143,7 @@ def brute(model: LLRNN, prefix: tuple[str, ...], letters: str, longest: int) -> 
     }
 
 
-@settings(QUICK, max_examples=15, deadline=None)
+@settings(QUICK, max_examples=draws(15))
 @given(
     st.sampled_from([(), ("le",), ("la", "reine")]),
     st.sampled_from(["", "p", "gr", "1", "z", "qu", "xx"]),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import statistics
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -53,7 +51,7 @@ from llrnn.model.testing import check_domain, check_features
 from llrnn.text.automata import DFA, kind, of_kind
 from llrnn.text.corpus import EncodedText
 from llrnn.text.vocabulary import Cell, Domain
-from strategies import QUICK
+from strategies import QUICK, draws
 
 
 def step_log_probs(model: LLRNN, words: Sequence[str]) -> list[float]:
@@ -156,7 +154,7 @@ def truncated(which: int) -> Truncated:
     return Truncated(words, order=(2, 3, 4)[which], cells=which != 2)
 
 
-@settings(QUICK, max_examples=25)
+@settings(QUICK, max_examples=draws(25))
 @given(st.integers(0, 2), st.integers(0, 2**31), st.floats(0.1, 4.0), st.lists(st.integers(0, 20), max_size=4))
 def test_all_strings_together_have_probability_one(which: int, seed: int, loud: float, prefix: list[int]) -> None:
     """Every string of three characters at most, one by one; longer ones are summed by length."""
@@ -685,61 +683,6 @@ def test_lists_and_names_of_a_configuration(tmp_path: Path) -> None:
     assert made.vocabulary.symbols[made.vocabulary.id("samarcande")] == "‹name:Geo:city›"
     assert made.vocabulary.symbols[made.vocabulary.id("1984")] == "‹number:year›"
     assert made.model().vocabulary.is_open
-
-
-# --- speed ---------------------------------------------------------------------------------------------------------
-
-
-def seconds(work: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
-
-
-def ratio(ours: Callable[[], object], theirs: Callable[[], object], rounds: int) -> float:
-    """Turn by turn, so that whatever slows the machine down slows both; the median of the ratios."""
-    ours(), theirs()
-    return statistics.median(seconds(ours) / seconds(theirs) for _ in range(rounds))
-
-
-@pytest.mark.timing
-def test_domains_cost_a_tenth_of_the_time_at_most() -> None:
-    """Twenty thousand listed words, alone and with some five hundred cells; the same features, the same text."""
-    source = Spelling(types(), order=3, cells=False)
-    words = list(dict.fromkeys(source.draw(0, 80_000, np.random.default_rng(0))))[:20_000]
-    held = [Numbers("fr"), Spelling(words, order=3, endings=230, longest=3, lengths=(4, 8))]
-    open_one = Vocabulary([*words, EOS], domains=held)
-    assert 300 < len(open_one) - len(open_one.words) < 700
-    zipf = 1.0 / np.arange(1, len(words) + 1)
-    rng = np.random.default_rng(0)
-    drawn = rng.choice(len(words), size=(400, 20), p=zipf / zipf.sum())
-    corpus = Corpus.from_sentences([[words[i] for i in row] for row in drawn.tolist()])
-    steps, scores = {}, {}
-    for name, vocabulary in (("open", open_one), ("closed", Vocabulary(open_one.words))):
-        phi = features.Identity() + features.Suffixes(3, min_count=20).of_listed()
-        background = Unigram.from_corpus(corpus, smoothing=1.0)
-        model = LLRNN(vocabulary, output_features=phi, background=background, controller=GRU(64))
-        text, read = EncodedText.to_train_on(corpus, vocabulary), EncodedText.encode(corpus, vocabulary)
-        steps[name] = _steps(model, text)
-        scores[name] = (lambda m, t: lambda: score(m, t))(model, read)
-    assert ratio(steps["open"], steps["closed"], 9) <= 1.1
-    assert ratio(scores["open"], scores["closed"], 9) <= 1.1
-
-
-def _steps(model: LLRNN, text: EncodedText) -> Callable[[], None]:
-    """A pass over a few batches with gradients and updates."""
-    from llrnn.model.scoring import Sentences
-
-    batches = list(Sentences(1000).plan(text, seed=0))[:2]
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-
-    def work() -> None:
-        for batch in batches:
-            optimizer.zero_grad()
-            (-model.log_prob(batch).mean()).backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-
-    return work
 
 
 def test_each_domain_has_the_share_of_its_own_words() -> None:

@@ -29,6 +29,7 @@ from llrnn.model.decode import read_prefix
 from llrnn.model.steering import Change, steer
 from llrnn.serve import client as transport
 from llrnn.text.vocabulary import EOS
+from strategies import draws
 
 Answer = Callable[["Handler"], None]
 TOKEN = "sesame-0451"
@@ -676,7 +677,7 @@ PIECES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=40)
+@settings(max_examples=draws(40))
 @given(st.sampled_from(HEADS), st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=8)), max_size=8))
 def test_whatever_a_server_says_is_an_error_of_ours(head: bytes, pieces: list[bytes]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:

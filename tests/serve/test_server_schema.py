@@ -15,13 +15,13 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 
-from conftest import ALL
 from helpers import HANG
 from llrnn.serve.app import create_app
 from llrnn.serve.engine import Engine
 from llrnn.serve.messages import Limits
 from llrnn.serve.served import Served
 from served_models import tiny_model
+from strategies import draws
 
 AUTHORIZED = {"Authorization": "Bearer a-token"}
 # so that lists which are longer than allowed are refused for that and not for their bytes (413 is not in any schema)
@@ -54,7 +54,7 @@ def described(*modes: schemathesis.GenerationMode) -> schemathesis.BaseSchema:
 everything = described(schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)
 known = described(schemathesis.GenerationMode.POSITIVE)
 # values at the edges are of `everything`; in known words, too, with every case of the property tests
-known.config.phases.coverage.enabled = settings.get_current_profile_name() == ALL
+known.config.phases.coverage.enabled = settings.get_current_profile_name() == "all"
 
 
 @everything.hook("map_body")
@@ -69,7 +69,7 @@ def cheap_enough(context: Any, body: Any) -> Any:
 
 
 @everything.parametrize()
-@settings(quick, max_examples=12)
+@settings(quick, max_examples=draws(12))
 def test_every_endpoint_does_as_described(case: schemathesis.Case[Any]) -> None:
     case.call_and_validate(headers=AUTHORIZED)
 
@@ -130,6 +130,6 @@ def some_answers() -> Iterator[None]:
 
 @pytest.mark.usefixtures("some_answers")
 @known.parametrize()
-@settings(quick, max_examples=15)
+@settings(quick, max_examples=draws(15))
 def test_every_answer_is_as_described(case: schemathesis.Case[Any]) -> None:
     statuses[case.call_and_validate(headers=AUTHORIZED).status_code] += 1

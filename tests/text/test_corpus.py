@@ -18,10 +18,11 @@ import llrnn.text.corpus
 from llrnn.ground.errors import CorpusError, LexiconError
 from llrnn.text.corpus import Corpus, Sentence, Token, read_conllu, read_jsonl, read_text
 from llrnn.text.readers import read_lines
+from strategies import draws
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"the shared corpora are not at {DATA}")
-fuzz = settings(max_examples=60)
+fuzz = settings(max_examples=draws(60))
 
 Reader = Callable[[Path], Iterator[Sentence]]
 

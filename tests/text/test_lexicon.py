@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from llrnn.ground.errors import LexiconError
 from llrnn.text.corpus import Corpus, Sentence, Token
 from llrnn.text.lexicon import Lexicon, read_frequencies
+from strategies import draws
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"the shared corpora are not at {DATA}")
-fuzz = settings(max_examples=60)
+fuzz = settings(max_examples=draws(60))
 
 LE = Token("le", pos="DET", feats={"Gender": "Masc", "Number": "Sing"})
 LE_PRONOUN = Token("le", pos="PRON", feats={"Case": "Acc,Nom"})

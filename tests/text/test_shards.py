@@ -24,6 +24,7 @@ from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Window
 from llrnn.text import shards
 from llrnn.text.corpus import EncodedText, TrainingSummary
 from llrnn.text.shards import BuiltCorpus, Listing, build_corpus
+from strategies import draws
 
 WAYS: list[Batching] = [Sentences(40), Continuous(5, 7), Windows(4, 6), Sliding(3, 11)]
 
@@ -71,7 +72,7 @@ WORDS = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Z")), min_size=
 TEXTS = st.lists(st.lists(st.one_of(WORDS, st.sampled_from(["la", "12", "3,5", "é"])), max_size=9), min_size=1)
 
 
-@settings(max_examples=30)
+@settings(max_examples=draws(30))
 @given(TEXTS.filter(any), st.integers(1, 30), st.booleans())
 def test_round_trip_of_odd_texts(tmp_path: Path, text: list[list[str]], shard_words: int, small: bool) -> None:
     """Blank lines, Unicode, one word or many: the corpus in memory and the built one are the same text."""
