@@ -253,7 +253,7 @@ MISTAKES: list[tuple[list[str], str, list[list[str]]]] = [
         [["generate", "base", "--beam", "3", "--count", "3"]],
     ),
     (["generate", "base", "--condition", "x"], "leave it out", [["generate", "base"]]),
-    (["generate", "acts"], "give one: --condition", [["generate", "acts", "--condition", "inform(name=ritz)"]]),
+    (["generate", "acts"], "give one as `condition`", [["generate", "acts", "--condition", "inform(name=ritz)"]]),
     (
         ["generate", "acts", "--condition", "inform(name='ritz'"],
         "`;` or `)` is required behind a value",
