@@ -1,7 +1,9 @@
-"""What mkdocs makes at build time from the code: the page of the command line."""
+"""What mkdocs makes at build time: the page of the command line from the code, figures and tables from docs/results."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -9,13 +11,29 @@ from mkdocs.structure.files import File, Files
 
 from llrnn.cli import VERBS, load_verb
 
+sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file by its path
+import figures
+
 WIDTH = 96
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """A page more than docs/ holds."""
     files.append(File.generated(config, "cli.md", content=command_line()))
+    if names := figures.written("tables")["site"]:
+        files.append(File.generated(config, "tables.md", content=tables(names)))
     return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """The page with figures of the files as they are now."""
+    return figures.plain(figures.filled(markdown))
+
+
+def tables(names: list[str]) -> str:
+    """The tables that stand in no page."""
+    shown = [f"## {name}\n\n<!-- table: {name} -->\n<!-- end of table -->\n" for name in names]
+    return "\n".join(["# Further tables", "", "Made from the files in `docs/results`.", "", *shown])
 
 
 def command_line() -> str:

@@ -217,12 +217,19 @@ def _figure(rows: Floats) -> dict[str, Any]:
     }
 
 
+def table(found: Mapping[str, Any]) -> str:
+    """Nats a word by way of adding and part of the text."""
+    sizes = found["ways"][BEFORE]["parts"]
+    header = ["added with", *(f"{part} (n = {sizes[part]['words']:,})" for part in PARTS), "seconds"]
+    rows = [
+        [name, *(_cell(one["parts"][part]) for part in PARTS), _seconds(one)] for name, one in found["ways"].items()
+    ]
+    return markdown(header, rows)
+
+
 def report(found: Mapping[str, Any]) -> str:
     """The table, in nats a word, and what was added."""
-    ways, words = found["ways"], found["words"]
-    sizes = ways[BEFORE]["parts"]
-    header = ["added with", *(f"{part} (n = {sizes[part]['words']:,})" for part in PARTS), "seconds"]
-    rows = [[name, *(_cell(one["parts"][part]) for part in PARTS), _seconds(one)] for name, one in ways.items()]
+    words = found["words"]
     counts, dropped = words["counts"], words["attributes_dropped"]
     said = [
         f"{words['added']:,} words were added, of {words['candidates']:,} that could be; ends of sentences count.",
@@ -231,7 +238,7 @@ def report(found: Mapping[str, Any]) -> str:
         f"{counts['raised_to_1']:,} were raised to 1.",
     ]
     shown = "\n".join(f"- {sentence}" for sentence in said)
-    return f"Nats a word (change ± standard error over sentences):\n\n{markdown(header, rows)}\n{shown}\n"
+    return f"Nats a word (change ± standard error over sentences):\n\n{table(found)}\n{shown}\n"
 
 
 def _cell(part: Mapping[str, Any]) -> str:
