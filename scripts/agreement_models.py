@@ -2,7 +2,6 @@
 
     python scripts/agreement_models.py french PREPARED PAIRS OUT --device cuda --parallel 16
     python scripts/agreement_models.py turkish PREPARED PAIRS OUT --device cuda
-    python scripts/agreement_results.py french OUT          what is written becomes docs/results/agreement.json
 
 PREPARED: as `scripts/agreement_data.py` leaves it (and `templates.txt` by `llrnn pairs templates --sentences`, for
 models that read some of them in every epoch). PAIRS: the files of `shared/data/pairs_french` (or `pairs_turkish`),
