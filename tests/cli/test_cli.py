@@ -56,15 +56,13 @@ VERBS = [
     "explain",
     "features",
     "demo",
-    "bench layer",
-    "bench training",
     "data french",
 ]
 VERBS += ["data get", "data vectors", "experiment table4", "experiment prepare", "experiment model", "pairs make"]
 VERBS += ["pairs templates"]
 VERBS += ["bench ngram", "ngram estimate", "ngram convert", "ngram query", "ngram perplexity", "rescore"]
 VERBS += ["adapt", "mix", "experiment adaptation", "experiment rescoring", "words add", "words remove"]
-VERBS += ["compare", "bench", "bench beam", "bench constraint", "bench gpu", "serve"]
+VERBS += ["compare", "bench", "bench bodies", "bench constraint", "bench objectives", "bench profile", "serve"]
 VERBS += ["complete", "export keyboard", "experiment typing"]
 VERBS += ["corpus build", "corpus show", "corpus check", "corpus tokenise"]
 VERBS += ["init", "info", "config reference", "config schema", "config check"]
@@ -367,14 +365,6 @@ def test_words_are_written_small_as_the_model_was_trained(capsys: Capture, run: 
     assert as_json(capsys, "generate", run, "--prefix", "Il", "--greedy")[0]["prefix"] == ["il"]
 
 
-def test_bench_layer(capsys: Capture) -> None:
-    sizes = ["--words", "200", "--classes", "20", "--hidden", "2", "--positions", "2", "--rounds", "1"]
-    found = as_json(capsys, "bench", "layer", *sizes)
-    assert found["V"] == 200
-    assert found["classes"]["loss difference"] < 1e-4
-    assert found["own classes"]["loss difference"] < 1e-4
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_an_example(capsys: Capture, verb: str) -> None:
     out = done(capsys, *verb.split(), "--help")
@@ -474,8 +464,8 @@ def test_without_the_lab_its_verbs_say_how_to_get_it(
         (["data", "french", "--out", "x.conllu", "--seed", "-1"], "--seed"),
         (["demo", "--out", "config.toml"], "cannot be made a folder"),
         (["demo", "--sentences", "5"], "--sentences"),
-        (["bench", "layer", "--words", "100", "--classes", "2000"], "classes"),
-        (["bench", "layer", "--device", "tpu"], "--device"),
+        (["bench", "objectives", "--device", "tpu"], "--device"),
+        (["bench", "layer"], "No such command 'layer'"),
     ],
 )
 def test_mistakes_of_the_command_line(capsys: Capture, config: str, arguments: list[str], said: str) -> None:

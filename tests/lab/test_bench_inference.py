@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +12,6 @@ from llrnn import load
 from llrnn.text.vocabulary import EOS, MANY_WORDS
 from llrnn_lab.bench import dense_peer
 from llrnn_lab.bench.inference import compared, made_up_model, sampling, scoring
-from llrnn_lab.bench.inference_floors import Rates, measured_rates, with_floors
-from llrnn_lab.bench.machine import Speeds
-from llrnn_lab.cli import show as lab_show
 from strategies import QUICK  # noqa: F401  (importing it sets the number of threads)
 
 
@@ -51,56 +45,6 @@ def test_what_is_made_once_does_not_decide_how_often_a_task_is_repeated() -> Non
     assert len(calls) > 20
 
 
-RATES = Rates(Speeds(products=2e9, memory=1e9, threads=1), sha256=1e8)
-
-
-def test_floors_are_counted_beside_the_figures() -> None:
-    """By hand: 2 N G H operations, 4 (N H + G H + G) bytes; the larger of both times, and SHA-256 after it."""
-    one = {"seconds": 1.0, "times ours": 1.0}
-    result = {
-        "V": 1_000,
-        "many": 5_000,
-        "G": 10,
-        "H": 8,
-        "scoring": {"1": {"llrnn": one, "dense": one, "largest difference": 0.0}},
-        "sampling": {
-            "llrnn": one,
-            "softmax and multinomial": one,
-            "multinomial alone": one,
-            "llrnn, drawing alone": one,
-        },
-        "vocabulary": {"top": {"10^4": 1.0, "10^6": 1.0, "ratio": 1.0}},
-        "opening": {
-            "llrnn": one,
-            "llrnn, not verified": one,
-            "torch.load": one,
-            "torch.load, mmap": one,
-            "megabytes": {"llrnn": 2.0, "dense": 300.0},
-        },
-    }
-    found = with_floors(result, RATES)
-    ours = found["scoring"]["1"]["llrnn"]["floor"]
-    assert ours == {
-        "operations": 160,
-        "bytes": 4 * (8 + 80 + 10),
-        "seconds": pytest.approx(392e-9),
-        "times": pytest.approx(1 / 392e-9),
-    }
-    assert found["scoring"]["1"]["dense"]["floor"]["operations"] == 16_000
-    assert found["scoring"]["1"]["largest difference"] == 0.0
-    assert found["sampling"]["multinomial alone"]["floor"]["bytes"] == 20_000
-    assert found["vocabulary"]["top"]["floor"]["bytes"] == ours["bytes"]
-    verified, trusted = (found["opening"][name]["floor"] for name in ("llrnn", "llrnn, not verified"))
-    assert verified["seconds"] == pytest.approx(2e6 / 1e9 + 2e6 / 1e8)
-    assert trusted["bytes"] == 16 * 5_000
-    assert found["opening"]["torch.load"]["floor"]["seconds"] == pytest.approx(0.3)
-    assert found["rates"] == {"products": 2e9, "memory": 1e9, "sha256": 1e8}
-
-
-def test_rates_are_measured() -> None:
-    assert all(rate > 1e6 for rate in measured_rates(0.05).named().values())
-
-
 @pytest.mark.parametrize("mmap", [False, True])
 @pytest.mark.parametrize("words", [None, ["</s>", "a", "b", "c"]])
 def test_the_peer_scores_a_sentence(tmp_path: Path, mmap: bool, words: list[str] | None) -> None:
@@ -124,33 +68,3 @@ def test_the_model_that_is_opened_has_as_many_words_as_it_says(tmp_path: Path) -
     assert back.vocabulary.id(last) == MANY_WORDS - 1
     assert back.vocabulary.id(EOS) == 0
     assert "words" not in back.vocabulary.__dict__
-
-
-@pytest.mark.slow
-def test_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
-    options = [
-        "--words",
-        "3000",
-        "--many",
-        "3000",
-        "--classes",
-        "50",
-        "--hidden",
-        "8",
-        "--positions",
-        "4",
-        "--rounds",
-        "1",
-        "--json",
-    ]
-    program = Path(sys.executable).parent / "llrnn"
-    done = subprocess.run([program, "bench", "inference", *options], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
-    assert result["scoring"].keys() == {"1", "4"}
-    assert result["opening"]["torch.load"]["times ours"] > 0
-    assert result["scoring"]["4"]["dense"]["floor"]["times"] > 0
-    lab_show.bench_inference(result)
-    shown = capsys.readouterr().out
-    assert "torch.load, mmap" in shown
-    assert "of SHA-256, measured in this run" in shown

@@ -119,8 +119,8 @@ class Gpu(Machine):
     def __init__(self) -> None:
         if not torch.cuda.is_available():
             raise ConfigError(
-                "`llrnn bench gpu` needs a CUDA GPU, and torch found none here; run it on a machine that has one, or "
-                "`llrnn bench layer` on this one"
+                "`llrnn bench --only gpu` needs a CUDA GPU, and torch found none here; run it on a machine that has "
+                "one, or `--only layer` on this one"
             )
         self.device = torch.device("cuda", torch.cuda.current_device())
         self.name = torch.cuda.get_device_name()

@@ -7,7 +7,7 @@ opening      a folder opened and one sentence scored, in a fresh process, agains
 
 The model of the first three has the French model's kind of classes; it was saved, and is measured as `llrnn.load` gives
 it. Seconds are those of the processor, on one thread; medians of interleaved runs, ratios medians of the rounds' own
-ones. A counted floor stands beside each figure (`inference_floors`). Which words are drawn is random, and the first
+ones. A counted floor stands beside each figure (`inference_rows`). Which words are drawn is random, and the first
 word of a class has its alias table made: samples at 10^6 words pay for that too.
 """
 
@@ -36,7 +36,6 @@ from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
 from llrnn.text.vocabulary import EOS, Vocabulary
 from llrnn_lab.bench import dense_peer, our_opening
-from llrnn_lab.bench.inference_floors import measured_rates, with_floors
 from llrnn_lab.bench.machine import all_cores
 from llrnn_lab.bench.medians import medians
 from llrnn_lab.bench.neural import french_like
@@ -44,29 +43,6 @@ from llrnn_lab.bench.neural import french_like
 _FEW_SYMBOLS, _MANY_SYMBOLS = 10_000, 1_000_000
 _A_ROUND = 0.02  # seconds: what is shorter is repeated
 _SENTENCE = 20  # words
-
-
-def inference(
-    *,
-    words: int = 200_000,
-    many: int = _MANY_SYMBOLS,
-    classes: int = 4_000,
-    hidden: int = 256,
-    positions: int = 256,
-    rounds: int = 7,
-) -> dict[str, Any]:
-    """All four comparisons, each figure with its counted floor."""
-    found = {
-        "V": words,
-        "many": many,
-        "G": classes,
-        "H": hidden,
-        "scoring": {str(n): scoring(words, classes, hidden, n, rounds) for n in (1, positions)},
-        "sampling": sampling(many, classes, hidden, rounds),
-        "vocabulary": by_vocabulary(classes, hidden, rounds),
-        "opening": opening(many, classes, hidden, rounds),
-    }
-    return with_floors(found, measured_rates())
 
 
 class _Task:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -133,67 +132,6 @@ def _tell(line: str) -> None:
     show.err.print(line, markup=False)
 
 
-@bench_app.command("layer")
-def bench_layer_verb(
-    words: Annotated[int, typer.Option(min=100, help="|V|.")] = 42_592,
-    classes: Annotated[int, typer.Option(min=10, help="G.")] = 3_244,
-    hidden: Annotated[int, typer.Option(min=1, help="H.")] = 256,
-    positions: Annotated[int, typer.Option(min=1, help="N.")] = 1_024,
-    rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 9,
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 2,
-    device: Device = "cpu",
-    as_json: AsJson = False,
-) -> None:
-    """The log-linear layer against a dense softmax over |V|: same probabilities, forward and backward.
-
-    Example: llrnn bench layer
-    """
-    from llrnn_lab.bench.machine import threads_of
-    from llrnn_lab.bench.neural import layer
-    from llrnn_lab.cli import show as shown
-
-    with threads_of(threads, spreads=device != "cpu"):
-        results = layer(words, classes, hidden, positions, rounds=rounds, device=device_named(device))
-        say(results, as_json, shown.bench_layer)
-
-
-@bench_app.command("gpu")
-def bench_gpu_verb(
-    rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 21,
-    as_json: AsJson = False,
-) -> None:
-    """The layer on a CUDA GPU in half precision against dense softmaxes, compiled and chunked: two to three minutes.
-
-    Example: llrnn bench gpu
-    """
-    from llrnn_lab.bench.gpu import gpu
-    from llrnn_lab.cli import show as shown
-
-    result = {"command": f"llrnn bench gpu --rounds {rounds} --json", **gpu(rounds=rounds)}
-    say(result, as_json, shown.bench_gpu)
-
-
-@bench_app.command("training")
-def bench_training_verb(
-    words: Annotated[int, typer.Option(min=1000, help="|V| to fill the vocabulary up to.")] = 42_592,
-    steps: Annotated[int, typer.Option(min=2, help="Updates to time, interleaved.")] = 20,
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 2,
-    device: Device = "cpu",
-    as_json: AsJson = False,
-) -> None:
-    """Words per second of whole training steps: the LL-RNN against the softmax RNN of the same body.
-
-    Example: llrnn bench training
-    """
-    from llrnn_lab.bench.machine import threads_of
-    from llrnn_lab.bench.neural import training
-    from llrnn_lab.cli import show as shown
-
-    with threads_of(threads, spreads=device != "cpu"):
-        result = training(words, steps=steps, device=device_named(device))
-        say(result, as_json, shown.bench_training)
-
-
 @bench_app.command("bodies")
 def bench_bodies_verb(
     rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 5,
@@ -239,25 +177,6 @@ def bench_objectives_verb(
         say(result, as_json, shown.bench_objectives)
 
 
-@bench_app.command("parallel")
-def bench_parallel_verb(
-    processes: Annotated[int, typer.Option(min=1, help="Started by torchrun, each with one thread.")] = 2,
-    hidden: Annotated[int, typer.Option(min=1, help="H, of two layers.")] = 512,
-    words: Annotated[int, typer.Option(min=64, help="Positions in a batch, which the processes share.")] = 2_048,
-    rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 7,
-    as_json: AsJson = False,
-) -> None:
-    """Training with several processes against one process, on the same batches, in words per second.
-
-    Example: llrnn bench parallel
-    """
-    from llrnn_lab.bench.parallel import parallel
-    from llrnn_lab.cli import show as shown
-
-    result = parallel(processes=processes, hidden=hidden, words=words, rounds=rounds)
-    say(result, as_json, partial(shown.bench_parallel, processes=processes))
-
-
 @bench_app.command("ngram")
 def bench_ngram_verb(
     text: Annotated[Path | None, typer.Option(help="One sentence a line; without it a text is drawn.")] = None,
@@ -279,41 +198,6 @@ def bench_ngram_verb(
     with threads_of(threads):
         result = ngrams(text=text, vocabulary=vocabulary, order=order, words=words, rounds=rounds)
         say(result, as_json, shown.bench_ngram)
-
-
-@bench_app.command("beam")
-def bench_beam_verb(
-    model: Annotated[Path | None, typer.Option(help="A model folder; without it a model is made up.")] = None,
-    conditions: Annotated[Path | None, typer.Option(help="What it writes from: .jsonl, as it was trained on.")] = None,
-    count: Annotated[int, typer.Option(min=1, help="How many of them.")] = 20,
-    width: Annotated[int, typer.Option(min=1, help="The width of the beam.")] = 5,
-    rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 5,
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 1,
-    as_json: AsJson = False,
-) -> None:
-    """Beam search with experts and priming against the same model without them, per token.
-
-    Example: llrnn bench beam
-    """
-    from llrnn.model.checkpoint import load
-    from llrnn.model.decode import condition_kind, prepared
-    from llrnn.text.corpus import Corpus
-    from llrnn_lab.bench.beam import beam, made_up
-    from llrnn_lab.bench.machine import threads_of
-    from llrnn_lab.cli import show as shown
-
-    with threads_of(threads):
-        if (model is None) != (conditions is None):
-            raise ConfigError("--model and --conditions go together: give both, or neither")
-        if model is None or conditions is None:
-            tested, given = made_up()
-        else:
-            tested = load(model)
-            read = Corpus.from_file(conditions, lowercase=True, conditions=condition_kind(tested))
-            given = [sentence.condition for sentence in read[:count]]  # type: ignore[misc]
-            tested = prepared(tested, given)
-        result = beam(tested, given[:count], width=width, rounds=rounds)
-        say(result, as_json, shown.bench_beam)
 
 
 @bench_app.command("constraint")
@@ -339,78 +223,9 @@ def bench_constraint_verb(
         say(result, as_json, shown.bench_constraint)
 
 
-@bench_app.command("inference")
-def bench_inference_verb(
-    words: Annotated[int, typer.Option(min=100, help="|V| of the scoring.")] = 200_000,
-    many: Annotated[int, typer.Option(min=100, help="|V| of the sampling and of the folder.")] = 1_000_000,
-    classes: Annotated[int, typer.Option(min=10, help="G.")] = 4_000,
-    hidden: Annotated[int, typer.Option(min=1, help="H.")] = 256,
-    positions: Annotated[int, typer.Option(min=2, help="N; and one.")] = 256,
-    rounds: Annotated[int, typer.Option(min=1, help="Interleaved repetitions; medians are reported.")] = 7,
-    threads: Annotated[int, typer.Option(min=1, help="CPU threads.")] = 1,
-    as_json: AsJson = False,
-) -> None:
-    """Scoring, sampling, and opening a model folder, against a dense softmax that is given its |V| × H matrix.
-
-    Example: llrnn bench inference
-    """
-    from llrnn_lab.bench.inference import inference
-    from llrnn_lab.bench.machine import threads_of
-    from llrnn_lab.cli import show as shown
-
-    with threads_of(threads):
-        result = inference(words=words, many=many, classes=classes, hidden=hidden, positions=positions, rounds=rounds)
-        say(result, as_json, shown.bench_inference)
-
-
 Data = Annotated[Path, typer.Option(help="What `llrnn experiment prepare` made of the French text.")]
 Configs = Annotated[Path, typer.Option(help="The configurations of the models.")]
 Threads = Annotated[int, typer.Option(min=1, help="Threads of the processor.")]
-
-
-@bench_app.command("french")
-def bench_french_verb(
-    data: Data,
-    rounds: Annotated[int, typer.Option(min=1, help="Interleaved steps of each.")] = 7,
-    configs: Configs = Path("configs/table4"),
-    threads: Threads = 1,
-    device: Device = "cpu",
-    as_json: AsJson = False,
-) -> None:
-    """Words per second of whole training steps on French, against softmax RNNs with the same body.
-
-    Example: llrnn bench french --data runs/prepared
-    """
-    from llrnn_lab.bench.french import french
-    from llrnn_lab.bench.machine import threads_of
-    from llrnn_lab.cli import show as shown
-
-    with threads_of(threads, spreads=device != "cpu"):
-        found = french(data, configs=configs, rounds=rounds, device=device_named(device))
-        say(found, as_json, shown.french)
-
-
-@bench_app.command("adaptive")
-def bench_adaptive_verb(
-    data: Data,
-    seconds: Annotated[float, typer.Option(min=1, help="Training time of each.")] = 120.0,
-    changes: Changes = None,
-    configs: Configs = Path("configs/table4"),
-    threads: Threads = 1,
-    device: Device = "cpu",
-    as_json: AsJson = False,
-) -> None:
-    """Perplexity at equal time, and the time of an epoch, against torch's AdaptiveLogSoftmaxWithLoss.
-
-    Example: llrnn bench adaptive --data runs/prepared
-    """
-    from llrnn_lab.bench.adaptive import adaptive
-    from llrnn_lab.bench.machine import threads_of
-    from llrnn_lab.cli import show as shown
-
-    with threads_of(threads, spreads=device != "cpu"):
-        found = adaptive(data, configs=configs, seconds=seconds, changes=changes or (), device=device_named(device))
-        say(found, as_json, shown.adaptive)
 
 
 @bench_app.command("curve")

@@ -5,85 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich.markup import escape
-
 from llrnn.cli.show import out, table
-
-_LEGEND = (
-    "ms: of several steps back to back; alone: one that begins when the GPU has nothing to do; faster: than the best "
-    "peer; floor: times the least that is counted; MB: beyond inputs and gradients\n"
-)
-
-
-def bench_gpu(result: Mapping[str, Any]) -> None:
-    out.print(
-        f"{result['device']}, torch {result['torch']}; medians of {result['rounds']} interleaved runs", markup=False
-    )
-    for part in (result["layer"], *result["own"].values()):
-        _contenders(part)
-    out.print(_LEGEND, markup=False)
-    _by_vocabulary(result["vocabulary"])
-
-
-def _contenders(part: Mapping[str, Any]) -> None:
-    """Ours, and of the peers the fastest, the smallest and the plain one: --json has them all."""
-    sizes = ", ".join(f"{name} = {part[name]:,}" for name in "VGHN")
-    out.print(f"\n[bold]{sizes}[/]; best peer: {escape(part['best_peer'])}")
-    rows = [["", "ms", "alone", "faster", "floor", "MB"]]
-    peers = dict.fromkeys(("dense", part["best_peer"], part["smallest_peer"]))
-    for name, one in (*part["ours"].items(), *((name, part["peers"][name]) for name in peers)):
-        ratio = part["peer_by_ours"].get(name)
-        rows.append(
-            [
-                name,
-                f"{one['ms']:.3f}",
-                f"{one['ms_alone']:.3f}",
-                "" if ratio is None else f"{ratio['best']:.2f}",
-                f"{one['times_floor']:.1f}",
-                f"{one['beyond_mb']:,.0f}",
-            ]
-        )
-    table(*rows)
-    for name, why in part["failed"].items():
-        out.print(f"{name} could not run here: {why}", markup=False)
-
-
-def _by_vocabulary(found: Mapping[str, Any]) -> None:
-    rows = [["G fixed, largest / smallest over V", "time", "alone", "memory"]]
-    for name in (name for name in found if name != "G"):
-        ratio = found[name]["largest_by_smallest"]
-        rows.append([name, *(f"{ratio[key]:.3f}" for key in ("ms", "ms_alone", "beyond_mb"))])
-    table(*rows)
-
-
-def french(result: Mapping[str, Any]) -> None:
-    from llrnn_lab.bench.french import LARGE_WAYS, WAYS
-
-    out.print(f"whole training steps on French, {_machine(result)}; medians of interleaved steps", markup=False)
-    for way in (way for way in (*WAYS, *LARGE_WAYS) if way in result):
-        part = result[way]
-        rows = [[f"{way}, {part['words in a step']:,} words a step", "outputs", "ms", "words/s", "times ours"]]
-        for name, found in part["contenders"].items():
-            times = [
-                f"{1000 * found['seconds']:.3g}",
-                f"{found['words per second']:,.0f}",
-                f"{found['times ours']:.2f}",
-            ]
-            rows.append([name, f"{found['outputs']:,}", *times])
-        table(*rows)
-        out.print(f"{way}: {part['ratio']:.2f} times the words per second of the best softmax", markup=False)
-
-
-def adaptive(result: Mapping[str, Any]) -> None:
-    sizes = f"V = {result['V']:,}, H = {result['H']}, {result['layers']} layers, {result['optimizer']}"
-    out.print(f"{result['seconds']:.0f} s of training each, {sizes}, {_machine(result)}", markup=False)
-    rows = [["", "s an epoch", "fastest peer / own", "epochs", "log-perplexity"]]
-    for name, found in result["contenders"].items():
-        faster = f"{found['an epoch of the fastest peer']:.2f}"
-        rows.append(
-            [name, f"{found['seconds an epoch']:.1f}", faster, str(found["epochs"]), f"{found['log-perplexity']:.3f}"]
-        )
-    table(*rows)
 
 
 def profile(result: Mapping[str, Any]) -> None:
@@ -96,38 +18,6 @@ def profile(result: Mapping[str, Any]) -> None:
     for size, calls in result["calls"].items():
         rows.append([size, f"{calls:,}"])
     table(*rows)
-
-
-def _machine(result: Mapping[str, Any]) -> str:
-    return result["device"] if result["device"] != "cpu" else f"{result['threads']} threads"
-
-
-def bench_layer(results: Mapping[str, Any]) -> None:
-    sizes = ", ".join(f"{name} = {results[name]:,}" for name in "VGHN")
-    out.print(f"one layer, forward and backward, {sizes}; medians of interleaved runs")
-    for title, part in (
-        (f"words in {results['G']:,} classes", results["classes"]),
-        ("every word its own class", results["own classes"]),
-    ):
-        rows = [[title, "ms", "times ours", "loss"]]
-        for name, figures in part.items():
-            if isinstance(figures, Mapping):
-                rows.append(
-                    [name, f"{1000 * figures['seconds']:.1f}", f"{figures['times ours']:.2f}", f"{figures['loss']:.6f}"]
-                )
-        table(*rows)
-        out.print(f"difference of the losses, llrnn against dense: {part['loss difference']:.1e}")
-    ratio = results["vocabulary"]["ratio"]
-    out.print(f"G fixed, a million words against ten thousand: {ratio:.3f} times the time")
-
-
-def bench_training(result: Mapping[str, Any]) -> None:
-    out.print(f"whole training steps, V = {result['V']:,}, G = {result['G']:,}; medians of interleaved steps")
-    rows = [["model", "words/s"]]
-    for name, speed in result["words per second"].items():
-        rows.append([name, f"{speed:,.0f}"])
-    table(*rows)
-    out.print(f"llrnn against softmax: {result['ratio']:.2f} times the words per second")
 
 
 def bench_bodies(result: Mapping[str, Any]) -> None:
@@ -158,17 +48,6 @@ def bench_objectives(result: Mapping[str, Any]) -> None:
     table(*rows)
 
 
-def bench_parallel(result: Mapping[str, Any], processes: int) -> None:
-    speed = result["words per second"]
-    out.print(
-        f"batches of {result['words in a batch']:,.0f} words, V = {result['V']:,}, G = {result['G']:,}, "
-        f"H = {result['H']}: one process {speed['alone']:,.0f} words/s, {processes} together "
-        f"{speed['together']:,.0f} words/s: {result['ratio']:.2f} times as many; "
-        f"by the work of a process alone, without waiting, {result['ratio of work']:.2f} times",
-        markup=False,
-    )
-
-
 def bench_ngram(result: Mapping[str, Any]) -> None:
     speed = result["estimation"]
     out.print(
@@ -193,46 +72,6 @@ def bench_ngram(result: Mapping[str, Any]) -> None:
         figures = [f"{each[ours] * 1e6:.2f}", f"{each[peer] * 1e6:.2f}", f"{result['ratio'][ratio]:,.2f}", difference]
         made.append([name, *figures])
     table(*made)
-
-
-def bench_beam(result: Mapping[str, Any]) -> None:
-    out.print(f"beam search of width {result['width']} from {result['conditions']} conditions, V = {result['V']:,}")
-    rows = [["", "with knowledge, ms a token", "without", "ratio"]]
-    for how in ("one by one", "side by side"):
-        part = result[how]
-        rows.append([how, f"{part['with']:.3f}", f"{part['without']:.3f}", f"{part['ratio']:.2f}"])
-    table(*rows)
-
-
-def bench_inference(result: Mapping[str, Any]) -> None:
-    sizes = ", ".join(f"{name} = {result[name]:,}" for name in "GH")
-    out.print(f"inference, {sizes}; medians of interleaved runs", markup=False)
-    V, many = f"{result['V']:,}", f"{result['many']:,}"
-    parts = [(f"log p at {n} positions of {V} words", part) for n, part in result["scoring"].items()]
-    parts += [(f"a sample of {many} words", result["sampling"]), (f"{many} words, a folder opened", result["opening"])]
-    for title, part in parts:
-        rows = [[title, "ms", "times ours", "floor, ms", "times floor"]]
-        for name, figures in part.items():
-            if isinstance(figures, Mapping) and "seconds" in figures:
-                own = f"{1000 * figures['seconds']:.3f}", f"{figures['times ours']:.2f}"
-                rows.append([name, *own, *_floor_cells(figures)])
-        table(*rows)
-    rows = [["one position, G fixed", "10^4 words, ms", "10^6 words, ms", "ratio", "floor, ms", "times floor"]]
-    for name, figures in result["vocabulary"].items():
-        times = [f"{1000 * figures[size]:.3f}" for size in ("10^4", "10^6")]
-        rows.append([name, *times, f"{figures['ratio']:.2f}", *_floor_cells(figures)])
-    table(*rows)
-    rates = {name: f"{rate / 1e9:.1f}" for name, rate in result["rates"].items()}
-    out.print(
-        f"floors: {rates['products']} Gflop/s of products, {rates['memory']} GB/s of memory, {rates['sha256']} GB/s "
-        "of SHA-256, measured in this run; what stays in a cache may be faster",
-        markup=False,
-    )
-
-
-def _floor_cells(figures: Mapping[str, Any]) -> tuple[str, str]:
-    floor = figures.get("floor")
-    return ("", "") if floor is None else (f"{1000 * floor['seconds']:.3f}", f"{floor['times']:.2f}")
 
 
 def bench_constraint(result: Mapping[str, Any]) -> None:
