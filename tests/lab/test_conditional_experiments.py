@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from llrnn.model.decode import beam_search_each
-from llrnn_lab.bench.beam import made_up, without_knowledge
+from llrnn_lab.bench.beam import beam, made_up, without_knowledge
 from llrnn_lab.studies import nlg
 from llrnn_lab.studies.kb_data import DIALOGUES, VENUES
 from test_cli import Capture, done, refused
