@@ -211,7 +211,7 @@ def test_a_beam_of_one_that_never_ends_is_greedy_and_unfinished() -> None:
 @pytest.mark.parametrize("width", [0, -1, 501, 1_000_000_000])
 def test_a_beam_without_width_or_without_bound_is_refused(model: LLRNN, width: int) -> None:
     with pytest.raises(ConfigError, match=f"the beam must be 1 to 500 wide, found {width}"):
-        generate(model, beam=width, count=width)
+        generate(model, beam=width, conditions=[None])
 
 
 # --- prefixes and ends ---------------------------------------------------------------------------------------------
