@@ -7,7 +7,7 @@ COPY src src
 ARG PIP_INDEX_URL
 ARG PIP_EXTRA_INDEX_URL
 RUN pip install --no-cache-dir torch==2.13.0
-RUN pip install --no-cache-dir --constraint constraints.txt '.[serve]'
+RUN pip install --no-cache-dir --constraint constraints.txt '.[serve]' ./src/llrnn_agreement ./src/llrnn_morphology
 RUN useradd --create-home llrnn && install --directory --owner llrnn /models
 USER llrnn
 WORKDIR /models

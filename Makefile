@@ -12,10 +12,11 @@ unexport PYTHONDONTWRITEBYTECODE
 setup: $(INSTALLED)
 
 # torch first and by its exact version, so that pip takes the build that constraints.txt was tested with
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt src/llrnn_agreement/pyproject.toml src/llrnn_morphology/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,plot]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,plot]' \
+		--editable src/llrnn_agreement --editable src/llrnn_morphology
 	touch $@
 
 demo: $(INSTALLED)

@@ -20,10 +20,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+import llrnn_morphology
 from campaign import mutations
 from campaign.mutations import ANY, Mutation, json_lines_spoiled, json_spoiled, json_text_spoiled
 from llrnn.ground.bundle import read_bundle, write_bundle
-from llrnn.text import analysers
 from llrnn.training.runs import Records
 
 LINES = (*ANY, *[json_lines_spoiled] * 6)
@@ -195,11 +195,11 @@ FORMATS: dict[str, Format] = {
                          hostile=_written('[{"a": 1, ' + ", ".join(['"a": 1'] * 20_000) + "}]", "[" * 100_000)),
     "table.jsonl": Format("table.jsonl", TABLE, refusal=_TABLE, ways=LINES, cases=15),
     "SQLite": Format("table.sqlite", TABLE, refusal=_TABLE),
-    "hunspell .dic": Format("fr.dic", function=analysers.hunspell, beside=("fr.aff",)),
-    "hunspell .aff": Format("fr.aff", function=lambda file: analysers.hunspell(file.with_suffix(".dic")),
+    "hunspell .dic": Format("fr.dic", function=llrnn_morphology.hunspell, beside=("fr.aff",)),
+    "hunspell .aff": Format("fr.aff", function=lambda file: llrnn_morphology.hunspell(file.with_suffix(".dic")),
                             beside=("fr.dic",)),
-    "Lefff": Format("lefff.txt", function=analysers.lefff),
-    "Lexique": Format("lexique.tsv", function=analysers.lexique),
+    "Lefff": Format("lefff.txt", function=llrnn_morphology.lefff),
+    "Lexique": Format("lexique.tsv", function=llrnn_morphology.lexique),
     "frequencies": Format("frequencies.tsv", ("features frequencies.toml --set background.frequencies={file}",)),
     "lexicon": Format("lexicon.tsv", ("features plain.toml --set lexicon.tsv=['{file}']",)),
     "word list": Format("words.txt", ("ngram estimate text.txt --order 2 --words {file} --out {out}.arpa",

@@ -30,11 +30,10 @@ from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.files import write_lines
 from llrnn.inference.pairs import make_pairs, write_pairs
-from llrnn.knowledge.contextual import Agreement
-from llrnn.languages.agreement import AgreementRules
-from llrnn.text.analysers import hunspell_readings
 from llrnn.text.lexicon import Readings, read_frequencies
 from llrnn.text.readers import Sentence, read_lines
+from llrnn_agreement import Agreement, AgreementRules
+from llrnn_morphology import hunspell_readings
 
 _FREQUENT, _OF_A_CELL = 25_000, 12  # words that an analyser reads
 

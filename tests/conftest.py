@@ -44,7 +44,7 @@ def pytest_runtest_setup() -> None:
 
 # files of the other rooms that count, and of models, whose tests take branches that those of these rooms leave out
 # (by `pytest --cov --cov-context=test`): to trace the rest found no branch more, and costs as much again as to run it
-TRACED_ROOMS = {"layer", "knowledge", "languages"}
+TRACED_ROOMS = {"layer", "knowledge", "languages", "agreement"}
 TRACED_FILES = {
     *(f"inference/test_{name}.py" for name in ("adaptation", "bounds", "distortion", "evaluate", "hf", "lattices")),
     "inference/test_scores.py",

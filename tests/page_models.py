@@ -24,6 +24,7 @@ from llrnn import (
 from llrnn.model.controllers import Attentive, Encoder
 from llrnn.serve.served import Served
 from llrnn.text.conditions import Slots, parse_act
+from llrnn_agreement import Agreement
 
 # a word that would run if the page ever took text for HTML; it follows BAIT
 HOSTILE = "<img/src=x/onerror=document.title='broken'>"
@@ -49,7 +50,7 @@ def served_models() -> list[Served]:
     agreeing = LLRNN(  # untrained: who governs is told, whatever it counts
         vocabulary,
         output_features=features.Identity(top=20),
-        contextual=[contextual.Agreement.estimated("french", corpus[:200])],
+        contextual=[Agreement.estimated("french", corpus[:200])],
         controller=LSTM(hidden=8),
     )
     for model in (knowing, plain):

@@ -218,7 +218,6 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
             "continued": {},
             "framed": {},
             "lookup": {"table": "t.csv", "columns": ["a"]},
-            "agreement": {"rules": "french", "treebanks": ["t.conllu"]},
             "grammar": {"file": "g.lark"},
             "automaton": {"pattern": "a*"},
         },
@@ -527,7 +526,6 @@ def model_refusal(path: Path, *changes: str) -> LLRNNError:
 
 
 def test_keys_of_features_are_refused_at_inputs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llrnn.config.project._agreements", lambda config: {})  # they would read the treebank
     given = "{kind='agreement', rules='french', treebanks=['{data}/t'], steady=true}"
     assert "is of features" in str(model_refusal(path, f"contextual_inputs=[{given}]"))
 

@@ -26,20 +26,19 @@ from llrnn.inference.lattices import read_lattices
 from llrnn.inference.nbest import read_kaldi, read_nbest, read_references
 from llrnn.inference.pairs import read_pairs
 from llrnn.knowledge.backgrounds import Dictionary, Grammar
-from llrnn.knowledge.contextual import Agreement
-from llrnn.languages.agreement import AgreementRules
 from llrnn.languages.ngrams import read_arpa
 from llrnn.text import readers, units
-from llrnn.text.analysers import FRENCH, hunspell
 from llrnn.text.lexicon import read_frequencies
 from llrnn.text.shards import BuiltCorpus, build_corpus
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vectors import WordVectors
 from llrnn.training.runs import Record
+from llrnn_agreement import Agreement, AgreementRules
+from llrnn_morphology import FRENCH, hunspell
 from test_vector_files import FORMATS as VECTORS
 
 SOURCE = Path(llrnn.__file__).parent
-RULES = (SOURCE / "languages/agreement/french.toml").read_text("utf8")
+RULES = (SOURCE.parent / "llrnn_agreement/french.toml").read_text("utf8")
 CONFIG = '[corpus]\ntrain = ["x"]\n[features]\noutput = [{kind = "identity"}]'
 KALDI = "u\n0 1 le 1.5,10,\n1 0.25,0,\n"
 SLF = "UTTERANCE=u\nstart=0\nend=1\nN=2 L=1\nJ=0 S=0 E=1 W=le a=-10 l=-1.5\n"
@@ -209,12 +208,13 @@ ALLOWED = {
     "text/datasets.py": {"open"},  # an address
     "training/runs.py": {"open"},  # a log and a lock that are written
     "languages/ngrams/kneser_ney.py": {"memmap"},  # a temporary file of our own
-    "languages/agreement/rules.py": {"read_text"},  # rules that come with the library
     "inference/keyboard/__init__.py": {"read_text"},  # a page that comes with the library
     "serve/app.py": {"read_bytes"},  # the page that comes with the library
     "knowledge/backgrounds/neural.py": {"from_pretrained"},  # once `open_file` has had every file of the folder
     "inference/adaptation.py": {"from_pretrained"},  # our own
     "cli/verbs.py": {"open"},  # a model, by `options.open`
+    "../llrnn_agreement/rules.py": {"read_text"},  # rules that come with the package
+    "../llrnn_morphology/tags/__init__.py": {"read_text"},  # tables that come with the package
 }
 
 
@@ -232,6 +232,9 @@ def opened_in(path: Path) -> Iterator[str]:
 def test_no_module_opens_files_by_itself() -> None:
     """All that a stranger may hand us goes through `open_file`, `read_file`, `parse_json` and `parse_toml`."""
     found = {path.relative_to(SOURCE).as_posix(): {*opened_in(path)} for path in sorted(SOURCE.rglob("*.py"))}
+    for beside in ("llrnn_agreement", "llrnn_morphology"):
+        paths = sorted((SOURCE.parent / beside).rglob("*.py"))
+        found |= {f"../{path.relative_to(SOURCE.parent).as_posix()}": {*opened_in(path)} for path in paths}
     assert {name: calls for name, calls in found.items() if calls} == ALLOWED
 
 

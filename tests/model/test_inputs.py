@@ -20,7 +20,6 @@ from llrnn.knowledge.contextual import (
     ContextualInput,
     Copied,
     Expert,
-    Governors,
     GrammarState,
     Opinion,
     PointedWords,
@@ -360,8 +359,6 @@ def test_mistakes_get_one_line() -> None:
         Opinion(ngram(), "Word:x")  # type: ignore[arg-type]
     with pytest.raises(FeatureError, match=r"GrammarState\(buckets=...\) must be 1 or more, found 0"):
         GrammarState(grammar(), buckets=0)
-    with pytest.raises(FeatureError, match=r"Governors\(...\) needs an Agreement, found 'french'"):
-        Governors("french")  # type: ignore[arg-type]
     with pytest.raises(FeatureError, match=r"Opinion\(...\) needs a background, such as n-grams, found 'n-grams'"):
         Opinion("n-grams", features.Identity())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="Dumb needs a method `number`, or `numbers` for a batch of states"):

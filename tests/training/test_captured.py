@@ -40,6 +40,7 @@ from llrnn.training.updates import (
     can_be_captured,
     updater_for,
 )
+from llrnn_agreement import Agreement, Governors
 
 ALL = Corpus.from_sentences(french.sentences(80)).lowercased()
 TRAIN, VALID = ALL.split(60)
@@ -252,9 +253,9 @@ def never_recorded(model: LLRNN, settings: TrainingSettings, workers: Workers) -
 
 def knowing_model(*others: contextual.ContextualFeature) -> LLRNN:
     """With agreement, which is linear, between others, which are not."""
-    agreement = contextual.Agreement.estimated("french", ALL)
+    agreement = Agreement.estimated("french", ALL)
     features = [*others[:1], agreement, *others[1:]]
-    model = a_model(contextual=features, contextual_inputs=[contextual.Governors(agreement)])
+    model = a_model(contextual=features, contextual_inputs=[Governors(agreement)])
     shaken(model, 0.5)
     return model
 

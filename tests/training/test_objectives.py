@@ -45,6 +45,7 @@ from llrnn.training.objectives import (
     word_scores,
 )
 from llrnn.training.settings import SampledObjective, TrainingSettings
+from llrnn_agreement import Agreement
 from test_resume import assert_same_run, stopped_often, undisturbed
 from test_training import BATCHES, TRAIN, VALID, VOCABULARY, tiny
 
@@ -129,7 +130,7 @@ MODELS: dict[str, Callable[[], LLRNN]] = {
         f"{name}, with contextual features": partial(lambda made: case(made)[0], one)
         for name, one in BACKGROUNDS.items()
     },
-    "agreement": lambda: small_model(context=[contextual.Agreement.estimated("french", small_corpus())]),
+    "agreement": lambda: small_model(context=[Agreement.estimated("french", small_corpus())]),
     "tied": lambda: small_model(input_features=small_features(), tied=True),
     "another model": lambda: small_model(background=backgrounds.Model(small_model())),
     "mixed": lambda: small_model(mixed=[bigrams(), backgrounds.Uniform()], context=[contextual.Repeated(5)]),

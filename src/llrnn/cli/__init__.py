@@ -13,6 +13,7 @@ import warnings
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Annotated, Any
 
@@ -21,6 +22,7 @@ from typer.core import TyperGroup
 
 from llrnn import __version__
 from llrnn.ground.errors import EstimationWarning, LLRNNError, LLRNNWarning
+from llrnn.ground.plugins import missing_package
 
 __all__ = ["app", "main", "run"]
 
@@ -102,6 +104,8 @@ def load_verb(name: str) -> Any:
     around = typer.Typer(rich_markup_mode=None)  # typer makes commands only inside a group
     around.callback()(lambda: None)
     if isinstance(found, typer.Typer):
+        for entry in (one for one in entry_points(group="llrnn.verbs") if one.name.startswith(f"{name}.")):
+            found.command(entry.name.removeprefix(f"{name}."))(entry.load())  # of another package
         around.add_typer(found, name=name)
     else:
         around.command(name)(found)
@@ -190,6 +194,9 @@ def _in_one_line(complaint: str, context: Any) -> str:
     if not complaint.startswith("No such command"):
         return complaint
     unknown = complaint.removeprefix("No such command ").partition(". Did you mean ")[0].rstrip(".")
+    package = missing_package(unknown.strip("'"))
+    if package is not None:
+        return f"No such command {unknown}; it is in {package}"
     near = get_close_matches(unknown.strip("'"), context.command.list_commands(context), n=1)
     meant = f"did you mean {near[0]!r}? " if near else ""
     return f"No such command {unknown}; {meant}{shown} lists them"  # typer guesses in groups of loaded verbs only

@@ -107,7 +107,7 @@ def estimate_verb(
     budget = None if memory is None else _bytes(memory)
     listed = None if words is None else [line for _, line in read_lines(words) if line]
     found: list[str] = []
-    reading = _Reading(_pieces(texts, found, lowercase, listed))
+    reading = _ReadingText(_pieces(texts, found, lowercase, listed))
     scratch = _scratch(out, temporary, budget)
     begun = time.perf_counter()
     with handling(signal.SIGTERM, _unwind):
@@ -135,7 +135,7 @@ def estimate_verb(
 
 
 @dataclass
-class _Reading:
+class _ReadingText:
     """The pieces of a text on their way; how many words they had, and when the last was read."""
 
     pieces: Iterable[Ints]

@@ -56,7 +56,6 @@ from llrnn.cli.options import (
     write_each_line,
 )
 from llrnn.config import described_keys, read_config
-from llrnn.config.keys import AgreementConfig
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import STANDARD, write_lines, write_standard
@@ -735,26 +734,6 @@ def data_french_verb(
     made = list(french.sentences(skip + sentences, seed=seed))[skip:]
     write_lines(out, french.conllu(made))
     show.text(f"{len(made)} sentences, {sum(len(one.tokens) for one in made)} words: {out}")
-
-
-@data_app.command("agreement")
-def data_agreement_verb(
-    rules: Annotated[str, typer.Argument(help="french, estonian, turkish, or a table .toml of one's own.")],
-    out: Annotated[Path, typer.Option(help="The file to write, .json.gz: `file` of [[contextual]] names it.")],
-    treebanks: Annotated[list[Path], typer.Option("--treebank", help="CoNLL-U: readings, and what comes where.")],
-    readings: Annotated[list[Path] | None, typer.Option(help="More: form TAB weight TAB attributes.")] = None,
-    lowercase: Annotated[bool, typer.Option(help="Lowercase the words of treebanks.")] = False,
-) -> None:
-    """Estimate once what the agreement of a language needs, for any number of models.
-
-    Example: llrnn data agreement french --treebank train.conllu --out agreement.json.gz
-    """
-    require_output_file(out)
-    given = AgreementConfig(
-        kind="agreement", rules=rules, treebanks=list(map(str, treebanks)), readings=list(map(str, readings or []))
-    )
-    given.make(lowercase).to_file(out)
-    show.text(f"{rules}, estimated from {len(treebanks)} treebanks: {out}")
 
 
 @data_app.command("get")

@@ -20,6 +20,7 @@ from functools import reduce
 from itertools import islice
 from operator import add
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,18 +30,16 @@ from llrnn.config.wordlists import (
     RARE,
     Frequencies,
     derived_forms,
-    dictionary_forms,
     from_wordfreq,
     is_form,
     joined,
     weighted_by_spelling,
-    why_not_expanded,
     write_frequencies,
 )
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import parse_toml, write_atomically
+from llrnn.ground.plugins import find_kind
 from llrnn.knowledge.backgrounds.base import Mixture, symbol_mass
-from llrnn.text.analysers import has_tags, hunspell
 from llrnn.text.corpus import Corpus, Format, format_of
 from llrnn.text.lexicon import Lexicon, has_counts, read_frequencies
 from llrnn.text.morphology import Analyser, FromLexicon
@@ -313,10 +312,11 @@ class _Drafting:
         found: dict[str, Frequencies] = {name: self.read_list(name, texts.train) for name in lists}
         counted = {name: one for name, one in found.items() if name.startswith("wordfreq:") or has_counts(name)}
         found = counted | {name: one for name, one in found.items() if name not in counted}  # what is counted, first
-        analysed = [dic for dic in dictionaries if has_tags(dic)]
-        for dic in dictionaries:
+        opened = {dic: _dictionary(dic) for dic in dictionaries}
+        analysed = [dic for dic, dictionary in opened.items() if dictionary.is_explained]
+        for dic, dictionary in opened.items():
             if dic not in analysed or not lists:
-                found[str(dic)] = self.read_dictionary(dic, texts.train)
+                found[str(dic)] = self.read_dictionary(dic, dictionary, texts.train)
         listed = joined(found, texts.train)
         for name, forms in found.items():
             self.found.append(f"list {name}: {len(forms):,} forms; {_coverage(forms, texts)}")
@@ -325,7 +325,7 @@ class _Drafting:
         derived = [] if found or by_rule or analysed else self.derived(texts, listed)
         known = {word for word in (*texts.train.counts(), *listed) if is_form(word)}
         for dic in analysed:
-            by_rule[dic.stem] = FromLexicon(hunspell(dic, forms=known, lowercase=self.lowercase))
+            by_rule[dic.stem] = FromLexicon(opened[dic].lexicon(known, lowercase=self.lowercase))
         lexicon, readings = self.analysed(by_rule, texts, known)
         tables = [name for name in lexicons if text_kind_of_lexicon(name) == "tsv"]
         corpora = [name for name in lexicons if name not in tables]
@@ -370,11 +370,12 @@ class _Drafting:
             raise ConfigError(f"{name}: words with counts above 0 are required, found none; leave --list out")
         return kept if name.startswith("wordfreq:") or has_counts(name) else weighted_by_spelling(kept, train)
 
-    def read_dictionary(self, dic: Path, train: Corpus) -> Frequencies:
-        reason = why_not_expanded(dic)
+    def read_dictionary(self, dic: Path, dictionary: Any, train: Corpus) -> Frequencies:
+        """Forms weighted by spelling: with affixes where they can be attached, else stems."""
+        forms, reason = dictionary.forms(train)
         if reason is not None:
             self.found.append(f"{dic}: stems only: {reason}")
-        return {form: count for form, count in dictionary_forms(dic, train).items() if is_form(form)}
+        return {form: count for form, count in weighted_by_spelling(forms, train).items() if is_form(form)}
 
     def analysed(
         self, by_rule: Mapping[str, Analyser], texts: _Texts, forms: Collection[str]
@@ -443,6 +444,11 @@ def data_folder(out: Path) -> Path:
     folder = out.parent / f"{out.stem}-data"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def _dictionary(dic: Path) -> Any:
+    """One of hunspell, as llrnn_morphology reads it."""
+    return find_kind("analysers", "hunspell", Analyser)(dic)
 
 
 def _share(part: int, whole: int) -> str:

@@ -19,16 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
-from operator import add, or_
-from typing import Annotated, Literal, Self
+from operator import add
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from llrnn.config.own import Context, OrOwn, OwnTable
 from llrnn.knowledge import features
-from llrnn.knowledge.backgrounds import Automaton, Dictionary, Grammar
+from llrnn.knowledge.backgrounds import Automaton, Background, Dictionary, Grammar
 from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.knowledge.contextual import (
-    Agreement,
     ConditionNumbers,
     ContextualFeature,
     ContextualInput,
@@ -46,7 +46,6 @@ from llrnn.languages.domains import Names, Numbers, Spelling
 from llrnn.languages.grammars.automaton import Over
 from llrnn.model.controllers import Attentive, Controller, Encoder, FirstState, make_controller
 from llrnn.text.conditions import Characters, ConditionTokenizer, NumericFields, Slots, Whole, Words
-from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import Lexicon, Probabilities, Readings
 from llrnn.text.others import RUN, OnOverlap, When
 from llrnn.text.tables import KnowledgeBase
@@ -75,14 +74,14 @@ class FeatureConfig(Strict):
     shared: int | None = Field(None, ge=1, description="only features that at least so many types share")
     listed: bool = Field(False, description="only on listed words: strings of domains have none of the group")
 
-    def make(self, lexicon: Lexicon) -> Features:
-        made = self.bare(lexicon)
+    def make(self, context: Context) -> Features:
+        made = self.bare(context)
         made = made.of_listed() if self.listed else made
         made = made if self.shared is None else made.frequent(min_count=self.shared)
         made = made.balanced() if self.balanced else made
         return made if self.scale == 1.0 else made.scaled(self.scale)
 
-    def bare(self, lexicon: Lexicon) -> Features:
+    def bare(self, context: Context) -> Features:
         raise NotImplementedError
 
 
@@ -93,8 +92,9 @@ class IdentityConfig(FeatureConfig):
     top: int | None = Field(None, ge=0, description="how many words; all by default [words]")
     without: list[str] = Field([], description="attributes of the lexicon: words that have one are not told apart")
 
-    def bare(self, lexicon: Lexicon) -> Features:
-        without = {form for form in lexicon.forms() if lexicon(form) & {*self.without}} if self.without else set()
+    def bare(self, context: Context) -> Features:
+        known = context.lexicon
+        without = {form for form in known.forms() if known(form) & {*self.without}} if self.without else set()
         return features.Identity(self.top, without=without)
 
 
@@ -105,7 +105,7 @@ class TableConfig(FeatureConfig):
     tsv: str = Field(description="a table of form and attributes")
     name: str = Field("Table", description="the group's name in reports")
 
-    def bare(self, lexicon: Lexicon) -> Features:
+    def bare(self, context: Context) -> Features:
         return features.Function(Lexicon.from_tsv(self.tsv), name=self.name)
 
 
@@ -120,7 +120,7 @@ class ReadingsConfig(FeatureConfig):
     levels: int | None = Field(None, ge=1, description="steps that probabilities are rounded to: fewer classes")
     name: str = Field("Readings", description="the group's name in reports")
 
-    def bare(self, lexicon: Lexicon) -> Features:
+    def bare(self, context: Context) -> Features:
         known = Probabilities(Readings.from_tsv(self.tsv), tuple(self.without), self.levels)
         return features.Function(known, name=self.name)
 
@@ -133,7 +133,7 @@ class AffixConfig(FeatureConfig):
     min_count: int = Field(2, ge=1, description="how many words must share it [types]")
     top: int | None = Field(None, ge=1, description="only the commonest")
 
-    def bare(self, lexicon: Lexicon) -> Features:
+    def bare(self, context: Context) -> Features:
         made = features.Prefixes if self.kind == "prefixes" else features.Suffixes
         return made(self.longest, min_count=self.min_count, top=self.top)
 
@@ -143,9 +143,9 @@ class PlainFeatureConfig(FeatureConfig):
 
     kind: Literal["attributes", "shape", "orthographic"]
 
-    def bare(self, lexicon: Lexicon) -> Features:
+    def bare(self, context: Context) -> Features:
         if self.kind == "attributes":
-            return features.Attributes(lexicon)
+            return features.Attributes(context.lexicon)
         return features.Shape() if self.kind == "shape" else features.CellAttributes()
 
 
@@ -155,7 +155,7 @@ class NumericConfig(FeatureConfig):
     kind: Literal["numeric"]
     small: float = Field(100.0, gt=0, description="where small numbers end")
 
-    def bare(self, lexicon: Lexicon) -> Features:
+    def bare(self, context: Context) -> Features:
         return features.Numeric(small=self.small)
 
 
@@ -172,7 +172,7 @@ class VectorsConfig(FeatureConfig):
     codes: int | None = Field(None, ge=1, description="so many clusters of vectors, whose centres words have instead")
     name: str = Field("Vectors", description="the group's name in reports")
 
-    def bare(self, lexicon: Lexicon) -> Features:
+    def bare(self, context: Context) -> Features:
         return features.Vectors(
             self.file,
             components=self.components,
@@ -185,9 +185,20 @@ class VectorsConfig(FeatureConfig):
         )
 
 
+class OwnFeature(FeatureConfig, OwnTable):
+    """Features of another package."""
+
+    group, base = "features", Features
+
+    def bare(self, context: Context) -> Features:
+        made: Features = OwnTable.make(self, context)
+        return made
+
+
 AnyFeature = Annotated[
     IdentityConfig | TableConfig | ReadingsConfig | AffixConfig | NumericConfig | VectorsConfig | PlainFeatureConfig,
     Field(discriminator="kind"),
+    OrOwn(OwnFeature),
 ]
 
 
@@ -201,8 +212,8 @@ class NumbersConfig(Strict):
     language: str = Field("en", description="whose ordinals: fr, en, de, et, tr, or any of these; another has none")
     ratio: float = Field(0.3, gt=0, lt=1, description="how much rarer a number is with one digit more; below about 0.4")
 
-    def make(self, counts: Mapping[str, int]) -> Domain:
-        return Numbers(self.language, ratio=self.ratio).counted(counts)
+    def make(self, context: Context) -> Domain:
+        return Numbers(self.language, ratio=self.ratio).counted(context.counts)
 
 
 class SpellingConfig(Strict):
@@ -225,8 +236,8 @@ class SpellingConfig(Strict):
             refuse_unused(self, ["endings", "longest", "lengths"], "tells cells apart", "one_cell = true")
         return self
 
-    def make(self, counts: Mapping[str, int]) -> Domain:
-        return self.spelling(counts)
+    def make(self, context: Context) -> Domain:
+        return self.spelling(context.counts)
 
     def spelling(self, counts: Mapping[str, int]) -> Spelling:
         at_most = self.seen_at_most
@@ -242,13 +253,19 @@ class NamesConfig(SpellingConfig):
     tsv: str = Field(description="the gazetteer: a table of name and attributes")
     share: float = Field(0.5, gt=0, lt=1, description="how much of the mass the gazetteer has [share]")
 
-    def make(self, counts: Mapping[str, int]) -> Domain:
+    def make(self, context: Context) -> Domain:
         listed = Lexicon.from_tsv(self.tsv)
         gazetteer = {form: sorted(listed(form)) for form in listed.forms()}
-        return Names(gazetteer, self.spelling(counts), share=self.share)
+        return Names(gazetteer, self.spelling(context.counts), share=self.share)
 
 
-AnyDomain = Annotated[NumbersConfig | SpellingConfig | NamesConfig, Field(discriminator="kind")]
+class OwnDomain(OwnTable):
+    """A domain of another package."""
+
+    group, base = "domains", Domain
+
+
+AnyDomain = Annotated[NumbersConfig | SpellingConfig | NamesConfig, Field(discriminator="kind"), OrOwn(OwnDomain)]
 
 
 # What a configuration says of conditions: how they are read, and the network that reads them.
@@ -314,9 +331,23 @@ def _of_kind(default: str) -> BeforeValidator:
     return BeforeValidator(lambda table: {"kind": default, **table} if isinstance(table, dict) else table)
 
 
+class OwnController(ControllerConfig, OwnTable):
+    """A network of another package: all that is given is what its class takes, as its `settings()` say it."""
+
+    group, base = "controllers", Controller
+
+    @property
+    def own_keys(self) -> dict[str, Any]:
+        return self.model_dump(exclude_unset=True, exclude={"kind"})
+
+    def make(self) -> Controller:  # type: ignore[override]
+        return make_controller({"kind": self.kind, **self.own_keys})
+
+
 AnyController = Annotated[
     RecurrentConfig | MinGRUConfig | MogrifierConfig | TransformerConfig | FeedForwardConfig | ReservoirConfig,
     Field(discriminator="kind"),
+    OrOwn(OwnController),
     _of_kind("lstm"),
 ]
 
@@ -541,9 +572,16 @@ class NGramConfig(NGramsConfig, BackgroundConfig):
     kind: Literal["ngram"]
 
 
+class OwnBackground(BackgroundConfig, OwnTable):
+    """A background of another package."""
+
+    group, base = "backgrounds", Background
+
+
 AnyBackground = Annotated[
     UniformConfig | UnigramConfig | DiscountedConfig | NGramConfig,
     Field(discriminator="kind"),
+    OrOwn(OwnBackground),
     _of_kind("uniform"),
 ]
 
@@ -620,41 +658,6 @@ class LookupConfig(Strict):
         return Lookup(KnowledgeBase.from_file(self.table, lowercase=lowercase), query, *self.columns, name=self.name)
 
 
-class AgreementConfig(Strict):
-    """Whether a word agrees with who governs it; as an input, who that is."""
-
-    kind: Literal["agreement"]
-    file: str | None = Field(
-        None, description="agreement: what `llrnn data agreement` wrote, instead of the other keys"
-    )
-    rules: str = Field("", description="agreement: french, estonian, turkish, or a file .toml of one's own")
-    treebanks: list[str] = Field([], description="agreement: CoNLL-U files with readings, and what comes after what")
-    readings: list[str] = Field([], description="agreement: files of readings, form TAB weight TAB attributes")
-    name: str = Field("agreement", min_length=1, description="what explanations and --expert call it")
-    steady: bool = Field(False, description="agreement: features count the same in every context")
-
-    @model_validator(mode="after")
-    def _somebody_knows_words(self) -> Self:
-        if self.file is not None:
-            refuse_unused(
-                self, ["rules", "treebanks", "readings"], "is to be estimated from", "file = ..., which has it"
-            )
-        elif not self.rules:
-            raise ValueError('agreement needs rules = "french", say, or file = ... that `llrnn data agreement` wrote')
-        elif not (self.treebanks or self.readings):
-            raise ValueError("agreement needs treebanks = [...] or readings = [...], which say what words can be")
-        return self
-
-    def make(self, lowercase: bool) -> Agreement:
-        if self.file is not None:
-            return Agreement.from_file(self.file, name=self.name)
-        readings = reduce(or_, map(Readings.from_tsv, self.readings), Readings())
-        sentences = [one for path in self.treebanks for one in Corpus.from_conllu(path, lowercase=lowercase)]
-        if not sentences:
-            return Agreement(self.rules, readings, name=self.name)
-        return Agreement.estimated(self.rules, sentences, readings, name=self.name)
-
-
 class _Advice(LanguageConfig):
     """A language as an expert: what it forbids counts as much as the network says."""
 
@@ -674,6 +677,12 @@ class AdvisingAutomatonConfig(_Advice, AutomatonConfig):
     kind: Literal["automaton"]
 
 
+class OwnContextual(OwnTable):
+    """A contextual feature of another package."""
+
+    group, base = "contextual", ContextualFeature
+
+
 AnyContextual = Annotated[
     RepeatedConfig
     | ExpertConfig
@@ -681,10 +690,10 @@ AnyContextual = Annotated[
     | ContinuedConfig
     | FramedConfig
     | LookupConfig
-    | AgreementConfig
     | AdvisingGrammarConfig
     | AdvisingAutomatonConfig,
     Field(discriminator="kind"),
+    OrOwn(OwnContextual),
 ]
 
 
@@ -735,8 +744,8 @@ class _Weighing(Strict):
 
     features: list[AnyFeature] = Field(min_length=1, description="features of words: the numbers of the input")
 
-    def chi(self, lexicon: Lexicon) -> Features:
-        return reduce(add, [group.make(lexicon) for group in self.features])
+    def chi(self, context: Context) -> Features:
+        return reduce(add, [group.make(context) for group in self.features])
 
 
 class RepeatedInputConfig(_Weighing, RepeatedConfig):
@@ -759,9 +768,14 @@ class ExpertInputConfig(_Weighing, ExpertConfig):
     """What an n-gram model expects next."""
 
 
+class OwnInput(OwnTable):
+    """A contextual input of another package."""
+
+    group, base = "contextual_inputs", ContextualInput
+
+
 AnyInput = Annotated[
-    AgreementConfig
-    | FramedConfig
+    FramedConfig
     | GrammarInputConfig
     | AutomatonInputConfig
     | SlotsInputConfig
@@ -771,6 +785,7 @@ AnyInput = Annotated[
     | LookupInputConfig
     | ExpertInputConfig,
     Field(discriminator="kind"),
+    OrOwn(OwnInput),
 ]
 
 

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from llrnn.config import keys
 from llrnn.config.keys import Config
+from llrnn.config.own import Context, OwnTable
 from llrnn.ground.errors import ConfigError, ZeroMassError, warn
 from llrnn.ground.files import parse_toml, read_file
 from llrnn.knowledge import features
@@ -36,13 +37,11 @@ from llrnn.knowledge.backgrounds import (
 from llrnn.knowledge.backgrounds.base import absolute_discount, symbol_mass
 from llrnn.knowledge.backgrounds.ngram import estimated_on
 from llrnn.knowledge.contextual import (
-    Agreement,
     Announced,
     ContextualFeature,
     ContextualInput,
     Expert,
     Framed,
-    Governors,
     Lookup,
     Opinion,
     PointedWords,
@@ -146,17 +145,17 @@ class Project:
             _require_conditions(corpora, config.condition)
         cut = _units(config, corpora)
         texts = corpora if cut is None else {part: cut.corpus(corpus) for part, corpus in corpora.items()}
-        grammars = _agreements(config)
-        context = tuple(_contextual(one, config, corpora, grammars) for one in config.contextual)
-        lexicon = _lexicon(config, corpora, context)
-        vocabulary = _vocabulary(config, texts, _said_by_knowledge(config, lexicon, context), cut)
-        output, given = _features(config, lexicon)
-        base = _recent(config.background.recent, _background(config, texts), corpora)
+        made_of = Context(texts, config.corpus.lowercase)
+        context = tuple(_contextual(one, config, corpora, made_of) for one in config.contextual)
+        lexicon = made_of.lexicon = _lexicon(config, corpora, context)
+        vocabulary = _vocabulary(config, made_of, _said_by_knowledge(config, lexicon, context), cut)
+        output, given = _features(config, made_of)
+        base = _recent(config.background.recent, _background(config, made_of), corpora)
         background = _primed(config.background.primed, base, corpora, vocabulary)
         languages = [config.background.grammar, config.background.automaton, config.background.dictionary]
         background = reduce(mul, [language.make() for language in languages if language is not None], background)
         output = _coarsened(config.features.coarsen, output, background, vocabulary)
-        inputs = tuple(_input(one, config, corpora, lexicon, grammars) for one in config.contextual_inputs)
+        inputs = tuple(_input(one, config, corpora, made_of) for one in config.contextual_inputs)
         others = tuple(_other(one, config, corpora) for one in config.corpus.other)
         mixed = tuple(_ngram(one, config, corpora) for one in config.mixed)
         made = cls(config, corpora, lexicon, vocabulary, output, given, background, context, inputs, others, mixed)
@@ -282,7 +281,7 @@ def _require_language(model: LLRNN, corpus: Corpus) -> None:
                 raise ZeroMassError(f"{sentence.name}: {reason}")
 
 
-def _named_parts(table: str, parts: Sequence[str], corpora: dict[str, Corpus]) -> list[Corpus]:
+def _named_parts(table: str, parts: Sequence[str], corpora: Mapping[str, Corpus]) -> list[Corpus]:
     for part in parts:
         if part not in corpora:
             raise ConfigError(
@@ -415,12 +414,10 @@ def _units(config: Config, corpora: dict[str, Corpus]) -> Units | None:
     return BytePairs.from_corpus(corpora["train"], config.corpus.bpe_size)
 
 
-def _vocabulary(
-    config: Config, corpora: dict[str, Corpus], said: Sequence[str], units: Units | None = None
-) -> Vocabulary:
+def _vocabulary(config: Config, context: Context, said: Sequence[str], units: Units | None = None) -> Vocabulary:
     given, symbols = config.vocabulary, [] if units is None else units.symbols()
-    texts = _named_parts("vocabulary", given.parts, corpora) + [_read([path], config) for path in given.files]
-    counts = sum((Counter(corpus.counts()) for corpus in texts), Counter())
+    texts = _named_parts("vocabulary", given.parts, context.corpora) + [_read([path], config) for path in given.files]
+    counts = context.counts = sum((Counter(corpus.counts()) for corpus in texts), Counter())
     # the symbol that a built corpus has in the place of unknown words is that of the vocabulary too
     built = (text.unknown for text in texts if isinstance(text, BuiltCorpus) and text.unknown is not None)
     discount = absolute_discount(counts) if config.domains else 0.0
@@ -430,7 +427,7 @@ def _vocabulary(
         min_count=given.min_count,
         unknown=given.unknown if given.unknown is not None else next(built, None),
         others=[*(word for path in given.lists for word in read_frequencies(path)), *said, *symbols],
-        domains=[domain.make(counts) for domain in config.domains],
+        domains=[domain.make(context) for domain in config.domains],
         as_new=discount if given.as_new is None else given.as_new,
         units=units,
     )
@@ -464,11 +461,11 @@ def _of_column(column: str, context: Sequence[ContextualFeature]) -> list[str]:
     return [text for name, table in there if name == column for text in table.values(column)]
 
 
-def _features(config: Config, lexicon: Lexicon) -> tuple[Features, Features | None]:
+def _features(config: Config, context: Context) -> tuple[Features, Features | None]:
     if config.kind == "softmax":
         return features.Identity(), None
     output, given = (
-        None if groups is None else reduce(add, [group.make(lexicon) for group in groups])
+        None if groups is None else reduce(add, [group.make(context) for group in groups])
         for groups in (config.features.output, config.features.input)
     )
     assert output is not None  # the configuration requires one
@@ -496,11 +493,13 @@ def _warn_of_no_counts(listed: str) -> None:
         )
 
 
-def _background(config: Config, corpora: dict[str, Corpus]) -> Background:
-    listed = getattr(config.background, "frequencies", None)
+def _background(config: Config, context: Context) -> Background:
+    corpora, listed = context.corpora, getattr(config.background, "frequencies", None)
     if listed is not None:
         _warn_of_no_counts(listed)
     match config.background:
+        case OwnTable():
+            return config.background.make(context)
         case keys.UniformConfig():
             return Uniform()
         case keys.UnigramConfig(parts=parts, frequencies=listed, smoothing=smoothing):
@@ -536,7 +535,7 @@ def _primed(
     return Primed(base, entities, boost=given.boost, absent=given.absent, cells=given.cells)
 
 
-def _ngram(given: keys.NGramsConfig, config: Config, corpora: dict[str, Corpus]) -> Background:
+def _ngram(given: keys.NGramsConfig, config: Config, corpora: Mapping[str, Corpus]) -> Background:
     """From a file, from other texts, or from the corpus itself; cross-fitted where the network trains on it."""
     if given.arpa is not None:
         found = NGram.from_arpa(given.arpa, restrict=given.restrict)
@@ -564,26 +563,12 @@ def _ngram(given: keys.NGramsConfig, config: Config, corpora: dict[str, Corpus])
     return NGram.from_corpus(text, order=order, min_counts=least, folds=folds, restrict=given.restrict)
 
 
-Agreements = Mapping[str, Agreement]
-
-
-def _agreements(config: Config) -> Agreements:
-    """Of each description one, which features and inputs share."""
-    described = {_source(one): one for one in [*config.contextual, *config.contextual_inputs]}
-    lowercase = config.corpus.lowercase
-    return {key: one.make(lowercase) for key, one in described.items() if isinstance(one, keys.AgreementConfig)}
-
-
-def _source(given: object) -> str:
-    return str(given.model_copy(update={"steady": False}) if isinstance(given, keys.AgreementConfig) else given)
-
-
 def _contextual(
-    given: keys.AnyContextual, config: Config, corpora: dict[str, Corpus], grammars: Agreements
+    given: keys.AnyContextual, config: Config, corpora: dict[str, Corpus], context: Context
 ) -> ContextualFeature:
     match given:
-        case keys.AgreementConfig():
-            return grammars[_source(given)].steadied(given.steady)
+        case OwnTable():
+            return given.make(context)
         case keys.RepeatedConfig():
             return Repeated(given.window)
         case keys.CopiedConfig() | keys.ContinuedConfig():
@@ -602,22 +587,18 @@ def _framed(given: keys.FramedConfig, corpora: dict[str, Corpus]) -> Framed:
     return Framed.counted(corpora["train"], order=given.order, folds=given.folds)
 
 
-def _input(
-    given: keys.AnyInput, config: Config, corpora: dict[str, Corpus], lexicon: Lexicon, grammars: Agreements
-) -> ContextualInput:
+def _input(given: keys.AnyInput, config: Config, corpora: dict[str, Corpus], context: Context) -> ContextualInput:
     match given:
-        case keys.AgreementConfig(steady=True):
-            raise ConfigError("contextual_inputs: steady is of features, found it at an input; leave it out there")
-        case keys.AgreementConfig():
-            return Governors(grammars[_source(given)])
+        case OwnTable():
+            return given.make(context)
         case keys.FramedConfig():
             return Announced(_framed(given, corpora))
         case keys.ExpertInputConfig():
-            return Opinion(_ngram(given, config, corpora), given.chi(lexicon), name=given.name)
+            return Opinion(_ngram(given, config, corpora), given.chi(context), name=given.name)
         case keys.GrammarInputConfig() | keys.AutomatonInputConfig() | keys.SlotsInputConfig():
             return given.make_input()
         case _:
-            return PointedWords(_contextual(given, config, corpora, grammars), given.chi(lexicon))
+            return PointedWords(_contextual(given, config, corpora, context), given.chi(context))
 
 
 _DEEPEST = 20  # levels of tables and lists

@@ -8,30 +8,22 @@ of the text are spelled.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import accumulate, islice
 from pathlib import Path
 
 import numpy as np
 
-from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
+from llrnn.ground.errors import ConfigError, MissingExtraError
 from llrnn.ground.files import write_atomically
 from llrnn.languages.domains.spelling import CharacterModel
-from llrnn.text.analysers import AffixFile, encoding_of, read_encoded, split_flags
 from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import Lexicon
-from llrnn.text.readers import Line
 from llrnn.text.vocabulary import EOS
 
 Frequencies = dict[str, float]
 
-MOST_FORMS = 650_000  # of a dictionary that makes millions
-MOST_DERIVED = 50_000_000  # forms of a dictionary that are gone through; 15 million take minutes
-_FEW = 1000  # forms, added to each ending's: one that makes a few is not likely because one of them was seen
-_SAMPLED = 400  # entries of a dictionary that say how many forms all make
 RARE = 2  # times a rare word is seen, at most
 _LONGEST_OLD = 4  # characters at the end of a lemma that an inflection replaces
 _SUBLINEAR = 0.7  # a lemma of twice as many forms is not twice as likely to have another
@@ -161,73 +153,3 @@ def write_frequencies(path: Path, listed: Frequencies) -> None:
     """`form TAB frequency`, the most frequent first."""
     rows = sorted(listed.items(), key=lambda item: (-item[1], item[0]))
     write_atomically(path, "".join(f"{form}\t{count:.4g}\n" for form, count in rows).encode())
-
-
-# Dictionaries of hunspell.
-
-
-def dictionary_entries(dic: Path) -> Iterator[tuple[Line, str, str | None]]:
-    """Each stem of a dictionary with its flags; the first line counts them."""
-    for line in islice(read_encoded(dic, encoding_of(dic.with_suffix(".aff"))), 1, None):
-        stem, flags = split_flags(line.text.split("\t")[0].strip())
-        if stem:
-            yield line, stem, flags
-
-
-def stems(dic: Path) -> Frequencies:
-    """The stems of a dictionary, lowercased, all alike."""
-    return dict.fromkeys(sorted({stem.lower() for _, stem, _ in dictionary_entries(dic)}), 1.0)
-
-
-def expanded_forms(dic: Path, train: Corpus) -> Frequencies:
-    """Forms with the endings that the training text uses most, for the number of forms that they make.
-
-    p(form) ∝ (training words with this ending) / (forms with this ending): a dictionary makes fifteen million forms,
-    and most endings are hardly ever used. Endings are taken in this order until there are `MOST_FORMS` forms.
-    """
-    counts = train.counts()
-    made: Counter[str] = Counter()
-    seen: Counter[str] = Counter()
-    for form, ending in _derived(dic):
-        made[ending] += 1
-        seen[ending] += form in counts
-    share = {ending: seen[ending] / (made[ending] + _FEW) for ending in made if seen[ending]}
-    ranked = sorted(share, key=lambda ending: (-share[ending], ending))
-    totals = list(accumulate(made[ending] for ending in ranked))
-    kept = set(ranked[: bisect_right(totals, MOST_FORMS)])
-    found: Frequencies = {}
-    for form, ending in _derived(dic):
-        if ending in kept:
-            found[form] = max(found.get(form, 0.0), share[ending])
-    total = sum(found.values())
-    return {form: value / total for form, value in found.items()}
-
-
-def _derived(dic: Path) -> Iterator[tuple[str, str]]:
-    """Every form that the dictionary makes, with the affixes that make it; a form may come several times."""
-    file = AffixFile(dic.with_suffix(".aff"))
-    for line, stem, flags in dictionary_entries(dic):
-        for form, rules in file.derive(stem, file.flags(flags, line)):
-            yield form.lower(), "+".join(rule.affix for rule in rules)
-
-
-def why_not_expanded(dic: Path) -> str | None:
-    """Why a dictionary's affixes cannot be attached to its stems: its affix file, or too many forms; None if they can.
-
-    How many forms there are is estimated from a sample of the entries.
-    """
-    try:
-        file, entries = AffixFile(dic.with_suffix(".aff")), list(dictionary_entries(dic))
-        sample = entries[:: max(1, len(entries) // _SAMPLED)]
-        most = MOST_DERIVED * len(sample) // max(1, len(entries))
-        made = sum(1 for line, stem, flags in sample for _ in islice(file.derive(stem, file.flags(flags, line)), most))
-    except LexiconError as error:
-        return str(error)
-    total = made * len(entries) // max(1, len(sample))
-    return None if total <= MOST_DERIVED else f"its affixes make about {total:,} forms"
-
-
-def dictionary_forms(dic: Path, train: Corpus) -> Frequencies:
-    """Forms of a dictionary weighted by spelling: with affixes where they can be attached, else stems."""
-    forms = expanded_forms(dic, train) if why_not_expanded(dic) is None else {}
-    return weighted_by_spelling(forms or stems(dic), train)

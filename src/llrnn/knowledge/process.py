@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, repeat
@@ -25,9 +25,9 @@ from torch.nn import functional as F
 from typing_extensions import TypeVar
 
 from llrnn.ground.errors import CheckpointError, LLRNNError, quoted
+from llrnn.ground.plugins import find_kind
 from llrnn.text.vocabulary import Revision, Vocabulary
 
-R = TypeVar("R")
 S = TypeVar("S", default=Any)  # what a state is; `Process` alone is a process of any states
 State = Any  # of some process, where several kinds of them are kept side by side
 
@@ -42,16 +42,21 @@ class Saved:
     parts: tuple[Saved, ...] = ()
 
 
-def find_restorer(saved: Saved, restorers: Mapping[str, R], what: str, again: str) -> R:
-    """What reads a kind of knowledge from a model folder; an error that says what to do, where nothing does."""
+def own_restorer(saved: Saved, group: str, base: type, again: str) -> Callable[[Saved], Any]:
+    """What opens a kind that is none of ours: `restored` of a class of another package; an error where nothing does."""
+    what = group.replace("_", " ").removesuffix("s").replace("contextual", "contextual feature")
     if saved.kind == "custom":
         raise CheckpointError(
             f"the model was saved with a {what} of your own, {saved.fields.get('repr')}: "
             f"give it again at loading, llrnn.load(folder, {again})"
         )
-    if saved.kind not in restorers:
-        raise CheckpointError(f"unknown kind of {what} {quoted(saved.kind)}: it needs a newer llrnn")
-    return restorers[saved.kind]
+    found = find_kind(group, saved.kind, base, CheckpointError)
+    if found is None:
+        raise CheckpointError(
+            f"unknown kind of {what} {quoted(saved.kind)}: it needs a newer llrnn, or the package that has it"
+        )
+    restored: Callable[[Saved], Any] = found.restored
+    return restored
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import CheckpointError, ConfigError, LLRNNError, quoted
+from llrnn.ground.plugins import find_kind
 from llrnn.text.conditions import Act, ConditionTokenizer, NumericFields, Token, fields_of, make_tokenizer
 
 __all__ = [
@@ -782,13 +783,15 @@ def make_controller(settings: dict[str, Any]) -> Controller:
     if kind == "attentive":
         below, above = make_controller(given["below"]), make_controller(given["above"])
         return Attentive(below, make_encoder(given["encoder"]), above)
-    if kind not in _kinds:
+    make = _kinds.get(kind) or find_kind("controllers", kind, Controller)
+    if make is None:
         known = ", ".join(sorted(_kinds))
         raise ConfigError(
             f"unknown kind of controller {quoted(kind)}: use one of {known}, stacked; one of your own is named by "
-            "register_controller before it is opened"
+            "register_controller before it is opened, or is in a package that must be installed"
         )
-    return _kinds[kind](**given)
+    made: Controller = make(**given)
+    return made
 
 
 def described_controller(controller: Controller) -> dict[str, Any]:

@@ -40,7 +40,6 @@ from llrnn.knowledge.backgrounds import NGram
 from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, score
-from llrnn.text import analysers
 from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.lexicon import Lexicon, tokenise
 from llrnn.text.vocabulary import Vocabulary
@@ -50,6 +49,7 @@ from llrnn_lab.studies.engines import Engine, Local
 from llrnn_lab.studies.jobs import Job, run_jobs
 from llrnn_lab.studies.prepare import find_source
 from llrnn_lab.studies.tables import markdown, mean_and_spread, require_pyplot
+from llrnn_morphology import hunspell
 
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
 SYSTEMS = (
@@ -89,7 +89,7 @@ def prepare(data: Path, out: Path, *, novel: str, tell: Callable[[str], None]) -
     listed = Vocabulary.from_corpus(*(Corpus.from_sentences(texts[name]) for name in ("general", "domain")))
     lexicon = Lexicon.from_corpus(Corpus.from_conllu(source.treebanks, lowercase=True))
     if source.hunspell is not None:
-        lexicon = lexicon | analysers.hunspell(source.hunspell, forms=listed.symbols)
+        lexicon = lexicon | hunspell(source.hunspell, forms=listed.symbols)
     Lexicon.from_mapping({word: lexicon(word) for word in listed if lexicon(word)}).to_tsv(out / "lexicon.tsv")
     manifest = {"novel": path.name, "words": {name: sum(map(len, text)) for name, text in texts.items()}}
     write_atomically(out / "manifest.json", json.dumps(manifest, indent=1).encode())

@@ -38,17 +38,14 @@ import numpy as np
 from llrnn.config.wordlists import (
     Frequencies,
     derived_forms,
-    expanded_forms,
     from_wordfreq,
     is_form,
     joined,
-    stems,
     weighted_by_spelling,
     write_frequencies,
 )
 from llrnn.ground.errors import ConfigError, LexiconError
 from llrnn.ground.files import write_atomically
-from llrnn.text import analysers
 from llrnn.text.corpus import Corpus
 from llrnn.text.french import conllu
 from llrnn.text.lexicon import Lexicon, read_frequencies
@@ -56,6 +53,7 @@ from llrnn.text.others import Overlap
 from llrnn.text.units import END, BytePairs, CharacterUnits, Units, decode
 from llrnn.text.vectors import WordVectors, cases
 from llrnn_lab.studies.prepare import find_source, other_sentences, other_treebanks, write_text
+from llrnn_morphology.dictionaries import expanded_forms, hunspell, stems
 
 DICTIONARIES = Path("/usr/share/hunspell")
 MORE = "more"  # what is made from other texts too
@@ -327,7 +325,7 @@ def _lexicon(given: Language, train: Corpus, listed: Collection[str]) -> Lexicon
     known = Lexicon.from_mapping({word: annotated(word) for word in words})
     if given.analyser:
         forms = {word for word in (*counts, *listed) if is_form(word)}
-        known = analysers.hunspell(_dictionary(given), forms=forms) | known
+        known = hunspell(_dictionary(given), forms=forms) | known
     return known
 
 

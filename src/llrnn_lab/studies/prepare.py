@@ -30,7 +30,6 @@ from llrnn.ground.errors import ConfigError, EstimationWarning, LexiconError
 from llrnn.ground.files import write_atomically
 from llrnn.inference.pairs import make_pairs, write_pairs
 from llrnn.knowledge.backgrounds import NGram
-from llrnn.text import analysers
 from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.french import conllu
 from llrnn.text.lexicon import Lexicon, cluster_words, tokenise
@@ -38,6 +37,7 @@ from llrnn.text.vectors import WordVectors, cases
 from llrnn.text.vocabulary import Vocabulary
 from llrnn_lab.studies import french_texts
 from llrnn_lab.studies.french_texts import Contractions
+from llrnn_morphology import hunspell
 
 VECTORS = "vectors.npz"
 PARTS = ("train", "valid", "test1", "test2")
@@ -212,7 +212,7 @@ def _lexicon(source: Source, texts: dict[str, Corpus], vocabulary: Vocabulary) -
         return Lexicon.from_corpus(*texts.values())
     lexicon = Lexicon.from_corpus(_read(source.treebanks))
     if source.hunspell is not None:
-        lexicon = lexicon | analysers.hunspell(source.hunspell, forms=vocabulary.symbols)
+        lexicon = lexicon | hunspell(source.hunspell, forms=vocabulary.symbols)
     return lexicon
 
 
@@ -220,7 +220,7 @@ def _lemmas(source: Source, texts: dict[str, Corpus], vocabulary: Vocabulary) ->
     """From hunspell, or where there is none from the text itself, all parts alike."""
     lemmas: dict[str, set[str]] = {}
     if source.hunspell is not None:
-        full = analysers.hunspell(source.hunspell, forms=vocabulary.symbols, lemmas=True)
+        full = hunspell(source.hunspell, forms=vocabulary.symbols, lemmas=True)
         lemmas = {form: {name for name in full(form) if name.startswith("Lemma:")} for form in full.forms()}
     else:
         for token in (token for corpus in texts.values() for sentence in corpus for token in sentence.tokens):

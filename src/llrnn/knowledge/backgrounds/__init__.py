@@ -9,7 +9,7 @@ from llrnn.knowledge.backgrounds.constraint import Automaton, Dictionary, Gramma
 from llrnn.knowledge.backgrounds.neural import HuggingFace, Model
 from llrnn.knowledge.backgrounds.ngram import CrossFitted, NGram
 from llrnn.knowledge.backgrounds.primed import Inflections, Primed, Recent, entity_words
-from llrnn.knowledge.process import Saved, find_restorer
+from llrnn.knowledge.process import Saved, own_restorer
 from llrnn.languages.ngrams.arpa import SHARING
 
 __all__ = [
@@ -63,5 +63,7 @@ def register(kind: str, restorer: Restorer) -> None:
 
 def restore(saved: Saved) -> Background:
     """A background from what a model folder holds of it; the inverse of `Background.saved`."""
-    restorer = find_restorer(saved, _RESTORERS, "background", "background=...")
-    return restorer(saved, [restore(part) for part in saved.parts])
+    if saved.kind in _RESTORERS:
+        return _RESTORERS[saved.kind](saved, [restore(part) for part in saved.parts])
+    found: Background = own_restorer(saved, "backgrounds", Background, "background=...")(saved)
+    return found

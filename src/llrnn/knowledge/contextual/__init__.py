@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from llrnn.knowledge import backgrounds
-from llrnn.knowledge.contextual.agreement import Agreement
 from llrnn.knowledge.contextual.base import (
     KINDS,
     ContextualFeature,
@@ -22,7 +21,6 @@ from llrnn.knowledge.contextual.inputs import (
     Announced,
     ConditionNumbers,
     ContextualInput,
-    Governors,
     GrammarState,
     Opinion,
     PointedWords,
@@ -30,11 +28,10 @@ from llrnn.knowledge.contextual.inputs import (
     saved_chi,
 )
 from llrnn.knowledge.contextual.lookup import Lookup, Matching
-from llrnn.knowledge.process import Saved, find_restorer
+from llrnn.knowledge.process import Saved, own_restorer
 from llrnn.text.conditions import NumericFields
 
 __all__ = [
-    "Agreement",
     "Announced",
     "ConditionNumbers",
     "ContextualFeature",
@@ -43,7 +40,6 @@ __all__ = [
     "Copied",
     "Expert",
     "Framed",
-    "Governors",
     "GrammarState",
     "LinearFeature",
     "Lookup",
@@ -60,7 +56,6 @@ __all__ = [
 
 
 _RESTORERS: dict[str, Callable[[Saved], ContextualFeature]] = {
-    "agreement": Agreement.restored,
     "repeated": lambda saved: Repeated(saved.fields["window"]),
     "expert": lambda saved: Expert(*map(backgrounds.restore, saved.parts), name=saved.fields["name"]),
     "framed": lambda saved: Framed.restored(saved.fields),
@@ -71,12 +66,13 @@ _RESTORERS: dict[str, Callable[[Saved], ContextualFeature]] = {
 
 def restore(saved: Saved) -> ContextualFeature:
     """A contextual feature from what a model folder holds of it."""
-    return find_restorer(saved, _RESTORERS, "contextual feature", "contextual=[...]")(saved)
+    restorer = _RESTORERS.get(saved.kind) or own_restorer(saved, "contextual", ContextualFeature, "contextual=[...]")
+    found: ContextualFeature = restorer(saved)
+    return found
 
 
 _INPUTS: dict[str, Callable[[Saved], ContextualInput]] = {
     "announced": lambda saved: Announced(Framed.restored(saved.parts[0].fields)),
-    "governors": lambda saved: Governors(Agreement.restored(saved.parts[0])),
     "grammar_state": lambda saved: GrammarState(backgrounds.restore(saved.parts[0]), **saved.fields),
     "condition_numbers": lambda saved: ConditionNumbers(NumericFields.restored(saved.fields)),
     "slot_progress": lambda saved: SlotProgress(*saved.fields["slots"]),
@@ -87,4 +83,6 @@ _INPUTS: dict[str, Callable[[Saved], ContextualInput]] = {
 
 def restore_input(saved: Saved) -> ContextualInput:
     """A contextual input from what a model folder holds of it."""
-    return find_restorer(saved, _INPUTS, "contextual input", "contextual_inputs=[...]")(saved)
+    own = (saved, "contextual_inputs", ContextualInput, "contextual_inputs=[...]")
+    found: ContextualInput = (_INPUTS.get(saved.kind) or own_restorer(*own))(saved)
+    return found

@@ -10,7 +10,6 @@ follows the symbols, x_t included. What it says of a state is not a weight of wo
     Announced(framed)                  which slot the words before announce
     PointedWords(feature, chi)         Σ_x (φ(K, x) − φ(K, rest)) χ(x)      the words that a feature points at
     ConditionNumbers.fitted(conditions)    the numbers of a condition (equation 17), the same at every step
-    Governors(agreement)               who governs the next word, how far back
     Opinion(background, chi)           Σ_x b(K, x) χ(x) / Σ_x b(K, x)       what an expert expects next, by features
 """
 
@@ -30,7 +29,6 @@ from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import FeatureError
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.backgrounds.constraint import At, Constraint, Grammar
-from llrnn.knowledge.contextual.agreement import Agreement, GovernorState
 from llrnn.knowledge.contextual.base import (
     ContextualFeature,
     CopyProgress,
@@ -285,48 +283,6 @@ class ConditionNumbers(ContextualInput[tuple[float, ...]]):
 
     def __repr__(self) -> str:
         return f"ConditionNumbers({', '.join(self._fields.names)})"
-
-
-class Governors(Following[GovernorState], ContextualInput[GovernorState]):
-    """Who governs the next word, as an input of the network: what it is, how far back, and how deep clauses stand.
-
-        Governors(agreement)          the same `Agreement` that the model has as a feature: text is followed once
-
-    subject Number:Plur     the probability that the governor of a finite verb is plural
-    subject distance        log(1 + how many words back it is)
-    """
-
-    def __init__(self, agreement: Agreement) -> None:
-        if not isinstance(agreement, Agreement):
-            raise FeatureError(f"Governors(...) needs an Agreement, found {agreement!r}")
-        self._agreement = agreement
-
-    def bind(self, vocabulary: Vocabulary) -> Self:
-        bound = super().bind(vocabulary)
-        bound._agreement = self._agreement.bind(vocabulary)
-        return bound
-
-    @property
-    def followed(self) -> Agreement:
-        return self._agreement
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        own, name = self._agreement, self._agreement.name
-        said = [f"{name} {relation} {A}:{value}" for relation, A, value in own.followed.values]
-        return (*said, *(f"{name} {relation.name} distance" for relation in own.rules.relations))
-
-    def numbers(self, states: Sequence[GovernorState]) -> Tensor:
-        return torch.cat(self._agreement.followed.expected(states), 1)
-
-    def revised(self, revision: Revision) -> Self:
-        return self._changed(revision.vocabulary, _agreement=self._agreement.revised(revision))
-
-    def saved(self) -> Saved:
-        return Saved("governors", parts=(self._agreement.saved(),))
-
-    def __repr__(self) -> str:
-        return f"Governors({self._agreement!r})"
 
 
 class Weighed(ContextualInput[S]):

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from llrnn.ground.errors import DomainError
+from llrnn.ground.plugins import find_kind
 from llrnn.languages.domains.regular import Headed, Names, Numbers, Regular
 from llrnn.languages.domains.spelling import Spelling
 from llrnn.text.vocabulary import Cell, Domain, check
@@ -32,8 +33,13 @@ def register(kind: str, restored: Restorer) -> None:
 def restore(plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Domain:
     """A domain from its description in a model folder."""
     kind = plain.get("kind")
-    if kind not in _KINDS:
+    if kind in _KINDS:
+        return _KINDS[kind](plain, arrays)
+    found = find_kind("domains", str(kind), Domain, DomainError)
+    if found is None:
         raise DomainError(
-            f"no domain of the kind {kind!r} is known; register it: llrnn.domains.register(kind, restored)"
+            f"no domain of the kind {kind!r} is known; register it: llrnn.domains.register(kind, restored), or install "
+            "the package that has it"
         )
-    return _KINDS[kind](plain, arrays)
+    made: Domain = found.restored(plain, arrays)
+    return made

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from llrnn.languages.agreement.rules import AgreementRules, Bundle, clashes, joined, merged
+from llrnn_agreement.rules import AgreementRules, Bundle, clashes, joined, merged
 
 _BEAM = 6  # hypotheses
 _LEAST = 0.004  # the share of one that is kept

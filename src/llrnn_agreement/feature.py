@@ -4,7 +4,7 @@
     clashes(A)  Σ_v P(the governor has A:v | K) · [x can stand in that relation, says A, and not v]
 
 for each relation of the rules (subject and verb, noun and adjective, …) and each of its attributes A. P is what the
-weighted hypotheses of `languages.agreement.Machine` say. Both are linear in static features of words (`WordForms`), so
+weighted hypotheses of `machine.Machine` say. Both are linear in static features of words (`WordForms`), so
 that they touch any number of words at no cost (`layer.linear`); 0 on words that do not say A, or where nobody governs.
 """
 
@@ -16,28 +16,33 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from itertools import chain, combinations, islice, product
 from multiprocessing import get_all_start_methods, get_context
-from typing import NamedTuple, Self
+from operator import or_
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from llrnn.config.own import Context
 from llrnn.ground.arrays import ByteCache, Floats
-from llrnn.ground.errors import FeatureError, LexiconError
+from llrnn.ground.errors import ConfigError, FeatureError, LexiconError
 from llrnn.ground.files import StrPath, parse_json, write_lines
-from llrnn.knowledge.contextual.base import LinearFeature
+from llrnn.knowledge.contextual.base import Following, LinearFeature
+from llrnn.knowledge.contextual.inputs import ContextualInput
 from llrnn.knowledge.features import Features
 from llrnn.knowledge.process import Batch, PackedStates, Saved
-from llrnn.languages.agreement.machine import OPEN, Counts, Machine, RoleReading, Stack, count_roles, governors
-from llrnn.languages.agreement.machine import State as Hypotheses
-from llrnn.languages.agreement.rules import AgreementRules, Bundle, Relation, fits
+from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import Readings, token_reading
 from llrnn.text.readers import Sentence, read_lines
 from llrnn.text.vocabulary import Revision, Vocabulary
+from llrnn_agreement.keys import AgreementKeys
+from llrnn_agreement.machine import OPEN, Counts, Machine, RoleReading, Stack, count_roles, governors
+from llrnn_agreement.machine import State as Hypotheses
+from llrnn_agreement.rules import AgreementRules, Bundle, Relation, fits
 
 _RARE = 0.01  # the share of a form's tokens below which a reading is an error of the treebank
 _FEW_FORMS = 0.05  # of those that look alike: what fewer of them are is not said
@@ -442,6 +447,37 @@ class Agreement(LinearFeature[GovernorState]):
         self._made: dict[int, Followed] = {}  # by vocabulary, shared by all copies
         self._bound: Followed | None = None
 
+    Keys = AgreementKeys
+
+    @classmethod
+    def make(cls, context: Context, *, steady: bool = False, **keys: Any) -> Agreement:
+        """From the keys of a configuration; of each description there is one, which features and inputs share."""
+        key = cls, repr(keys)
+        if key not in context.shared:
+            context.shared[key] = cls.described(context.lowercase, **keys)
+        found: Agreement = context.shared[key]
+        return found.steadied(steady)
+
+    @classmethod
+    def described(
+        cls,
+        lowercase: bool,
+        *,
+        file: str | None = None,
+        rules: str = "",
+        treebanks: Sequence[str] = (),
+        readings: Sequence[str] = (),
+        name: str = "agreement",
+    ) -> Agreement:
+        """From a file, or estimated from treebanks, whose words are lowercased, and files of readings."""
+        if file is not None:
+            return cls.from_file(file, name=name)
+        known = reduce(or_, map(Readings.from_tsv, readings), Readings())
+        sentences = [one for path in treebanks for one in Corpus.from_conllu(path, lowercase=lowercase)]
+        if not sentences:
+            return cls(rules, known, name=name)
+        return cls.estimated(rules, sentences, known, name=name)
+
     @classmethod
     def estimated(
         cls,
@@ -676,3 +712,59 @@ def _largest(hypotheses: Hypotheses, relation: str, rules: AgreementRules) -> tu
             key = words[one.place] if one.place >= 0 else -1, one.bundle
             shares[key] = shares.get(key, 0.0) + weight * share
     return max(shares, key=lambda key: shares[key]) if shares else None
+
+
+class Governors(Following[GovernorState], ContextualInput[GovernorState]):
+    """Who governs the next word, as an input of the network: what it is, how far back, and how deep clauses stand.
+
+        Governors(agreement)          the same `Agreement` that the model has as a feature: text is followed once
+
+    subject Number:Plur     the probability that the governor of a finite verb is plural
+    subject distance        log(1 + how many words back it is)
+    """
+
+    def __init__(self, agreement: Agreement) -> None:
+        if not isinstance(agreement, Agreement):
+            raise FeatureError(f"Governors(...) needs an Agreement, found {agreement!r}")
+        self._agreement = agreement
+
+    Keys = AgreementKeys
+
+    @classmethod
+    def make(cls, context: Context, *, steady: bool = False, **keys: Any) -> Governors:
+        """From the keys of a configuration."""
+        if steady:
+            raise ConfigError("contextual_inputs: steady is of features, found it at an input; leave it out there")
+        return cls(Agreement.make(context, **keys))
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        bound._agreement = self._agreement.bind(vocabulary)
+        return bound
+
+    @property
+    def followed(self) -> Agreement:
+        return self._agreement
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        own, name = self._agreement, self._agreement.name
+        said = [f"{name} {relation} {A}:{value}" for relation, A, value in own.followed.values]
+        return (*said, *(f"{name} {relation.name} distance" for relation in own.rules.relations))
+
+    def numbers(self, states: Sequence[GovernorState]) -> Tensor:
+        return torch.cat(self._agreement.followed.expected(states), 1)
+
+    def revised(self, revision: Revision) -> Self:
+        return self._changed(revision.vocabulary, _agreement=self._agreement.revised(revision))
+
+    def saved(self) -> Saved:
+        return Saved("governors", parts=(self._agreement.saved(),))
+
+    @classmethod
+    def restored(cls, saved: Saved) -> Governors:
+        """From what a model folder holds of it."""
+        return cls(Agreement.restored(saved.parts[0]))
+
+    def __repr__(self) -> str:
+        return f"Governors({self._agreement!r})"

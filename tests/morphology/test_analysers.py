@@ -21,8 +21,9 @@ from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
 from llrnn.model.testing import check_features
 from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import Probabilities, Readings, without_lemmas
-from llrnn.text.morphology import Analyser, Hfst, UniMorph, analyser_named
+from llrnn.text.morphology import Analyser, analyser_named
 from llrnn.text.vocabulary import Vocabulary
+from llrnn_morphology import Hfst, UniMorph
 
 Capture = pytest.CaptureFixture[str]
 Entries = Mapping[str, Mapping[frozenset[str], float]]

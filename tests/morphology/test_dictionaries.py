@@ -10,11 +10,11 @@ from random import Random
 
 import pytest
 
+import llrnn_morphology as analysers
 from llrnn.ground.errors import LexiconError
-from llrnn.text import analysers
-from llrnn.text.analysers import FRENCH, Tags
 from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import Lexicon
+from llrnn_morphology import FRENCH, Tags
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 LEXICONS = DATA / "lexicons_french"

@@ -83,7 +83,7 @@ class AgreementRules:
         """One that comes with the library (french, estonian, turkish), or a file NAME.toml."""
         if name.endswith(".toml"):
             return cls.from_file(name)
-        found = resources.files("llrnn.languages.agreement") / f"{name}.toml"
+        found = resources.files("llrnn_agreement") / f"{name}.toml"
         if not found.is_file():
             raise ConfigError(f"no rules of agreement for {quoted(name)}: give {', '.join(SHIPPED)}, or a file .toml")
         return cls.from_table(parse_toml(found.read_text("utf-8")), name)

@@ -13,9 +13,7 @@ import llrnn
 from llrnn import Corpus, Vocabulary, contextual, features, french
 from llrnn.ground.errors import ConfigError, FeatureError, LexiconError
 from llrnn.inference.explanation import Comparison
-from llrnn.knowledge.contextual import Agreement, Governors
 from llrnn.knowledge.process import Batch
-from llrnn.languages.agreement import AgreementRules
 from llrnn.languages.domains import Spelling
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
@@ -24,6 +22,7 @@ from llrnn.text.lexicon import Readings
 from llrnn.training.loop import _Run
 from llrnn.training.settings import TrainingSettings
 from llrnn.training.updates import Workers
+from llrnn_agreement import Agreement, AgreementRules, Governors
 
 WORDS = {
     "le la l' les un une": "POS:DET",
@@ -176,19 +175,19 @@ def test_what_was_read_ahead_is_what_would_be_read(
     ahead = type(alone)(alone.rules, alone.readings, alone.roles)
     wanted = [alone.sentence(list(row), vocabulary.eos) for row in rows]
 
-    monkeypatch.setattr("llrnn.knowledge.contextual.agreement._WORTH", 10)
+    monkeypatch.setattr("llrnn_agreement.feature._WORTH", 10)
     ahead.read_ahead(rows, vocabulary.eos, 1)
     assert not len(ahead._sentences)
     ahead.read_ahead(rows, vocabulary.eos, 2)
     assert len(ahead._sentences) == len(rows)
-    monkeypatch.setattr("llrnn.languages.agreement.machine.Machine.advance", None)
+    monkeypatch.setattr("llrnn_agreement.machine.Machine.advance", None)
     for row, one in zip(rows, wanted, strict=True):
         found = ahead.sentence(list(row), vocabulary.eos)
         assert (found.said == one.said).all()
         assert found.last == one.last
     monkeypatch.undo()
 
-    monkeypatch.setattr("llrnn.knowledge.contextual.agreement._WORTH", 10)
+    monkeypatch.setattr("llrnn_agreement.feature._WORTH", 10)
     given: dict[str, Any] = {"contextual": [agreement], "contextual_inputs": [Governors(agreement)]}
     small = LLRNN(vocabulary, output_features=features.Suffixes(1), controller=LSTM(8), **given)
     run = _Run(small, corpus, corpus, (), TrainingSettings(), None, Workers())
@@ -483,6 +482,8 @@ def test_mistakes_in_a_table(table: dict[str, object], message: str) -> None:
 def test_mistakes(agreement: Agreement, vocabulary: Vocabulary, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="french"):
         AgreementRules.named("klingon")
+    with pytest.raises(FeatureError, match=r"Governors\(...\) needs an Agreement, found 'french'"):
+        Governors("french")  # type: ignore[arg-type]
     with pytest.raises(FeatureError, match="static"):
         agreement.bind(vocabulary).on(features.compile_features(features.Identity(), vocabulary))
     (tmp_path / "readings.tsv").write_text("la\tPOS:DET\n")

