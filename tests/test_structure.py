@@ -23,12 +23,14 @@ from hypothesis import strategies as st
 import llrnn
 from conftest import TRACED_FILES, TRACED_ROOMS
 from llrnn import backgrounds, contextual, errors, features, testing
+from llrnn.ground import plugins
 from strategies import draws
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "llrnn"
 
 LAB = ROOT / "src" / "llrnn_lab"
+BESIDE = [ROOT / "src" / "llrnn_agreement", ROOT / "src" / "llrnn_morphology"]  # packages of their own
 LONGEST_CHAIN = 20  # of modules that import one another
 CIRCLES: list[tuple[str, ...]] = [  # of modules that import one another, as they stand: take them out, add none
     ("llrnn.knowledge.backgrounds.base", "llrnn.knowledge.backgrounds.constraint"),
@@ -47,7 +49,8 @@ CIRCLES: list[tuple[str, ...]] = [  # of modules that import one another, as the
 
 
 def modules() -> list[Path]:
-    return sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.name != "__init__.py")
+    found = (path for root in (SOURCE, *BESIDE) for path in root.rglob("*.py"))
+    return sorted(path for path in found if path.parent != SOURCE or path.name != "__init__.py")
 
 
 def dotted(path: Path) -> str:
@@ -73,7 +76,7 @@ def imported(path: Path, known: Collection[str], *, anywhere: bool = True) -> se
 
 
 def import_graph(*, anywhere: bool) -> dict[str, set[str]]:
-    paths = {dotted(path): path for root in (SOURCE, LAB) for path in root.rglob("*.py")}
+    paths = {dotted(path): path for root in (SOURCE, *BESIDE, LAB) for path in root.rglob("*.py")}
     return {name: imported(path, paths, anywhere=anywhere) - {name} for name, path in paths.items()}
 
 
@@ -92,7 +95,7 @@ def test_the_top_has_few_entries_each_with_a_charter() -> None:
 
 
 def test_rooms_import_the_rooms_before_them_only() -> None:
-    order = [*llrnn.ROOMS, "__main__", "llrnn_lab"]
+    order = [*llrnn.ROOMS, "__main__", *(package.name for package in BESIDE), "llrnn_lab"]
     for module, found in import_graph(anywhere=True).items():
         for other in found - {"llrnn"} if module != "llrnn" else ():
             assert order.index(room_of(other)) <= order.index(room_of(module)), f"{module} imports {other}"
@@ -215,6 +218,23 @@ def test_the_library_leaves_the_lab_alone() -> None:
     """Only the table of verbs names it, and imports it when one of its verbs is called."""
     naming = {dotted(path) for path in modules() if "llrnn_lab" in path.read_text(encoding="utf8")}
     assert naming == {"llrnn.cli"}
+
+
+@pytest.mark.parametrize("package", BESIDE, ids=lambda package: package.name)
+def test_a_package_beside_is_built_and_named_by_what_it_is(package: Path) -> None:
+    """It has a charter, llrnn's version, an extra of llrnn; what it registers is there, and llrnn knows who has it."""
+    assert ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf8")))
+    project = tomllib.loads((package / "pyproject.toml").read_text(encoding="utf8"))["project"]
+    whole = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf8"))["project"]
+    name, version = package.name.removeprefix("llrnn_"), llrnn.__version__
+    assert (project["version"], project["dependencies"]) == (version, [f"llrnn=={version}"])
+    assert whole["version"] == version
+    assert whole["optional-dependencies"][name] == [f"llrnn-{name}=={version}"]
+    kinds = {kind.removeprefix("data.") for group in project["entry-points"].values() for kind in group}
+    assert kinds == {*plugins.PACKAGES[name]}
+    for place in (place for group in project["entry-points"].values() for place in group.values()):
+        module, _, attribute = place.partition(":")
+        assert hasattr(importlib.import_module(module), attribute), place
 
 
 def test_nothing_is_pickled() -> None:

@@ -154,5 +154,5 @@ def test_a_model_with_kinds_that_are_not_there_names_the_package() -> None:
         backgrounds.restore(Saved("zipf"))
     with pytest.raises(CheckpointError, match=r"'os\.path:join' cannot be imported: os\.path is a module of Python"):
         backgrounds.restore(Saved("os.path:join"))
-    with pytest.raises(DomainError, match="no domain of the kind 'dates' is known; register it: .* or install"):
+    with pytest.raises(DomainError, match=r"no domain of the kind 'dates' is known; register it: .* or install"):
         domains.restore({"kind": "dates"}, {})

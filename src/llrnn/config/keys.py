@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from llrnn.config.own import Context, OrOwn, OwnTable
+from llrnn.config.own import Context, OrOwn, OwnTable, own_table
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Automaton, Background, Dictionary, Grammar
 from llrnn.knowledge.backgrounds.constraint import Constraint
@@ -259,13 +259,9 @@ class NamesConfig(SpellingConfig):
         return Names(gazetteer, self.spelling(context.counts), share=self.share)
 
 
-class OwnDomain(OwnTable):
-    """A domain of another package."""
-
-    group, base = "domains", Domain
-
-
-AnyDomain = Annotated[NumbersConfig | SpellingConfig | NamesConfig, Field(discriminator="kind"), OrOwn(OwnDomain)]
+AnyDomain = Annotated[
+    NumbersConfig | SpellingConfig | NamesConfig, Field(discriminator="kind"), OrOwn(own_table("domains", Domain))
+]
 
 
 # What a configuration says of conditions: how they are read, and the network that reads them.
@@ -572,16 +568,10 @@ class NGramConfig(NGramsConfig, BackgroundConfig):
     kind: Literal["ngram"]
 
 
-class OwnBackground(BackgroundConfig, OwnTable):
-    """A background of another package."""
-
-    group, base = "backgrounds", Background
-
-
 AnyBackground = Annotated[
     UniformConfig | UnigramConfig | DiscountedConfig | NGramConfig,
     Field(discriminator="kind"),
-    OrOwn(OwnBackground),
+    OrOwn(own_table("backgrounds", Background, BackgroundConfig)),
     _of_kind("uniform"),
 ]
 
@@ -677,12 +667,6 @@ class AdvisingAutomatonConfig(_Advice, AutomatonConfig):
     kind: Literal["automaton"]
 
 
-class OwnContextual(OwnTable):
-    """A contextual feature of another package."""
-
-    group, base = "contextual", ContextualFeature
-
-
 AnyContextual = Annotated[
     RepeatedConfig
     | ExpertConfig
@@ -693,7 +677,7 @@ AnyContextual = Annotated[
     | AdvisingGrammarConfig
     | AdvisingAutomatonConfig,
     Field(discriminator="kind"),
-    OrOwn(OwnContextual),
+    OrOwn(own_table("contextual", ContextualFeature)),
 ]
 
 
@@ -768,12 +752,6 @@ class ExpertInputConfig(_Weighing, ExpertConfig):
     """What an n-gram model expects next."""
 
 
-class OwnInput(OwnTable):
-    """A contextual input of another package."""
-
-    group, base = "contextual_inputs", ContextualInput
-
-
 AnyInput = Annotated[
     FramedConfig
     | GrammarInputConfig
@@ -785,7 +763,7 @@ AnyInput = Annotated[
     | LookupInputConfig
     | ExpertInputConfig,
     Field(discriminator="kind"),
-    OrOwn(OwnInput),
+    OrOwn(own_table("contextual_inputs", ContextualInput)),
 ]
 
 

@@ -83,6 +83,11 @@ class OwnTable(BaseModel):
         return self.found(**self.own_keys) if make is None else make(context, **self.own_keys)
 
 
+def own_table(group: str, base: type, *with_keys: type[BaseModel]) -> type[OwnTable]:
+    """The tables of a group, whose classes are subclasses of `base`; `with_keys` has keys that all its kinds have."""
+    return type(f"Own {group}", (*with_keys, OwnTable), {"group": group, "base": base, "__module__": __name__})
+
+
 @dataclass(frozen=True)
 class OrOwn:
     """Beside the kinds of a union, those of other packages: Annotated[A | B, Field(discriminator="kind"), OrOwn(T)]."""
