@@ -29,6 +29,9 @@ the code. `llrnn init` writes a configuration for a text, `llrnn config check FI
 `llrnn train FILE --set KEY=VALUE` changes a key in passing. Keys that do not exist, or that the chosen `kind` has no
 use for, are refused.
 
+A `kind` may also be one of another package, by its entry point or as `module:Class`
+([guide](../own-background.md#in-a-configuration-and-in-a-model-folder)); [agreement](../agreement.md) is one.
+
 A table is written `[corpus]`, a table within it `[corpus.embedded]` or `embedded = { ... }`, one of several
 `[[domains]]`. Paths are relative to the folder in which the command runs; `{data}` in them stands for what `--data`
 says. A default of – means that the key may be left out.

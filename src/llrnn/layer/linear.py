@@ -6,7 +6,7 @@
 
 What the network makes of them is an offset o of a few weights at every position. Since a + E o = (W E)(h o) + c, it is
 the layer of a network with J more hidden units, of which E are the weights: every way to log Z serves as it is
-(`layer.ways`), at J/H more work. Agreement is such a feature: of each verb, at each position (`contextual.Agreement`).
+(`layer.ways`), at J/H more work. Agreement is such a feature: of each verb, at each position (`llrnn_agreement`).
 """
 
 from __future__ import annotations
