@@ -116,6 +116,8 @@ def kill_one(case: Kill, scratch: Path) -> list[Outcome]:
         code = _in_child(job, samples, work, moment)
         if code is None:
             return [_found(case, "hang", f"no end after {CPU_SECONDS:.0f} s of CPU time, {moment}")]
+        if code != -signal.SIGKILL and ((by_event and kill == 0) or code != 0):  # or the control would prove nothing
+            return [_found(case, "not killed", f"exit code {code}, {moment} of {whole.events}:\n{_said(work)}")]
         if (wrong := _seen_by_readers(job, samples, work, whole)) is not None:
             return [_found(case, "torn", f"after a kill at {moment}: {wrong}")]
     code = _in_child(job, samples, work, Moment())
@@ -242,7 +244,7 @@ def _said(work: Path) -> str:
 def _seen_by_readers(job: Job, samples: Path, work: Path, whole: Undisturbed) -> str | None:
     """Whoever opens the result after a kill has all of one, the old or the new, or is told that there is none."""
     out = work / job.out
-    is_there = out.is_file() or (out / "model.json").exists() or (out / "corpus.json").exists()
+    is_there = out.is_file() or any((out / f"{name}.json").exists() for name in ("model", "corpus", "ngram"))
     if job.before is not None and not is_there:
         return "the model that was there is gone"
     if not is_there:

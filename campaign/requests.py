@@ -55,7 +55,34 @@ BODIES_OF: dict[str, Callable[[Random], dict[str, Any]]] = {
         "texts": [" ".join(rng.choices(WORDS[:6], k=rng.randint(0, 9))) for _ in range(rng.choice([1, 3, 64]))],
         "changes": _changes(rng),
     },
+    "/v1/completions": lambda rng: {
+        "prompt": rng.choice([rng.choice(WORDS), rng.choices(WORDS, k=3), ["la"] * 64]), "changes": _changes(rng),
+        "max_tokens": rng.choice([1, 3, 500]), "n": rng.choice([1, 2, 64]), "logprobs": rng.choice([None, 0, 5]),
+        "temperature": rng.choice([0, 1, 2]), "stop": rng.choice([None, "la", [" "]]), "stream": rng.random() < 0.5,
+    },
+    "/v1/complete": lambda rng: {
+        "letters": rng.choice(WORDS), "k": rng.choice([1, 5, 900]), "mass": rng.random() < 0.5, **_query(rng),
+    },
+    "/v1/read": lambda rng: {"words": rng.choices(WORDS, k=rng.choice([0, 2, 9])), **_query(rng)},
+    "/v1/write": lambda rng: {
+        "model": rng.choice(["acts", "plain"]), "conditions": rng.choices(CONDITIONS, k=rng.choice([1, 3])),
+        "max_words": rng.choice([1, 5, 500]), "width": rng.choice([1, 5, 100]),
+    },
+    "/v1/reload": lambda rng: {},
 }  # fmt: skip
+_LA = {"model": "plain", "prefix": "la"}
+VALID: dict[str, tuple[int, dict[str, Any]]] = {  # the control of each: a right request, and the status of its answer
+    "/v1/next": (200, _LA),
+    "/v1/explain": (200, {**_LA, "word": "maison"}),
+    "/v1/influence": (200, {**_LA, "feature": "POS:*"}),
+    "/v1/generate": (200, {**_LA, "max_words": 3}),
+    "/v1/score": (200, {"model": "plain", "texts": ["la maison"]}),
+    "/v1/completions": (200, {"model": "plain", "prompt": "la", "max_tokens": 3}),
+    "/v1/complete": (200, {**_LA, "letters": "m"}),
+    "/v1/read": (200, _LA),
+    "/v1/write": (200, {"model": "acts", "conditions": [CONDITIONS[0]], "max_words": 5}),
+    "/v1/reload": (403, {}),  # switched off without a token
+}
 PATHS = ["/", "/v1/models", "/v1/health", "/v1/metrics", "/v1/openapi.json", "/page/page.js", "/v1/models/plain/words"]
 PATHS += [
     "/v1/models/plain/features?query=POS&limit=5",
@@ -279,6 +306,7 @@ def requests(setting: Setting) -> Iterator[Outcome | Figure]:
     with serving(samples, setting.out / "server.log") as server:
         asyncio.run(asked(server.port, posted("/v1/next", {"prefix": "la"})))
         before = server.resident_mb
+        yield from controls(server)
         yield from asyncio.run(_all(server, cases))
         if setting.only is None:
             yield from described(server, setting.count(DESCRIBED, least=20), setting.seed)
@@ -288,6 +316,19 @@ def requests(setting: Setting) -> Iterator[Outcome | Figure]:
             yield Outcome("memory", "grown", Finding("memory", "log-0", f"the server grew by more than {GROWTH_MB} MB"))
         for finding in server.faults():
             yield Outcome("the server itself", finding.kind, finding)
+
+
+def controls(server: Server) -> Iterator[Outcome]:
+    """Every endpoint that reads a body is asked, and a right request to it has its answer."""
+    answer = asyncio.run(asked(server.port, http("GET", "/v1/openapi.json")))
+    paths = {path for path, found in json.loads(answer.body if answer else b"{}")["paths"].items() if "post" in found}
+    for path in sorted(paths ^ (VALID.keys() & BODIES_OF.keys())):
+        yield Outcome("valid", "not asked", Finding("not asked", "valid-0", f"{path} is not in VALID and BODIES_OF"))
+    for path, (status, body) in VALID.items():
+        answer = asyncio.run(asked(server.port, posted(path, body)))
+        well = answer is not None and answer.status == status
+        finding = None if well else Finding("must be answered", "valid-0", f"{path}, {status}", repr(answer)[:500])
+        yield Outcome(f"{path}, valid", "answered" if well else "not answered", finding)
 
 
 def alive(server: Server) -> Iterator[Outcome]:

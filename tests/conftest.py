@@ -1,6 +1,9 @@
 """What holds for every test: one thread a process, the same drawn cases in every run, no clock."""
 
+import contextlib
+import importlib
 import os
+import pkgutil
 import random
 import sys
 import threading
@@ -14,15 +17,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported
 
 import numpy as np
 import torch
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
+import llrnn
+import llrnn_lab
 from llrnn.layer.loglinear import LogLinear
 
 torch.set_num_threads(1)
 
 # `make test` draws the same few cases in every run, `make test-all` the same and as many as each test asks for
-# (`strategies.draws`); `make explore` (scripts/explore.py) draws new ones. Which cases are the same ones depends on the
-# modules imported before, whose constants Hypothesis draws too: a test must hold for every case that it can draw.
+# (`strategies.draws`); `make explore` (scripts/explore.py) draws new ones.
 for _name, _most in (("same", 16), ("all", 50)):
     settings.register_profile(
         _name,
@@ -33,6 +37,15 @@ for _name, _most in (("same", 16), ("all", 50)):
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     )
 settings.load_profile("same")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Hypothesis draws constants of modules that were imported: every worker imports all, and draws the same."""
+    if any(is_hypothesis_test(getattr(item, "obj", None)) for item in session.items):
+        for package in (llrnn, llrnn_lab):
+            for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+                with contextlib.suppress(ImportError):  # of an extra that is not installed
+                    importlib.import_module(module.name)
 
 
 def pytest_runtest_setup() -> None:

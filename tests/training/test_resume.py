@@ -415,6 +415,21 @@ def test_a_sealed_state_of_the_optimizer_that_is_not_whole_is_refused(tmp_path: 
                 train(tiny(), TRAIN, folder=tmp_path, resume=True, **given)
 
 
+@pytest.mark.parametrize("name", ["weights.layer.bias", "average.0"])
+def test_a_sealed_state_without_a_tensor_names_its_folder(tmp_path: Path, name: str) -> None:
+    given = {**GIVEN, "average": 0.9}
+    list(train(tiny(), TRAIN, folder=tmp_path, should_stop=StopAfter(2), **given))
+    state = read_bundle(tmp_path, "training")
+    assert name in state.tensors
+    others = {key: tensor for key, tensor in state.tensors.items() if key != name}
+    for tensors in (others, {**others, name: torch.zeros(2, 3, 5)}):
+        write_bundle(tmp_path, "training", state.data, tensors)
+        with pytest.raises(CheckpointError, match=rf"{tmp_path.name}/training\.json: .*; restore the folder"):
+            train(tiny(), TRAIN, folder=tmp_path, resume=True, **given)
+    write_bundle(tmp_path, "training", state.data, state.tensors)
+    assert list(train(tiny(), TRAIN, folder=tmp_path, resume=True, **given))
+
+
 def test_what_a_killed_run_left_behind_is_removed(tmp_path: Path) -> None:
     leftovers = [".training.json.abc", ".training-12.safetensors.x", ".model.json.y", ".model-3.safetensors.z"]
     leftovers += [".log.jsonl.q"]

@@ -24,7 +24,7 @@ from weakref import finalize
 import torch
 from torch import Tensor
 
-from llrnn.ground.errors import NonFiniteError, TrainingError, warn
+from llrnn.ground.errors import CheckpointError, NonFiniteError, TrainingError, warn
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import Prefetched, derived_seed, score
@@ -324,10 +324,14 @@ class _Run:
             self.folder.hold()
         self.progress, tensors = self.folder.read()
         self._speed_before = self.folder.last_speed
-        self.model.load_weights(tensors)
         set_learning_rate(self.updater.optimizer, self.progress.learning_rate)
-        restore_optimizer(self.updater.optimizer, tensors)
-        self.updater.average.restore(tensors)
+        try:
+            self.model.load_weights(tensors)
+            restore_optimizer(self.updater.optimizer, tensors)
+            self.updater.average.restore(tensors)
+        except CheckpointError as error:
+            cure = "restore the folder from a copy, or start anew in another"
+            raise CheckpointError(f"{self.folder.folder}/training.json: {error}; {cure}") from None
         if self.progress.epoch > 0:
             self.best_weights = self.folder.best_weights()
         self._restore_carried(tensors)

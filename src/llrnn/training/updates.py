@@ -278,10 +278,7 @@ def _shapes(optimizer: torch.optim.Optimizer, group: dict[str, Any], parameter: 
 
 
 def _unfit(reason: str) -> CheckpointError:
-    return CheckpointError(
-        f"the saved state of the optimizer is not whole: {reason}; restore the folder from a copy, "
-        "or start anew in another"
-    )
+    return CheckpointError(f"the saved state of the optimizer is not whole: {reason}")
 
 
 # Weights averaged along the way: what is validated and kept is the mean of recent weights, which generalises better.
@@ -327,7 +324,10 @@ class WeightAverage:
     @torch.no_grad()
     def restore(self, tensors: dict[str, Tensor]) -> None:
         for number, mean in enumerate(self._means):
-            mean.copy_(tensors[f"average.{number}"])
+            found = tensors.get(f"average.{number}")
+            if found is None or found.shape != mean.shape:
+                raise _unfit(f"average.{number} must be of shape {tuple(mean.shape)}")
+            mean.copy_(found)
 
 
 class NotFiniteError(Exception):
