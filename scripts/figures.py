@@ -281,7 +281,10 @@ def _one_line(text: str) -> str:
 def main() -> None:
     asked = sys.argv[1:]
     if asked and not Path(asked[0]).is_dir():
-        print(figure(asked[0]) if "." in asked[0] else table(" ".join(asked)))  # noqa: T201
+        try:
+            print(figure(asked[0]) if "." in asked[0] else table(" ".join(asked)))  # noqa: T201
+        except FigureError as error:
+            sys.exit(str(error))
         return
     for name in TAKEN if asked else ():
         shutil.copyfile(Path(asked[0]) / name, RESULTS / name)

@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from llrnn.config.project import embedded_corpora
-from llrnn.ground.errors import ConfigError
 from llrnn.knowledge import backgrounds, features
 from llrnn.knowledge.process import Batch
 from llrnn.layer.loglinear import Distribution, LogLinear
@@ -32,7 +31,6 @@ from llrnn_lab.bench.machine import peak_bytes
 
 _ATTRIBUTES = 52  # as many as the paper's tags
 _ATTRIBUTES_PER_WORD = 5
-_FEW_SYMBOLS, _MANY_SYMBOLS = 10_000, 1_000_000
 
 
 def french_like(n_symbols: int, n_classes: int, seed: int = 0) -> FeatureMatrix:
@@ -129,26 +127,6 @@ def interleaved(
     }
 
 
-def layer(
-    n_symbols: int, n_classes: int, hidden: int, positions: int, *, rounds: int, device: torch.device
-) -> dict[str, Any]:
-    """The three claims of the layer: faster than dense, independent of |V|, and no slower when nothing is shared."""
-    if not 1 <= n_classes <= min(n_symbols, _FEW_SYMBOLS):
-        raise ConfigError(
-            f"the classes must be 1 to {min(n_symbols, _FEW_SYMBOLS)} in number, no more than there are words, and no "
-            f"more than the {_FEW_SYMBOLS} words of the comparison by |V|, found {n_classes}"
-        )
-    return {
-        "V": n_symbols,
-        "G": n_classes,
-        "H": hidden,
-        "N": positions,
-        "classes": against_dense(french_like(n_symbols, n_classes), hidden, positions, rounds, device),
-        "own classes": against_dense(own_classes(n_symbols), hidden, positions, rounds, device),
-        "vocabulary": _at_two_sizes(n_classes, hidden, positions, 5 * rounds, device),
-    }
-
-
 Contenders = dict[str, tuple[Callable[[], Tensor], list[Tensor]]]
 
 
@@ -198,14 +176,6 @@ def by_vocabulary(
     seconds = {V: found["seconds"] for V, found in interleaved(contenders, rounds).items()}
     beyond = {V: _beyond(*contender) for V, contender in contenders.items()} if device.type == "cpu" else {}
     return {"G": n_classes, "H": hidden, "N": positions, "seconds": seconds, "bytes": beyond}
-
-
-def _at_two_sizes(n_classes: int, hidden: int, positions: int, rounds: int, device: torch.device) -> dict[str, float]:
-    """The same G, a hundred times the words."""
-    tasks = {V: _Task(french_like(V, n_classes), hidden, positions, device) for V in (_FEW_SYMBOLS, _MANY_SYMBOLS)}
-    result = interleaved({str(V): task.contender() for V, task in tasks.items()}, rounds)
-    small, large = (result[str(V)]["seconds"] for V in tasks)
-    return {"seconds at 10^4": small, "seconds at 10^6": large, "ratio": large / small}
 
 
 def training(n_symbols: int, *, steps: int, device: torch.device, hidden: int = 256) -> dict[str, Any]:
