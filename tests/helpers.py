@@ -6,19 +6,21 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import cache
+from typing import Any, Self
 
 import numpy as np
 import torch
 
 from llrnn import GRU, LLRNN, Corpus, Lexicon, Vocabulary, backgrounds, contextual, features, french
 from llrnn.knowledge.backgrounds import Background
-from llrnn.knowledge.contextual import ContextualFeature
+from llrnn.knowledge.contextual import ContextualFeature, ContextualInput
+from llrnn.knowledge.contextual.base import Following
 from llrnn.knowledge.features import Features
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.controllers import Controller
 from llrnn.text.corpus import EncodedText, TrainingSummary
 from llrnn.text.vectors import WordVectors
-from llrnn.text.vocabulary import EOS
+from llrnn.text.vocabulary import EOS, Revision
 
 HANG = 1200.0  # seconds after which something hangs: no test measures time, however busy the machine is
 
@@ -54,6 +56,32 @@ def small_vectors(*, components: int | None = 17) -> features.Vectors:
     rows = np.arange(len(words))
     rows[3] = rows[7]
     return features.Vectors(WordVectors(tuple(words), rows, table), components=components)
+
+
+class Expected(Following[Any], ContextualInput[Any]):
+    """What a background gives the words 2 to 7, as an input: one that follows the states of another process."""
+
+    def __init__(self, background: Background) -> None:
+        self.background = background
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        bound.background = self.background.bind(vocabulary)
+        return bound
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"expected {x}" for x in range(2, 8))
+
+    @property
+    def followed(self) -> Background:
+        return self.background
+
+    def numbers(self, states: Sequence[Any]) -> torch.Tensor:
+        return self.background.prior(states).dense(len(states)).log_b[:, 2:8].exp().float()
+
+    def revised(self, revision: Revision) -> Self:
+        return self._changed(revision.vocabulary, background=self.background.revised(revision))
 
 
 def small_model(

@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from llrnn.layer import LogLinear
     from llrnn.model import testing, words
     from llrnn.model.checkpoint import load
-    from llrnn.model.classic import FeedForward, Jordan, Reservoir
     from llrnn.model.completion import Completer, complete
     from llrnn.model.controllers import GRU, LSTM, Controller, Elman, Stacked, register_controller
     from llrnn.model.decode import Greedy, Sampling, generate
-    from llrnn.model.modern import MinGRU, Mogrifier, Transformer
+    from llrnn.model.modern import Mogrifier, Transformer
     from llrnn.model.network import LLRNN
     from llrnn.model.own import from_module
     from llrnn.model.scoring import Continuous, Sentences, Sliding, Windows
@@ -66,8 +65,7 @@ _HOMES = {
     "model.own": "from_module",
     "model.scoring": "Continuous Sentences Sliding Windows",
     "model.controllers": "GRU LSTM Controller Elman Stacked register_controller",
-    "model.classic": "FeedForward Jordan Reservoir",
-    "model.modern": "MinGRU Mogrifier Transformer",
+    "model.modern": "Mogrifier Transformer",
     "model.completion": "Completer complete",
     "model.transfer": "transfer",
     "model.decode": "Greedy Sampling generate",
@@ -97,18 +95,14 @@ __all__ = [
     "Controller",
     "Corpus",
     "Elman",
-    "FeedForward",
     "Greedy",
-    "Jordan",
     "KnowledgeBase",
     "LLRNNError",
     "Lexicon",
     "LogLinear",
-    "MinGRU",
     "Mogrifier",
     "OtherText",
     "Records",
-    "Reservoir",
     "Sampling",
     "Sentence",
     "Sentences",

@@ -358,14 +358,14 @@ def test_hotwords_are_flat_in_time() -> None:
     assert statistics.median(times[many]) < 5 * statistics.median(times[few])  # for a thousand times as many names
 
 
-RESERVOIR = """
+WIDE = """
 kind = "softmax"
 [corpus]
 train = ["train.txt"]
 [controller]
-kind = "reservoir"
+kind = "lstm"
 hidden = 8
-radius = 3.0
+dropout = 3.0
 """
 
 
@@ -383,7 +383,7 @@ radius = 3.0
             "u.arpa lists 1 that closed.arpa does not",
             "estimate both with one list: llrnn ngram estimate --words FILE",
         ),
-        ("train reservoir.toml --out x", "reservoir.toml:8: controller.radius: ", "should be less than 1, found 3.0"),
+        ("train wide.toml --out x", "wide.toml:8: controller.dropout: ", "should be less than 1, found 3.0"),
     ],
 )
 def test_bad_input_is_one_line_with_its_place_and_the_cure(
@@ -391,7 +391,7 @@ def test_bad_input_is_one_line_with_its_place_and_the_cure(
 ) -> None:
     Path("cycle.txt").write_text("u1\n0 1 le 1,1,\n1 2 chat 1,1,\n2 1 dort 1,1,\n2 3 . 1,1,\n3 0,0,\n\n")
     Path("one.txt").write_text("u1 le chat dort .\n")
-    Path("reservoir.toml").write_text(RESERVOIR)
+    Path("wide.toml").write_text(WIDE)
     said = refused(capsys, *command.split())
     assert "\n" not in said
     assert place in said

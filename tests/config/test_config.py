@@ -240,7 +240,7 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
     ),
     "controller": (
         Config.model_fields["controller"],
-        {key: {} for key in "elman feedforward gru jordan lstm mingru mogrifier reservoir transformer".split()},  # noqa: SIM905
+        {key: {} for key in "elman gru lstm mogrifier transformer".split()},  # noqa: SIM905
     ),
     "training.batches": (
         TrainingSettings.model_fields["batches"],

@@ -16,8 +16,6 @@ from llrnn import GRU, LLRNN, LSTM, Elman, Stacked, backgrounds, load, train
 from llrnn.ground.errors import CheckpointError, ConfigError
 from llrnn.knowledge.features import Identity
 from llrnn.knowledge.process import ModelState
-from llrnn.model import modern
-from llrnn.model.classic import FeedForward, Jordan, Reservoir
 from llrnn.model.controllers import (
     Attentive,
     Controller,
@@ -29,7 +27,7 @@ from llrnn.model.controllers import (
     make_encoder,
     variational_dropout,
 )
-from llrnn.model.modern import MinGRU, Mogrifier, Transformer, linear_recurrence
+from llrnn.model.modern import Mogrifier, Transformer
 from llrnn.model.scoring import score
 from llrnn.text.conditions import ConditionTokenizer, Slots, Whole, Words, parse_act
 from llrnn.text.corpus import EncodedText
@@ -54,15 +52,8 @@ MAKERS: dict[str, Maker] = {
     "transformer of a short window": lambda: Transformer(4, layers=3, heads=1, window=3, inputs=3),
     "mogrifier": lambda: Mogrifier(5, layers=2, rounds=3, inputs=3),
     "mogrifier without rounds": lambda: Mogrifier(5, rounds=0, inputs=3),
-    "mingru": lambda: MinGRU(5, layers=3, inputs=3),
-    "mingru as wide as its input": lambda: MinGRU(3),
-    "mingru of one word": lambda: MinGRU(5, inputs=3, reach=1),
-    "feed-forward": lambda: FeedForward(5, layers=2, inputs=3, words=3),
-    "feed-forward of one word": lambda: FeedForward(5, inputs=3, words=1),
-    "jordan": lambda: Jordan(5, inputs=3),
-    "reservoir": lambda: Reservoir(5, inputs=3),
     "stacked": lambda: Stacked(GRU(4, inputs=3), LSTM(6, layers=2, inputs=4), Elman(5, inputs=6)),
-    "modern ones in a stack": lambda: Stacked(MinGRU(4, inputs=3), Transformer(4, heads=2), Mogrifier(5, inputs=4)),
+    "modern ones in a stack": lambda: Stacked(GRU(4, inputs=3), Transformer(4, heads=2), Mogrifier(5, inputs=4)),
     "attentive": lambda: attentive(),
     "attentive, lstm": lambda: attentive("lstm"),
     "attentive, vectors": lambda: attentive("none", reading=Whole()),
@@ -74,10 +65,6 @@ DROPPING: dict[str, Maker] = {
     "lstm": lambda: LSTM(6, inputs=3, dropout=0.5),
     "transformer": lambda: Transformer(8, layers=2, heads=2, inputs=3, dropout=0.5),
     "mogrifier": lambda: Mogrifier(6, layers=2, inputs=3, dropout=0.5),
-    "mingru": lambda: MinGRU(6, layers=2, inputs=3, dropout=0.5),
-    "feed-forward": lambda: FeedForward(6, inputs=3, dropout=0.5),
-    "jordan": lambda: Jordan(6, inputs=3, dropout=0.5),
-    "reservoir": lambda: Reservoir(6, inputs=3, dropout=0.5),
     "stacked": lambda: Stacked(GRU(6, inputs=3), LSTM(6, dropout=0.5)),
     "attentive": lambda: attentive(dropout=0.5),
 }
@@ -152,27 +139,6 @@ def test_rows_that_have_read_different_amounts_go_on_side_by_side(make: Maker) -
     close(together, torch.cat([h for _, h in alone]))
     swapped, _ = controller.scan(psi[:, 7:].flip(0), both.select([1, 0]).controller)
     close(swapped.flip(0), together)
-
-
-@pytest.mark.parametrize("T", [0, 1, 2, 7, 8])
-def test_a_linear_recurrence_is_its_loop_also_in_passes(T: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    a, b, before = drawn(2, T, 3, seed=1), drawn(2, T, 3, seed=2), drawn(2, 3, seed=3)
-    for part in (a, b, before):
-        part.requires_grad_()
-    loop, h = [], before
-    for t in range(T):
-        h = a[:, t] * h + b[:, t]
-        loop.append(h)
-    expected = torch.stack(loop, 1) if loop else b
-    weights = drawn(2, T, 3, seed=4)
-    for passes in (False, True):
-        monkeypatch.setattr(modern, "_in_passes", lambda tensor, passes=passes: passes)
-        found = linear_recurrence(a, b, before)
-        close(found, expected)
-        theirs = torch.autograd.grad((expected * weights).sum(), (a, b, before), retain_graph=True, allow_unused=True)
-        ours = torch.autograd.grad((found * weights).sum(), (a, b, before))
-        for mine, other in zip(ours, theirs, strict=True):
-            close(mine, torch.zeros_like(mine) if other is None else other)
 
 
 def test_elman_is_its_equation() -> None:
@@ -376,54 +342,17 @@ def test_making_a_controller_leaves_the_global_generator_alone() -> None:
         (lambda: make_controller({"kind": "a" * 9_999}), r"controller 'a{78}…: use one of"),
         (
             lambda: make_controller({"kind": "mamba"}),
-            "'mamba': use one of elman, feedforward, .* transformer, stacked",
+            "'mamba': use one of elman, .* transformer, stacked",
         ),
         (lambda: Transformer(6, heads=2), "a multiple of 2 · heads, .* found hidden = 6, heads = 2"),
         (lambda: Transformer(8, window=0), "window = 0"),
         (lambda: Mogrifier(4, rounds=-1), "rounds of 0 or more, found -1"),
-        (lambda: MinGRU(0), "MinGRU needs hidden"),
-        (lambda: FeedForward(4, words=0), "a window of 1 word or more, found 0"),
-        (lambda: Jordan(4, layers=2), "one layer, found layers = 2"),
-        (lambda: Reservoir(4, layers=2), "one layer, found layers = 2"),
-        (lambda: Reservoir(4, radius=1.2), "below 1, found 1.2: .* diverge; give radius = 0.9"),
-        (lambda: MinGRU(4, reach=3), "a reach of 1 or 2 words, found 3"),
+        (lambda: Mogrifier(0), "Mogrifier needs hidden"),
     ],
 )
 def test_what_cannot_be_made_is_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make()
-
-
-def test_a_window_is_all_that_a_feed_forward_network_sees() -> None:
-    controller, psi = alive(FeedForward(5, inputs=3, words=3)), drawn(1, 6, 3)
-    h = controller.scan(psi, controller.initial([None]))[0]
-    alone = torch.cat([torch.zeros(1, 0, 3, dtype=torch.double), psi[:, 3:6]], 1)
-    close(controller.scan(alone, controller.initial([None]))[0][:, 2], h[:, 5])
-    assert isinstance(controller, FeedForward)
-    by_hand = torch.tanh(psi[0, 3:6].flatten() @ controller.weight[0].t() + controller.bias[0])
-    close(by_hand, h[0, 5])
-
-
-def test_jordans_network_by_hand() -> None:
-    controller, psi = alive(Jordan(4, inputs=3)), drawn(1, 3, 3)
-    assert isinstance(controller, Jordan)
-    o, said = torch.zeros(4, dtype=torch.double), []
-    for x in psi[0]:
-        s = torch.tanh(controller.read @ x + controller.back @ o + controller.bias)
-        o = torch.tanh(controller.out @ s + controller.out_bias)
-        said.append(o)
-    close(torch.stack(said), controller.scan(psi, controller.initial([None]))[0][0])
-
-
-def test_a_reservoir_has_its_radius_nothing_to_train_and_forgets_how_it_began() -> None:
-    controller = Reservoir(40, inputs=3, radius=0.8, seed=3).double()
-    assert not list(controller.parameters())
-    assert float(torch.linalg.eigvals(controller.back).abs().max()) == pytest.approx(0.8, abs=1e-6)
-    assert torch.equal(controller.back, Reservoir(40, inputs=3, radius=0.8, seed=3).double().back)
-    assert not torch.equal(controller.back, Reservoir(40, inputs=3, radius=0.8, seed=4).double().back)
-    psi = drawn(1, 200, 3) * 0.1
-    ends = [controller.scan(psi, (torch.full((1, 40), start, dtype=torch.double),))[0][:, -1] for start in (-1.0, 1.0)]
-    torch.testing.assert_close(ends[0], ends[1], rtol=0, atol=1e-6)
 
 
 def test_an_lstm_is_torchs_by_either_way() -> None:

@@ -11,22 +11,18 @@ from typing import Any
 import pytest
 import torch
 
-from helpers import shaken, small_corpus, small_features, small_vocabulary
-from llrnn import GRU, LLRNN, Sentences, backgrounds, evaluate, features, influence, load, train
+from helpers import Expected, shaken, small_corpus, small_features, small_vocabulary
+from llrnn import GRU, LLRNN, Sentences, backgrounds, evaluate, influence, load, train
 from llrnn.config import read_config
 from llrnn.config.project import Project
-from llrnn.ground.errors import CheckpointError, ConfigError, FeatureError, LawError
+from llrnn.ground.errors import CheckpointError, ConfigError, LawError
 from llrnn.knowledge.contextual import (
     ContextualInput,
     Copied,
-    Expert,
-    GrammarState,
-    Opinion,
-    PointedWords,
-    Repeated,
     SlotProgress,
+    restore_input,
 )
-from llrnn.knowledge.process import Batch
+from llrnn.knowledge.process import Batch, Saved
 from llrnn.model import words
 from llrnn.model.steering import swap
 from llrnn.model.testing import check_contextual_input
@@ -62,17 +58,12 @@ def ngram() -> backgrounds.Background:
 
 
 INPUTS: dict[str, ContextualInput] = {
-    "grammar": GrammarState(grammar()),
-    "grammar in buckets": GrammarState(grammar(), buckets=7),
-    "automaton": GrammarState(backgrounds.Automaton(f"( {SOME[2]} | {SOME[3]} {SOME[4]} )*", weighted=False)),
+    "grammar": Expected(grammar()),
+    "automaton": Expected(backgrounds.Automaton(f"( {SOME[2]} | {SOME[3]} {SOME[4]} )*", weighted=False)),
     "slots": SlotProgress("name", "area"),
     "all slots": SlotProgress(),
-    "repeated": PointedWords(Repeated(3), features.Identity(top=20)),
-    "copied": PointedWords(Copied("name", "food"), small_features()),
-    "expert": PointedWords(Expert(ngram()), features.Identity(top=20)),
-    "opinion": Opinion(ngram(), features.Identity(top=20)),
-    "static opinion": Opinion(backgrounds.Unigram.from_corpus(small_corpus()), small_features()),
-    "opinion of a grammar": Opinion(grammar(0.0), features.Identity()),
+    "n-grams": Expected(ngram()),
+    "unigrams": Expected(backgrounds.Unigram.from_corpus(small_corpus())),
     "own": Depth(),
 }
 
@@ -166,7 +157,7 @@ def test_an_untrained_model_is_the_one_without() -> None:
     assert torch.equal(plain.log_prob(batch), reading.log_prob(batch))
 
 
-@pytest.mark.parametrize("name", [name for name in INPUTS if name != "own"])
+@pytest.mark.parametrize("name", ["slots", "all slots"])
 def test_saved_loaded_copied_pickled(name: str, tmp_path: Path) -> None:
     model, batch = model_with(INPUTS[name]), some_batch()
     model.save(tmp_path / "model")
@@ -200,9 +191,9 @@ def test_one_of_ones_own_is_given_again(tmp_path: Path) -> None:
 def test_resumed_bit_for_bit(batching: Any, tmp_path: Path) -> None:
     def made() -> LLRNN:
         inputs: list[ContextualInput] = [
-            GrammarState(grammar()),
-            PointedWords(Repeated(3), features.Identity(top=20)),
-            Opinion(ngram(), small_features()),
+            Expected(grammar()),
+            SlotProgress(),
+            Depth(),
         ]
         return LLRNN(V, output_features=small_features(), controller=GRU(6, dropout=0.2), contextual_inputs=inputs)
 
@@ -221,9 +212,7 @@ def test_resumed_bit_for_bit(batching: Any, tmp_path: Path) -> None:
 
 def test_states_are_shared_by_state_key() -> None:
     """The grammar of the background and that of the input are followed once; so are the values of the condition."""
-    model = model_with(
-        GrammarState(grammar()), SlotProgress("name"), background=grammar(0.1), contextual=[Copied("name")]
-    )
+    model = model_with(Expected(grammar()), SlotProgress("name"), background=grammar(0.1), contextual=[Copied("name")])
     keys = [process.state_key for process in model.processes]
     assert keys[0] == keys[2]
     assert keys[1] == keys[3]
@@ -237,33 +226,6 @@ def test_states_are_shared_by_state_key() -> None:
     torch.testing.assert_close(model.log_prob(some), whole[mask], rtol=0, atol=1e-9)
 
 
-def test_what_a_grammar_says() -> None:
-    bound = GrammarState(backgrounds.Grammar('start: "w0" start "w1" | "w2"')).bind(_letters())
-    told = {name: column for column, name in enumerate(bound.names)}
-    state = bound.advance(bound.initial(), bound.vocabulary.eos)
-
-    def said(after: str) -> dict[str, float]:
-        here = state
-        for word in after.split():
-            here = bound.advance(here, bound.vocabulary.id(word))
-        row = bound.numbers([here])[0]
-        return {name: float(row[column]) for name, column in told.items() if row[column] != 0}
-
-    assert said("") == {"next w0": 1, "next w2": 1, "due": pytest.approx(0.6931, abs=1e-4)}
-    inside = said("w0 w0")
-    assert inside["at start/0.1"] == 1
-    assert inside["within start/0.1"] == 1
-    assert said("w0 w0 w2")["due"] == pytest.approx(1.0986, abs=1e-4)  # two closing symbols
-    assert said("w2") == {"next end": 1}
-    assert said("w1") == {"outside": 1}
-
-
-def _letters() -> Any:
-    from llrnn import Vocabulary
-
-    return Vocabulary(["w0", "w1", "w2", "</s>"])
-
-
 def test_what_was_said_of_slots() -> None:
     bound = SlotProgress("name", "area").bind(V)
     assert bound.names == ("name unsaid", "name begun", "name said", "area unsaid", "area begun", "area said")
@@ -275,18 +237,6 @@ def test_what_was_said_of_slots() -> None:
     assert bound.numbers([state]).tolist() == [[0, 0, 1, 0, 0, 1]]
 
 
-def test_opinions_sum_to_one_and_pointing_counts() -> None:
-    opinion = Opinion(ngram(), features.Identity()).bind(V)
-    states = [opinion.advance(opinion.initial(), symbol) for symbol in range(5)]
-    torch.testing.assert_close(opinion.numbers(states).sum(1), torch.ones(5), rtol=0, atol=1e-6)
-    bag = PointedWords(Repeated(3), features.Identity()).bind(V)
-    state = bag.initial()
-    for word in (SOME[0], SOME[1], SOME[1]):
-        state = bag.advance(state, V.id(word))
-    row = bag.numbers([state])[0]
-    assert {bag.names[k] for k in row.nonzero().view(-1).tolist()} == {f"Repeated Word:{w}" for w in SOME[:2]}
-
-
 def test_influence_names_the_numbers() -> None:
     model = model_with(Depth())
     found = influence(model, feature=model.feature_names[0], prefix=f"{SOME[0]} {SOME[1]}")
@@ -294,7 +244,7 @@ def test_influence_names_the_numbers() -> None:
 
 
 def test_words_are_added_and_knowledge_swapped() -> None:
-    model, batch = model_with(*(INPUTS[name] for name in ("grammar", "slots", "repeated", "opinion"))), some_batch()
+    model, batch = model_with(*(INPUTS[name] for name in ("grammar", "slots"))), some_batch()
     larger = words.add(model, [words.Entry("cachalot", frozenset({"POS:NOUN"}), count=2)])
     assert set(model.input_names) <= {*larger.input_names}
     assert larger.input_weight is not None
@@ -305,6 +255,15 @@ def test_words_are_added_and_knowledge_swapped() -> None:
     assert swapped.contextual_inputs == model.contextual_inputs
     assert not torch.equal(swapped.log_prob(batch), model.log_prob(batch))
     assert evaluate(model, small_corpus()[:5]).words > 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "instead"),
+    [("grammar_state", "background.*grammar"), ("pointed_words", "contextual"), ("opinion", "kind = 'expert'")],
+)
+def test_kinds_that_are_gone_say_what_to_use(kind: str, instead: str) -> None:
+    with pytest.raises(CheckpointError, match=f"no contextual input '{kind}' any more; .*{instead}"):
+        restore_input(Saved(kind))
 
 
 class Broken(ContextualInput[int]):
@@ -351,22 +310,10 @@ class Dumb(ContextualInput[int]):
 
 
 def test_mistakes_get_one_line() -> None:
-    with pytest.raises(FeatureError, match="needs a Grammar, an Automaton or another Constraint"):
-        GrammarState("start: x")  # type: ignore[arg-type]
-    with pytest.raises(FeatureError, match="needs a contextual feature"):
-        PointedWords(Depth(), features.Identity())  # type: ignore[arg-type]
-    with pytest.raises(FeatureError, match="needs features of words"):
-        Opinion(ngram(), "Word:x")  # type: ignore[arg-type]
-    with pytest.raises(FeatureError, match=r"GrammarState\(buckets=...\) must be 1 or more, found 0"):
-        GrammarState(grammar(), buckets=0)
-    with pytest.raises(FeatureError, match=r"Opinion\(...\) needs a background, such as n-grams, found 'n-grams'"):
-        Opinion("n-grams", features.Identity())  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="Dumb needs a method `number`, or `numbers` for a batch of states"):
         Dumb().bind(small_vocabulary()).numbers([0])
     with pytest.raises(ConfigError, match="'Depth' comes twice"):
         model_with(Depth(), Depth())
-    with pytest.raises(FeatureError, match="must be bound"):
-        _ = GrammarState(grammar()).names
 
 
 CONFIG = """
@@ -382,19 +329,13 @@ features.output = [{{ kind = "identity", top = 20 }}]
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
-        ('kind = "grammar"\nfile = "FILE"', GrammarState),
-        ('kind = "automaton"\npattern = "a b*"\nbuckets = 3', GrammarState),
         ('kind = "slots"\nslots = ["name"]', SlotProgress),
-        ('kind = "repeated"\nwindow = 4\nfeatures = [{ kind = "identity", top = 9 }]', PointedWords),
-        ('kind = "copied"\nfeatures = [{ kind = "identity" }]', PointedWords),
-        ('kind = "expert"\norder = 2\nfeatures = [{ kind = "identity", top = 9 }]', Opinion),
     ],
 )
 @pytest.mark.filterwarnings("ignore::llrnn.ground.errors.EstimationWarning")
 def test_configured(table: str, expected: type, tmp_path: Path) -> None:
-    (tmp_path / "g.lark").write_text('start: "la" | "le"')
     path = tmp_path / "config.toml"
-    path.write_text(CONFIG.format(table.replace("FILE", str(tmp_path / "g.lark"))))
+    path.write_text(CONFIG.format(table))
     project = Project.from_config(read_config(path))
     model = project.model()
     assert [type(one) for one in model.contextual_inputs] == [expected]
@@ -409,8 +350,7 @@ def test_configured(table: str, expected: type, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ('kind = "repeated"', "features"),
-        ('kind = "grammar"\nfile = "x"\nviolation = 0.5', "violation is for what weighs words"),
+        ('kind = "repeated"', "kind = 'repeated'|repeated"),
         ('kind = "magic"', "magic"),
     ],
 )

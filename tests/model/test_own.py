@@ -15,9 +15,8 @@ from torch import Tensor, nn
 import llrnn
 from helpers import small_corpus, small_features, small_model, small_vocabulary
 from llrnn.ground.errors import CheckpointError, ConfigError, LawError
-from llrnn.model.classic import FeedForward, Jordan, Reservoir
 from llrnn.model.controllers import Controller, Hidden
-from llrnn.model.modern import MinGRU, Mogrifier, Transformer
+from llrnn.model.modern import Mogrifier, Transformer
 from llrnn.model.own import from_module
 from llrnn.model.scoring import score
 from llrnn.model.testing import check_controller
@@ -65,10 +64,6 @@ OURS: dict[str, Callable[[], Controller]] = {
     "lstm": lambda: llrnn.LSTM(5, layers=2),
     "transformer": lambda: Transformer(8, layers=2, heads=2, window=3),
     "mogrifier": lambda: Mogrifier(5),
-    "mingru": lambda: MinGRU(5),
-    "feed-forward": lambda: FeedForward(5, words=3),
-    "jordan": lambda: Jordan(5),
-    "reservoir": lambda: Reservoir(5),
 }
 
 

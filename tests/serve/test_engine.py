@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from helpers import HANG, sentence_log_probs, shaken, small_corpus, small_model, small_vocabulary
+from helpers import HANG, Expected, sentence_log_probs, shaken, small_corpus, small_model, small_vocabulary
 from llrnn import LLRNN, Lexicon, Vocabulary, backgrounds, complete, contextual, explain, features, generate, influence
 from llrnn.inference.explanation import Comparison
 from llrnn.inference.scores import score
@@ -741,7 +741,7 @@ def test_contextual_inputs_and_numeric_conditions_are_served() -> None:
     """Many prefixes in one step, with a background swapped in; a condition that cannot be read is refused."""
     records: list[object] = [{"degrees": 3}, {"degrees": 20}]
     inputs: list[contextual.ContextualInput] = [
-        contextual.PointedWords(contextual.Repeated(4), features.Identity(top=30)),
+        Expected(backgrounds.Unigram.from_corpus(small_corpus())),
         contextual.ConditionNumbers.fitted(records),
     ]
     model = LLRNN(small_vocabulary(), output_features=features.Identity(), controller=GRU(6), contextual_inputs=inputs)

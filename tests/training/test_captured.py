@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import llrnn.training.loop
-from helpers import shaken
+from helpers import Expected, shaken
 from llrnn import GRU, LLRNN, LSTM, Corpus, OtherText, Stacked, Vocabulary, backgrounds, contextual, french, train
 from llrnn.ground.errors import NonFiniteError, ZeroMassError
 from llrnn.knowledge.features import Identity, Suffixes
@@ -371,7 +371,7 @@ def test_an_expert_of_all_words_is_asked_in_the_step(monkeypatch: pytest.MonkeyP
 def test_what_is_heard_leaves_out_the_sentence_that_is_read() -> None:
     """n-grams of the training text, as an input, are those of the other folds; also where batches are filled up."""
     n_grams = backgrounds.NGram.from_corpus(TRAIN, order=2, folds=5)
-    model = a_model(contextual_inputs=[contextual.Opinion(n_grams, Suffixes(2, min_count=3))])
+    model = a_model(contextual_inputs=[Expected(n_grams)])
     assert can_be_captured(model, TrainingSettings(), Workers())
     batch = Sentences(60).plan(EncodedText.to_train_on(TRAIN, VOCABULARY), seed=0)[0]
     (B, T), state = batch.inputs.shape, model.start([None] * len(batch.inputs))

@@ -18,8 +18,6 @@ Paths are relative to the folder in which the command runs; `{data}` in them sta
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
-from operator import add
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
@@ -27,14 +25,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 from llrnn.config.own import Context, OrOwn, OwnTable, own_table
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Automaton, Background, Dictionary, Grammar
-from llrnn.knowledge.backgrounds.constraint import Constraint
 from llrnn.knowledge.contextual import (
     ConditionNumbers,
     ContextualFeature,
     ContextualInput,
     Continued,
     Copied,
-    GrammarState,
     Lookup,
     Matching,
     Said,
@@ -282,14 +278,7 @@ class ControllerConfig(Strict):
 class RecurrentConfig(ControllerConfig):
     """A recurrent network of the usual cells."""
 
-    kind: Literal["elman", "jordan", "gru", "lstm"] = "lstm"
-
-
-class MinGRUConfig(ControllerConfig):
-    """Gates that see words alone, so that all positions are computed at once."""
-
-    kind: Literal["mingru"]
-    reach: Literal[1, 2] = Field(2, description="how many words a gate sees [words]")
+    kind: Literal["elman", "gru", "lstm"] = "lstm"
 
 
 class MogrifierConfig(ControllerConfig):
@@ -305,21 +294,6 @@ class TransformerConfig(ControllerConfig):
     kind: Literal["transformer"]
     heads: int = Field(4, ge=1, description="heads of attention")
     window: int = Field(128, ge=1, description="how far attention sees [words]")
-
-
-class FeedForwardConfig(ControllerConfig):
-    """Bengio's network: a window of words, and no memory."""
-
-    kind: Literal["feedforward"]
-    words: int = Field(4, ge=1, description="how many words it sees [words]")
-
-
-class ReservoirConfig(ControllerConfig):
-    """An echo state network, which is not trained."""
-
-    kind: Literal["reservoir"]
-    radius: float = Field(0.9, ge=0, lt=1, description="spectral radius: from 1 on its states diverge")
-    seed: int = Field(0, ge=0, description="of the reservoir")
 
 
 def _of_kind(default: str) -> BeforeValidator:
@@ -341,7 +315,7 @@ class OwnController(ControllerConfig, OwnTable):
 
 
 AnyController = Annotated[
-    RecurrentConfig | MinGRUConfig | MogrifierConfig | TransformerConfig | FeedForwardConfig | ReservoirConfig,
+    RecurrentConfig | MogrifierConfig | TransformerConfig,
     Field(discriminator="kind"),
     OrOwn(OwnController),
     _of_kind("lstm"),
@@ -469,7 +443,7 @@ class RecentConfig(Strict):
     )
 
 
-_NO_SETTINGS = {"kind", "name", "buckets"}  # of a language: what it is, not how it is made
+_NO_SETTINGS = {"kind", "name"}  # of a language: what it is, not how it is made
 
 
 class LanguageConfig(Strict):
@@ -684,35 +658,6 @@ AnyContextual = Annotated[
 # Contextual inputs: the same processes, as numbers that the network reads.
 
 
-class _Buckets(LanguageConfig):
-    """The state of a language."""
-
-    buckets: int | None = Field(
-        None, ge=1, description="how many numbers its places share; each has its own by default"
-    )
-
-    @model_validator(mode="after")
-    def _violations_weigh_nothing(self) -> Self:
-        refuse_unused(self, ["violation"], "is for what weighs words", "a contextual input, which is outside or not")
-        return self
-
-    def make_input(self) -> ContextualInput:
-        made: Constraint = self.make()  # type: ignore[attr-defined]  # of the kind that it is mixed with
-        return GrammarState(made, buckets=self.buckets)
-
-
-class GrammarInputConfig(_Buckets, GrammarConfig):
-    """Where a text stands in a grammar."""
-
-    kind: Literal["grammar"]
-
-
-class AutomatonInputConfig(_Buckets, AutomatonConfig):
-    """Where a text stands in an automaton."""
-
-    kind: Literal["automaton"]
-
-
 class SlotsInputConfig(Strict):
     """What was said of the condition."""
 
@@ -723,45 +668,8 @@ class SlotsInputConfig(Strict):
         return SlotProgress(*self.slots)
 
 
-class _Weighing(Strict):
-    """Words as numbers: by their features."""
-
-    features: list[AnyFeature] = Field(min_length=1, description="features of words: the numbers of the input")
-
-    def chi(self, context: Context) -> Features:
-        return reduce(add, [group.make(context) for group in self.features])
-
-
-class RepeatedInputConfig(_Weighing, RepeatedConfig):
-    """The words that occurred before."""
-
-
-class CopiedInputConfig(_Weighing, CopiedConfig):
-    """The words that values of the condition point at."""
-
-
-class ContinuedInputConfig(_Weighing, ContinuedConfig):
-    """The words with which values that were begun go on."""
-
-
-class LookupInputConfig(_Weighing, LookupConfig):
-    """The words that a table wants to be said."""
-
-
-class ExpertInputConfig(_Weighing, ExpertConfig):
-    """What an n-gram model expects next."""
-
-
 AnyInput = Annotated[
-    FramedConfig
-    | GrammarInputConfig
-    | AutomatonInputConfig
-    | SlotsInputConfig
-    | RepeatedInputConfig
-    | CopiedInputConfig
-    | ContinuedInputConfig
-    | LookupInputConfig
-    | ExpertInputConfig,
+    FramedConfig | SlotsInputConfig,
     Field(discriminator="kind"),
     OrOwn(own_table("contextual_inputs", ContextualInput)),
 ]

@@ -43,8 +43,6 @@ from llrnn.knowledge.contextual import (
     Expert,
     Framed,
     Lookup,
-    Opinion,
-    PointedWords,
     Repeated,
 )
 from llrnn.knowledge.contextual.lookup import value_words
@@ -93,7 +91,7 @@ def _require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
         "background.recent": config.background.recent is not None,
         "the background of n-grams": _counts_parts(config.background, built),
         "an expert of n-grams": any(
-            _counts_parts(one, built) for one in [*config.contextual, *config.contextual_inputs, *config.mixed]
+            _counts_parts(one, built) for one in [*config.contextual, *config.mixed]
         ),
     }
     for key in (key for key, is_set in needs_memory.items() if built and is_set):
@@ -155,7 +153,7 @@ class Project:
         languages = [config.background.grammar, config.background.automaton, config.background.dictionary]
         background = reduce(mul, [language.make() for language in languages if language is not None], background)
         output = _coarsened(config.features.coarsen, output, background, vocabulary)
-        inputs = tuple(_input(one, config, corpora, made_of) for one in config.contextual_inputs)
+        inputs = tuple(_input(one, corpora, made_of) for one in config.contextual_inputs)
         others = tuple(_other(one, config, corpora) for one in config.corpus.other)
         mixed = tuple(_ngram(one, config, corpora) for one in config.mixed)
         made = cls(config, corpora, lexicon, vocabulary, output, given, background, context, inputs, others, mixed)
@@ -587,18 +585,14 @@ def _framed(given: keys.FramedConfig, corpora: dict[str, Corpus]) -> Framed:
     return Framed.counted(corpora["train"], order=given.order, folds=given.folds)
 
 
-def _input(given: keys.AnyInput, config: Config, corpora: dict[str, Corpus], context: Context) -> ContextualInput:
+def _input(given: keys.AnyInput, corpora: dict[str, Corpus], context: Context) -> ContextualInput:
     match given:
         case OwnTable():
             return given.make(context)
         case keys.FramedConfig():
             return Announced(_framed(given, corpora))
-        case keys.ExpertInputConfig():
-            return Opinion(_ngram(given, config, corpora), given.chi(context), name=given.name)
-        case keys.GrammarInputConfig() | keys.AutomatonInputConfig() | keys.SlotsInputConfig():
-            return given.make_input()
         case _:
-            return PointedWords(_contextual(given, config, corpora, context), given.chi(context))
+            return given.make_input()
 
 
 _DEEPEST = 20  # levels of tables and lists

@@ -42,6 +42,14 @@ class Saved:
     parts: tuple[Saved, ...] = ()
 
 
+# kinds that model folders may still hold: what to use instead
+REMOVED = {
+    "grammar_state": "hold the model to its grammar by [background] grammar, and train again without this input",
+    "pointed_words": "give the same feature as [[contextual]], and train again without this input",
+    "opinion": "give the n-grams as [[contextual]] kind = 'expert', and train again without this input",
+}
+
+
 def own_restorer(saved: Saved, group: str, base: type, again: str) -> Callable[[Saved], Any]:
     """What opens a kind that is none of ours: `restored` of a class of another package; an error where nothing does."""
     what = group.replace("_", " ").removesuffix("s").replace("contextual", "contextual feature")
@@ -50,6 +58,8 @@ def own_restorer(saved: Saved, group: str, base: type, again: str) -> Callable[[
             f"the model was saved with a {what} of your own, {saved.fields.get('repr')}: "
             f"give it again at loading, llrnn.load(folder, {again})"
         )
+    if saved.kind in REMOVED:
+        raise CheckpointError(f"this llrnn has no {what} {quoted(saved.kind)} any more; {REMOVED[saved.kind]}")
     found = find_kind(group, saved.kind, base, CheckpointError)
     if found is None:
         raise CheckpointError(

@@ -22,13 +22,13 @@ replaced by their `twin`, for tests; what is computed there is in `layer.blocks`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple, cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
@@ -432,17 +432,3 @@ class _Product(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
         product, sums = _by_features(ctx.phi, grads[0].contiguous(), grads[1].contiguous(), None, grads[0].dtype)
         return product, sums.to(grads[1].dtype), None
-
-
-def graphed(module: nn.Module, *samples: Tensor) -> Callable[..., Tensor]:
-    """The module for inputs of the shapes, types and needs of gradients of the samples, on the GPU.
-
-    Two CUDA graphs, forward and backward: two launches instead of a hundred. Shapes are fixed, and so is where the
-    results lie: a replay overwrites those of the one before. Parameters get copies of their gradients, so that several
-    backward passes add up. No gradient of an earlier pass may be alive, and parameters may only be changed in place.
-    """
-    call = torch.cuda.make_graphed_callables(module, samples)
-    for parameter in module.parameters():
-        # else .grad would be the buffer that the next replay overwrites
-        parameter.register_hook(torch.clone)  # type: ignore[no-untyped-call]
-    return cast(Callable[..., Tensor], call)

@@ -2,11 +2,10 @@
 
 from llrnn.model import words
 from llrnn.model.checkpoint import load
-from llrnn.model.classic import FeedForward, Jordan, Reservoir
 from llrnn.model.controllers import GRU, LSTM, Attentive, Controller, Elman, Encoder, Stacked, register_controller
 from llrnn.model.decode import Generated, Greedy, Sampling, generate, prepared, write
 from llrnn.model.ensembles import gated, mixture, product
-from llrnn.model.modern import MinGRU, Mogrifier, Transformer
+from llrnn.model.modern import Mogrifier, Transformer
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Continuous, Sentences, Sliding, Windows
 from llrnn.model.steering import Change, constrained, steer, swap
@@ -21,13 +20,9 @@ __all__ = [
     "Controller",
     "Elman",
     "Encoder",
-    "FeedForward",
     "Generated",
     "Greedy",
-    "Jordan",
-    "MinGRU",
     "Mogrifier",
-    "Reservoir",
     "Sampling",
     "Sentences",
     "Sliding",

@@ -771,6 +771,9 @@ def register_controller(kind: str, make: Callable[..., Controller]) -> None:
     _kinds[kind] = make
 
 
+_REMOVED = ("feedforward", "jordan", "mingru", "reservoir")  # which model folders may still hold
+
+
 def make_controller(settings: dict[str, Any]) -> Controller:
     """A controller from what `settings()` or a configuration says."""
     given = dict(settings)
@@ -783,6 +786,11 @@ def make_controller(settings: dict[str, Any]) -> Controller:
     if kind == "attentive":
         below, above = make_controller(given["below"]), make_controller(given["above"])
         return Attentive(below, make_encoder(given["encoder"]), above)
+    if kind in _REMOVED and kind not in _kinds:
+        raise ConfigError(
+            f"this llrnn has no controller {quoted(kind)} any more: train again with kind = 'lstm', or give a module "
+            "of your own to from_module"
+        )
     make = _kinds.get(kind) or find_kind("controllers", kind, Controller)
     if make is None:
         known = ", ".join(sorted(_kinds))

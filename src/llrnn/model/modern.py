@@ -1,21 +1,16 @@
-"""Bodies of today: attention with a cache, an LSTM whose input and state gate each other, a recurrence without a loop.
+"""Bodies of today: attention with a cache, an LSTM whose input and state gate each other.
 
-    Transformer     x ← x + attention(norm x), x ← x + mlp(norm x); rotary positions, the last `window` words are seen
-    Mogrifier       x ← 2σ(Q h)∘x, h ← 2σ(R x)∘h in turns, then a step of an LSTM             (Melis et al. 2020)
-    MinGRU          h_t = (1 − z_t)∘h_{t−1} + z_t∘h̃_t,  z_t and h̃_t of x_t alone               (Feng et al. 2024)
-
-A gate of MinGRU does not wait for the state, so that all of a text's products are one, and what is left is a linear
-recurrence, h_t = a_t∘h_{t−1} + b_t, which is associative: ⌈log₂ T⌉ passes on a GPU, a loop of T short steps on a CPU.
+Transformer     x ← x + attention(norm x), x ← x + mlp(norm x); rotary positions, the last `window` words are seen
+Mogrifier       x ← 2σ(Q h)∘x, h ← 2σ(R x)∘h in turns, then a step of an LSTM             (Melis et al. 2020)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from llrnn.ground.errors import ConfigError
@@ -217,105 +212,5 @@ class _MogrifierCell(nn.Module):
         return torch.sigmoid(leave) * torch.tanh(c), c
 
 
-# --- a recurrence without a loop -------------------------------------------------------------------------------------
-
-
-class MinGRU(Layered):
-    """Layers of h_t = (1 − z_t)∘h_{t−1} + z_t∘h̃_t, and y_t = r_t∘h_t + (1 − r_t)∘x_t.
-
-    z, h̃ and r are of the last `reach` words alone, 1 or 2: with 2 it is quasi-recurrent (Bradbury et al. 2017).
-    """
-
-    def __init__(
-        self, hidden: int = 256, *, layers: int = 2, reach: int = 2, inputs: int | None = None, dropout: float = 0.0
-    ) -> None:
-        super().__init__(hidden, layers, inputs, dropout)
-        if reach not in (1, 2):
-            raise ConfigError(f"MinGRU needs a reach of 1 or 2 words, found {reach}")
-        self.reach = reach
-        sizes = [self.inputs, *[hidden] * (layers - 1)]
-        self.weights = nn.ParameterList(_matrix((3 if size == hidden else 4) * hidden, reach * size) for size in sizes)
-        self.biases = nn.ParameterList(nn.Parameter(torch.empty(3 * hidden)) for _ in sizes)
-        init_part(self, list(self.named_parameters()))
-
-    @property
-    def state_size(self) -> int:
-        return self.reach * self.n_layers
-
-    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
-        like, sizes = self.biases[0], [self.hidden] * self.n_layers
-        sizes += [self.inputs, *sizes[1:]] if self.reach == 2 else []
-        return tuple(like.new_zeros(len(conditions), size) for size in sizes)
-
-    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
-        x, after, H, L = psi, [*state], self.hidden, self.n_layers
-        for i, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            seen = variational_dropout(x, self.dropout, generator)
-            if self.reach == 2:
-                earlier = torch.cat([state[L + i].unsqueeze(1), seen], 1)
-                seen, after[L + i] = torch.cat([earlier[:, :-1], seen], -1), earlier[:, -1]
-            products = F.linear(seen, weight)
-            z, made, r = (products[..., : 3 * H] + bias).chunk(3, -1)
-            z = torch.sigmoid(z)
-            h = linear_recurrence(1.0 - z, z * torch.tanh(made), state[i])
-            below = x if products.shape[-1] == 3 * H else products[..., 3 * H :]
-            x, after[i] = below + torch.sigmoid(r) * (h - below), torch.cat([state[i].unsqueeze(1), h], 1)[:, -1]
-        return variational_dropout(x, self.dropout, generator), tuple(after)
-
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings(), "reach": self.reach}
-
-
-def linear_recurrence(a: Tensor, b: Tensor, before: Tensor) -> Tensor:
-    """h_t = a_t∘h_{t−1} + b_t with h_0 = before, (B, T, D), (B, T, D), (B, D) -> (B, T, D)."""
-    return cast(Tensor, _LinearRecurrence.apply(a, b, before))  # type: ignore[no-untyped-call]
-
-
-class _LinearRecurrence(torch.autograd.Function):
-    """The gradient runs backwards by the same recurrence: g_t ← g_t + a_{t+1}∘g_{t+1}; db = g, da_t = g_t∘h_{t−1}."""
-
-    @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, before: Tensor) -> Tensor:
-        h = _recur(a, b, before)
-        ctx.save_for_backward(a, h, before)
-        return h
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        a, h, before = ctx.saved_tensors
-        if a.shape[1] == 0:
-            return torch.zeros_like(a), torch.zeros_like(a), torch.zeros_like(before)
-        after = torch.cat([a[:, 1:], torch.zeros_like(a[:, :1])], 1)
-        g = _recur(after.flip(1), grads[0].flip(1), torch.zeros_like(before)).flip(1)
-        return g * torch.cat([before.unsqueeze(1), h[:, :-1]], 1), g, a[:, 0] * g[:, 0]
-
-
-def _recur(a: Tensor, b: Tensor, before: Tensor) -> Tensor:
-    return _recur_in_passes(a, b, before) if _in_passes(a) else _recur_in_steps(a, b, before)
-
-
-def _in_passes(a: Tensor) -> bool:
-    return a.is_cuda
-
-
-def _recur_in_passes(a: Tensor, b: Tensor, before: Tensor) -> Tensor:
-    """After the pass of distance k, (a, b) at t are those of the 2 k steps up to t as one."""
-    T, k = a.shape[1], 1
-    b = torch.cat([torch.addcmul(b[:, :1], a[:, :1], before.unsqueeze(1)), b[:, 1:]], 1)
-    while k < T:
-        b = torch.cat([b[:, :k], torch.addcmul(b[:, k:], a[:, k:], b[:, :-k])], 1)
-        a = torch.cat([a[:, :k], a[:, k:] * a[:, :-k]], 1)
-        k *= 2
-    return b
-
-
-def _recur_in_steps(a: Tensor, b: Tensor, before: Tensor) -> Tensor:
-    h = torch.empty_like(b)
-    for t in range(a.shape[1]):
-        before = torch.addcmul(b[:, t], a[:, t], before, out=h[:, t])
-    return h
-
-
-for _kind in (Transformer, Mogrifier, MinGRU):
+for _kind in (Transformer, Mogrifier):
     register_controller(_kind.__name__.lower(), _kind)

@@ -145,7 +145,7 @@ def check_contextual_input(
 ) -> None:
     """The laws of a contextual input, on random prefixes as `check_background` draws them.
 
-    check_contextual_input(GrammarState(grammar), vocabulary)
+    check_contextual_input(SlotProgress("name", "area"), vocabulary, conditions=conditions)
     """
     with _as_law():
         bound = given.bind(vocabulary)

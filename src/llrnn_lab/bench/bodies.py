@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import llrnn_lab.bodies  # noqa: F401  # which registers the kinds that the package does not have
 from llrnn.knowledge import backgrounds
 from llrnn.knowledge.process import Batch
 from llrnn.model.controllers import Controller, make_controller

@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.features import FeatureMatrix
 from llrnn.layer import twin
-from llrnn.layer.chunked import Plan, Problem, graphed, weighted_loss
+from llrnn.layer.chunked import Plan, Problem, weighted_loss
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import SparseMatrix
 from llrnn_lab.bench.log_sums import log_sum_and_score
@@ -160,7 +160,12 @@ class Gpu(Machine):
         return captured
 
     def graphed(self, module: nn.Module, *samples: Tensor) -> Callable[..., Tensor]:
-        return graphed(module, *samples)
+        """Shapes are fixed, and so is where the results lie: a replay overwrites those of the one before."""
+        call = torch.cuda.make_graphed_callables(module, samples)
+        for parameter in module.parameters():
+            # else .grad would be the buffer that the next replay overwrites
+            parameter.register_hook(torch.clone)  # type: ignore[no-untyped-call]
+        return cast(Callable[..., Tensor], call)
 
 
 def interleaved(
@@ -354,7 +359,7 @@ def eager(task: Task, way: Way, plan: Plan | None = None, h: torch.dtype = HALF)
 
 
 class _Loss(nn.Module):
-    """The layer as a module with parameters: what `graphed` takes."""
+    """The layer as a module with parameters: what `Machine.graphed` takes."""
 
     def __init__(self, task: Task, way: Way) -> None:
         super().__init__()

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,6 @@ from llrnn.inference.mixing import fitted_shares
 from llrnn.knowledge import contextual, features
 from llrnn.knowledge.backgrounds import NGram, Unigram
 from llrnn.model.checkpoint import load
-from llrnn.model.classic import FeedForward, Jordan, Reservoir
 from llrnn.model.controllers import GRU, LSTM, Controller, Elman
 from llrnn.model.modern import Transformer
 from llrnn.model.network import LLRNN
@@ -44,6 +43,7 @@ from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.lexicon import Lexicon, cluster_words
 from llrnn.text.vocabulary import EOS, Vocabulary
 from llrnn.training.loop import train
+from llrnn_lab.bodies import body
 from llrnn_lab.studies.outputs import (
     BinaryTree,
     MaxEnt,
@@ -329,8 +329,8 @@ def _network(kind: Callable[..., Controller], **options: Any) -> Row:
 
 
 def _reservoir(c: Comparison, rate: float, seed: int, folder: Path) -> Scored:
-    body = Reservoir(4 * c.settings.hidden, inputs=c.settings.hidden, seed=seed)
-    return c.network(c.model(body, seed), rate, seed, folder)
+    reservoir = body("reservoir", 4 * c.settings.hidden, inputs=c.settings.hidden, seed=seed)
+    return c.network(c.model(reservoir, seed), rate, seed, folder)
 
 
 def _classes(kind: str) -> Row:
@@ -439,11 +439,11 @@ def _dynamic(c: Comparison, step: float, seed: int, folder: Path) -> Scored:
 
 ROWS: Mapping[str, Row] = {
     "KN5": Row(_kneser_ney, (5.0,), random=False),
-    "feed-forward": _network(FeedForward),
+    "feed-forward": _network(partial(body, "feedforward")),
     "Elman": _network(Elman),
     "GRU": _network(GRU),
     "LSTM": _network(LSTM),
-    "Jordan": _network(Jordan),
+    "Jordan": _network(partial(body, "jordan")),
     "Transformer": _network(Transformer, layers=2, heads=4),
     "reservoir": Row(_reservoir),
     "classes by frequency": _classes("frequency"),

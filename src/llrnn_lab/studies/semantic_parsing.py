@@ -4,7 +4,6 @@
     masked      the same trained model; the grammar forbids symbols when it writes, and was not there in training
     strict      the grammar is the background, in training and in writing
     grammar     the same, but what the grammar forbids is a tenth as likely in training; in writing it is impossible
-    state       as grammar, and the network reads the state of the grammar at every symbol (`GrammarState`)
     primed      + names of the lexicon that stand in the question: primed, and copied symbol by symbol
     typed       the same model of geo, which writes with one constraint more: variables have a kind (`sp_types`)
 
@@ -37,14 +36,8 @@ from llrnn_lab.studies.sp_scores import WellFormed, scores
 from llrnn_lab.studies.sp_types import Typing
 from llrnn_lab.studies.tables import markdown, mean_and_spread, write_results
 
-SYSTEMS = (
-    "softmax",
-    "strict",
-    "grammar",
-    "state",
-    "primed",
-)  # what is trained; `masked` is softmax, written with the grammar
-ROWS = ("softmax", "masked", "strict", "grammar", "state", "primed", "typed")
+SYSTEMS = ("softmax", "strict", "grammar", "primed")  # what is trained; `masked` is softmax, written with the grammar
+ROWS = ("softmax", "masked", "strict", "grammar", "primed", "typed")
 BEAM = 5
 LONGEST = 100  # symbols of a form: half as many again as any training form has
 WORDS = 256  # positions in a batch
@@ -119,8 +112,6 @@ def _changes(folder: Path, system: str, share: int) -> list[str]:
     changes = [f'corpus.train=["{own}/{text}"]', f'vocabulary.files=["{own}/symbols.txt"]']
     if system != "softmax":
         changes.append(f'background.grammar.file="{own}/{GRAMMAR}"')
-    if system == "state":
-        changes.append(f'contextual_inputs=[{{ kind = "grammar", file = "{own}/{GRAMMAR}" }}]')
     if system == "primed":
         changes.append(f'lexicon.tsv=["{own}/names.tsv"]')
     changes += ALL_CHANGES if share == ALL else ()

@@ -21,11 +21,7 @@ from llrnn.knowledge.contextual.inputs import (
     Announced,
     ConditionNumbers,
     ContextualInput,
-    GrammarState,
-    Opinion,
-    PointedWords,
     SlotProgress,
-    saved_chi,
 )
 from llrnn.knowledge.contextual.lookup import Lookup, Matching
 from llrnn.knowledge.process import Saved, own_restorer
@@ -40,12 +36,9 @@ __all__ = [
     "Copied",
     "Expert",
     "Framed",
-    "GrammarState",
     "LinearFeature",
     "Lookup",
     "Matching",
-    "Opinion",
-    "PointedWords",
     "Repeated",
     "Said",
     "SlotProgress",
@@ -73,11 +66,8 @@ def restore(saved: Saved) -> ContextualFeature:
 
 _INPUTS: dict[str, Callable[[Saved], ContextualInput]] = {
     "announced": lambda saved: Announced(Framed.restored(saved.parts[0].fields)),
-    "grammar_state": lambda saved: GrammarState(backgrounds.restore(saved.parts[0]), **saved.fields),
     "condition_numbers": lambda saved: ConditionNumbers(NumericFields.restored(saved.fields)),
     "slot_progress": lambda saved: SlotProgress(*saved.fields["slots"]),
-    "pointed_words": lambda saved: PointedWords(restore(saved.parts[0]), saved_chi(saved), name=saved.fields["name"]),
-    "opinion": lambda saved: Opinion(backgrounds.restore(saved.parts[0]), saved_chi(saved), name=saved.fields["name"]),
 }
 
 

@@ -191,14 +191,6 @@ class Language(ABC):
         """A faster way to all symbols that may follow than letter by letter; None where there is none."""
         return None
 
-    def places(self) -> Sequence[str]:
-        """The names of what can be under way at a node: states, positions in rules; none where nobody counts them."""
-        return ()
-
-    def places_at(self, node: Node) -> Sequence[int]:
-        """What is under way at a node, by its number in `places()`; one may come again."""
-        return ()
-
 
 # Graphs, in linear time: what reaches each other (Tarjan), what follows from what, and who can be reached at all.
 

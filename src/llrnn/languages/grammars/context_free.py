@@ -14,7 +14,7 @@ scales cancel where an item completes another: c' = c_waiting · c_completed.
 from __future__ import annotations
 
 import heapq
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -457,27 +457,6 @@ class ContextFree(Language):
 
     def shortest(self, node: Set) -> int:
         return self.lengths.of(node)
-
-    def places(self) -> Sequence[str]:
-        """Positions in rules, `rule/alternative.symbol`: those at which a rule stands, and those of what is around."""
-        counts: Counter[int] = Counter()
-        named = []
-        for left, right in self.rules.productions:
-            named += [f"{self.rules.names[left]}/{counts[left]}.{i}" for i in range(len(right))]
-            counts[left] += 1
-        return [f"{where} {name}" for where in ("at", "within") for name in named]
-
-    def places_at(self, node: Set) -> Sequence[int]:
-        """Of its items, and one level up: of the items that wait for the rules of these."""
-        positions, n = self.rules.positions, len(self.rules.positions)
-        around = [
-            n + place
-            for (inner, _), origin, _ in node.items
-            for waiting in origin.waiting.values()
-            for (place, _), _, _ in waiting
-            if self.rules.corners[positions[place].symbol, positions[inner].left] > 0
-        ]
-        return [*(place for (place, _), _, _ in node.items), *around]
 
     def after(self, node: Set, column: int) -> Set | None:
         try:

@@ -82,12 +82,6 @@ class Finite(Language):
     def shortest(self, node: int) -> int:
         return int(self.machine.shortest[node])
 
-    def places(self) -> Sequence[str]:
-        return [f"state {state}" for state in range(self.machine.n_states)]
-
-    def places_at(self, node: int) -> Sequence[int]:
-        return (node,)
-
 
 class Gathered(Language):
     """Any automaton, trimmed; nodes are sets of states with what each has in hand."""
@@ -130,12 +124,6 @@ class Gathered(Language):
 
     def shortest(self, node: Held) -> int:
         return min(int(self.machine.shortest[state]) for state, _ in node)
-
-    def places(self) -> Sequence[str]:
-        return [f"state {state}" for state in range(self.machine.n_states)]
-
-    def places_at(self, node: Held) -> Sequence[int]:
-        return [state for state, _ in node]
 
 
 def finite(expression: Expression, columns: LetterColumns, *, weighted: bool = True) -> Language:
