@@ -83,7 +83,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model = load("base")
         model.save("saved")
         assert cli.run(["ngram", "estimate", "other.txt", "--order", "2", "--out", "other.arpa"]) == 0
-        assert cli.run(["corpus", "build", "test.txt", "--out", "built", "--lowercase", "--vocabulary", "base"]) == 0
+        assert cli.run(["data", "build", "test.txt", "--out", "built", "--lowercase", "--vocabulary", "base"]) == 0
     return folder
 
 
@@ -99,8 +99,8 @@ def changed(verb: Sequence[str], *changes: str) -> list[str]:
     return [*verb, *(word for change in changes for word in ("--set", change))]
 
 
-FEATURES, TRAIN = ["features", "base.toml"], ["train", "base.toml", "--out", "new", "--quiet"]
-UNIFORM = ["features", "plain.toml"]
+FEATURES, TRAIN = ["config", "features", "base.toml"], ["train", "base.toml", "--out", "new", "--quiet"]
+UNIFORM = ["config", "features", "plain.toml"]
 UNSMOOTHED = "background={kind='unigram'}"
 DISCOUNTED = "background={kind='discounted'}"
 FROM_LIST = "background={kind='unigram', frequencies='counts.tsv'}"
@@ -296,9 +296,9 @@ MISTAKES: list[tuple[list[str], str, list[list[str]]]] = [
         [["data", "french", "--out", "x.conllu", "--sentences", "3"]],
     ),
     (
-        ["corpus", "build", "test.txt", "--out", "new", "--vocabulary", "base", "--words", "3"],
+        ["data", "build", "test.txt", "--out", "new", "--vocabulary", "base", "--words", "3"],
         "leave --words and --min-count out",
-        [["corpus", "build", "test.txt", "--out", "new", "--vocabulary", "base", "--lowercase"]],
+        [["data", "build", "test.txt", "--out", "new", "--vocabulary", "base", "--lowercase"]],
     ),
     (["serve", "base", "--demo-folder", "x"], "leave it out", []),
     (["serve"], "serve needs a model folder, or --demo", []),
@@ -450,7 +450,7 @@ def test_names_of_every_reading(reading: Words | Slots | Characters | Whole) -> 
 )
 def test_ngrams_of_the_training_text_itself(here: Path, capsys: Capture, expert: str, told: str) -> None:
     for table in (f"contextual=[{expert}]", f"background={expert.replace('expert', 'ngram')}"):
-        said = said_by(capsys, "features", "base.toml", "--set", table)
+        said = said_by(capsys, "config", "features", "base.toml", "--set", table)
         assert said.count("warning: ") == bool(told)
         assert told in said
 
@@ -493,14 +493,14 @@ RAW = "The cat sat on the mat, and the dog barked. It was late; nobody came.\n"
 def test_raw_text(here: Path, capsys: Capture) -> None:
     Path("raw.txt").write_text(RAW * 10, encoding="utf8")
     changes = ["--set", "corpus.train=['raw.txt']", "--set", "vocabulary.parts=['train', 'valid']"]
-    said = said_by(capsys, "features", "base.toml", *changes)
+    said = said_by(capsys, "config", "features", "base.toml", *changes)
     assert "raw.txt: 27% of the words end in punctuation, such as " in said
     assert said.count("\n") == 1
-    assert said.endswith("llrnn corpus tokenise FILE --out TEXT.txt\n")
-    assert cli.run(["corpus", "tokenise", "raw.txt", "--out", "cut.txt"]) == 0
+    assert said.endswith("llrnn data tokenise FILE --out TEXT.txt\n")
+    assert cli.run(["data", "tokenise", "raw.txt", "--out", "cut.txt"]) == 0
     Path("cut.txt").rename("raw.txt")
     capsys.readouterr()
-    assert said_by(capsys, "features", "base.toml", *changes) == ""
+    assert said_by(capsys, "config", "features", "base.toml", *changes) == ""
 
 
 def test_text_with_abbreviations_is_not_raw() -> None:

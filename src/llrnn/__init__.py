@@ -16,7 +16,6 @@ import llrnn.ground.startup  # noqa: F401, for its effect, and first: the rest t
 if TYPE_CHECKING:
     from llrnn.ground import errors
     from llrnn.ground.errors import LLRNNError
-    from llrnn.inference.coarsening import coarsen
     from llrnn.inference.condensing import condense
     from llrnn.inference.evaluation import evaluate
     from llrnn.inference.explanation import explain, influence
@@ -74,7 +73,6 @@ _HOMES = {
     "training.loop": "train",
     "training.runs": "Records",
     "training.settings": "TrainingSettings",
-    "inference.coarsening": "coarsen",
     "inference.condensing": "condense",
     "inference.evaluation": "evaluate",
     "inference.explanation": "explain influence",
@@ -114,7 +112,6 @@ __all__ = [
     "Vocabulary",
     "Windows",
     "backgrounds",
-    "coarsen",
     "complete",
     "condense",
     "contextual",

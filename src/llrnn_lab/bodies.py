@@ -27,6 +27,13 @@ from llrnn.model.own import from_module
 class Body(nn.Module):
     """Dropout with one mask for each sequence."""
 
+    weight: Tensor
+    bias: Tensor
+    read: Tensor
+    back: Tensor
+    out: Tensor
+    out_bias: Tensor
+
     def __init__(self, hidden: int, inputs: int, dropout: float, **shapes: tuple[int, ...]) -> None:
         super().__init__()
         self.hidden, self.inputs, self.dropout = hidden, inputs, dropout

@@ -54,18 +54,31 @@ VERBS = [
     "score",
     "generate",
     "explain",
-    "features",
+    "config features",
     "demo",
     "data french",
 ]
 VERBS += ["data get", "data vectors", "experiment table4", "experiment prepare", "experiment model", "pairs make"]
 VERBS += ["pairs templates"]
 VERBS += ["bench ngram", "ngram estimate", "ngram convert", "ngram query", "ngram perplexity", "rescore"]
+<<<<<<< HEAD
 VERBS += ["adapt", "mix", "experiment adaptation", "experiment rescoring", "words add", "words remove"]
 VERBS += ["compare", "bench", "bench bodies", "bench constraint", "bench objectives", "bench profile", "serve"]
+=======
+VERBS += [
+    "adapt",
+    "model mix",
+    "model condense",
+    "experiment adaptation",
+    "experiment rescoring",
+    "words add",
+    "words remove",
+]
+VERBS += ["compare", "bench", "bench beam", "bench constraint", "bench gpu", "serve"]
+>>>>>>> ae77307 (18 verbs instead of 22: model info, mix, condense; config features; data build, show, check, tokenise. Classes are merged at the start of training only; a trained model is condensed)
 VERBS += ["complete", "export keyboard", "experiment typing"]
-VERBS += ["corpus build", "corpus show", "corpus check", "corpus tokenise"]
-VERBS += ["init", "info", "config reference", "config schema", "config check"]
+VERBS += ["data build", "data show", "data check", "data tokenise"]
+VERBS += ["init", "model info", "config reference", "config schema", "config check"]
 VERBS += ["experiment nlg", "experiment knowledge-base", "experiment semantic-parsing", "experiment char-nlg"]
 
 
@@ -314,10 +327,10 @@ def test_a_rival_adds_up(capsys: Capture, run: str) -> None:
 
 
 def test_features(capsys: Capture, config: str) -> None:
-    found = as_json(capsys, "features", config)
+    found = as_json(capsys, "config", "features", config)
     assert found["by_group"]["Identity"] == 51  # and one for all the others
     assert found["classes"] < found["symbols"]
-    out = done(capsys, "features", config, "--set", "features.output=[{kind='identity', top=7}]")
+    out = done(capsys, "config", "features", config, "--set", "features.output=[{kind='identity', top=7}]")
     assert "8 classes" in out
 
 
@@ -451,8 +464,8 @@ def test_without_the_lab_its_verbs_say_how_to_get_it(
         (["train", "config.toml", "--out", "x", "--set", "vocabulary.top=5"], "is not among the 6 symbols"),
         (["train", "config.toml", "--out", "x", "--set", "tied=true", "--set", "controller.inputs=3"], "tied weights"),
         (["train", "config.toml", "--out", "x", "--set", "contextual=[{kind='repeated'},{kind='repeated'}]"], "twice"),
-        (["features", "missing.toml"], "missing.toml: no such file"),
-        (["features", "config.toml", "--set", "a.b=1"], "a: no such key"),
+        (["config", "features", "missing.toml"], "missing.toml: no such file"),
+        (["config", "features", "config.toml", "--set", "a.b=1"], "a: no such key"),
         (["data", "french"], "Missing option '--out'"),
         (
             ["data", "french", "--out", "no/where.conllu"],
@@ -565,7 +578,7 @@ def test_bad_texts(capsys: Capture, run: str, config: str, name: str) -> None:
         )
         change = ["--set", "vocabulary.parts=['train']"]
         assert said in refused(capsys, "train", "own.toml", "--out", "x", *change)
-        assert said in refused(capsys, "features", "own.toml", *change)
+        assert said in refused(capsys, "config", "features", "own.toml", *change)
         assert not Path("x").exists()
 
 
@@ -757,14 +770,14 @@ def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(config: str) -> None:
 
 def test_info_says_what_a_model_is(run: str, capsys: Capture) -> None:
     model = llrnn.load(run)
-    found = as_json(capsys, "info", run)
+    found = as_json(capsys, "model", "info", run)
     assert found["words"] == len(model.vocabulary.words)
     assert found["classes"] == model.output_features.n_classes
     assert sum(found["features"].values()) == len(model.output_features.names)
     assert found["parameters"] == sum(parameter.numel() for parameter in model.parameters())
     assert found["training"]["sentences"] > 0
     assert found["files"]["model.json"] == (Path(run) / "model.json").stat().st_size
-    said = done(capsys, "info", run)
+    said = done(capsys, "model", "info", run)
     assert f"{found['classes']:,} classes" in said
     assert f"{found['training']['words']:,} words" in said
 

@@ -1,4 +1,4 @@
-"""`llrnn info` of every kind of saved model: how it was made, what it reads of the context, and no traceback."""
+"""`llrnn model info` of every kind of saved model: how it was made, what it reads of the context, and no traceback."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ KINDS: dict[str, tuple[Callable[[], LLRNN], str]] = {
     "trained": (small_model, "trained on:  40 sentences"),
     "context features": (lambda: with_context(contextual=[contextual.Repeated(3)]), "features Repeated("),
     "context inputs": (
-        lambda: with_context(contextual_inputs=[contextual.Opinion(ngram(), features.Identity(top=5))]),
-        "inputs Opinion(",
+        lambda: with_context(contextual_inputs=[contextual.SlotProgress("name")]),
+        "inputs SlotProgress(",
     ),
     "mixed in": (lambda: with_context(mixed=[ngram()]), "mixed in NGram("),
     "recent": (lambda: with_context(background=backgrounds.Recent()), "background:  Recent("),
@@ -77,9 +77,9 @@ def test_info_of_every_kind_of_model(kind: str, tmp_path: Path, capsys: Capture)
     model.save(tmp_path / "saved")
     model.save_pretrained(tmp_path / "pretrained")
     for folder in ("saved", "pretrained"):
-        assert cli.run(["info", str(tmp_path / folder)]) == 0
+        assert cli.run(["model", "info", str(tmp_path / folder)]) == 0
         assert said in capsys.readouterr().out
-        assert cli.run(["info", str(tmp_path / folder), "--json"]) == 0
+        assert cli.run(["model", "info", str(tmp_path / folder), "--json"]) == 0
         capsys.readouterr()
 
 
@@ -87,7 +87,7 @@ def test_info_of_every_kind_of_model(kind: str, tmp_path: Path, capsys: Capture)
 def test_info_of_a_run(validates: bool, tmp_path: Path, capsys: Capture) -> None:
     corpus = small_corpus()
     list(train(with_context(), corpus, valid=corpus[:9] if validates else None, epochs=1, folder=tmp_path / "run"))
-    assert cli.run(["info", str(tmp_path / "run")]) == 0
+    assert cli.run(["model", "info", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
     assert "trained on:  60 sentences" in said
     assert ("best validation" in said) == validates

@@ -1,4 +1,4 @@
-"""`llrnn mix` on two models of the quick start's configuration, in small; and what is done with what it makes."""
+"""`llrnn model mix` on two models of the quick start's configuration, in small; and what is done with what it makes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_one_command_mixes_two_models(place: Path, capsys: Capture) -> None:
     alone = [one["log_perplexity"] for one in json.loads(done(capsys, "evaluate", a, b, valid, "--json"))]
     for way in ([], ["--gated"], ["--product"]):
         out = str(place / f"mixed{''.join(way)}")
-        said = json.loads(done(capsys, "mix", a, b, "--valid", valid, *way, "--out", out, "--json"))
+        said = json.loads(done(capsys, "model", "mix", a, b, "--valid", valid, *way, "--out", out, "--json"))
         (found,) = json.loads(done(capsys, "evaluate", out, valid, "--json"))
         assert abs(found["log_perplexity"] - said["log_perplexity"]) < 1e-6
         assert found["audit"]["worst_sum_error"] < 1e-5
@@ -53,9 +53,9 @@ def test_one_command_mixes_two_models(place: Path, capsys: Capture) -> None:
 
 def test_without_a_text_nothing_is_fitted_and_that_is_told(place: Path, capsys: Capture) -> None:
     a, b, out = (str(place / name) for name in ("seed0", "seed1", "equal"))
-    assert "no --valid, so nothing was fitted" in done(capsys, "mix", a, b, "--out", out)
-    assert "holds a model already" in refused(capsys, "mix", a, b, "--out", out)
-    said = json.loads(done(capsys, "mix", a, b, "--out", out, "--weights", "0.25,0.75", "--force", "--json"))
+    assert "no --valid, so nothing was fitted" in done(capsys, "model", "mix", a, b, "--out", out)
+    assert "holds a model already" in refused(capsys, "model", "mix", a, b, "--out", out)
+    said = json.loads(done(capsys, "model", "mix", a, b, "--out", out, "--weights", "0.25,0.75", "--force", "--json"))
     assert said["weights"] == [0.25, 0.75]
     part = json.loads(done(capsys, "explain", out, "--word", "la", "--part", "2", "--json"))
     own = json.loads(done(capsys, "explain", b, "--word", "la", "--json"))
@@ -87,6 +87,6 @@ def test_mistakes_are_one_line(place: Path, capsys: Capture) -> None:
         "no-text.txt": [a, b, "--valid", "no-text.txt"],
     }
     for message, arguments in mistakes.items():
-        assert message in refused(capsys, "mix", *arguments, "--out", new)
+        assert message in refused(capsys, "model", "mix", *arguments, "--out", new)
     assert not Path(new).exists()
     assert "only a mixture has members" in refused(capsys, "explain", a, "--word", "la", "--part", "1")

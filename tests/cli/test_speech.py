@@ -326,10 +326,12 @@ def test_ngrams_of_the_training_text_are_recognised(capsys: Capture, tmp_path: P
     """
     (tmp_path / "c.toml").write_text(base, encoding="utf8")
     for name in ("a", "a-pruned"):
-        said = refused(capsys, "features", f"{tmp_path}/c.toml", "--set", f"background.arpa={tmp_path}/{name}.arpa")
+        said = refused(
+            capsys, "config", "features", f"{tmp_path}/c.toml", "--set", f"background.arpa={tmp_path}/{name}.arpa"
+        )
         assert "estimated on the training text" in said
         assert "count parts = ['train']" in said
-    assert cli.run(["features", f"{tmp_path}/c.toml", "--set", f"background.arpa={tmp_path}/b.arpa"]) == 0
+    assert cli.run(["config", "features", f"{tmp_path}/c.toml", "--set", f"background.arpa={tmp_path}/b.arpa"]) == 0
 
 
 def test_hotwords_are_one_more_score(capsys: Capture) -> None:

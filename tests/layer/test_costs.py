@@ -229,7 +229,7 @@ def test_a_layer_goes_the_way_that_is_picked(way: ways.ScoreWay, most: int, monk
     assert ways.work(layer, h).name == way
 
 
-# --- llrnn features -----------------------------------------------------------------------------------------------
+# --- llrnn config features -------------------------------------------------------------------------------------------
 
 CONFIG = """
 name = "small"

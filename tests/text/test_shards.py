@@ -299,7 +299,7 @@ def test_a_large_file_that_was_altered_gives_no_nonsense(
     file = tmp_path / "built" / "00000.words"
     file.write_bytes(b"\xff" + file.read_bytes()[1:3] + b"\xff" + file.read_bytes()[4:])
     built = BuiltCorpus(tmp_path / "built")
-    with pytest.raises(CorpusError, match="llrnn corpus check"):
+    with pytest.raises(CorpusError, match="llrnn data check"):
         EncodedText.encode(built, built.vocabulary).counts(len(built.vocabulary))
 
 
@@ -472,7 +472,7 @@ def test_build_show_check_train_and_evaluate(folder: Path, capsys: pytest.Captur
         ("background={kind='ngram'}", "the background of n-grams needs a text in memory"),
         ("contextual=[{kind='expert', name='kn'}]", "an expert of n-grams needs a text in memory"),
         ("corpus={train=['built'], valid_last=3, lowercase=false}", "corpus.valid_last needs a text in memory"),
-        ("corpus.train=['runs']", "runs: a folder that `llrnn corpus build` finished is required"),
+        ("corpus.train=['runs']", "runs: a folder that `llrnn data build` finished is required"),
     ],
 )
 def test_configurations_that_cannot_be_are_refused(

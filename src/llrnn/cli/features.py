@@ -1,9 +1,9 @@
-"""`llrnn features` and `llrnn coarsen`: what the features amount to, and fewer classes of them."""
+"""`llrnn config features`: what features amount to; `llrnn model`: what a model is, a cheaper one, several as one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +12,8 @@ import typer
 from rich.markup import escape
 
 from llrnn.cli import show
+from llrnn.cli.init import config_app, info_verb
+from llrnn.cli.mixing import mix_verb
 from llrnn.cli.options import (
     AsJson,
     Changes,
@@ -21,23 +23,16 @@ from llrnn.cli.options import (
     batching_for,
     make_output_folder,
     read_for,
-    refuse_idle,
     refuse_overwriting,
     say,
 )
 from llrnn.config import read_config
 from llrnn.config.project import Project
-from llrnn.ground.errors import ConfigError
-from llrnn.inference.coarsening import ClassCurve, class_curve, coarsen, merges_of, with_classes
 from llrnn.inference.condensing import condense
-from llrnn.knowledge.backgrounds.base import symbol_mass
-from llrnn.knowledge.features import FeatureSummary, compile_features, summarise
-from llrnn.layer import coarse, ways
+from llrnn.knowledge.features import FeatureSummary, summarise
+from llrnn.layer import ways
 from llrnn.layer.ways import Forecast, WayChoice, Work
 from llrnn.model.checkpoint import load
-from llrnn.model.pretrained import holds_model
-from llrnn.model.scoring import score
-from llrnn.text.corpus import EncodedText
 from llrnn.training.settings import SentenceBatches, SlidingBatches
 
 _POSITIONS = 1024  # of a training batch, where there is no configuration that says it
@@ -111,101 +106,33 @@ def _positions(project: Project) -> int:
     return rows * (1 if isinstance(batches, SentenceBatches | SlidingBatches) else batches.length)
 
 
+@config_app.command("features")
 def features_verb(
-    context: typer.Context,
-    config: Annotated[Path, typer.Argument(help="A TOML configuration; with --classes also a model folder.")],
+    config: Annotated[Path, typer.Argument(help="A TOML configuration.")],
     changes: Changes = None,
     data: DataFolder = Path("data"),
-    classes: Annotated[
-        bool, typer.Option("--classes", help="The curve instead: classes, multiplications, and what is lost.")
-    ] = False,
-    numbers: Annotated[str | None, typer.Option("--at", help="Numbers of classes: 7000,3500,2000")] = None,
-    valid: Annotated[Path | None, typer.Option(help="A text, of a model: what is lost on it.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="A file for the curve: .png, .svg or .pdf.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """What the features amount to, and how log Z will be computed.
 
     Nothing is trained: the answer is there in seconds.
 
-    \b
-    Example: llrnn features configs/embedded.toml
-    Example: llrnn features configs/embedded.toml --classes --at 400,200,100
-    Example: llrnn features runs/embedded --classes --valid valid.conllu --plot classes.png
+    Example: llrnn config features configs/embedded.toml
     """
-    if not classes:
-        refuse_idle(context, "without --classes", "numbers", "valid", "plot")
-        project = Project.from_config(read_config(config, changes or [], data=data))
-        summary = summarise(project.output_features, project.vocabulary)
-        found = forecast(project, summary)
-        report = {**asdict(summary), "reduction": summary.reduction, "ways": asdict(found)}
-        say(report, as_json, lambda _: show_features(summary, found))
-        return
-    if plot is not None:
-        _require_plot(plot)
-    wanted = _numbers(numbers)
-    if holds_model(config):
-        refuse_idle(context, "of a model", "changes", "data")
-        curve = _of_model(config, valid, wanted)
-    else:
-        refuse_idle(context, "of a configuration: nothing is trained", "valid")
-        curve = _of_config(Project.from_config(read_config(config, changes or [], data=data)), wanted)
-    if plot is not None:
-        curve.figure().savefig(plot)
-    say(asdict(curve), as_json, lambda _: show.out.print(curve))
+    project = Project.from_config(read_config(config, changes or [], data=data))
+    summary = summarise(project.output_features, project.vocabulary)
+    found = forecast(project, summary)
+    report = {**asdict(summary), "reduction": summary.reduction, "ways": asdict(found)}
+    say(report, as_json, lambda _: show_features(summary, found))
 
 
-def _require_plot(plot: Path) -> None:
-    if plot.suffix not in (".png", ".svg", ".pdf") or not plot.parent.is_dir():
-        raise ConfigError(f"--plot {plot}: a .png, .svg or .pdf file in a folder that exists is required")
-
-
-def _numbers(text: str | None) -> list[int]:
-    try:
-        found = [] if text is None else sorted((int(part) for part in text.split(",")), reverse=True)
-    except ValueError:
-        found = [0]
-    if any(number < 1 for number in found):
-        raise ConfigError(f"--at {text}: whole numbers with commas between them are required, such as 7000,3500")
-    return found
-
-
-def _of_config(project: Project, numbers: Sequence[int]) -> ClassCurve:
-    vocabulary, phi = project.vocabulary, compile_features(project.output_features, project.vocabulary)
-    mass = symbol_mass(project.background, vocabulary)
-    size = ways.Size(_positions(project), phi.n_classes, phi.n_features, 0, project.config.controller.hidden)
-    return class_curve(coarse.merges(phi, mass, alone=vocabulary.tails), phi, size, numbers)
-
-
-def _of_model(folder: Path, valid: Path | None, numbers: Sequence[int]) -> ClassCurve:
-    """The estimate by the weights; with a text by what the network is on it, and what it really loses there."""
-    model = load(folder)
-    phi = model.output_features
-    text = None if valid is None else EncodedText.encode(read_for(model, valid, "auto", None), model.vocabulary)
-    tree = merges_of(model, text)
-    size = ways.Size(_POSITIONS, phi.n_classes, phi.n_features, 0, model.controller.hidden)
-    curve = class_curve(tree, phi, size, numbers, nats=text is not None)
-    if text is None:
-        return curve
-    exact = (score(with_classes(model, tree, one.classes), text).log_perplexity for one in curve.counts)
-    counts = tuple(replace(one, log_perplexity=found) for one, found in zip(curve.counts, exact, strict=True))
-    return replace(curve, counts=counts)
-
-
-def coarsen_verb(
-    context: typer.Context,
+def condense_verb(
     model: ModelFolder,
-    out: Annotated[Path, typer.Option(help="The folder for the coarser model.")],
-    classes: Annotated[
-        int | None, typer.Option(min=1, help="Merge words: how many classes of output features there may be.")
-    ] = None,
-    fewer: Annotated[
-        float | None,
-        typer.Option(help="Condense features of rare words: how many times fewer multiplications than a softmax."),
-    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for the cheaper model.")],
+    fewer: Annotated[float, typer.Option(help="How many times fewer multiplications than a softmax.")],
     valid: Annotated[
-        Path | None, typer.Option(help="A text: how features vary on it, and the log-perplexity before and after.")
-    ] = None,
+        Path, typer.Option(help="A text: how features vary on it, and the log-perplexity before and after.")
+    ],
     lowercase: Annotated[
         bool | None, typer.Option(help="Lowercase every word of --valid; as the model was trained by default.")
     ] = None,
@@ -216,45 +143,32 @@ def coarsen_verb(
 ) -> None:
     """A cheaper sum for a trained model, where least is lost.
 
-    --classes: the rows of rare words that are alike are merged into their mean; the weights stay.
-
-    --fewer: words stay apart, and rare ones are told apart by a few real-valued features of their own; this loses less
-    at the same number of multiplications, and needs a text (--valid).
-
-    To train a model with fewer classes from the start, set features.coarsen in its configuration.
+    Words stay apart, and rare ones are told apart by a few real-valued features of their own. To train a model with
+    fewer classes from the start, set features.coarsen in its configuration.
 
     \b
-    Example: llrnn coarsen runs/french --fewer 6 --valid valid.conllu --out runs/coarse
-    Example: llrnn coarsen runs/french --classes 7000 --valid valid.conllu --out runs/coarse
+    Example: llrnn model condense runs/french --fewer 6 --valid valid.conllu --out runs/condensed
     Example: llrnn train french.toml --set features.coarsen.classes=7000 --out runs/coarse
     """
-    if valid is None:
-        refuse_idle(context, "without --valid", "lowercase", "format", "batches")
-    if (classes is None) == (fewer is None):
-        found = "neither" if classes is None else "both"
-        raise ConfigError(f"found {found} of --classes and --fewer: give one of the two")
-    if fewer is not None and valid is None:
-        raise ConfigError("--fewer needs a text: give --valid")
     refuse_overwriting(out, None, force)
     opened = load(model)
-    text = None if valid is None else read_for(opened, valid, format, lowercase)
-    batching = None if text is None else batching_for(batches, opened, text)
-    if fewer is not None and text is not None:
-        made = condense(opened, fewer, text=text, batching=batching)
-    elif classes is not None:
-        made = coarsen(opened, classes, text=text, batching=batching)
+    text = read_for(opened, valid, format, lowercase)
+    made = condense(opened, fewer, text=text, batching=batching_for(batches, opened, text))
     make_output_folder(out)
     made.save(out)
-    told = made.provenance["coarsened" if fewer is None else "condensed"]
-    say({"out": str(out), **told}, as_json, partial(_show_coarsened, valid))
+    say({"out": str(out), **made.provenance["condensed"]}, as_json, partial(_show_condensed, valid))
 
 
-def _show_coarsened(valid: Path | None, found: dict[str, Any]) -> None:
-    before, after = found.get("log_perplexity", (None, None))
-    on = "" if before is None else f"; log-perplexity on {valid}: {before:.4f} before, {after:.4f} now"
-    if "bands" not in found:
-        show.text(f"{found['out']}: {found['before']:,} classes as {found['classes']:,}{on}")
-        return
+def _show_condensed(valid: Path, found: dict[str, Any]) -> None:
+    before, after = found["log_perplexity"]
     bands = ", ".join(f"{n:,} by {r}" for n, r in found["bands"])
-    fewer = f"{found['fewer']:.1f} times fewer multiplications than a softmax"
-    show.text(f"{found['out']}: {fewer}; {found['alone']:,} classes as they were, {bands} features{on}")
+    show.text(
+        f"{found['out']}: {found['fewer']:.1f} times fewer multiplications than a softmax; {found['alone']:,} classes "
+        f"as they were, {bands} features; log-perplexity on {valid}: {before:.4f} before, {after:.4f} now"
+    )
+
+
+model_app = typer.Typer()
+model_app.command("info")(info_verb)
+model_app.command("mix")(mix_verb)
+model_app.command("condense")(condense_verb)

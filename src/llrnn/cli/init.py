@@ -143,7 +143,7 @@ def check_config_verb(
 def info_verb(model: ModelFolder, as_json: AsJson = False) -> None:
     """What a model is: words, classes, features, sizes, training text, files.
 
-    Example: llrnn info runs/mine
+    Example: llrnn model info runs/mine
     """
     say(model_info(model), as_json, _show_info)
 

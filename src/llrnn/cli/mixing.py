@@ -1,4 +1,4 @@
-"""`llrnn mix`: several models as one."""
+"""`llrnn model mix`: several models as one."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def mix_verb(
     The mixed model is a model: `evaluate`, `score`, `generate`, `explain` and `serve` open it.
 
     \b
-    Example: llrnn mix runs/a runs/b --valid valid.conllu --out runs/mixed
-    Example: llrnn mix runs/a runs/b --valid valid.conllu --gated --out runs/gated
-    Example: llrnn mix runs/seed0 runs/seed1 --product --out runs/product
+    Example: llrnn model mix runs/a runs/b --valid valid.conllu --out runs/mixed
+    Example: llrnn model mix runs/a runs/b --valid valid.conllu --gated --out runs/gated
+    Example: llrnn model mix runs/seed0 runs/seed1 --product --out runs/product
     """
     if gated and product:
         raise ConfigError("choose one way: --gated or --product")

@@ -605,12 +605,12 @@ def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool, more: 
     say(report, as_json, lambda said: show.text(f"{out}: {count} words {done}, {said['listed']} listed now{more}"))
 
 
-corpus_app = typer.Typer()
+data_app = typer.Typer()
 
-Folder = Annotated[Path, typer.Argument(help="A folder that `llrnn corpus build` wrote.")]
+Folder = Annotated[Path, typer.Argument(help="A folder that `llrnn data build` wrote.")]
 
 
-@corpus_app.command("build")
+@data_app.command("build")
 def build_verb(
     texts: Annotated[list[Path], typer.Argument(help="Text files, plain or gzip; read twice, one line at a time.")],
     out: Annotated[Path, typer.Option(help="The folder to make.")],
@@ -628,8 +628,8 @@ def build_verb(
     """Turn texts into numbers on disk, in shards with check sums; all words are listed unless something is said.
 
     \b
-    Example: llrnn corpus build news-*.txt.gz --out news --lowercase --words 100000 --unknown "<unk>"
-    Example: llrnn corpus build test.txt --out test --vocabulary runs/news
+    Example: llrnn data build news-*.txt.gz --out news --lowercase --words 100000 --unknown "<unk>"
+    Example: llrnn data build test.txt --out test --vocabulary runs/news
     """
     begun = time.perf_counter()
     listing = _listing(vocabulary, words, min_count, unknown)
@@ -653,20 +653,20 @@ def _listing(vocabulary: Path | None, words: int | None, min_count: int, unknown
     return Listing(found.words, unknown=found.unknown if unknown is None else unknown)
 
 
-@corpus_app.command("show")
+@data_app.command("show")
 def show_verb(folder: Folder, as_json: AsJson = False) -> None:
     """What a built corpus holds.
 
-    Example: llrnn corpus show news
+    Example: llrnn data show news
     """
     say(_described(BuiltCorpus(folder)), as_json, _show)
 
 
-@corpus_app.command("check")
+@data_app.command("check")
 def check_verb(folder: Folder) -> None:
     """Read all files of a built corpus and compare them with their check sums.
 
-    Example: llrnn corpus check news
+    Example: llrnn data check news
     """
     built = BuiltCorpus(folder)
     size = built.check()
@@ -674,14 +674,14 @@ def check_verb(folder: Folder) -> None:
     show.text(f"{folder}: {files} files, {size / 1e6:,.1f} MB, all as they were written")
 
 
-@corpus_app.command("tokenise")
+@data_app.command("tokenise")
 def tokenise_verb(
     text: Annotated[Path, typer.Argument(help="Raw text, plain or gzip: lines or paragraphs.")],
     out: Annotated[Path, typer.Option(help="The text to write, one sentence a line.")],
 ) -> None:
     """Cut raw text of any script into sentences and words: a sentence a line, blanks between words and signs.
 
-    Example: llrnn corpus tokenise raw.txt --out mine.txt
+    Example: llrnn data tokenise raw.txt --out mine.txt
     """
     require_output_file(out)
     lines = list(tokenised_lines(text))
@@ -715,7 +715,6 @@ def _show(found: dict[str, Any]) -> None:
     )
 
 
-data_app = typer.Typer()
 pairs_app = typer.Typer()
 
 

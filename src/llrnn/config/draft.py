@@ -264,7 +264,7 @@ class _Drafting:
         write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
         self.found.append(
             f"{whole.name}: {reason}: raw text, so sentences and words were cut: {path} (another text, to evaluate on: "
-            f"llrnn corpus tokenise FILE --out TEXT.txt)"
+            f"llrnn data tokenise FILE --out TEXT.txt)"
         )
         parts[part] = [str(path)]
         return Corpus.from_file(path, format="text", lowercase=self.lowercase)

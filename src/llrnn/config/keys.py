@@ -794,8 +794,6 @@ class CoarsenConfig(Strict):
     """Rare words that are alike share the mean of their output features; input features stay as they are."""
 
     classes: int = Field(ge=1, description="classes of output features, at most")
-    like: str | None = Field(None, description="a trained model with these features: its weights say who is alike")
-    seed: int = Field(0, ge=0, description="of the projection that says it otherwise")
 
 
 class FeaturesConfig(Strict):

@@ -47,7 +47,6 @@ from llrnn.knowledge.contextual import (
 )
 from llrnn.knowledge.contextual.lookup import value_words
 from llrnn.knowledge.features import Features
-from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
 from llrnn.model.words import value_attribute
 from llrnn.text import french
@@ -475,11 +474,7 @@ def _coarsened(
 ) -> Features:
     if given is None:
         return output
-    scale = None
-    if given.like is not None:
-        like = load(given.like)
-        scale = dict(zip(like.output_features.names, like.layer.weight.detach().double().numpy(), strict=True))
-    return output.coarsened(given.classes, mass=symbol_mass(background, vocabulary), scale=scale, seed=given.seed)
+    return output.coarsened(given.classes, mass=symbol_mass(background, vocabulary))
 
 
 def _warn_of_no_counts(listed: str) -> None:

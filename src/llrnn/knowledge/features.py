@@ -123,18 +123,16 @@ class Features(ABC):
         """The same, with bounds for named features that are not constant on the tails of domains."""
         return BoundedFeatures(self, bounds)
 
-    def coarsened(
-        self, classes: int, *, mass: Floats | None = None, scale: Mapping[str, Floats] | None = None, seed: int = 0
-    ) -> Coarsened:
+    def coarsened(self, classes: int, *, mass: Floats | None = None, seed: int = 0) -> Coarsened:
         """At most so many classes: of rare words that are alike, each has the mean of their features.
 
-        `mass`: b of each symbol, by default its count and a half; `scale`: of each feature, how its weight varies in a
-        trained model, (k,): see `llrnn.coarsen`; `seed`: of the projection that is used without it. As output features
-        only: the network goes on reading every word by its own features, unless it is given others to read.
+        `mass`: b of each symbol, by default its count and a half; `seed`: of the projection by which words are alike.
+        As output features only: the network goes on reading every word by its own features, unless it is given others
+        to read. A model that is trained already is made cheaper by `llrnn.condense`.
 
             phi = (Identity(top=2500) + Suffixes(4) + Vectors("vectors-fr.npz")).coarsened(4000)
         """
-        return Coarsened(self, classes, mass, scale, seed)
+        return Coarsened(self, classes, mass, seed)
 
     def radius(self) -> Mapping[str, float]:
         """How far the true value of a feature may be from what it is on the tail of a domain; 0 if not named."""
@@ -328,13 +326,11 @@ class BoundedFeatures(Wrapped):
 class Coarsened(Wrapped):
     """At most so many classes: rows merged where least is lost (`layer.coarse`); tails of domains stay as they are."""
 
-    def __init__(
-        self, inner: Features, classes: int, mass: Floats | None, scale: Mapping[str, Floats] | None, seed: int
-    ) -> None:
+    def __init__(self, inner: Features, classes: int, mass: Floats | None, seed: int) -> None:
         super().__init__(inner)
         if classes < 1:
             raise FeatureError(f"coarsened(classes=N) needs N of 1 or more, found {classes}")
-        self._classes, self._mass, self._scale, self._seed = classes, mass, scale, seed
+        self._classes, self._mass, self._seed = classes, mass, seed
         self._made: tuple[Vocabulary, FeatureMatrix, FeatureMatrix] | None = None
 
     def compiled(self, vocabulary: Vocabulary) -> tuple[FeatureMatrix, FeatureMatrix]:
@@ -342,13 +338,13 @@ class Coarsened(Wrapped):
         if self._made is None or self._made[0] is not vocabulary:
             fine = compile_features(self._inner, vocabulary)
             mass = np.asarray(vocabulary.counts) + 0.5 if self._mass is None else self._mass
-            made = coarse.coarsened(fine, self._classes, mass, self._scale, alone=vocabulary.tails, seed=self._seed)
+            made = coarse.coarsened(fine, self._classes, mass, alone=vocabulary.tails, seed=self._seed)
             self._made = vocabulary, fine, made
         return self._made[1:]
 
     def with_features(self, other: Features) -> Coarsened:
         """Other features beside them, merged as well."""
-        return Coarsened(self._inner + other, self._classes, self._mass, self._scale, self._seed)
+        return Coarsened(self._inner + other, self._classes, self._mass, self._seed)
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
         self.compiled(vocabulary)
@@ -643,7 +639,7 @@ class Vectors(Features):
     the vocabulary that have a vector, each word once: over them, the root mean square norm of φ is `scale`.
 
     A word without a vector has one feature, `Vectors:none`, and so have the strings of an open vocabulary that are not
-    listed, whatever the file holds; the end of sentences has nothing. `llrnn features` counts them.
+    listed, whatever the file holds; the end of sentences has nothing. `llrnn config features` counts them.
 
     `source` is a file (see `llrnn.text.vectors`; `words` is the list of words of .npy and .safetensors), a
     `WordVectors`, or a mapping from words to numbers. `any_case` looks up `paris` as `Paris` and `PARIS` where the file
@@ -899,7 +895,7 @@ class _ColumnNumbers:
         return column
 
 
-# What the knowledge amounts to, before any training: what `llrnn features` prints.
+# What the knowledge amounts to, before any training: what `llrnn config features` prints.
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ Pairs are looked for within buckets of at most 2,048 rows that lie together, fou
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,11 +52,6 @@ class Merges:
         """Classes that are left when all is merged that may be."""
         return self.n_classes - len(self.gone)
 
-    @property
-    def spread(self) -> float:
-        """What is lost with the fewest classes: all that the points tell apart."""
-        return float(self.cost.sum())
-
     def lost(self, classes: int) -> float:
         """½ Σ_x b(x) ‖φ(x) R − φ̄(x) R‖² with so many classes."""
         return float(self.cost[: self._steps(classes)].sum())
@@ -81,28 +76,17 @@ class Merges:
 
 
 def coarsened(
-    matrix: FeatureMatrix,
-    classes: int,
-    mass: Floats,
-    scale: Mapping[str, Floats] | None = None,
-    *,
-    alone: Collection[int] = (),
-    seed: int = 0,
+    matrix: FeatureMatrix, classes: int, mass: Floats, *, alone: Collection[int] = (), seed: int = 0
 ) -> FeatureMatrix:
     """The matrix with at most so many classes, merged where least is lost; itself, where it has no more.
 
-    `mass` (V,): b of each symbol; `scale`: R by the names of features, (k,) each; `alone`: symbols that are not merged;
-    `seed`: of the projection that is used without a scale.
+    `mass` (V,): b of each symbol; `alone`: symbols that are not merged; `seed`: of the random projection.
     """
     if classes >= matrix.n_classes:
         return matrix
     if len(mass) != matrix.n_symbols:
         raise FeatureError(f"a mass of each of the {matrix.n_symbols:,} symbols is required, found {len(mass):,}")
-    missing = [] if scale is None else [name for name in matrix.names if name not in scale]
-    if missing:
-        raise FeatureError(f"a scale of every feature is required, found none of {missing[0]!r}")
-    rows = None if scale is None else np.array([scale[name] for name in matrix.names])
-    return merged(matrix, mass, merges(matrix, mass, scale=rows, alone=alone, seed=seed).new_classes(classes))
+    return merged(matrix, mass, merges(matrix, mass, alone=alone, seed=seed).new_classes(classes))
 
 
 def merges(
@@ -236,16 +220,3 @@ def _tree(points: Floats, weights: Floats, rows: Ints) -> Any:
         cost[j] = cost[:, j] = np.inf
         cost[i] = cost[:, i] = row
     return np.array(found, dtype=_NO_MERGES.dtype)
-
-
-def curve(tree: Merges, classes: Sequence[int] = ()) -> list[tuple[int, float]]:
-    """What is lost with so many classes each; by default halving again and again, from all of them on."""
-    numbers = list(classes) or _halving(tree)
-    return [(n, tree.lost(n)) for n in numbers]
-
-
-def _halving(tree: Merges, most: int = 12) -> list[int]:
-    numbers = [tree.n_classes]
-    while len(numbers) < most and numbers[-1] // 2 >= max(tree.fewest, 16):
-        numbers.append(numbers[-1] // 2)
-    return numbers

@@ -5,7 +5,7 @@
 
 Everything that the log-linear layer does costs G, not |V|; `class_of` and `members` lead to classes and back.
 
-Where rare words have a few real-valued features of their own (a band: `inference.coarsening.condense`), Φ is a product
+Where rare words have a few real-valued features of their own (a band: `inference.condensing.condense`), Φ is a product
 
     Φ = S Φ̃      Φ̃ (P, m): the other classes as they are, one row for each feature of a band;  S = diag(1, Y_1, Y_2, …)
 

@@ -253,7 +253,7 @@ def member(model: LLRNN, number: int) -> LLRNN:
     found = [part.model for part in parts if isinstance(part, Model) and not isinstance(part, MixtureGate)]
     if not found:
         raise ConfigError(
-            f"only a mixture has members, which `llrnn mix` makes without --product; found {model.background!r}"
+            f"only a mixture has members, which `llrnn model mix` makes without --product; found {model.background!r}"
         )
     if not 1 <= number <= len(found):
         raise ConfigError(f"a member between 1 and {len(found)} is required, found {number}")

@@ -93,5 +93,5 @@ def warn_if_raw(corpus: Corpus) -> None:
     if reason is not None:
         warn(
             f"{corpus.name or 'the text'}: {reason}: it looks like raw text; put blanks between words and punctuation "
-            "first: llrnn corpus tokenise FILE --out TEXT.txt"
+            "first: llrnn data tokenise FILE --out TEXT.txt"
         )

@@ -62,7 +62,7 @@ COLUMNS = {"words": "<i4", "ends": "<i8", "keys": "<i8"}
 SHARD_WORDS = 50_000_000
 BLOCK = 1 << 20  # numbers that a pass over the whole looks at together
 _CHEAP = 1 << 26  # bytes: smaller files are compared with their SHA-256 when they are opened, larger ones only in size
-_AGAIN = "restore it from a copy, or build the corpus again: llrnn corpus build"
+_AGAIN = "restore it from a copy, or build the corpus again: llrnn data build"
 _EMPTY = np.zeros(0, dtype=np.int64)
 
 
@@ -179,7 +179,7 @@ def _read(path: Path) -> bytes:
         folder = path.parent
         there = "there is none of this name" if not folder.exists() else "this is a file"
         found = f"this folder has no {MANIFEST}" if folder.is_dir() else there
-        what = "a folder that `llrnn corpus build` finished is required"
+        what = "a folder that `llrnn data build` finished is required"
         raise CorpusError(f"{what}, but {found}; build the corpus, or check the path", path=folder) from None
     except OSError as error:
         raise CorpusError(f"the file cannot be read: {error.strerror or error}", path=path) from error
@@ -291,7 +291,7 @@ class BuiltText(EncodedText):
         if words.size and (words.min() < 0 or words.max() >= len(table) or (self.number[words] < 0).any()):
             raise CorpusError(
                 "only words that corpus.json counts are required, found another: a file was altered after the build; "
-                "`llrnn corpus check` says which",
+                "`llrnn data check` says which",
                 path=self.folder,
             )
         return table[words]
@@ -396,7 +396,7 @@ class BuiltText(EncodedText):
 
 
 class BuiltCorpus(Corpus, Stored):
-    """The corpus in a folder that `llrnn corpus build` made; sentences are made when they are asked for.
+    """The corpus in a folder that `llrnn data build` made; sentences are made when they are asked for.
 
     BuiltCorpus("news").tokens
     """
