@@ -61,21 +61,9 @@ VERBS = [
 VERBS += ["data get", "data vectors", "experiment table4", "experiment prepare", "experiment model", "pairs make"]
 VERBS += ["pairs templates"]
 VERBS += ["bench ngram", "ngram estimate", "ngram convert", "ngram query", "ngram perplexity", "rescore"]
-<<<<<<< HEAD
-VERBS += ["adapt", "mix", "experiment adaptation", "experiment rescoring", "words add", "words remove"]
+VERBS += ["adapt", "model mix", "model condense", "experiment adaptation", "experiment rescoring"]
+VERBS += ["words add", "words remove"]
 VERBS += ["compare", "bench", "bench bodies", "bench constraint", "bench objectives", "bench profile", "serve"]
-=======
-VERBS += [
-    "adapt",
-    "model mix",
-    "model condense",
-    "experiment adaptation",
-    "experiment rescoring",
-    "words add",
-    "words remove",
-]
-VERBS += ["compare", "bench", "bench beam", "bench constraint", "bench gpu", "serve"]
->>>>>>> ae77307 (18 verbs instead of 22: model info, mix, condense; config features; data build, show, check, tokenise. Classes are merged at the start of training only; a trained model is condensed)
 VERBS += ["complete", "export keyboard", "experiment typing"]
 VERBS += ["data build", "data show", "data check", "data tokenise"]
 VERBS += ["init", "model info", "config reference", "config schema", "config check"]
