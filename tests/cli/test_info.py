@@ -58,7 +58,7 @@ KINDS: dict[str, tuple[Callable[[], LLRNN], str]] = {
     "sum": (lambda: mixed("mixture"), "background:  Mixture("),
     "gated": (lambda: mixed("gated"), "background:  "),
     "product": (lambda: mixed("product"), "network:     Joined("),
-    "coarsened": (lambda: llrnn.coarsen(small_model(), 20), "20 classes"),
+    "coarsened": (lambda: small_model(output_features=small_features().coarsened(20)), "20 classes"),
     "condensed": (
         lambda: condense(small_model(output_features=features.Identity() + small_vectors()), 1.2, text=small_corpus()),
         "classes",
