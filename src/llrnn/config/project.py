@@ -89,9 +89,7 @@ def _require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
         "background.primed": config.background.primed is not None,
         "background.recent": config.background.recent is not None,
         "the background of n-grams": _counts_parts(config.background, built),
-        "an expert of n-grams": any(
-            _counts_parts(one, built) for one in [*config.contextual, *config.mixed]
-        ),
+        "an expert of n-grams": any(_counts_parts(one, built) for one in [*config.contextual, *config.mixed]),
     }
     for key in (key for key, is_set in needs_memory.items() if built and is_set):
         raise ConfigError(

@@ -52,7 +52,7 @@ REMOVED = {
 
 def own_restorer(saved: Saved, group: str, base: type, again: str) -> Callable[[Saved], Any]:
     """What opens a kind that is none of ours: `restored` of a class of another package; an error where nothing does."""
-    what = group.replace("_", " ").removesuffix("s").replace("contextual", "contextual feature")
+    what = "contextual feature" if group == "contextual" else group.replace("_", " ").removesuffix("s")
     if saved.kind == "custom":
         raise CheckpointError(
             f"the model was saved with a {what} of your own, {saved.fields.get('repr')}: "
