@@ -74,7 +74,7 @@ _LA = {"model": "plain", "prefix": "la"}
 VALID: dict[str, tuple[int, dict[str, Any]]] = {  # the control of each: a right request, and the status of its answer
     "/v1/next": (200, _LA),
     "/v1/explain": (200, {**_LA, "word": "maison"}),
-    "/v1/influence": (200, {**_LA, "feature": "POS:*"}),
+    "/v1/influence": (200, {**_LA, "feature": "Word:la"}),
     "/v1/generate": (200, {**_LA, "max_words": 3}),
     "/v1/score": (200, {"model": "plain", "texts": ["la maison"]}),
     "/v1/completions": (200, {"model": "plain", "prompt": "la", "max_tokens": 3}),

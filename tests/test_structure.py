@@ -206,7 +206,7 @@ def test_every_public_thing_is_documented() -> None:
 
 def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
     """The library, its client too, does without web framework and pictures; the command line without transformers."""
-    heavy = "{'fastapi', 'uvicorn', 'matplotlib', 'transformers', 'tokenizers', 'ray', 'lark'}"
+    heavy = "{'fastapi', 'uvicorn', 'matplotlib', 'transformers', 'tokenizers', 'lark'}"
     code = "import sys, llrnn; llrnn.Client('http://127.0.0.1:1')\n"
     code += f"print(sorted(({heavy} | {{'rich'}}) & {{*sys.modules}}))\n"
     code += f"import llrnn.cli.verbs; print(sorted({heavy} & {{*sys.modules}}))"

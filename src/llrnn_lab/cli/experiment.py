@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from llrnn.cli.options import Device, Seed, device_named, make_output_folder
 from llrnn.ground.errors import ConfigError
 
-if TYPE_CHECKING:
-    from llrnn_lab.studies.engines import Engine
-
 Data = Annotated[Path, typer.Option(help="The corpora: shared data for French, or a folder with one UD treebank.")]
 Out = Annotated[Path, typer.Option(help="The folder for models, results and tables.")]
 Vectors = Annotated[Path | None, typer.Option(help="Word vectors (llrnn data vectors), copied to what is prepared.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Models of each kind.")]
 Parallel = Annotated[int, typer.Option(min=1, help="Models side by side.")]
-EngineName = Annotated[str, typer.Option("--engine", help="local: on this machine; ray: on a Ray cluster.")]
-Address = Annotated[
-    str | None,
-    typer.Option(help="With --engine ray: the cluster, HOST:PORT. Else RAY_ADDRESS, else this machine alone."),
-]
 
 
 def tell(text: str) -> None:
@@ -33,20 +25,10 @@ def tell(text: str) -> None:
     show.out.print(text, markup=False)
 
 
-def engine_named(name: str, address: str | None, device: str) -> Engine:
-    """Local needs the device here; the nodes of a cluster may have what this machine has not."""
-    if name == "local":
-        if address is not None:
-            raise ConfigError(f"--address {address}: only with --engine ray")
-        from llrnn_lab.studies.engines import Local
-
-        device_named(device)
-        return Local()
-    if name != "ray":
-        raise ConfigError(f"--engine must be local or ray, found {name!r}")
-    from llrnn_lab.studies.engine_ray import Ray
-
-    return Ray(address)
+def present(device: str) -> str:
+    """The name of a device that this machine has; refused before anything is prepared."""
+    device_named(device)
+    return device
 
 
 experiment_app = typer.Typer(help="Whole studies; each can be stopped and run again.")
@@ -74,8 +56,6 @@ def table4_verb(
     configs: Annotated[Path, typer.Option(help="The configurations of the models.")] = Path("configs/table4"),
     seeds: Annotated[int, typer.Option(min=1, help="Seeds of the models that are compared closely.")] = 3,
     parallel: Parallel = 1,
-    engine: EngineName = "local",
-    address: Address = None,
     deadline: Annotated[float | None, typer.Option(help="Begin no model after so many seconds.")] = None,
     sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
     vectors: Vectors = None,
@@ -93,9 +73,8 @@ def table4_verb(
         configs=configs,
         only=only or (),
         seeds=seeds,
-        device=device,
+        device=present(device),
         parallel=parallel,
-        engine=engine_named(engine, address, device),
         sentences=sentences,
         deadline=deadline,
         vectors=vectors,
@@ -113,8 +92,6 @@ def adaptation_verb(
     sizes: Annotated[list[int] | None, typer.Option("--size", min=100, help="Words of the domain text.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each size.")] = 1,
     parallel: Parallel = 1,
-    engine: EngineName = "local",
-    address: Address = None,
     device: Device = "cpu",
 ) -> None:
     """General French to one novel with 1,000 to 100,000 words of it: five ways to adapt, a table and a plot.
@@ -134,7 +111,6 @@ def adaptation_verb(
         seeds=seeds,
         parallel=parallel,
         device=device,
-        engine=engine_named(engine, address, device),
         tell=tell,
     )
     adaptation.plot(results, out / "adaptation.png")
@@ -300,8 +276,6 @@ def open_vocabulary_verb(
     ] = None,
     configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/open"),
     parallel: Parallel = 1,
-    engine: EngineName = "local",
-    address: Address = None,
     sentences: Annotated[int | None, typer.Option(min=20, help="Cut every text short, for a trial.")] = None,
     vectors: Annotated[Path | None, typer.Option(help="Word vectors: prepares them and other texts (French).")] = None,
     only: Annotated[
@@ -329,7 +303,6 @@ def open_vocabulary_verb(
         configs,
         processes=parallel,
         device=device,
-        engine=engine_named(engine, address, device),
         sentences=sentences,
         vectors=vectors,
         only=only or (),
@@ -427,8 +400,6 @@ def nlg_verb(
     shares: Annotated[list[int] | None, typer.Option("--share", min=1, max=100, help="% of the training text.")] = None,
     seeds: Seeds = 1,
     parallel: Parallel = 1,
-    engine: EngineName = "local",
-    address: Address = None,
     device: Device = "cpu",
 ) -> None:
     """Sentences from dialog acts: BLEU and slot errors of five systems, on little and much text, and on unseen values.
@@ -451,8 +422,7 @@ def nlg_verb(
         shares=shares or SHARES,
         seeds=seeds,
         parallel=parallel,
-        device=device,
-        engine=engine_named(engine, address, device),
+        device=present(device),
         tell=tell,
     )
     typer.echo(nlg.table(found))
@@ -465,8 +435,6 @@ def knowledge_base_verb(
     configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/knowledge-base"),
     seeds: Seeds = 1,
     parallel: Parallel = 1,
-    engine: EngineName = "local",
-    address: Address = None,
     device: Device = "cpu",
 ) -> None:
     """System turns from a dialogue and a table of venues: how often is what is stated the table's, before and after
@@ -477,9 +445,8 @@ def knowledge_base_verb(
     from llrnn_lab.studies import knowledge_base
 
     make_output_folder(out)
-    place = engine_named(engine, address, device)
     found = knowledge_base.run(
-        data, out, configs=configs, seeds=seeds, parallel=parallel, device=device, engine=place, tell=tell
+        data, out, configs=configs, seeds=seeds, parallel=parallel, device=present(device), tell=tell
     )
     typer.echo(knowledge_base.table(found))
 
@@ -499,8 +466,6 @@ def semantic_parsing_verb(
     ),
     seeds: Seeds = 1,
     parallel: Parallel = 1,
-    engine: EngineName = "local",
-    address: Address = None,
     device: Device = "cpu",
 ) -> None:
     """Logical forms from questions: exact match and well-formedness with a grammar of the forms, and with a lexicon.
@@ -524,8 +489,7 @@ def semantic_parsing_verb(
         shares=[*(shares or sp_data.SHARES), *([semantic_parsing.ALL] if whole else [])],
         seeds=seeds,
         parallel=parallel,
-        device=device,
-        engine=engine_named(engine, address, device),
+        device=present(device),
         tell=tell,
     )
     typer.echo(semantic_parsing.table(found))
@@ -538,8 +502,6 @@ def char_nlg_verb(
     configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/char-nlg"),
     seeds: Seeds = 1,
     parallel: Parallel = 1,
-    engine: EngineName = "local",
-    address: Address = None,
     device: Device = "cpu",
 ) -> None:
     """Sentences from dialog acts, character by character: non-words and slot errors with an automaton of the words.
@@ -550,8 +512,5 @@ def char_nlg_verb(
 
     device_named(device)
     make_output_folder(out)
-    place = engine_named(engine, address, device)
-    found = char_nlg.run(
-        data, out, configs=configs, seeds=seeds, parallel=parallel, device=device, engine=place, tell=tell
-    )
+    found = char_nlg.run(data, out, configs=configs, seeds=seeds, parallel=parallel, device=device, tell=tell)
     typer.echo(char_nlg.table(found))

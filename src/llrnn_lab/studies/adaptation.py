@@ -45,7 +45,6 @@ from llrnn.text.lexicon import Lexicon, tokenise
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
 from llrnn.training.settings import TrainingSettings
-from llrnn_lab.studies.engines import Engine, Local
 from llrnn_lab.studies.jobs import Job, run_jobs
 from llrnn_lab.studies.prepare import find_source
 from llrnn_lab.studies.tables import markdown, mean_and_spread, require_pyplot
@@ -333,7 +332,6 @@ def run(
     seeds: int = 1,
     parallel: int = 1,
     device: str = "cpu",
-    engine: Engine | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[dict[str, Any]]:
     """Prepare, train the base, then every size; what is done already is not done again."""
@@ -341,11 +339,10 @@ def run(
     prepare(data, prepared, novel=novel, tell=tell)
     train_base(config, prepared, out, torch.device(device))
     tell("the base is trained")
-    engine = engine or Local()
     wanted = [(size, seed) for size in sizes for seed in range(seeds)]
-    if parallel > 1 or not isinstance(engine, Local):  # one after the other needs no process for each
+    if parallel > 1:  # one after the other needs no process for each
         planned = [job_of(size, seed, config) for size, seed in wanted if not _file(out, size, seed).exists()]
-        run_jobs(planned, data=prepared, out=out, device=device, parallel=parallel, engine=engine, tell=tell)
+        run_jobs(planned, data=prepared, out=out, device=device, parallel=parallel, tell=tell)
     results = [run_size(size, seed, prepared, out, torch.device(device)) for size, seed in wanted]
     write_atomically(out / "adaptation.json", json.dumps(results, indent=1).encode())
     return results

@@ -40,7 +40,6 @@ from llrnn.training.loop import train
 from llrnn.training.settings import TrainingSettings
 from llrnn_lab.studies.char_data import in_words, joined, outside_values, read_part, write_parts
 from llrnn_lab.studies.char_scores import scores
-from llrnn_lab.studies.engines import Engine
 from llrnn_lab.studies.jobs import Job, run_jobs, trained
 from llrnn_lab.studies.nlg_scores import UNCOUNTED
 from llrnn_lab.studies.tables import markdown, mean_and_spread, write_results
@@ -61,7 +60,6 @@ def run(
     seeds: int = 1,
     parallel: int = 1,
     device: str = "cpu",
-    engine: Engine | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Write the texts, train what is not trained yet, and gather the results."""
@@ -70,7 +68,7 @@ def run(
         tell(problem)
     costs = {name: seconds_of_a_step(configs / f"{name}.toml", out / "data", torch.device(device)) for name in SYSTEMS}
     planned = [Job("both", configs / "softmax.toml", seed=seed, study="char-nlg") for seed in range(seeds)]
-    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, engine=engine, tell=tell)
+    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
     found = {"seconds_of_a_step": costs, "systems": gather(planned, out / "models")}
     write_results(out, "char-nlg", found, table(found))
     return found

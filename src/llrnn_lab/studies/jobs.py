@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from llrnn.inference.pairs import read_pairs, score_pairs
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import Corpus
 from llrnn.training.loop import train
-from llrnn_lab.studies.engines import Command, Ending, Engine, Local, Place, Plan
+from llrnn_lab.studies.processes import Command, Processes
 
 
 @dataclass(frozen=True)
@@ -135,59 +134,24 @@ def run_jobs(
     parallel: int,
     tell: Callable[[str], None],
     deadline: float | None = None,
-    engine: Engine | None = None,
 ) -> None:
     """Run what has no result yet, `parallel` at a time; after `deadline` (seconds) nothing new is begun."""
     out.mkdir(parents=True, exist_ok=True)
-    waiting = [job for job in jobs if job.result(out) is None]
-    if not waiting:
-        return
-    engine = engine or Local()
-    commands = {_command(job, data, out, device): job for job in waiting}
-    with engine.open(Plan(out, device, parallel)) as place:
-        failed = _run(commands, place, Watch(out, engine.restarts, deadline, parallel, tell))
+    commands = {_command(job, data, out, device): job for job in jobs if job.result(out) is None}
+    waiting, failed, processes, started = list(commands), list[str](), Processes(), time.monotonic()
+    try:
+        while waiting or len(processes):
+            if deadline is not None and time.monotonic() - started > deadline:
+                waiting.clear()
+            while waiting and len(processes) < parallel:
+                processes.start(waiting.pop(0))
+            for command, reason in processes.ended():
+                tell(_outcome(job := commands[command], out, reason, command.log))
+                failed += [job.name] if job.result(out) is None else []
+    finally:
+        processes.kill()
     if failed:
         raise TrainingError(f"these models failed: {', '.join(failed)}; see output.log in their folders under {out}")
-
-
-@dataclass(frozen=True)
-class Watch:
-    """How jobs are gone through."""
-
-    out: Path
-    restarts: int
-    deadline: float | None
-    parallel: int
-    tell: Callable[[str], None]
-
-
-def _run(commands: Mapping[Command, Job], place: Place, watch: Watch) -> list[str]:
-    """Those that failed; what was killed is begun again, some times."""
-    waiting, running, failed = list(commands), set[Command](), list[str]()
-    killed: Counter[Command] = Counter()
-    started, late = time.monotonic(), False
-    while running or (waiting and not late):
-        if not late and watch.deadline is not None and time.monotonic() - started > watch.deadline:
-            late = True
-            place.begin_no_more()
-        while waiting and len(running) < watch.parallel and not late:
-            command = waiting.pop(0)
-            command.log.parent.mkdir(parents=True, exist_ok=True)
-            place.start(command)
-            running.add(command)
-        for command, ending in place.ended():
-            job = commands[command]
-            if ending.killed and killed[command] < watch.restarts and not late and job.result(watch.out) is None:
-                killed[command] += 1
-                again = f"begun again ({killed[command]} of {watch.restarts})"
-                watch.tell(f"{job.name}, seed {job.seed}: {ending.reason}, {again}")
-                place.start(command)
-                continue
-            running.remove(command)
-            if ending.begun:
-                watch.tell(_outcome(job, watch.out, ending, command.log))
-                failed += [job.name] if job.result(watch.out) is None else []
-    return failed
 
 
 def _command(job: Job, data: Path, out: Path, device: str) -> Command:
@@ -199,10 +163,10 @@ def _command(job: Job, data: Path, out: Path, device: str) -> Command:
     return Command(tuple(arguments), job.folder(out) / "output.log")
 
 
-def _outcome(job: Job, out: Path, ending: Ending, log: Path) -> str:
+def _outcome(job: Job, out: Path, reason: str, log: Path) -> str:
     result = job.result(out)
     if result is None:
-        reason = ending.reason or "ended without a result"
+        reason = reason or "ended without a result"
         return f"{job.name}, seed {job.seed}: {reason}, {log} ends with: {_last_line(log)}"
     tests = [f"{name} {_figure(found)}" for name, found in result["tests"].items()]
     figures = [f"valid {result['valid']:.3f}", *tests, f"{result['seconds']:.0f} s"]

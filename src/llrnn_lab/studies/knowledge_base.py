@@ -27,7 +27,6 @@ from llrnn.model.network import LLRNN
 from llrnn.model.steering import swap
 from llrnn.text.corpus import Corpus
 from llrnn.text.tables import KnowledgeBase
-from llrnn_lab.studies.engines import Engine
 from llrnn_lab.studies.jobs import Job, run_jobs, trained
 from llrnn_lab.studies.kb_data import write_parts
 from llrnn_lab.studies.kb_scores import COLUMNS, rates, stated
@@ -46,7 +45,6 @@ def run(
     seeds: int = 1,
     parallel: int = 1,
     device: str = "cpu",
-    engine: Engine | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Write the dialogues and tables, train what is not trained yet, and gather the results."""
@@ -56,7 +54,7 @@ def run(
         for seed in range(seeds)
         for system in systems
     ]
-    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, engine=engine, tell=tell)
+    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
     found: dict[str, Any] = {}
     for job in planned:
         found.setdefault(job.name, []).append(job.result(out / "models"))

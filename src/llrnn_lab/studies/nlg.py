@@ -29,7 +29,6 @@ from llrnn.inference.meanings import Inventory, bleu, references_of, slot_errors
 from llrnn.model.decode import Generated, beam_search_each, prepared, spoken, write
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import Corpus
-from llrnn_lab.studies.engines import Engine
 from llrnn_lab.studies.jobs import Job, run_jobs, trained
 from llrnn_lab.studies.nlg_data import SHARES, write_parts
 from llrnn_lab.studies.nlg_scores import UNCOUNTED, announced, placeholder_errors
@@ -71,7 +70,6 @@ def run(
     seeds: int = 1,
     parallel: int = 1,
     device: str = "cpu",
-    engine: Engine | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Write the texts, train what is not trained yet, and gather the results."""
@@ -79,7 +77,7 @@ def run(
     for problem in parts.problems:
         tell(problem)
     planned = jobs(configs, systems, shares, seeds)
-    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, engine=engine, tell=tell)
+    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
     found = gather(planned, out / "models")
     write_results(out, "nlg", found, table(found))
     return found

@@ -42,7 +42,6 @@ from llrnn.text import units
 from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.units import Units
 from llrnn_lab.studies import open_data
-from llrnn_lab.studies.engines import Engine
 from llrnn_lab.studies.jobs import Job, run_jobs, trained
 from llrnn_lab.studies.tables import markdown, write_results
 
@@ -264,7 +263,6 @@ def run(
     *,
     processes: int = 1,
     device: str = "cpu",
-    engine: Engine | None = None,
     sentences: int | None = None,
     vectors: Path | None = None,
     only: Sequence[str] = (),
@@ -283,9 +281,9 @@ def run(
         prepared = out / language
         wanted = jobs(prepared, configs_of(language, configs), only)
         models = prepared / "models"
-        run_jobs(wanted, data=prepared, out=models, device=device, parallel=processes, engine=engine, tell=tell)
+        run_jobs(wanted, data=prepared, out=models, device=device, parallel=processes, tell=tell)
         again = [job for jobs in seeded(wanted, prepared, seeds, device).values() for job in jobs]
-        run_jobs(again, data=prepared, out=models, device=device, parallel=processes, engine=engine, tell=tell)
+        run_jobs(again, data=prepared, out=models, device=device, parallel=processes, tell=tell)
         own = configs_of(language, configs)
         result = chosen_and_tested(data, prepared, language, own, only, seeds=seeds, device=device)
         write_atomically(prepared / "result.json", json.dumps(result, ensure_ascii=False, indent=1).encode())

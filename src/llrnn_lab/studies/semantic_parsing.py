@@ -29,7 +29,6 @@ from llrnn.model.network import LLRNN
 from llrnn.model.steering import swap
 from llrnn.text.conditions import Conditions
 from llrnn.text.corpus import Corpus
-from llrnn_lab.studies.engines import Engine
 from llrnn_lab.studies.jobs import Job, run_jobs, trained
 from llrnn_lab.studies.sp_data import DATASETS, PARTS, SHARES, write_parts
 from llrnn_lab.studies.sp_scores import WellFormed, scores
@@ -60,14 +59,13 @@ def run(
     seeds: int = 1,
     parallel: int = 1,
     device: str = "cpu",
-    engine: Engine | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Any]:
     """Write the texts, train what is not trained yet, and gather the results."""
     for dataset in datasets:
         prepare(data, out / "data" / dataset, dataset, shares, configs)
     planned = jobs(configs, out / "data", datasets, systems, shares, seeds)
-    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, engine=engine, tell=tell)
+    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
     found = gather(planned, out / "models")
     write_results(out, "semantic-parsing", found, table(found))
     return found

@@ -18,7 +18,6 @@ from llrnn.knowledge.backgrounds import NGram
 from llrnn.text.corpus import Corpus, EncodedText
 from llrnn.text.vocabulary import Vocabulary
 from llrnn_lab.studies import tables
-from llrnn_lab.studies.engines import Engine
 from llrnn_lab.studies.jobs import Job, run_jobs
 from llrnn_lab.studies.prepare import VECTORS, prepare
 from llrnn_lab.studies.tables import write_results
@@ -84,7 +83,6 @@ def run(
     seeds: int = 3,
     device: str = "cpu",
     parallel: int = 1,
-    engine: Engine | None = None,
     sentences: int | None = None,
     deadline: float | None = None,
     vectors: Path | None = None,
@@ -106,7 +104,6 @@ def run(
         parallel=parallel,
         tell=tell,
         deadline=deadline,
-        engine=engine,
     )
     return write_tables(wanted, out)
 
