@@ -17,6 +17,7 @@ from unittest import mock
 
 from llrnn import LLRNN, LSTM, Corpus, Lexicon, Vocabulary, backgrounds, cli, features, french
 from llrnn.model import network as model
+from llrnn.text.readers import conllu_lines
 from llrnn.text.vocabulary import EOS
 
 SENTENCES = 60
@@ -174,7 +175,7 @@ def _texts(folder: Path) -> None:
     sentences = list(french.sentences(SENTENCES))
     lines = [" ".join(sentence.words).lower() for sentence in Corpus.from_sentences(sentences)]
     written = {
-        "text.conllu": "\n".join(french.conllu(sentences)) + "\n",
+        "text.conllu": "\n".join(conllu_lines(sentences)) + "\n",
         "text.txt": "\n".join(lines) + "\n",
         "test.txt": "\n".join(lines[:5]) + "\n",
         "text.jsonl": "".join(json.dumps({"target": line}, ensure_ascii=False) + "\n" for line in lines[:8]),

@@ -18,7 +18,7 @@ import os
 import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from llrnn.inference.pairs import read_pairs, score_pairs
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, steer
 from llrnn.training.loop import train
+from llrnn_lab.pairs.suites import BETWEEN, read_suite
 
 ROOT = Path(__file__).parents[1]
 KEPT = ("overall", "mean_of_groups", "ties", "left_out", "by_group", "by_distance")
@@ -94,9 +95,15 @@ def perform(run: Run, data: Path, pairs: Path, out: Path, device: str) -> None:
         counted = "" if factor == 1 else f", clashes counted {factor} times"
         tell(**{f"valid{counted}": round(evaluate(judge, valid, contexts_checked=0).log_perplexity, 5)})
         for name in run.pairs:
-            scores = score_pairs(judge, read_pairs(pairs / name), rows=2048).summary()
-            tell(**{f"{name.split('.')[0]}{counted}": short(scores)})
+            tell(**{f"{name.split('.')[0]}{counted}": short(scored(judge, pairs / name))})
     tell(done=True)
+
+
+def scored(model: LLRNN, path: Path) -> dict[str, Any]:
+    """Of suites and templates by the words between the two that agree, of treebanks by their distance."""
+    own = path.name.startswith(("pairs", "templates"))
+    found = score_pairs(model, read_pairs(path) if own else read_suite(path, model), rows=2048)
+    return (found if path.name == "pairs.jsonl" else replace(found, bands=BETWEEN)).summary()
 
 
 def log_perplexity(model: LLRNN, path: Path) -> float:

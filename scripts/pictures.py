@@ -15,11 +15,12 @@ import tomllib
 from pathlib import Path
 
 import llrnn
-from llrnn import features, french
+from llrnn import features
 from llrnn.cli import demo
 from llrnn.config import parse_config
 from llrnn.config.project import Project
 from llrnn.ground.rendering import LineChart, svg
+from llrnn_lab import french
 
 DOCS = Path(__file__).parents[1] / "docs"
 PICTURES = DOCS / "pictures"

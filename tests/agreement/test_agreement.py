@@ -510,7 +510,7 @@ def test_readings_of_a_treebank(tmp_path: Path) -> None:
 
 def test_what_was_estimated_is_read_again(tmp_path: Path) -> None:
     """A file has the rules, the readings and the counts: the same governors with the same weights."""
-    treebank = llrnn.Corpus.from_sentences(french.sentences(60, seed=3)).lowercased()
+    treebank = llrnn.Corpus.from_sentences(french.sentences(60, skip=3000)).lowercased()
     vocabulary = Vocabulary.from_corpus(treebank)
     first = Agreement.estimated("french", treebank)
     first.to_file(tmp_path / "agreement.json.gz")

@@ -483,7 +483,7 @@ def test_a_finished_run_is_not_overwritten(capsys: Capture, trained: Path, run: 
 def test_a_run_is_resumed_with_its_own_settings(capsys: Capture, trained: Path, run: str) -> None:
     command = ["train", str(trained / "config.toml"), "--out", run, "--resume"]
     assert "learning_rate" in refused(capsys, *command, "--set", "training.learning_rate=0.5")
-    assert "another vocabulary" in refused(capsys, *command, "--set", "corpus.embedded.seed=3")
+    assert "another vocabulary" in refused(capsys, *command, "--set", "corpus.embedded.train=140")
 
 
 @pytest.mark.parametrize(

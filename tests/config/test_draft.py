@@ -16,6 +16,7 @@ from llrnn.config.draft import draft_config, share_near, sizes_for
 from llrnn.config.wordlists import derived_forms, joined, weighted_by_spelling
 from llrnn.ground.errors import ConfigError, LLRNNError
 from llrnn.text.lexicon import Lexicon, has_counts, read_frequencies
+from llrnn.text.readers import conllu_lines
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -32,7 +33,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Annotated and plain text of the embedded grammar, and lists."""
     monkeypatch.chdir(tmp_path)
     made = list(french.sentences(60))
-    write("mine.conllu", list(french.conllu(made)))
+    write("mine.conllu", list(conllu_lines(made)))
     write("mine.txt", [" ".join(one.words) for one in made[:48]])
     write("held.txt", [" ".join(one.words) for one in made[48:]])
     write("counted.tsv", ["kiwi\t3", "zinzolin\t1", "maisons\t7"])

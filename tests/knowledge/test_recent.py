@@ -209,7 +209,7 @@ def test_cells_and_ends_are_no_words_that_come_again() -> None:
 
 CONFIG = """
 [corpus]
-embedded = { train = 60, valid = 10, test = 5, seed = 1 }
+embedded = { train = 60, valid = 10, test = 5 }
 [features]
 output = [{ kind = "identity", top = 50 }, { kind = "orthographic" }]
 [[domains]]

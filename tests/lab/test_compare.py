@@ -16,6 +16,7 @@ from llrnn import cli
 from llrnn.model.controllers import GRU
 from llrnn.text import french
 from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.readers import conllu_lines
 from llrnn.text.vocabulary import Vocabulary
 from llrnn_lab.studies import compare
 from llrnn_lab.studies.outputs import (
@@ -173,7 +174,7 @@ def test_browns_clusters_are_those_of_brute_force(seed: int) -> None:
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     path = tmp_path / "small.conllu"
-    path.write_text("".join(f"{line}\n" for line in french.conllu(french.sentences(120))), encoding="utf8")
+    path.write_text("".join(f"{line}\n" for line in conllu_lines(french.sentences(120))), encoding="utf8")
     return path
 
 

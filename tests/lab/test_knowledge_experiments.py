@@ -25,6 +25,7 @@ from llrnn.inference.nbest import Hypothesis, NBest
 from llrnn.knowledge.backgrounds import Background, CrossFitted, NGram
 from llrnn.knowledge.contextual import Expert
 from llrnn.languages.ngrams import estimate, read_stream, write_table
+from llrnn.text.readers import conllu_lines
 from llrnn_lab.studies import adaptation, rescoring
 from llrnn_lab.studies.prepare import Source
 from llrnn_lab.studies.rescoring import NGramScorer
@@ -38,8 +39,8 @@ def lines(sentences: Iterable[Sequence[str]]) -> str:
     return "".join(" ".join(words) + "\n" for words in sentences)
 
 
-def some_french(count: int, seed: int = 0) -> Corpus:
-    return Corpus.from_sentences(french.sentences(count, seed=seed)).lowercased()
+def some_french(count: int, skip: int = 0) -> Corpus:
+    return Corpus.from_sentences(french.sentences(count, skip=skip)).lowercased()
 
 
 @pytest.fixture(autouse=True)
@@ -237,7 +238,7 @@ learning_rate = 0.01
 def write_prepared(folder: Path) -> None:
     """General French, and a domain that turns its sentences round."""
     folder.mkdir(parents=True)
-    general, other = some_french(120), some_french(150, seed=3)
+    general, other = some_french(120), some_french(150, skip=3000)
     turned: list[Sequence[str]] = [sentence.words[::-1] for sentence in other]
     texts: dict[str, list[Sequence[str]]] = {
         "general": [sentence.words for sentence in general[:100]],
@@ -378,10 +379,10 @@ def test_the_share_is_the_best_one(seed: int) -> None:
 def novel(monkeypatch: pytest.MonkeyPatch) -> Path:
     """A treebank and one novel, found where the shared data would be."""
     Path("t").mkdir()
-    for part, (count, seed) in {"train": (740, 0), "tree": (50, 1)}.items():
-        made = french.conllu(list(french.sentences(count, seed=seed)))
+    for part, (count, skip) in {"train": (740, 0), "tree": (50, 1000)}.items():
+        made = conllu_lines(french.sentences(count, skip=skip))
         Path(f"t/{part}.conllu").write_text("".join(f"{line}\n" for line in made), encoding="utf8")
-    text = [" ".join(sentence.words) for sentence in Corpus.from_sentences(french.sentences(60, seed=2))]
+    text = [" ".join(sentence.words) for sentence in Corpus.from_sentences(french.sentences(60, skip=2000))]
     path = Path("Flaubert-Novel.txt.gz")
     path.write_bytes(gzip.compress("\n".join(" ".join(text[n : n + 3]) for n in range(0, 60, 3)).encode()))
     source = Source("french", {"train": Path("t/train.conllu")}, (Path("t/tree.conllu"),), None, (path,))
@@ -457,7 +458,7 @@ def write_treebank(folder: Path) -> None:
     folder.mkdir(parents=True)
     made = list(french.sentences(130))
     for part, begin, end in (("train", 0, 70), ("valid", 70, 90), ("test1", 90, 110), ("test2", 110, 130)):
-        text = "".join(f"{line}\n" for line in french.conllu(made[begin:end]))
+        text = "".join(f"{line}\n" for line in conllu_lines(made[begin:end]))
         (folder / f"{part}.conllu").write_text(text, encoding="utf8")
     Lexicon.from_corpus(Corpus.from_sentences(made).lowercased()).to_tsv(folder / "lexicon.tsv")
     (folder / "manifest.json").write_text("{}")

@@ -27,6 +27,7 @@ from llrnn.config.wordlists import derived_forms, from_wordfreq, joined, weighte
 from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
 from llrnn.ground.files import write_atomically
 from llrnn.text.lexicon import Lexicon, read_frequencies
+from llrnn.text.readers import conllu_lines
 from llrnn.text.units import BytePairs, CharacterUnits, decode
 from llrnn.text.vectors import WordVectors
 from llrnn_lab.studies import open_data
@@ -71,7 +72,7 @@ def opened_files() -> Iterator[list[str]]:
 
 
 def write_conllu(path: Path, corpus: Corpus) -> None:
-    write_atomically(path, "".join(f"{line}\n" for line in french.conllu(corpus)).encode())
+    write_atomically(path, "".join(f"{line}\n" for line in conllu_lines(corpus)).encode())
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def texts() -> tuple[Corpus, ...]:
     """The embedded grammar, with a word of odd characters in every part."""
-    whole = Corpus.from_sentences(french.sentences(270, seed=5))
+    whole = Corpus.from_sentences(french.sentences(270, skip=5000))
     odd = Corpus.from_sentences([["le", "☃▁", "</s>x", "10 000"]])
     return tuple(part + odd for part in whole.split(200, 30))
 
@@ -412,7 +413,7 @@ def test_the_committed_configurations_are_read(folder: str, tmp_path: Path) -> N
 def more_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """French texts, a dictionary, and other texts that have a sentence of each text that is held out."""
     pytest.importorskip("tokenizers")
-    data, made = tmp_path / "data", list(french.sentences(160, seed=2))
+    data, made = tmp_path / "data", list(french.sentences(160, skip=2000))
     for place, parts in {
         "ud_french_gsd/fr_gsd-train": made[:110],  # the last 11 validate
         "ud_french_gsd/fr_gsd-dev": made[110:120],

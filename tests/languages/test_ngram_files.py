@@ -162,8 +162,8 @@ def estimated(sentences: Sequence[Sequence[str]], order: int, min_counts: Sequen
     return estimate(np.array([number[word] for word in text]), words, order=order, min_counts=min_counts)
 
 
-def french_sentences(count: int, seed: int) -> list[list[str]]:
-    corpus = Corpus.from_sentences(french.sentences(count, seed=seed)).lowercased()
+def french_sentences(count: int, skip: int = 0) -> list[list[str]]:
+    corpus = Corpus.from_sentences(french.sentences(count, skip=skip)).lowercased()
     return [list(sentence.words) for sentence in corpus]
 
 
@@ -533,9 +533,9 @@ def assert_kenlm_agrees(path: Path, grams: Grams, sentences: Sequence[Sequence[s
 @pytest.mark.parametrize("min_counts", [(), (1, 1, 2, 2)])
 @pytest.mark.parametrize("name", ["m.arpa", "m.arpa.gz"])
 def test_kenlm_agrees_on_an_estimated_model(tmp_path: Path, min_counts: tuple[int, ...], name: str) -> None:
-    table = estimated(french_sentences(300, seed=1), 4, min_counts)
+    table = estimated(french_sentences(300), 4, min_counts)
     write_arpa(table, tmp_path / name)
-    asked = [*french_sentences(50, seed=1), *french_sentences(100, seed=2), ["inconnu", "la", "inconnu"], []]
+    asked = [*french_sentences(50), *french_sentences(100, skip=300), ["inconnu", "la", "inconnu"], []]
     assert_kenlm_agrees(tmp_path / name, listed(table), asked, 4)
 
 

@@ -234,7 +234,7 @@ def test_a_layer_goes_the_way_that_is_picked(way: ways.ScoreWay, most: int, monk
 CONFIG = """
 name = "small"
 [corpus]
-embedded = { train = 200, valid = 20, test = 20, seed = 0 }
+embedded = { train = 200, valid = 20, test = 20 }
 [lexicon]
 parts = ["train", "valid", "test"]
 [features]

@@ -23,6 +23,7 @@ from llrnn.model import checkpoint
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, score, tally
 from llrnn.text import shards
 from llrnn.text.corpus import EncodedText, TrainingSummary
+from llrnn.text.readers import conllu_lines
 from llrnn.text.shards import BuiltCorpus, Listing, build_corpus
 from strategies import draws
 
@@ -114,7 +115,7 @@ def test_a_very_long_line(tmp_path: Path) -> None:
 def test_every_format_and_gzip(tmp_path: Path) -> None:
     sentences = list(french.sentences(20))
     plain = [" ".join(sentence.words) for sentence in sentences]
-    (tmp_path / "a.conllu").write_text("".join(f"{line}\n" for line in french.conllu(sentences)), encoding="utf8")
+    (tmp_path / "a.conllu").write_text("".join(f"{line}\n" for line in conllu_lines(sentences)), encoding="utf8")
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress("\n".join(plain).encode()))
     written(tmp_path / "c.jsonl", [json.dumps({"target": line}) for line in plain])
     written(tmp_path / "d.tsv", [f"\t{line}" for line in plain])

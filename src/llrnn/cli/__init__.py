@@ -45,7 +45,7 @@ VERBS = {
     "demo": ("llrnn.cli.demo:demo_verb", "Train, compare and explain models of the embedded French corpus."),
     "data": ("llrnn.cli.verbs:data_app", "Get corpora, cut raw text, build corpora larger than memory."),
     "ngram": ("llrnn.cli.ngram:ngram_app", "Estimate, convert and query n-gram models."),
-    "pairs": ("llrnn.cli.verbs:pairs_app", "Minimal pairs: does a model prefer the grammatical sentence?"),
+    "pairs": ("llrnn_lab.cli.pairs:pairs_app", "Minimal pairs from treebanks, templates and public suites."),
     "bench": ("llrnn_lab.cli:bench_app", "Measure, always against a peer that does the same work in the same run."),
     "compare": ("llrnn_lab.cli.compare:compare_verb", "Compare every language model of the field on one text."),
     "experiment": ("llrnn_lab.cli:experiment_app", "Whole studies; each can be stopped and run again."),

@@ -159,7 +159,7 @@ def run(
 ) -> Demo:
     """Train, test, write and explain; `follow` runs each training and shows how it goes."""
     size = max(1, sentences // 10)
-    corpora = embedded_corpora(sentences, size, size, seed)
+    corpora = embedded_corpora(sentences, size, size)
     train_text, valid, test = corpora.values()
     vocabulary = Vocabulary.from_corpus(*corpora.values())
     contenders = []

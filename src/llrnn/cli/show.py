@@ -101,7 +101,6 @@ def named_features(model: LLRNN, word: str) -> list[str]:
 
 
 def pairs(name: str, scores: PairScores) -> None:
-    suite = scores.suite
     out.print(f"[bold]{escape(name)}[/]: the grammatical sentence is preferred in {escape(_share(scores.overall))}")
     out.print(
         f"mean of the {len(scores.by_group)} groups: {scores.mean_of_groups:.1%}; {scores.ties:,} ties count as wrong"
@@ -112,31 +111,14 @@ def pairs(name: str, scores: PairScores) -> None:
     ):
         if count:
             out.print(f"{count:,} {what}")
-    if scores.agreement is not None:
-        out.print(f"agreement ({', '.join(sorted(suite.agreement))}): {escape(_share(scores.agreement))}")
     for title, parts in (
         ("group", scores.by_group),
-        (suite.measure, scores.by_distance),
+        ("distance", scores.by_distance),
         ("distractors", scores.by_distractors),
     ):
         if parts:
             rows = ((str(part), _share(share)) for part, share in parts.items())
             table((title, "accuracy [95 % interval]"), *rows)
-    by_both = {group: bands for group, bands in scores.by_group_and_distance.items() if suite.name and len(bands) > 1}
-    if by_both:
-        bands = [name for _, _, name in suite.bands]
-        cells = ((group, *(_percent(own.get(band)) for band in bands)) for group, own in by_both.items())
-        table((f"group by {suite.measure}", *bands), *cells)
-    figures = [
-        (" ".join(filter(None, (figure.system, figure.group, figure.band))), f"{figure.accuracy:.1%}", _share(share))
-        for figure, share in scores.published()
-    ]
-    if figures:
-        table((f"published ({suite.source})", "theirs", "here"), *figures)
-
-
-def _percent(share: Accuracy | None) -> str:
-    return "" if share is None else f"{share.accuracy:.1%} of {share.count:,}"
 
 
 def _share(share: Accuracy) -> str:

@@ -6,8 +6,7 @@ import shlex
 import time
 from collections import Counter
 from dataclasses import asdict, fields
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -63,9 +62,8 @@ from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_set
 from llrnn.inference.evaluation import evaluate
 from llrnn.inference.explanation import explain
 from llrnn.inference.meanings import told_scores, written_scores
-from llrnn.inference.pairs import make_pairs, read_pairs, score_pairs, write_pairs
+from llrnn.inference.pairs import read_pairs, score_pairs
 from llrnn.inference.scores import score as score_texts
-from llrnn.inference.templates import french_templates, read_templates, template_pairs, template_sentences
 from llrnn.model.checkpoint import load
 from llrnn.model.completion import complete, split_letters
 from llrnn.model.decode import (
@@ -89,11 +87,10 @@ from llrnn.model.words import add, read_words, remove
 from llrnn.text import french
 from llrnn.text.corpus import Corpus, EncodedText, Format, treat_unknown
 from llrnn.text.datasets import DATASETS, get
-from llrnn.text.lexicon import Lexicon, is_comment
 from llrnn.text.morphology import analyser_named
 from llrnn.text.others import in_words
 from llrnn.text.raw import tokenised_lines
-from llrnn.text.readers import read_entries, read_lines
+from llrnn.text.readers import conllu_lines, read_lines
 from llrnn.text.shards import COLUMNS, SHARD_WORDS, BuiltCorpus, Listing, build_corpus, is_built
 from llrnn.text.vectors import WordVectors, cases
 from llrnn.training.loop import train
@@ -181,7 +178,7 @@ def evaluate_verb(
     format: TextFormat = "auto",
     pairs: Annotated[
         list[Path] | None,
-        typer.Option(help="Minimal pairs instead of texts: .tsv, .jsonl as BLiMP writes it, or a public suite."),
+        typer.Option(help="Minimal pairs instead of texts: .tsv or .jsonl as BLiMP writes it."),
     ] = None,
     batches: Annotated[
         str,
@@ -715,23 +712,19 @@ def _show(found: dict[str, Any]) -> None:
     )
 
 
-pairs_app = typer.Typer()
-
-
 @data_app.command("french")
 def data_french_verb(
     out: Annotated[Path, typer.Option(help="The CoNLL-U file to write.")],
     sentences: Annotated[int, typer.Option(min=1, help="How many.")] = 1000,
-    skip: Annotated[int, typer.Option(min=0, help="Leave out so many first: another part of the same corpus.")] = 0,
-    seed: Seed = 0,
+    skip: Annotated[int, typer.Option(min=0, help="Leave out so many first.")] = 0,
 ) -> None:
-    """Write sentences of the embedded French grammar as CoNLL-U.
+    """Write sentences of the French sample (8,000) as CoNLL-U.
 
     Example: llrnn data french --sentences 2000 --out french.conllu
     """
     require_output_file(out)
-    made = list(french.sentences(skip + sentences, seed=seed))[skip:]
-    write_lines(out, french.conllu(made))
+    made = french.sentences(sentences, skip=skip)
+    write_lines(out, conllu_lines(made))
     show.text(f"{len(made)} sentences, {sum(len(one.tokens) for one in made)} words: {out}")
 
 
@@ -814,77 +807,3 @@ def data_readings_verb(
     tokens = sum(counts[form] for form in found.entries) / max(counts.total(), 1)
     types = f"{len(found):,} of {len(counts):,} types ({len(found) / max(len(counts), 1):.1%})"
     show.text(f"{types}, {tokens:.1%} of {counts.total():,} tokens have readings, {several:.1%} several: {out}")
-
-
-@pairs_app.command("make")
-def pairs_make_verb(
-    corpora: Annotated[list[Path], typer.Argument(help="Annotated texts in CoNLL-U.")],
-    out: Annotated[Path, typer.Option(help="The pairs, .tsv or .jsonl.")],
-    model: Annotated[Path | None, typer.Option(help="Only words that this model knows.")] = None,
-    lowercase: Annotated[bool, typer.Option(help="Lowercase every word.")] = True,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many, chosen by the seed.")] = None,
-    seed: Seed = 0,
-) -> None:
-    """Swap verbs, adjectives and participles for forms that do not agree.
-
-    Example: llrnn pairs make fr_gsd-ud-test.conllu --out pairs.jsonl
-    """
-    corpus = Corpus.from_conllu(corpora, lowercase=lowercase)
-    vocabulary = None if model is None else load(model).vocabulary
-    pairs = make_pairs(corpus, vocabulary=vocabulary, seed=seed, limit=limit)
-    write_pairs(out, pairs)
-    show.text(f"{len(pairs)} pairs: {out}")
-
-
-@pairs_app.command("templates")
-def pairs_templates_verb(
-    out: Annotated[Path | None, typer.Option(help="The pairs, .tsv or .jsonl.")] = None,
-    sentences: Annotated[
-        Path | None, typer.Option(help="Sentences to train on, one a line: never those of any pair, whatever the seed.")
-    ] = None,
-    count: Annotated[int, typer.Option(min=1, help="Pairs of each construction; or sentences in all.")] = 100,
-    table: Annotated[
-        Path | None, typer.Option(help="Templates and words of another language; French ones are there.")
-    ] = None,
-    model: Annotated[Path | None, typer.Option(help="Only words that this model lists.")] = None,
-    vocabulary: Annotated[
-        list[Path] | None, typer.Option(help="Only words of these texts, or of the first column of a list (.tsv).")
-    ] = None,
-    lexicon: Annotated[
-        list[Path] | None, typer.Option(help="What forms can be (form TAB attributes): ambiguous ones are left out.")
-    ] = None,
-    seed: Seed = 0,
-) -> None:
-    """Construct minimal pairs from templates and words: agreement across phrases, relative clauses, coordinations.
-
-    \b
-    Example: llrnn pairs templates --model runs/embedded --out templates.jsonl
-    Example: llrnn pairs templates --count 5000 --model runs/embedded --sentences extra.txt
-    Example: llrnn pairs templates --table estonian.txt --out templates.tsv
-    """
-    if out is None and sentences is None:
-        raise ConfigError("--out (pairs) or --sentences (text to train on) is required, found neither; give one")
-    if model is not None and vocabulary:
-        raise ConfigError("--model and --vocabulary both say which words there are; leave one of them out")
-    words = load(model).vocabulary if model is not None else _words_of(vocabulary) if vocabulary else None
-    known = reduce(or_, map(Lexicon.from_tsv, lexicon)) if lexicon else None
-    found = french_templates() if table is None else read_templates(table)
-    if out is not None:
-        pairs = template_pairs(found, count, vocabulary=words, lexicon=known, seed=seed)
-        write_pairs(out, pairs, part="test", seed=seed)
-        groups = Counter(pair.group for pair in pairs)
-        show.text(f"{len(pairs):,} pairs of {len(groups)} constructions: {out}")
-        for group, n in groups.items():
-            if n < count:
-                show.text(f"{group}: {n} of {count}; the words give no more")
-    if sentences is not None:
-        made = template_sentences(found, count, vocabulary=words, lexicon=known, seed=seed)
-        write_lines(sentences, [" ".join(one) for one in made])
-        show.text(f"{len(made):,} sentences, none of any pair: {sentences}")
-
-
-def _words_of(paths: list[Path]) -> set[str]:
-    """The words of texts, or of the first column of lists."""
-    lists = [path for path in paths if path.name.removesuffix(".gz").endswith(".tsv")]
-    found = {line.text.split("\t")[0] for path in lists for line in read_entries(path) if not is_comment(line.text)}
-    return found.union(*(Corpus.from_file(path).counts() for path in paths if path not in lists))

@@ -1,7 +1,7 @@
 """A configuration: which text, which knowledge, which network, how to train. Typed TOML, nothing guessed.
 
     kind = "llrnn"                                  # or "softmax": identity features and a uniform background
-    [corpus]      train, valid, test                # files; or `embedded`: our own French grammar
+    [corpus]      train, valid, test                # files; or `embedded`: our own French sample
     [[corpus.other]] files, when, weight, epochs    # texts that the network reads before the corpus, or mixed into it
     [vocabulary]  parts, top, unknown, lists        [[domains]]   kind, ...  # all other strings
     [lexicon]     parts, tsv                        # attributes of words: from annotated text and from tables
@@ -676,12 +676,11 @@ AnyInput = Annotated[
 
 
 class Embedded(Strict):
-    """The embedded French grammar as a corpus: how many sentences for each part."""
+    """The French sample as a corpus, 8,000 sentences: how many for each part."""
 
     train: int = Field(5000, ge=1, description="how many to train on [sentences]")
     valid: int = Field(500, ge=1, description="how many to validate on [sentences]")
     test: int = Field(500, ge=1, description="how many to test on [sentences]")
-    seed: int = Field(0, ge=0, description="which corpus")
 
 
 class OtherConfig(Strict):
@@ -714,7 +713,7 @@ class CorpusConfig(Strict):
         None, ge=1, description="cut so many off the end of train for validation [sentences]"
     )
     other: list[OtherConfig] = Field([], description="other texts for the network to read")
-    embedded: Embedded | None = Field(None, description="our own French grammar instead of files")
+    embedded: Embedded | None = Field(None, description="our own French sample instead of files")
     format: Literal["auto", "conllu", "text", "jsonl", "tsv"] = Field(
         "auto", description="by the file's name, or said here"
     )

@@ -294,7 +294,7 @@ def read_corpora(config: Config) -> dict[str, Corpus]:
 def _read_parts(config: Config) -> dict[str, Corpus]:
     given, own = config.corpus, config.corpus.embedded
     if own is not None:
-        return embedded_corpora(own.train, own.valid, own.test, own.seed, given.lowercase)
+        return embedded_corpora(own.train, own.valid, own.test, given.lowercase)
     files = {"train": given.train, "valid": given.valid, "test": given.test}
     corpora = {part: _read(paths, config, given.conditions) for part, paths in files.items() if paths}
     _require_loaded(config, corpora)
@@ -379,9 +379,9 @@ def _read(paths: list[str], config: Config, conditions: Conditions = "plain") ->
     return delexicalise(whole, config.corpus.delexicalised) if config.corpus.delexicalised else whole
 
 
-def embedded_corpora(train: int, valid: int, test: int, seed: int, lowercase: bool = True) -> dict[str, Corpus]:
-    """Consecutive parts of the embedded French corpus that a seed names."""
-    whole = Corpus.from_sentences(french.sentences(train + valid + test, seed=seed), name=f"french/{seed}")
+def embedded_corpora(train: int, valid: int, test: int, lowercase: bool = True) -> dict[str, Corpus]:
+    """Consecutive parts of the French sample."""
+    whole = Corpus.from_sentences(french.sentences(train + valid + test), name="french")
     whole = whole.lowercased() if lowercase else whole
     return dict(zip(("train", "valid", "test"), whole.split(train, valid), strict=True))
 

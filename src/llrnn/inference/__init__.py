@@ -4,7 +4,7 @@ from llrnn.inference.adaptation import adaptor, open_base
 from llrnn.inference.evaluation import Evaluation, evaluate
 from llrnn.inference.explanation import Comparison, Explanation, Influence, explain, influence
 from llrnn.inference.nbest import read_nbest
-from llrnn.inference.pairs import make_pairs, read_pairs, score_pairs
+from llrnn.inference.pairs import read_pairs, score_pairs
 from llrnn.inference.rescoring import measure_distortion, rescore, tune
 from llrnn.inference.scores import SentenceScore, TextScores, score
 
@@ -19,7 +19,6 @@ __all__ = [
     "evaluate",
     "explain",
     "influence",
-    "make_pairs",
     "measure_distortion",
     "open_base",
     "read_nbest",

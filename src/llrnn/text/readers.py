@@ -14,7 +14,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from os import fspath
@@ -652,3 +652,24 @@ class _ConlluReader:
         number, columns = row
         before = sum(len(text) + 1 for text in columns[:column])
         raise CorpusError(reason, path=self.path, line=number, column=before + offset + 1)
+
+
+def conllu_lines(sentences: Iterable[Sentence]) -> Iterator[str]:
+    """The lines of a CoNLL-U file, without line ends; a blank one closes every sentence. What is unknown is `_`."""
+    for number, sentence in enumerate(sentences, start=1):
+        spaced = list(zip(sentence.tokens, _spaces_after(sentence.tokens), strict=True))
+        yield f"# sent_id = {sentence.name or number}"
+        yield f"# text = {''.join(token.form + ' ' * space for token, space in spaced).rstrip()}"
+        for index, (token, space) in enumerate(spaced, start=1):
+            # sorted by name without regard to case, as CoNLL-U asks
+            feats = "|".join(f"{name}={token.feats[name]}" for name in sorted(token.feats, key=str.lower))
+            columns = (token.form, token.lemma, token.pos, None, feats, token.head, token.relation, None)
+            written = ("_" if column in (None, "") else str(column) for column in columns)
+            yield "\t".join((str(index), *written, "_" if space else "SpaceAfter=No"))
+        yield ""
+
+
+def _spaces_after(tokens: Sequence[Token]) -> list[bool]:
+    """French sets ? and ! apart, but not the comma and the full stop; an elided word touches the next."""
+    following = [token.form in (",", ".") for token in tokens[1:]] + [False]
+    return [not token.form.endswith("'") and not close for token, close in zip(tokens, following, strict=True)]

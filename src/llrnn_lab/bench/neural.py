@@ -180,7 +180,7 @@ def by_vocabulary(
 
 def training(n_symbols: int, *, steps: int, device: torch.device, hidden: int = 256) -> dict[str, Any]:
     """Whole training steps on the embedded corpus, its vocabulary filled up with numbers to |V| words."""
-    corpus = embedded_corpora(1500, 1, 1, seed=0)["train"]
+    corpus = embedded_corpora(1500, 1, 1)["train"]
     words = Vocabulary.from_corpus(corpus).symbols
     filling = (str(number) for number in range(10**6, 10**6 + max(0, n_symbols - len(words))))
     vocabulary = Vocabulary([*words, *filling])

@@ -187,7 +187,7 @@ def objectives(
     batch_words: int = 1024,
 ) -> dict[str, Any]:
     """Validation and words per second of each, on the embedded corpus with V filled up with numbers."""
-    corpora = embedded_corpora(sentences, 600, 1, seed=0)
+    corpora = embedded_corpora(sentences, 600, 1)
     vocabulary = _filled_up(corpora, n_symbols)
     contenders = _contenders(corpora["train"], vocabulary, samples, hidden, device, seed)
     text, valid = (EncodedText.encode(corpora[part], vocabulary) for part in ("train", "valid"))

@@ -54,7 +54,7 @@ def measure(hidden: int, words: int, rounds: int, steps: int) -> None:
     """What one of the processes does; the first writes the result."""
     torch.set_num_threads(1)
     with join_workers() as team:
-        corpus = embedded_corpora(6000, 1, 1, seed=0)["train"]
+        corpus = embedded_corpora(6000, 1, 1)["train"]
         sides: dict[str, tuple[Workers, bool]] = {"alone": (Workers(), team.leads), "together": (team, True)}
         runs = {
             name: _steps(_model(corpus, hidden), corpus, words, workers)

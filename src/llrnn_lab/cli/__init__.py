@@ -1,4 +1,4 @@
-"""The verbs `llrnn bench` and `llrnn experiment`."""
+"""The verbs `llrnn bench`, `compare`, `experiment` and `pairs`."""
 
 from llrnn_lab.cli.bench import bench_app
 from llrnn_lab.cli.experiment import experiment_app

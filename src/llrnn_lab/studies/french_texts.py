@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from llrnn.text.corpus import Corpus
-from llrnn.text.french.writing import ALWAYS, SIGNS, TWO, joined, running_words, without_clitics
+from llrnn_lab.french.writing import ALWAYS, SIGNS, TWO, joined, running_words, without_clitics
 
 _ENDS = {".", "!", "?", "..."}
 _CLOSING = {"»", '"', ")"}

@@ -47,9 +47,9 @@ from llrnn.config.wordlists import (
 from llrnn.ground.errors import ConfigError, LexiconError
 from llrnn.ground.files import write_atomically
 from llrnn.text.corpus import Corpus
-from llrnn.text.french import conllu
 from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.others import Overlap
+from llrnn.text.readers import conllu_lines
 from llrnn.text.units import END, BytePairs, CharacterUnits, Units, decode
 from llrnn.text.vectors import WordVectors, cases
 from llrnn_lab.studies.prepare import find_source, other_sentences, other_treebanks, write_text
@@ -171,7 +171,7 @@ def _prepare(data: Path, out: Path, language: str, sentences: int | None) -> Non
         lists, lexicon = {"derived": listed}, rarely_seen(derived, texts["train"]) | lexicon
     out.mkdir(parents=True, exist_ok=True)
     for part, corpus in texts.items():
-        write_atomically(out / f"{part}.conllu", "".join(f"{line}\n" for line in conllu(corpus)).encode())
+        write_atomically(out / f"{part}.conllu", "".join(f"{line}\n" for line in conllu_lines(corpus)).encode())
     write_frequencies(out / "frequencies.tsv", listed)
     lexicon.to_tsv(out / "lexicon.tsv")
     write_units(out / "characters", CharacterUnits.from_corpus(texts["train"]), texts)

@@ -28,13 +28,14 @@ from typing import Any
 
 from llrnn.ground.errors import ConfigError, EstimationWarning, LexiconError
 from llrnn.ground.files import write_atomically
-from llrnn.inference.pairs import make_pairs, write_pairs
+from llrnn.inference.pairs import write_pairs
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.text.corpus import Corpus, EncodedText
-from llrnn.text.french import conllu
 from llrnn.text.lexicon import Lexicon, cluster_words, tokenise
+from llrnn.text.readers import conllu_lines
 from llrnn.text.vectors import WordVectors, cases
 from llrnn.text.vocabulary import Vocabulary
+from llrnn_lab.pairs.making import make_pairs
 from llrnn_lab.studies import french_texts
 from llrnn_lab.studies.french_texts import Contractions
 from llrnn_morphology import hunspell
@@ -126,7 +127,7 @@ def _prepare(source: Source, out: Path, tell: Callable[[str], None], sentences: 
     vocabulary = Vocabulary.from_corpus(*texts.values())
     out.mkdir(parents=True, exist_ok=True)
     for part, corpus in texts.items():
-        write_atomically(out / f"{part}.conllu", "".join(f"{line}\n" for line in conllu(corpus)).encode())
+        write_atomically(out / f"{part}.conllu", "".join(f"{line}\n" for line in conllu_lines(corpus)).encode())
     lexicon = _lexicon(source, texts, vocabulary)
     _restricted(lexicon, vocabulary).to_tsv(out / "lexicon.tsv")
     _lemmas(source, texts, vocabulary).to_tsv(out / "lemmas.tsv")

@@ -35,11 +35,11 @@ from llrnn.languages.domains import Names, Numbers, Spelling
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import Corpus
-from llrnn.text.french.lexicon import Weighted, zipf
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
 from llrnn.training.settings import SentenceBatches, TrainingSettings
+from llrnn_lab.french.lexicon import Weighted, zipf
 from llrnn_lab.studies.tables import markdown, write_results
 
 PREFIX = "the cost was"

@@ -11,9 +11,10 @@ from functools import cache
 from itertools import pairwise
 from typing import Self
 
-from llrnn.text.french import lexicon as lex
-from llrnn.text.french import word_lists as lists
-from llrnn.text.french.lexicon import (
+from llrnn.text.readers import Sentence, Token
+from llrnn_lab.french import lexicon as lex
+from llrnn_lab.french import word_lists as lists
+from llrnn_lab.french.lexicon import (
     FEMININE,
     MASCULINE,
     NEUTRAL,
@@ -26,25 +27,24 @@ from llrnn.text.french.lexicon import (
     Word,
     begins_with_vowel,
 )
-from llrnn.text.readers import Sentence, Token
 
 _CARDINAL = {"NumType": "Card"}
-_NUMBER_WORDS = lex.words(lists.NUMBER_WORDS, "NUM", _CARDINAL | {"Number": PLURAL})
-_MONTHS, _DAYS = (lex.zipf(lex.nouns(text, MASCULINE)) for text in (lists.MONTHS, lists.DAYS))
+_NUMBER_WORDS = lex.words(lists.text("number_words"), "NUM", _CARDINAL | {"Number": PLURAL})
+_MONTHS, _DAYS = (lex.zipf(lex.nouns(lists.text(name), MASCULINE)) for name in ("months", "days"))
 _UNITS_OF = {
     MASCULINE: "euro an kilomètre mètre jour mois habitant kilo élève franc dollar litre hectare",
     FEMININE: "heure semaine minute page année",
 }
 _UNITS = {unit.lemma: unit for gender, text in _UNITS_OF.items() for unit in lex.nouns(text, gender)}
 _FIRST_NAMES = {
-    MASCULINE: lex.proper_names(lists.FIRST_NAMES_MASCULINE, MASCULINE),
-    FEMININE: lex.proper_names(lists.FIRST_NAMES_FEMININE, FEMININE),
+    MASCULINE: lex.proper_names(lists.text("first_names_masculine"), MASCULINE),
+    FEMININE: lex.proper_names(lists.text("first_names_feminine"), FEMININE),
 }
-_FAMILY_NAMES = lex.words(lists.FAMILY_NAMES, "PROPN")
-_TOWNS = lex.words(lists.TOWNS, "PROPN", {"Number": SINGULAR})
+_FAMILY_NAMES = lex.words(lists.text("family_names"), "PROPN")
+_TOWNS = lex.words(lists.text("towns"), "PROPN", {"Number": SINGULAR})
 _COUNTRIES = {
-    FEMININE: lex.proper_names(lists.COUNTRIES_FEMININE, FEMININE),
-    MASCULINE: lex.proper_names(lists.COUNTRIES_MASCULINE, MASCULINE),
+    FEMININE: lex.proper_names(lists.text("countries_feminine"), FEMININE),
+    MASCULINE: lex.proper_names(lists.text("countries_masculine"), MASCULINE),
 }
 _PERSONS = """Masc.Sing.3 Fem.Sing.3 Masc.Plur.3 Masc.Sing.1 Fem.Plur.3 Masc.Plur.1 Masc.Plur.2 Fem.Sing.1 Masc.Sing.2
     Fem.Sing.2 Fem.Plur.1"""

@@ -31,16 +31,16 @@ from typing import TypeVar
 from llrnn.ground.errors import CorpusError
 from llrnn.ground.files import StrPath
 from llrnn.inference.nbest import Words
-from llrnn.inference.pairs import AGREEING, NOMINAL, Pair, agree
-from llrnn.inference.suites import is_contracted
-from llrnn.text.french.classes import word_classes
-from llrnn.text.french.writing import spelled
+from llrnn.inference.pairs import Pair
 from llrnn.text.lexicon import Lexicon, is_comment
 from llrnn.text.readers import Line, read_entries
+from llrnn_lab.french.classes import word_classes
+from llrnn_lab.french.writing import spelled
+from llrnn_lab.pairs.making import AGREEING, NOMINAL, agree
+from llrnn_lab.pairs.suites import is_contracted
 
 __all__ = ["TemplateTable", "french_templates", "read_templates", "template_pairs", "template_sentences"]
 
-SUITE = "templates"
 _PATIENCE = 1000  # tries in a row that give nothing new
 _SECTIONS = ("templates", "words", "joins")
 _SLOT = re.compile(r"(\*?)(\w[\w-]*):(\d+(?:\+\d+)*)")
@@ -127,7 +127,7 @@ def french_templates() -> TemplateTable:
     words: dict[str, list[InflectedWord]] = defaultdict(list)
     for name, word in word_classes():
         words[name].append(InflectedWord(word.form, word.lemma, word.pos, word.feats))
-    path = str(files("llrnn.inference").joinpath("french.templates"))
+    path = str(files("llrnn_lab.pairs").joinpath("french.templates"))
     return TemplateTable(read_templates(path, words=words).templates, words, _written_french)
 
 
@@ -337,7 +337,6 @@ class _Maker:
             f"{template.name}-{feature.lower()}",
             distance=self._written_length(filled, nearest, place),
             distractors=self._distractors(filled, nearest, word.feats[feature], feature),
-            suite=SUITE,
         )
 
     def _written_length(self, filled: _Filled, first: int, last: int) -> int:

@@ -1,59 +1,34 @@
-"""Public suites of minimal pairs: which they are, how their files look, how their sentences are cut into words, and
-what others have measured on them.
+"""Public suites of minimal pairs: which they are, how their files look, and how their sentences are cut into words.
 
     gender_at_a_distance.tsv   P_NOUN_0_ADJ_a TAB F TAB P TAB les bananes bleues <eos> TAB 2 TAB bleues TAB bleus TAB 0
     qfrblimp.jsonl             {"sentence_a": "Il dort.", "sentence_b": "Il dorment.", "type": 2, "label": 0, ...}
     turblimp.tsv               phenomenon TAB good TAB bad, a header, running text
 
+    pairs = read_suite("qfrblimp.jsonl.gz", model)
+
 A file is recognised by what its first line says. Running text becomes what the text of a model has: its case, its signs
-and, in French, its contractions. Where running text has several readings (`des` is an article or `de les`), the
-probability of a sentence is the sum over them.
+and, in French, its contractions. Where that leaves several readings (`des` is an article or `de les`), the pair has
+them all. Some suites have the same sentence twice in a pair, which no model gets right.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Sequence
+from dataclasses import replace
+from functools import partial
 
-from llrnn.ground.files import parse_json
+from llrnn.ground.errors import CorpusError
+from llrnn.ground.files import StrPath, parse_json
 from llrnn.inference.nbest import Words
-from llrnn.text.french.writing import readings, running_words
-from llrnn.text.readers import Line
+from llrnn.inference.pairs import Band, Pair
+from llrnn.model.network import LLRNN
+from llrnn.text.readers import Line, read_entries
 from llrnn.text.vocabulary import EOS, Vocabulary
+from llrnn_lab.french.writing import readings, running_words
 
-__all__ = ["SUITES", "PairSuite", "Published"]
-
-Fields = dict[str, tuple[object, int]]  # values, and the columns that they stand in
-Band = tuple[int, float, str]
-BANDS: tuple[Band, ...] = ((1, 1, "1"), (2, 4, "2-4"), (5, math.inf, "5+"))
 BETWEEN: tuple[Band, ...] = ((1, 3, "0-2"), (4, 7, "3-6"), (8, math.inf, "7+"))  # words between the two that agree
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """What somebody has measured: the share of pairs that are right, of a group and a band of distances or of all."""
-
-    system: str
-    accuracy: float
-    group: str | None = None
-    band: str | None = None
-
-
-@dataclass(frozen=True)
-class PairSuite:
-    """What is known of a suite; `language` is that of its running text, none for text that is cut into words."""
-
-    name: str
-    source: str = ""
-    language: str = ""
-    bands: tuple[Band, ...] = BANDS
-    measure: str = "distance"  # what the bands are of
-    agreement: frozenset[str] = frozenset()  # the groups that are about agreement
-    published: tuple[Published, ...] = ()
-    begins: Callable[[str], bool] = field(default=lambda line: False, repr=False)
-    fields: Callable[[Line], Fields | None] | None = field(default=None, repr=False)  # None for a header
 
 
 # --- gender_at_a_distance
@@ -64,22 +39,16 @@ _KINDS = {"ADJ": "noun-adjective", "PASS": "noun-participle"}
 _COLUMNS = "construction gender number sentence position right wrong distance"
 
 
-def _gender_at_a_distance(line: Line) -> Fields:
+def _gender_at_a_distance(line: Line) -> Pair:
     columns = line.text.split("\t")
     match = _CONSTRUCTION.fullmatch(columns[0])
     numbers = [int(text) if text.isdecimal() else -1 for text in (*columns[4:5], *columns[7:8])]
     words = columns[3].split() if len(columns) > 3 else []
     if len(columns) != 8 or match is None or columns[1] not in _GENDERS or not 0 <= numbers[0] < len(words):
         line.fail(f"8 columns ({_COLUMNS}) are required, the position that of a word; correct the line")
-    before = words[: numbers[0]]
-    return {
-        "sentence_good": (" ".join((*before, columns[5])), 1),
-        "sentence_bad": (" ".join((*before, columns[6])), 1),
-        "group": (f"{_KINDS[match[1]]}-{_GENDERS[columns[1]]}", 1),
-        "distance": (numbers[1] + 1, 1),
-        "place": (numbers[0], 1),
-        "complete": (False, 1),
-    }
+    good, bad = ((*words[: numbers[0]], form) for form in columns[5:7])
+    group = f"{_KINDS[match[1]]}-{_GENDERS[columns[1]]}"
+    return Pair(good, bad, group, numbers[1] + 1, place=numbers[0], complete=False)
 
 
 # --- QFrBLiMP
@@ -93,7 +62,7 @@ parasitic dependence with dont; orphan preposition
 _TYPES = [f"{number:02d} {' '.join(name.split())}" for number, name in enumerate(_PHENOMENA.split(";"), 1)]
 
 
-def _qfrblimp(line: Line) -> Fields:
+def _qfrblimp(line: Line) -> Pair:
     try:
         found = parse_json(line.text)
         a, b, label, number = (found[key] for key in ("sentence_a", "sentence_b", "label", "type"))
@@ -102,7 +71,7 @@ def _qfrblimp(line: Line) -> Fields:
     if label not in (0, 1) or not isinstance(number, int) or not 1 <= number <= len(_TYPES):
         line.fail(f"label must be 0 or 1 and type 1 to {len(_TYPES)}, found {label!r} and {number!r}; correct the line")
     good, bad = (a, b) if label == 0 else (b, a)
-    return {"sentence_good": (good, 1), "sentence_bad": (bad, 1), "group": (_TYPES[number - 1], 1)}
+    return Pair(_words(line, good, running_words), _words(line, bad, running_words), _TYPES[number - 1])
 
 
 # --- TurBLiMP
@@ -110,75 +79,49 @@ def _qfrblimp(line: Line) -> Fields:
 _TURBLIMP = "phenomenon\tgood\tbad"
 
 
-def _turblimp(line: Line) -> Fields | None:
-    if line.number == 1:
-        return None
+def _turblimp(line: Line) -> Pair:
     columns = line.text.split("\t")
     if len(columns) != 3:
         line.fail(f"3 columns (phenomenon good bad) are required, found {len(columns)}; correct the line")
-    group, good, bad = columns
-    starts = (1, len(group) + 2, len(group) + len(good) + 3)
-    keys = ("group", "sentence_good", "sentence_bad")
-    return dict(zip(keys, zip((group.strip(), good, bad), starts, strict=True), strict=True))
+    good, bad = (_words(line, text, _TURKISH.findall) for text in columns[1:])
+    return Pair(good, bad, columns[0].strip())
 
 
-SUITES: Mapping[str, PairSuite] = {
-    suite.name: suite
-    for suite in (
-        PairSuite("templates", "llrnn pairs templates", bands=BETWEEN, measure="words between"),
-        PairSuite(
-            "gender_at_a_distance",
-            "prisukumaran23/lstm_fr",
-            bands=BETWEEN,
-            measure="words between",
-            published=tuple(
-                Published("LSTM on French Wikipedia", share, "noun-adjective-feminine", band)
-                for share, band in ((0.975, "0-2"), (0.972, "3-6"), (0.963, "7+"))
-            ),
-            begins=lambda line: _CONSTRUCTION.fullmatch(line.split("\t")[0]) is not None,
-            fields=_gender_at_a_distance,
-        ),
-        PairSuite(
-            "qfrblimp",
-            "Beauchemin et al. 2026, QFrBLiMP",
-            language="fr",
-            agreement=frozenset(_TYPES[number - 1] for number in (1, 2, 10, 11)),
-            published=(
-                Published("CamemBERT", 0.571),
-                Published("GPT-2", 0.586),
-                Published("XLM-R-large", 0.727),
-                Published("Lucie-7B", 0.900),
-            ),
-            begins=lambda line: line.lstrip().startswith("{") and '"sentence_a"' in line and '"label"' in line,
-            fields=_qfrblimp,
-        ),
-        PairSuite(
-            "turblimp",
-            "Başar et al. 2025, TurBLiMP",
-            language="tr",
-            agreement=frozenset({"subject_verb_agreement", "anaphor_agreement"}),
-            begins=lambda line: line.rstrip() == _TURBLIMP,
-            fields=_turblimp,
-        ),
-    )
-}
+def _words(line: Line, text: str, cut: Callable[[str], Sequence[str]]) -> Words:
+    return tuple(cut(text)) or line.fail("a sentence must have a word, found none; write it")
 
 
-def recognised(line: str) -> PairSuite | None:
-    """The public suite whose file begins with this line."""
-    return next((suite for suite in SUITES.values() if suite.begins(line)), None)
+# what the first line of a file looks like, how a line is read, and the language of running text
+_SUITES: tuple[tuple[Callable[[str], bool], Callable[[Line], Pair], str], ...] = (
+    (lambda line: _CONSTRUCTION.fullmatch(line.split("\t")[0]) is not None, _gender_at_a_distance, ""),
+    (lambda line: line.lstrip().startswith("{") and '"sentence_a"' in line and '"label"' in line, _qfrblimp, "fr"),
+    (lambda line: line.rstrip() == _TURBLIMP, _turblimp, "tr"),
+)
+
+
+def read_suite(path: StrPath, model: LLRNN | None = None) -> list[Pair]:
+    """All pairs of the file of a public suite, in the words of a model's text; blank lines are skipped."""
+    lines = list(read_entries(path))
+    for begins, read, language in _SUITES:
+        if begins(lines[0].text):
+            pairs = [read(line) for line in lines if line.text.rstrip() != _TURBLIMP]
+            return pairs if model is None or not language else _in_text_of(model, pairs, language)
+    raise CorpusError("the first line is of none of the suites that are known here; see docs/pairs.md", path=path)
+
+
+def _in_text_of(model: LLRNN, pairs: Sequence[Pair], language: str) -> list[Pair]:
+    lowercase = model.reads_lowercase or is_lowercase(model.vocabulary)
+    read = partial(as_the_text_has_it, language=language, vocabulary=model.vocabulary, lowercase=lowercase)
+    found = []
+    for pair in pairs:
+        (good, *more), (bad, *others) = read(pair.good), read(pair.bad)
+        found.append(replace(pair, good=good, bad=bad, place=-1, readings=(tuple(more), tuple(others))))
+    return found
 
 
 # --- running text
 
 _TURKISH = re.compile(r"[\w\u0300-\u036f]+(?:['’-][\w\u0300-\u036f]+)*|\.\.\.|[^\w\s]")
-
-
-def words_of(text: str, language: str) -> Words:
-    """Running text as words and signs; text without a language is cut at white space."""
-    if language == "fr":
-        return tuple(running_words(text))
-    return tuple(_TURKISH.findall(text) if language else text.split())
 
 
 def is_contracted(vocabulary: Container[str] | None) -> bool:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
-import torch
 
 from helpers import walked
+from llrnn import cli
 from llrnn.ground.errors import CorpusError
 from llrnn.inference.pairs import Pair, PairScores, read_pairs, score_pairs
-from llrnn.inference.suites import as_the_text_has_it, is_contracted
 from llrnn.knowledge.backgrounds import Unigram
 from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.model.controllers import GRU
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import Corpus
-from llrnn.text.french.writing import readings, running_words, spelled
 from llrnn.text.vocabulary import Vocabulary
+from llrnn_lab.french.writing import readings, running_words, spelled
+from llrnn_lab.pairs.suites import BETWEEN, as_the_text_has_it, is_contracted, read_suite
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 GENDER = """\
@@ -44,7 +43,7 @@ def written(folder: Path, name: str, text: str) -> Path:
 
 
 def test_formats_are_recognised_by_content(tmp_path: Path) -> None:
-    first, second = read_pairs(written(tmp_path, "a.tsv", GENDER))
+    first, second = read_suite(written(tmp_path, "a.tsv", GENDER))
     assert first == Pair(
         ("la", "table", "est", "très", "ronde"),
         ("la", "table", "est", "très", "rond"),
@@ -52,14 +51,13 @@ def test_formats_are_recognised_by_content(tmp_path: Path) -> None:
         3,
         place=4,
         complete=False,
-        suite="gender_at_a_distance",
     )
     assert (second.group, second.distance, second.bad[-1]) == ("noun-participle-masculine", 9, "jetées")
-    first, second = read_pairs(written(tmp_path, "b.jsonl", QFR))
+    first, second = read_suite(written(tmp_path, "b.jsonl", QFR))
     assert (first.good, first.bad[2]) == (("L'", "ami", "dort", "."), "dorment")
-    assert (first.group, first.suite) == ("02 verb inflection", "qfrblimp")
+    assert first.group == "02 verb inflection"
     assert second.good == ("Il", "parle", "de", "l'", "ami", ".")  # label 1: the second is right
-    first, second = read_pairs(written(tmp_path, "c.tsv", TUR))
+    first, second = read_suite(written(tmp_path, "c.tsv", TUR))
     assert first.good == ("Ben", "Ankara'da", "kaldım", ".")
     assert (second.group, second.good == second.bad) == ("quantifiers", True)
 
@@ -73,12 +71,13 @@ def test_formats_are_recognised_by_content(tmp_path: Path) -> None:
         ("b.jsonl", QFR.replace('"label": 1.0', '"label": 3'), "b.jsonl:2:1: label must be 0 or 1"),
         ("b.jsonl", QFR.replace('"type": 8', '"type": 21'), "type 1 to 20, found 1.0 and 21"),
         ("c.tsv", TUR + "quantifiers\tO geldi.\n", "c.tsv:4:1: 3 columns"),
-        ("c.tsv", TUR + "quantifiers\tO geldi.\t \n", "c.tsv:4:22: sentence_bad must have a word"),
+        ("d.tsv", "good\tbad\tgroup\n", "d.tsv: the first line is of none of the suites"),
+        ("c.tsv", TUR + "quantifiers\tO geldi.\t \n", "c.tsv:4:1: a sentence must have a word"),
     ],
 )
 def test_mistakes_are_placed(tmp_path: Path, name: str, text: str, message: str) -> None:
     with pytest.raises(CorpusError, match=message):
-        read_pairs(written(tmp_path, name, text))
+        read_suite(written(tmp_path, name, text))
 
 
 def test_running_french() -> None:
@@ -152,18 +151,18 @@ def test_the_readings_of_running_text_are_summed(tmp_path: Path) -> None:
     """Where the text has `de le`, `des` is two words or one; a model that lists `au` has it as it is written."""
     model = model_of("il a des amis", "le roi de les amis", "à le roi", "des")
     text = '{"sentence_a": "Des amis", "sentence_b": "Les amis", "category": "", "type": 8, "label": 0}\n'
-    scores = score_pairs(model, read_pairs(written(tmp_path, "q.jsonl", text)))
+    scores = score_pairs(model, read_suite(written(tmp_path, "q.jsonl", text), model))
     both = [walked(model, words.split()) for words in ("de les amis", "des amis")]
     assert scores.log_p_good[0] == pytest.approx(math.log(sum(map(math.exp, both))), abs=1e-9)
     assert scores.log_p_bad[0] == pytest.approx(walked(model, ["les", "amis"]), abs=1e-9)
     other = model_of("il a des amis", "les au aux")
-    found = score_pairs(other, read_pairs(tmp_path / "q.jsonl"))
+    found = score_pairs(other, read_suite(tmp_path / "q.jsonl", other))
     assert found.log_p_good[0] == pytest.approx(walked(other, ["des", "amis"]), abs=1e-9)
 
 
 def test_sentences_that_stop_have_no_end(tmp_path: Path) -> None:
     model = model_of("la table est très ronde", "rond")
-    (pair, _) = read_pairs(written(tmp_path, "g.tsv", GENDER))
+    (pair, _) = read_suite(written(tmp_path, "g.tsv", GENDER))
     scores = score_pairs(model, [pair])
     assert scores.log_p_good[0] == pytest.approx(walked(model, pair.good, end=False), abs=1e-9)
     whole = score_pairs(model, [Pair(pair.good, pair.bad)])
@@ -172,53 +171,49 @@ def test_sentences_that_stop_have_no_end(tmp_path: Path) -> None:
 
 def test_what_is_left_out_and_what_is_wrong(tmp_path: Path) -> None:
     model = model_of("la table est très ronde rond", "o geldi . ben")
-    scores = score_pairs(model, read_pairs(written(tmp_path, "g.tsv", GENDER)))
+    scores = score_pairs(model, read_suite(written(tmp_path, "g.tsv", GENDER), model))
     assert (scores.overall.count, len(scores.left_out)) == (1, 1)
-    scores = score_pairs(model, read_pairs(written(tmp_path, "t.tsv", TUR)))
+    scores = score_pairs(model, read_suite(written(tmp_path, "t.tsv", TUR), model))
     assert (scores.equal, scores.ties, scores.overall.accuracy, len(scores.left_out)) == (1, 1, 0.0, 1)
     summary = scores.summary()
-    assert [summary[name] for name in ("suite", "equal", "ties", "left_out")] == ["turblimp", 1, 1, 1]
+    assert [summary[name] for name in ("equal", "ties", "left_out")] == [1, 1, 1]
 
 
-def test_float64_decides() -> None:
-    """What single precision cannot tell apart is no tie."""
-    pair = Pair(("a",), ("b",))
-    assert PairScores((pair,), (-1.0,), (-1.0 - 1e-8,)).right == (True,)
-    assert PairScores((pair,), (-1.0,), (-1.0 - 1e-12,)).right == (False,)
-    model = model_of("a b").float()
-    assert model.layer.weight.dtype == torch.float32
-    scores = score_pairs(model, [pair])
-    assert model.layer.weight.dtype == torch.float32  # the model itself is left alone
-    assert scores.log_p_good[0] == pytest.approx(walked(model.double(), ["a"]), abs=1e-12)
-
-
-def test_bands_and_published_figures() -> None:
-    def scored(suite: str, group: str, distances: Sequence[int]) -> PairScores:
-        pairs = tuple(Pair(("a",), (f"b{i}",), group, d, suite=suite) for i, d in enumerate(distances))
-        return PairScores(pairs, tuple(1.0 - 2 * (i % 2) for i in range(len(pairs))), (0.0,) * len(pairs))
-
-    scores = scored("gender_at_a_distance", "noun-adjective-feminine", [1, 3, 4, 7, 8, 12])
+def test_bands() -> None:
+    pairs = tuple(Pair(("a",), (f"b{i}",), "g", d) for i, d in enumerate([1, 3, 4, 7, 8, 12]))
+    scores = PairScores(pairs, (1.0, -1.0) * 3, (0.0,) * 6, bands=BETWEEN)
     assert {band: share.count for band, share in scores.by_distance.items()} == {"0-2": 2, "3-6": 2, "7+": 2}
-    published = [(figure.accuracy, figure.band, share.accuracy) for figure, share in scores.published()]
-    assert published == [(0.975, "0-2", 0.5), (0.972, "3-6", 0.5), (0.963, "7+", 0.5)]
-    scores = scored("qfrblimp", "02 verb inflection", [1, 1])
-    assert scores.agreement is not None
-    assert [figure.system for figure, _ in scores.published()][2] == "XLM-R-large"
-    assert scored("", "g", [1, 3]).published() == []
-    assert set(scored("", "g", [1, 3]).by_distance) == {"1", "2-4"}
+
+
+def test_a_suite_becomes_a_file_of_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The pairs of the file are those of the suite, readings and all; the same sentence twice is left out."""
+    monkeypatch.chdir(tmp_path)
+    model = model_of("il a des amis", "le roi de les amis", "à le roi", "des")
+    model.save("run")
+    same = '{"sentence_a": "Des", "sentence_b": "Des", "type": 8, "label": 0}\n'
+    written(tmp_path, "q.jsonl", same.replace('_b": "Des"', '_b": "Les amis"') + same)
+    assert cli.run(["pairs", "suite", "q.jsonl", "--model", "run", "--out", "p.jsonl"]) == 0
+    assert capsys.readouterr().out == "1 pairs, 1 with the same sentence twice left out: p.jsonl\n"
+    (pair,) = read_pairs("p.jsonl")
+    assert [pair, Pair(("de", "les"), ("de", "les"), pair.group, readings=((("des",),), (("des",),)))] == read_suite(
+        "q.jsonl", model
+    )
+    assert pair.readings == ((("des",),), ())
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"the shared corpora are not at {DATA}")
 def test_the_real_suites() -> None:
-    pairs = read_pairs(DATA / "pairs_french" / "gender_at_a_distance.tsv.gz")
+    pairs = read_suite(DATA / "pairs_french" / "gender_at_a_distance.tsv.gz")
     assert len(pairs) == 17_700
     assert {pair.group for pair in pairs} == {
         f"noun-{kind}-{gender}" for kind in ("adjective", "participle") for gender in ("feminine", "masculine")
     }
     assert all(pair.good[: pair.place] == pair.bad[: pair.place] and not pair.complete for pair in pairs)
     assert max(pair.distance or 0 for pair in pairs) == 12
-    pairs = read_pairs(DATA / "pairs_french" / "qfrblimp.jsonl.gz")
+    pairs = read_suite(DATA / "pairs_french" / "qfrblimp.jsonl.gz")
     assert (len(pairs), len({pair.group for pair in pairs})) == (1761, 20)
-    pairs = read_pairs(DATA / "pairs_turkish" / "turblimp.tsv.gz")
+    pairs = read_suite(DATA / "pairs_turkish" / "turblimp.tsv.gz")
     assert (len(pairs), len({pair.group for pair in pairs})) == (16_000, 15)  # two on argument structure
     assert sum(pair.good == pair.bad for pair in pairs) == 20

@@ -16,13 +16,13 @@ from itertools import accumulate
 from random import Random
 from typing import Generic, NamedTuple, TypeVar
 
-from llrnn.text.french import word_lists as lists
+from llrnn_lab.french import word_lists as lists
 
 _VOWELS = "aàâäeéèêëiîïoôöuùûüœæ"
 # Words whose h is aspirated keep the full article: le hibou, la honte. All others elide: l'homme, l'hôtel.
-_NOT_ELIDING = ("onz", "oui", *lists.ASPIRATED.split())
-_IN_X, _ALS, _AIL_TO_AUX = (words.split() for words in (lists.PLURAL_IN_X, lists.PLURAL_ALS, lists.PLURAL_AIL_TO_AUX))
-_FEMININES = dict(pair.split("/") for pair in lists.IRREGULAR_FEMININES.split())
+_NOT_ELIDING = ("onz", "oui", *lists.words("aspirated"))
+_IN_X, _ALS, _AIL_TO_AUX = map(lists.words, ("plural_in_x", "plural_als", "plural_ail_to_aux"))
+_FEMININES = dict(pair.split("/") for pair in lists.words("irregular_feminines"))
 _FEMININE_ENDINGS = [
     pair.split("/") for pair in ["er/ère", "eux/euse", "f/ve", "el/elle", "eil/eille", "en/enne", "on/onne", "et/ette"]
 ]
@@ -39,7 +39,7 @@ _PAST = {
     "u": ("us", "us", "ut", "ûmes", "ûtes", "urent"),
     "in": ("ins", "ins", "int", "înmes", "întes", "inrent"),
 }
-_DOUBLING = lists.DOUBLING.split()
+_DOUBLING = lists.words("doubling")
 # The two verbs whose imperfect, subjunctive and gerund follow from nothing else.
 _SUBJUNCTIVES = {"être": "sois sois soit soyons soyez soient", "avoir": "aie aies ait ayons ayez aient"}
 _IMPERFECT_STEMS = {"être": "ét"}
@@ -115,7 +115,7 @@ def _irregular(line: str) -> tuple[str, _Parts]:
     return suffix, _Parts(tuple(present.split()), future, past, participle, tuple(" ".join(stems).split()))
 
 
-_IRREGULARS = dict(map(_irregular, lists.IRREGULAR_VERBS.strip().splitlines()))
+_IRREGULARS = dict(map(_irregular, lists.text("irregular_verbs").strip().splitlines()))
 
 
 @cache
@@ -206,8 +206,8 @@ SINGULAR, PLURAL = "Sing", "Plur"
 _EXPONENT = 2.7
 _SHIFT = 8.0  # Mandelbrot's shift: the head of a list is flat, its tail steep
 _BOOST = 6.0  # of the words of a topic
-_TOPICS = [frozenset(words.split()) for _, words in lists.TOPICS]
-_WITH_ETRE = frozenset(lists.WITH_ETRE.split())
+_TOPICS = [frozenset(words.split()) for _, words in lists.rows("topics")]
+_WITH_ETRE = frozenset(lists.words("with_etre"))
 # What a masculine adjective becomes before a vowel.
 _BEFORE_VOWEL = {"beau": "bel", "nouveau": "nouvel", "vieux": "vieil"}
 _MOOD_AND_TENSE = {
@@ -445,7 +445,7 @@ COMMA, STOP, QUESTION, EXCLAMATION = (Word(sign, sign, "PUNCT") for sign in ",.?
 
 FREQUENCY = words("souvent toujours déjà encore parfois rarement bien vraiment aussi enfin", "ADV")
 DEGREE = words("très trop assez plutôt vraiment extrêmement", "ADV")
-MANNER = words(" ".join(map(manner_adverb, lists.MANNER.split())), "ADV")
+MANNER = words(" ".join(map(manner_adverb, lists.words("manner"))), "ADV")
 TIMES = {
     "present": words("aujourd'hui maintenant actuellement désormais", "ADV"),
     "past": words("hier récemment avant-hier", "ADV"),
@@ -567,10 +567,10 @@ def _adjectives(table: Iterable[tuple[str, str]]) -> dict[str, PerTopic[Lexeme]]
 
 def _people() -> list[Lexeme]:
     pairs = _interleaved(
-        [pair.split("/") for pair in lists.PEOPLE_PAIRS.split()],
-        [[word, feminine(word)] for word in lists.PEOPLE_REGULAR.split()],
-        [[word, word.removesuffix("eur") + "rice"] for word in lists.PEOPLE_TRICE.split()],
-        [[word, word.removesuffix("r") + "se"] for word in lists.PEOPLE_EUSE.split()],
+        [pair.split("/") for pair in lists.words("people_pairs")],
+        [[word, feminine(word)] for word in lists.words("people_regular")],
+        [[word, word.removesuffix("eur") + "rice"] for word in lists.words("people_trice")],
+        [[word, word.removesuffix("r") + "se"] for word in lists.words("people_euse")],
     )
     genders = (MASCULINE, FEMININE)
     people = dict.fromkeys(one for pair in pairs for one in zip(pair, genders, strict=True))
@@ -609,7 +609,7 @@ def _frames_of(fits: Callable[[Frame, str], bool]) -> dict[str, PerTopic[Frame]]
 
 _NOUNS = {
     kind: _by_topic(_nouns(kind, masculine, feminine))
-    for (kind, masculine), (_, feminine) in zip(lists.MASCULINE_NOUNS, lists.FEMININE_NOUNS, strict=True)
+    for (kind, masculine), (_, feminine) in zip(*map(lists.rows, ("masculine_nouns", "feminine_nouns")), strict=True)
 }
 
 
@@ -618,16 +618,16 @@ def all_nouns(kind: str) -> Sequence[Lexeme]:
     return _NOUNS[kind][0].items
 
 
-_BEFORE, _AFTER = _adjectives(lists.ADJECTIVES_BEFORE), _adjectives(lists.ADJECTIVES_AFTER)
-_OF_KIND = {kind: [part.strip() for part in text.split("|")] for kind, text in lists.KINDS}
+_BEFORE, _AFTER = _adjectives(lists.rows("adjectives_before")), _adjectives(lists.rows("adjectives_after"))
+_OF_KIND = {kind: [part.strip() for part in text.split("|")] for kind, text in lists.rows("kinds")}
 COMPLEMENTS = {kind: [pair.rsplit(maxsplit=1) for pair in text.split(",")] for kind, (*_, text) in _OF_KIND.items()}
-FRAMES = [_frame(*row) for row in lists.FRAMES]
+FRAMES = [_frame(*row) for row in lists.rows("frames")]
 FRAMES_OF_SUBJECT = _frames_of(lambda frame, kind: kind in frame.subjects)
 FRAMES_OF_OBJECT = _frames_of(lambda frame, kind: frame.transitive and kind in frame.objects)
 FRAMES_WITH_DE = _frames_of(lambda frame, kind: frame.preposition == "de" and kind in frame.objects)
-GIVING = _frames_by_topic([_frame(f"person | | {kinds}", text) for kinds, text in lists.GIVING])
-SAYING, SEEMING = _verbs(lists.SAYING), _verbs(lists.SEEMING)
-BEFORE_INFINITIVE = [(marker, _verbs(text)) for marker, text in lists.BEFORE_INFINITIVE]
+GIVING = _frames_by_topic([_frame(f"person | | {kinds}", text) for kinds, text in lists.rows("giving")])
+SAYING, SEEMING = _verbs(lists.text("saying")), _verbs(lists.text("seeming"))
+BEFORE_INFINITIVE = [(marker, _verbs(text)) for marker, text in lists.rows("before_infinitive")]
 
 
 class Draw:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 
-from llrnn.text.french import lexicon as lex
-from llrnn.text.french import word_lists as lists
-from llrnn.text.french.lexicon import FEMININE, MASCULINE, PLURAL, SINGULAR, Lexeme, Word
+from llrnn_lab.french import lexicon as lex
+from llrnn_lab.french import word_lists as lists
+from llrnn_lab.french.lexicon import FEMININE, MASCULINE, PLURAL, SINGULAR, Lexeme, Word
 
 _ALL = [(gender, number) for gender in (MASCULINE, FEMININE) for number in (SINGULAR, PLURAL)]
 _NOT_SURE = {"personne"}  # also a pronoun: `personne ne vient`
@@ -29,13 +29,13 @@ def word_classes() -> Iterator[tuple[str, Word]]:
         yield from ((kind, noun.forms[noun.gender, number]) for noun in _nouns(kind) for number in (SINGULAR, PLURAL))
     for name, (subject, object_) in _FRAMES.items():
         yield from ((name, word) for lemma in _verbs(subject, object_) for word in _finite(lemma, "VERB"))
-    yield from (("gone", word) for word in _participles(lists.WITH_ETRE.split(), _verbs("person", "")))
+    yield from (("gone", word) for word in _participles(lists.words("with_etre"), _verbs("person", "")))
     for name, kind in _PASSIVES.items():
         verbs = _verbs("person", kind)
         yield from ((name, word) for word in _participles(verbs, verbs))
     for name, groups in _ATTRIBUTES.items():
         lemmas = dict.fromkeys(
-            lemma for group, text in lists.ADJECTIVES_AFTER if group in groups for lemma in text.split()
+            lemma for group, text in lists.rows("adjectives_after") if group in groups for lemma in text.split()
         )
         yield from ((name, word) for lemma in lemmas for word in lex.adjective(lemma).forms.values())
 

@@ -1,19 +1,19 @@
 """Clauses and whole sentences, always the same for a seed and an index.
 
 A clause is a subject, what is said of it, relative clauses between the two; when, where, why and how. Sentences are one
-clause or several, joined, nested or asked, or plain facts with numbers. `conllu` writes them down.
+clause or several, joined, nested or asked, or plain facts with numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from random import Random
 
-from llrnn.text.french import lexicon as lex
-from llrnn.text.french import phrases
-from llrnn.text.french.lexicon import FEMININE, MASCULINE, NEUTRAL, SINGULAR, Concord, Draw, Frame, Verb, Weighted, Word
-from llrnn.text.french.phrases import Clause, Manner, Node, Nominal, Phrase, active, any_manner, noun_phrase, single
-from llrnn.text.readers import Sentence, Token
+from llrnn.text.readers import Sentence
+from llrnn_lab.french import lexicon as lex
+from llrnn_lab.french import phrases
+from llrnn_lab.french.lexicon import FEMININE, MASCULINE, NEUTRAL, SINGULAR, Concord, Draw, Frame, Verb, Weighted, Word
+from llrnn_lab.french.phrases import Clause, Manner, Node, Nominal, Phrase, active, any_manner, noun_phrase, single
 
 _KINDS = {
     "person": 10.0, "group": 1.4, "animal": 1.2, "abstract": 1.5, "object": 1.0, "event": 0.8, "building": 0.8,
@@ -506,24 +506,3 @@ _PLANS: Weighted[Callable[[Draw], Planned]] = Weighted(
     (_simple, _fact, _joined, _subordinate, _reported, _needed, _there_is, _this_is, _question),
     (0.56, 0.1, 0.08, 0.09, 0.08, 0.02, 0.025, 0.02, 0.025),
 )
-
-
-def conllu(sentences: Iterable[Sentence]) -> Iterator[str]:
-    """The lines of a CoNLL-U file, without line ends; a blank one closes every sentence. What is unknown is `_`."""
-    for number, sentence in enumerate(sentences, start=1):
-        spaced = list(zip(sentence.tokens, _spaces_after(sentence.tokens), strict=True))
-        yield f"# sent_id = {sentence.name or number}"
-        yield f"# text = {''.join(token.form + ' ' * space for token, space in spaced).rstrip()}"
-        for index, (token, space) in enumerate(spaced, start=1):
-            # sorted by name without regard to case, as CoNLL-U asks
-            feats = "|".join(f"{name}={token.feats[name]}" for name in sorted(token.feats, key=str.lower))
-            columns = (token.form, token.lemma, token.pos, None, feats, token.head, token.relation, None)
-            written = ("_" if column in (None, "") else str(column) for column in columns)
-            yield "\t".join((str(index), *written, "_" if space else "SpaceAfter=No"))
-        yield ""
-
-
-def _spaces_after(tokens: Sequence[Token]) -> list[bool]:
-    """French sets ? and ! apart, but not the comma and the full stop; an elided word touches the next."""
-    following = [token.form in (",", ".") for token in tokens[1:]] + [False]
-    return [not token.form.endswith("'") and not close for token, close in zip(tokens, following, strict=True)]

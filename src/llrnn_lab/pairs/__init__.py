@@ -1,0 +1,1 @@
+"""Minimal pairs: made from treebanks and from templates, and read from public suites."""
