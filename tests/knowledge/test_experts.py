@@ -445,7 +445,7 @@ def test_two_experts_need_two_names() -> None:
 
 # --- training -----------------------------------------------------------------------------------------------------
 
-FRENCH = Corpus.from_sentences(french.sentences(200, skip=1000)).lowercased()
+FRENCH = Corpus.from_sentences(french.sentences(200)).lowercased()
 FRENCH_TRAIN, FRENCH_VALID = FRENCH.split(180)
 FRENCH_VOCABULARY = Vocabulary.from_corpus(FRENCH)
 GIVEN: dict[str, Any] = {
