@@ -6,7 +6,7 @@ Run: python examples/explanation.py
 import llrnn
 from llrnn import backgrounds, features, french
 
-corpus = llrnn.Corpus.from_sentences(french.sentences(900, skip=3000)).lowercased()
+corpus = llrnn.Corpus.from_sentences(french.sentences(900)).lowercased()
 train, valid = corpus.split(800)
 vocabulary = llrnn.Vocabulary.from_corpus(corpus)
 phi = features.Identity(top=150) + features.Attributes(llrnn.Lexicon.from_corpus(corpus))

@@ -39,7 +39,7 @@ class NoStutter(backgrounds.Background[int | None]):
         return SparsePrior.listed(self.everything, [{} if last is None else {last: PENALTY} for last in states])
 
 
-corpus = llrnn.Corpus.from_sentences(french.sentences(400, skip=2000)).lowercased()
+corpus = llrnn.Corpus.from_sentences(french.sentences(400)).lowercased()
 vocabulary = llrnn.Vocabulary.from_corpus(corpus)
 background = backgrounds.Unigram.from_corpus(corpus) * NoStutter()
 check_background(background, vocabulary)

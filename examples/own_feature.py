@@ -19,7 +19,7 @@ def time_words(word: str) -> list[str]:
     return [name for name, words in TIMES.items() if word in words]
 
 
-corpus = llrnn.Corpus.from_sentences(french.sentences(400, skip=1000)).lowercased()
+corpus = llrnn.Corpus.from_sentences(french.sentences(400)).lowercased()
 train, valid = corpus.split(350)
 vocabulary = llrnn.Vocabulary.from_corpus(corpus)
 lexicon = llrnn.Lexicon.from_corpus(corpus)

@@ -22,7 +22,6 @@ import torch
 
 from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import ConfigError, LLRNNError, warn
-from llrnn.inference.suites import is_lowercase
 from llrnn.knowledge.backgrounds import Background, Uniform, Unigram
 from llrnn.model.checkpoint import load, open_background
 from llrnn.model.decode import check_condition, generate, looks_at_conditions, prepared, read_condition, warnings_of
@@ -162,7 +161,7 @@ class Served:
             "backgrounds": [{"name": key, "description": repr(one.background)} for key, one in self.variants.items()],
             "conditions": self.conditions,
             "open_vocabulary": model.vocabulary.is_open,
-            "lowercase": model.reads_lowercase or (not model.vocabulary.is_open and is_lowercase(model.vocabulary)),
+            "lowercase": model.reads_lowercase or (not model.vocabulary.is_open and model.vocabulary.is_lowercase),
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             "controller": repr(model.controller),
             "example": self.example,

@@ -494,6 +494,11 @@ class Vocabulary:
         """Whether there are domains."""
         return bool(self.domains)
 
+    @property
+    def is_lowercase(self) -> bool:
+        """Whether no word that is listed has a capital."""
+        return all(word == word.lower() for word in self.words if word not in (EOS, self.unknown))
+
     @cached_property
     def cell_log_mass(self) -> tuple[Floats, ...]:
         """log Q'(c) of the cells of each domain, without the listed words."""

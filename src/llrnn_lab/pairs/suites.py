@@ -25,7 +25,7 @@ from llrnn.inference.nbest import Words
 from llrnn.inference.pairs import Band, Pair
 from llrnn.model.network import LLRNN
 from llrnn.text.readers import Line, read_entries
-from llrnn.text.vocabulary import EOS, Vocabulary
+from llrnn.text.vocabulary import Vocabulary
 from llrnn_lab.french.writing import readings, running_words
 
 BETWEEN: tuple[Band, ...] = ((1, 3, "0-2"), (4, 7, "3-6"), (8, math.inf, "7+"))  # words between the two that agree
@@ -110,7 +110,7 @@ def read_suite(path: StrPath, model: LLRNN | None = None) -> list[Pair]:
 
 
 def _in_text_of(model: LLRNN, pairs: Sequence[Pair], language: str) -> list[Pair]:
-    lowercase = model.reads_lowercase or is_lowercase(model.vocabulary)
+    lowercase = model.reads_lowercase or model.vocabulary.is_lowercase
     read = partial(as_the_text_has_it, language=language, vocabulary=model.vocabulary, lowercase=lowercase)
     found = []
     for pair in pairs:
@@ -131,11 +131,6 @@ def is_contracted(vocabulary: Container[str] | None) -> bool:
         if two:
             return 10 * contracted > two
     return vocabulary is None or all(word in vocabulary for word in ("au", "aux"))
-
-
-def is_lowercase(vocabulary: Vocabulary) -> bool:
-    """Whether no word that is listed has a capital."""
-    return all(word == word.lower() for word in vocabulary.words if word not in (EOS, vocabulary.unknown))
 
 
 def as_the_text_has_it(words: Words, language: str, vocabulary: Vocabulary, *, lowercase: bool) -> Sequence[Words]:
