@@ -76,7 +76,7 @@ def test_blimp(tmp_path: Path) -> None:
         ("p.jsonl", '{"sentence_good": "a", "sentence_bad": "b", "UID": 3}', "1:45", "group must be a string"),
         ("p.jsonl", '{"sentence_good": "a", "sentence_bad": "b", "place": 7}', "1:45", "place must be the index"),
         ("p.jsonl", '{"sentence_good": "a", "sentence_bad": "b", "distance": true}', "1:45", "whole number"),
-        ("p.csv", "a", "", "rename it"),
+        ("p.csv", "a", "", "write them as .tsv"),
     ],
 )
 def test_bad_files_are_placed(tmp_path: Path, name: str, content: str, place: str, message: str) -> None:

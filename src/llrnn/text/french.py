@@ -1,7 +1,7 @@
 """A sample of annotated French: 8,000 sentences in which gender, number and person always agree.
 
-They are `french.conllu.gz`, which a grammar of the repository wrote (`llrnn_lab.french`, seed 0): words with lemmas,
-parts of speech, features and dependencies; words follow Zipf's law.
+They are `french.conllu.gz`, which a grammar in the repository's lab wrote (seed 0): words with lemmas, parts of speech,
+features and dependencies; words follow Zipf's law.
 
     train, valid = french.sentences(800), french.sentences(100, skip=800)
 """
