@@ -218,13 +218,11 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
             "continued": {},
             "framed": {},
             "lookup": {"table": "t.csv", "columns": ["a"]},
-            "grammar": {"file": "g.lark"},
-            "automaton": {"pattern": "a*"},
         },
     ),
     "domains": (
         Config.model_fields["domains"],
-        {"numbers": {}, "spelling": {}, "names": {"tsv": "n.tsv"}},
+        {"numbers": {}, "spelling": {}},
     ),
     "features.output": (
         FeaturesConfig.model_fields["output"],
@@ -303,8 +301,6 @@ def test_a_key_of_another_kind_is_refused(table: str, kind: str, key: str) -> No
         (["lexicon.support=0.5"], "lexicon: support"),
         (["vocabulary.as_new=0.5"], "vocabulary.as_new"),
         (["background.grammar={file='g.lark', spelling={a='b'}}"], "background.grammar: spelling"),
-        (["background.automaton={pattern='a', spelling={a='b'}}"], "background.automaton: spelling"),
-        (["contextual=[{kind='grammar', file='g.lark', spelling={a='b'}}]"], "contextual.0: spelling"),
         (["contextual=[{kind='lookup', table='t.csv', columns=['a'], history=['b']}]"], "contextual.0: history"),
         (["background={kind='unigram', frequencies='f.tsv', parts=['valid']}"], "background: parts"),
         *(
@@ -322,7 +318,7 @@ def test_a_key_of_another_kind_is_refused(table: str, kind: str, key: str) -> No
         ),
         (["domains=[{kind='spelling', one_cell=true, endings=5}]"], "domains.0: endings"),
         (["domains=[{kind='spelling', one_cell=true, longest=5}]"], "domains.0: longest"),
-        (["domains=[{kind='names', tsv='n.tsv', one_cell=true, lengths=[5]}]"], "domains.0: lengths"),
+        (["domains=[{kind='spelling', one_cell=true, lengths=[5]}]"], "domains.0: lengths"),
         *(
             (["kind=softmax", "features={}", f"lexicon.{key}=['train']"], f"lexicon.{key}")
             for key in ("parts", "corpora", "tsv", "columns", "values")

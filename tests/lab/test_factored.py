@@ -12,9 +12,9 @@ from torch import Tensor
 
 from llrnn import Corpus, Lexicon, Vocabulary, french
 from llrnn.cli import run
-from llrnn.text.lexicon import cluster_words
 from llrnn.text.vocabulary import EOS
 from llrnn_lab.bench.objectives import ClassFactored, cluster_bins, frequency_bins, objectives
+from llrnn_lab.clusters import cluster_words
 
 V, C, H, N = 11, 4, 3, 6
 CLASS_OF = torch.tensor([2, 0, 1, 1, 3, 0, 2, 2, 1, 0, 1])

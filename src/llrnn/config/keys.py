@@ -24,7 +24,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from llrnn.config.own import Context, OrOwn, OwnTable, own_table
 from llrnn.knowledge import features
-from llrnn.knowledge.backgrounds import Automaton, Background, Dictionary, Grammar
+from llrnn.knowledge.backgrounds import Background, Dictionary, Grammar
 from llrnn.knowledge.contextual import (
     ConditionNumbers,
     ContextualFeature,
@@ -38,7 +38,7 @@ from llrnn.knowledge.contextual import (
     Unsaid,
 )
 from llrnn.knowledge.features import Features
-from llrnn.languages.domains import Names, Numbers, Spelling
+from llrnn.languages.domains import Numbers, Spelling
 from llrnn.languages.grammars.automaton import Over
 from llrnn.model.controllers import Attentive, Controller, Encoder, FirstState, make_controller
 from llrnn.text.conditions import Characters, ConditionTokenizer, NumericFields, Slots, Whole, Words
@@ -66,7 +66,6 @@ class FeatureConfig(Strict):
     """Scale of any group."""
 
     scale: float = Field(1.0, gt=0, description="how loud the group is")
-    balanced: bool = Field(False, description="divide by the root mean square norm of the group")
     shared: int | None = Field(None, ge=1, description="only features that at least so many types share")
     listed: bool = Field(False, description="only on listed words: strings of domains have none of the group")
 
@@ -74,7 +73,6 @@ class FeatureConfig(Strict):
         made = self.bare(context)
         made = made.of_listed() if self.listed else made
         made = made if self.shared is None else made.frequent(min_count=self.shared)
-        made = made.balanced() if self.balanced else made
         return made if self.scale == 1.0 else made.scaled(self.scale)
 
     def bare(self, context: Context) -> Features:
@@ -242,22 +240,7 @@ class SpellingConfig(Strict):
         return Spelling(words, **settings, cells=not self.one_cell)
 
 
-class NamesConfig(SpellingConfig):
-    """The names of a gazetteer, and any other string."""
-
-    kind: Literal["names"]  # type: ignore[assignment]
-    tsv: str = Field(description="the gazetteer: a table of name and attributes")
-    share: float = Field(0.5, gt=0, lt=1, description="how much of the mass the gazetteer has [share]")
-
-    def make(self, context: Context) -> Domain:
-        listed = Lexicon.from_tsv(self.tsv)
-        gazetteer = {form: sorted(listed(form)) for form in listed.forms()}
-        return Names(gazetteer, self.spelling(context.counts), share=self.share)
-
-
-AnyDomain = Annotated[
-    NumbersConfig | SpellingConfig | NamesConfig, Field(discriminator="kind"), OrOwn(own_table("domains", Domain))
-]
+AnyDomain = Annotated[NumbersConfig | SpellingConfig, Field(discriminator="kind"), OrOwn(own_table("domains", Domain))]
 
 
 # What a configuration says of conditions: how they are read, and the network that reads them.
@@ -473,16 +456,6 @@ class GrammarConfig(LanguageConfig):
         return Grammar.from_file(self.file, **self.model_dump(exclude={"file", *_NO_SETTINGS}))
 
 
-class AutomatonConfig(LanguageConfig):
-    """A finite automaton."""
-
-    pattern: str = Field(description="a regular expression over symbols or characters")
-    weighted: bool = Field(False, description="with weights of what can follow, not only what may")
-
-    def make(self) -> Automaton:
-        return Automaton(self.pattern, **self.model_dump(exclude={"pattern", *_NO_SETTINGS}))
-
-
 class DictionaryConfig(Strict):
     """Texts that are spelled: words of a list, and values of the condition."""
 
@@ -501,7 +474,6 @@ class BackgroundConfig(Strict):
     primed: PrimedConfig | None = Field(None, description="words that need evidence in the condition")
     recent: RecentConfig | None = Field(None, description="words come again; the files are running texts")
     grammar: GrammarConfig | None = Field(None, description="a grammar that every text is a string of")
-    automaton: AutomatonConfig | None = Field(None, description="an automaton that every text is a string of")
     dictionary: DictionaryConfig | None = Field(None, description="words, and values, that every text is spelled of")
 
 
@@ -622,34 +594,8 @@ class LookupConfig(Strict):
         return Lookup(KnowledgeBase.from_file(self.table, lowercase=lowercase), query, *self.columns, name=self.name)
 
 
-class _Advice(LanguageConfig):
-    """A language as an expert: what it forbids counts as much as the network says."""
-
-    name: str = Field("syntax", min_length=1, description="what explanations and --expert call it")
-    violation: float = Field(0.01, gt=0, lt=1, description="the factor of what the language forbids, before its weight")
-
-
-class AdvisingGrammarConfig(_Advice, GrammarConfig):
-    """A grammar as an expert."""
-
-    kind: Literal["grammar"]
-
-
-class AdvisingAutomatonConfig(_Advice, AutomatonConfig):
-    """An automaton as an expert."""
-
-    kind: Literal["automaton"]
-
-
 AnyContextual = Annotated[
-    RepeatedConfig
-    | ExpertConfig
-    | CopiedConfig
-    | ContinuedConfig
-    | FramedConfig
-    | LookupConfig
-    | AdvisingGrammarConfig
-    | AdvisingAutomatonConfig,
+    RepeatedConfig | ExpertConfig | CopiedConfig | ContinuedConfig | FramedConfig | LookupConfig,
     Field(discriminator="kind"),
     OrOwn(own_table("contextual", ContextualFeature)),
 ]

@@ -147,7 +147,7 @@ class Project:
         output, given = _features(config, made_of)
         base = _recent(config.background.recent, _background(config, made_of), corpora)
         background = _primed(config.background.primed, base, corpora, vocabulary)
-        languages = [config.background.grammar, config.background.automaton, config.background.dictionary]
+        languages = [config.background.grammar, config.background.dictionary]
         background = reduce(mul, [language.make() for language in languages if language is not None], background)
         output = _coarsened(config.features.coarsen, output, background, vocabulary)
         inputs = tuple(_input(one, corpora, made_of) for one in config.contextual_inputs)
@@ -358,7 +358,7 @@ def _other(given: keys.OtherConfig, config: Config, corpora: dict[str, Corpus]) 
         raise ConfigError(
             "corpus.other: other texts have no conditions to write from, but [condition] is set; leave one of them out"
         )
-    if any((config.background.grammar, config.background.automaton, config.background.dictionary)):
+    if config.background.grammar or config.background.dictionary:
         raise ConfigError(
             "corpus.other: other texts are no strings of the language that [background] holds the model to; leave one "
             "of them out"
@@ -568,8 +568,6 @@ def _contextual(
             return _framed(given, corpora)
         case keys.LookupConfig():
             return given.make(config.corpus.lowercase)
-        case keys.AdvisingGrammarConfig() | keys.AdvisingAutomatonConfig():
-            return Expert(given.make(), name=given.name)
         case _:
             return Expert(_ngram(given, config, corpora), name=given.name)
 

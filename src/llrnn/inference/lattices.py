@@ -40,7 +40,7 @@ import torch
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import ConfigError, CorpusError, quoted
 from llrnn.ground.files import StrPath
-from llrnn.inference.nbest import Hypothesis, NBest, NBestLists, Words
+from llrnn.inference.nbest import Hypothesis, NBest, Words
 from llrnn.inference.rescoring import FLOOR, Weights
 from llrnn.knowledge.backgrounds.ngram import NGram
 from llrnn.knowledge.process import ModelState
@@ -595,11 +595,3 @@ def _symbols(model: LLRNN, lattice: Lattice, oov: Oov | None) -> tuple[dict[str,
             f"{more}; take a model with <unk>, or n-grams with --oov skip"
         )
     return {word: vocabulary.id(own) for word, own in read.items()}, {*missing} if oov == "skip" else set()
-
-
-def rescore_lattices(
-    model: LLRNN, lattices: Sequence[Lattice], weights: Weights, *, name: str = "llrnn", n: int = 1, **options: object
-) -> NBestLists:
-    """The best paths of each lattice as lists; options as for `rescore_lattice`."""
-    found = (rescore_lattice(model, one, weights, name=name, n=n, **options).best for one in lattices)  # type: ignore[arg-type]
-    return NBestLists((*NAMES, name), tuple(found))

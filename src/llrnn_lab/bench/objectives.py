@@ -25,9 +25,10 @@ from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, derived_seed, score, walk
 from llrnn.text.corpus import Corpus, EncodedText
-from llrnn.text.lexicon import Lexicon, cluster_words
+from llrnn.text.lexicon import Lexicon
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.objectives import Exact, ImportanceSampling, NoiseContrastive, Objective
+from llrnn_lab.clusters import cluster_words
 
 # A class-factored output, for comparison: two small softmaxes instead of a large one.
 #
@@ -52,7 +53,7 @@ def frequency_bins(log_b: Tensor, count: int) -> Tensor:
 
 
 def cluster_bins(vocabulary: Vocabulary, clusters: Lexicon, size: int) -> Tensor:
-    """The clusters of `clusters.cluster_words` of one size as classes, (V,); words without one are a class too."""
+    """The clusters of `cluster_words` of one size as classes, (V,); words without one are a class too."""
     prefix = f"Cluster{size}:"
     found = [
         [int(name.removeprefix(prefix)) for name in clusters(word) if name.startswith(prefix)] for word in vocabulary

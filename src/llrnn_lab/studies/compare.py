@@ -40,10 +40,11 @@ from llrnn.model.modern import Transformer
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import sentence_log_probs
 from llrnn.text.corpus import Corpus, EncodedText
-from llrnn.text.lexicon import Lexicon, cluster_words
+from llrnn.text.lexicon import Lexicon
 from llrnn.text.vocabulary import EOS, Vocabulary
 from llrnn.training.loop import train
 from llrnn_lab.bodies import body
+from llrnn_lab.clusters import cluster_words
 from llrnn_lab.studies.outputs import (
     BinaryTree,
     MaxEnt,
