@@ -62,7 +62,7 @@ docs: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/llrnn bench --out runs/bench
 
-# files, processes, requests and numbers as bad as they can be; minutes. docs/reliability.md says what is promised
+# files, processes, requests and numbers as bad as they can be; minutes. docs/stability.md#reliability says what is promised
 campaign: $(INSTALLED)
 	$(BIN)/python -m campaign --out runs/campaign
 

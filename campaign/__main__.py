@@ -71,7 +71,7 @@ def _say(text: str) -> None:
 
 def _asked(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m campaign", description="The fault campaign; see docs/reliability.md."
+        prog="python -m campaign", description="The fault campaign; see docs/stability.md#reliability."
     )
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; all by default")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other cases")

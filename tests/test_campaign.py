@@ -242,7 +242,7 @@ def test_the_scale_bounds_the_number_of_cases(pool: Here, tmp_path: Path) -> Non
 
 
 def test_the_committed_figures_add_up() -> None:
-    """docs/reliability.md shows them (tests/test_figures.py holds its table to the file)."""
+    """docs/stability.md#reliability shows them (tests/test_figures.py holds its table to the file)."""
     found = json.loads((Path(__file__).parents[1] / "docs" / "results" / "campaign.json").read_text(encoding="utf8"))
     assert {*found["parts"]} <= {"flips", "kills", "malformed", "requests", "soak", "overload", "numbers"}
     for part in found["parts"].values():

@@ -260,7 +260,7 @@ def test_features_says_which_way_and_why(tmp_path: Path) -> None:
     assert "log Z of 1,024 positions, in training: direct Φ(Wh + c), " in said
     assert "times fewer multiplications than a softmax over words" in said
     assert "log Z of one position: direct" in said
-    assert "docs/objectives.md" not in said
+    assert "docs/scale.md#when-z-cannot-be-summed" not in said
     ways = json.loads(_features(tmp_path, '{ kind = "attributes" }', "--json"))["ways"]
     assert ways["positions"] == 1024
     assert ways["batch"][0]["name"] == "direct"
@@ -272,7 +272,7 @@ def test_features_without_classes_point_at_the_objectives(tmp_path: Path) -> Non
     said = _features(tmp_path, '{ kind = "identity" }')
     assert "as many multiplications as a softmax over words" in said
     assert "hardly any two words have the same features" in said
-    assert "docs/objectives.md" in said
+    assert "docs/scale.md#when-z-cannot-be-summed" in said
 
 
 def test_features_say_what_is_kept_where_knowledge_follows_the_text(tmp_path: Path) -> None:

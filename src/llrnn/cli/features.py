@@ -66,7 +66,7 @@ def _ways(ways: Forecast) -> None:
     if not ways.has_classes:
         show.out.print(
             "hardly any two words have the same features, so log Z costs what a softmax costs; an objective that draws "
-            "words may be faster: training.objective, docs/objectives.md"
+            "words may be faster: training.objective, docs/scale.md#when-z-cannot-be-summed"
         )
 
 
