@@ -32,7 +32,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def tables(names: list[str]) -> str:
     """The tables that stand in no page."""
-    shown = [f"## {name}\n\n<!-- table: {name} -->\n<!-- end of table -->\n" for name in names]
+    shown = [f"## {name}\n\n{figures.marked(name)}" for name in names]
     return "\n".join(["# Further tables", "", "Made from the files in `docs/results`.", "", *shown])
 
 

@@ -2,7 +2,8 @@
 
     python scripts/figures.py              fill every page, and tell what is wrong with it
     python scripts/figures.py FOLDER       the same, after taking what `llrnn bench --out FOLDER` wrote
-    python scripts/figures.py NAME ...     print a figure (`french.best`) or a table (`nlg`, `open-vocabulary fr test1`)
+    python scripts/figures.py NAME ...     print a figure (`french.best`), a table (`nlg`, `open-vocabulary fr test1`)
+                                           or rows of `llrnn bench` (`bench.json layer`)
 
 A figure that was measured stands in a page in one of three ways, and whoever reads the page without this sees the last
 value:
@@ -165,11 +166,12 @@ def _near(name: str, known: Iterable[str]) -> list[str]:
 
 
 def table(asked: str) -> str:
-    """A table of tables.toml; words behind its name are `given` to it."""
+    """A table of tables.toml; words behind its name are `given` to it, or name rows of one that a function makes."""
     name, *given = asked.split()
     template = written("tables")[name]
     if isinstance(template, dict):
-        return str(pkgutil.resolve_name(template["function"])(names()[template["of"]])).strip()
+        lines = pkgutil.resolve_name(template["function"])(names()[template["of"]]).strip().splitlines()
+        return "\n".join(line for n, line in enumerate(lines) if n < 2 or not given or _begins(line, given))
     known, loop, lines = names() | {"given": given}, "", list[str]()
     for line in template.strip().splitlines():
         if line.startswith("|"):
@@ -180,6 +182,11 @@ def table(asked: str) -> str:
         else:
             loop += f" {line}"
     return "\n".join([lines[0], "|" + " --- |" * (lines[0].count(" | ") + 1), *lines[1:]])
+
+
+def _begins(line: str, given: list[str]) -> bool:
+    """Whether the first cell of a row is one of these, with - for blanks."""
+    return line.split(" | ")[0].removeprefix("| ").replace(" ", "-") in given
 
 
 def filled(text: str) -> str:
@@ -194,6 +201,12 @@ def _of_mark(found: re.Match[str], made: Any) -> str:
         return str(made(found["name"]))
     except FigureError as error:
         raise FigureError(f"{found['name']}: {error}") from None
+
+
+def marked(name: str) -> str:
+    """What a page holds where a table, or rows of `llrnn bench`, shall stand."""
+    kind = "rows" if ".json" in name else "table"
+    return f"<!-- {kind}: {name} -->\n<!-- end of {kind} -->\n"
 
 
 def plain(text: str) -> str:
@@ -278,11 +291,19 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def printed(asked: str) -> str:
+    """A figure, a table or rows, by the name that a page has for it."""
+    name = asked.split()[0]
+    if "." in name and not name.endswith(".json"):
+        return figure(name)
+    return "\n".join(filled(marked(asked)).splitlines()[2:-2])
+
+
 def main() -> None:
     asked = sys.argv[1:]
     if asked and not Path(asked[0]).is_dir():
         try:
-            print(figure(asked[0]) if "." in asked[0] else table(" ".join(asked)))  # noqa: T201
+            print(printed(" ".join(asked)))  # noqa: T201
         except FigureError as error:
             sys.exit(str(error))
         return

@@ -37,8 +37,8 @@ def test_a_file_that_says_something_else_is_told(table4: Any) -> None:
     for run in table4["best"]:
         run["tests"]["test1"]["log_perplexity"] += 0.1
     told = "\n".join(figures.complaints())
-    assert re.search("^experiments.md: not as the files have it: .*table4", told, re.MULTILINE)
-    assert re.search("^measured.md: not as the files have it: french.best;", told, re.MULTILINE)
+    assert re.search("^results/french.md: not as the files have it: .*table4", told, re.MULTILINE)
+    assert re.search("^results/index.md: not as the files have it: french.best;", told, re.MULTILINE)
     assert re.search("^morphology.md: not as the files have it: french.best3;", told, re.MULTILINE)
     assert figures.filled("| <!--=french.best-->4.88<!--=--> |") == "| <!--=french.best-->4.98<!--=--> |"
 
@@ -110,7 +110,7 @@ def test_tables_between_the_marks_are_made() -> None:
 def test_a_name_or_a_file_that_nothing_uses_is_told() -> None:
     told = [*figures.unused("")]
     assert "figures.toml: no page has french.best" in told
-    assert "tables.toml: no page has nlg" in told
+    assert "tables.toml: no page has condensed" in told
     assert "docs/results/bench.png: nothing uses it" in told
 
 

@@ -138,7 +138,7 @@ def test_every_configuration_of_the_table_is_there_and_read(tmp_path: Path) -> N
 
 
 def test_the_committed_results_keep_the_promises_of_the_documentation() -> None:
-    """What docs/experiments.md claims of French, from the results that it is made of."""
+    """What docs/results/french.md claims of French, from the results that it is made of."""
     results = json.loads((ROOT / "docs" / "results" / "table4.json").read_bytes())
 
     def mean(name: str, test: str) -> float:

@@ -108,7 +108,7 @@ class Document:
         return self.left_out | single
 
 
-# A run of `llrnn bench` as Markdown, and the tables of `docs/performance.md`.
+# A run of `llrnn bench` as Markdown, and the tables of `docs/results/speed.md`.
 #
 # Two lines for a row, ours and the peer's: what was measured, what was counted, the floor, how far it is away.
 #
