@@ -9,6 +9,7 @@ of the training text would mark the training words, and words that only the test
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -18,6 +19,13 @@ from torch import Tensor
 
 from llrnn.ground.errors import LexiconError
 from llrnn.text.lexicon import Lexicon
+
+_TOKEN = re.compile(r"\w+'|\w+(?:-\w+)*|[^\w\s]")
+
+
+def tokenise(line: str, *, lowercase: bool = True) -> list[str]:
+    """Words, elided words with their apostrophe (`l'`), and signs; lowercased."""
+    return _TOKEN.findall((line.lower() if lowercase else line).replace("’", "'"))
 
 
 def cluster_words(

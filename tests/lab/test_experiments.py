@@ -13,10 +13,9 @@ from llrnn import french
 from llrnn.cli import run
 from llrnn.ground.errors import ConfigError, LexiconError
 from llrnn.ground.files import write_atomically
-from llrnn.text.lexicon import tokenise
 from llrnn.text.readers import conllu_lines
 from llrnn.text.vectors import WordVectors
-from llrnn_lab.clusters import cluster_words
+from llrnn_lab.clusters import cluster_words, tokenise
 from llrnn_lab.studies import prepare as preparation
 from llrnn_lab.studies import table4
 from llrnn_lab.studies.jobs import Job

@@ -37,7 +37,7 @@ from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import ConfigError, CorpusError, UnknownWordError
 from llrnn.ground.files import STANDARD
 from llrnn.inference.mixing import fitted_shares
-from llrnn.inference.projection import distil, sampled, written
+from llrnn.inference.projection import distil, written
 from llrnn.inference.scores import numbers_of
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.knowledge.backgrounds.ngram import over_own_words
@@ -473,9 +473,9 @@ def distil_verb(
     model: ModelFolder,
     out: Annotated[Path, typer.Option(help="NAME.arpa, NAME.arpa.gz, - for standard output; else a folder.")],
     text: Annotated[
-        list[Path] | None,
+        list[Path],
         typer.Option(help="Whose contexts count, in the words of the model: its training text, or more of it."),
-    ] = None,
+    ],
     order: Annotated[int, typer.Option(min=1, max=9, help="How many words, the predicted one included.")] = 5,
     threshold: Annotated[
         float, typer.Option(help="What the divergence may lose for each n-gram that is left out [nats a word].")
@@ -483,10 +483,6 @@ def distil_verb(
     more: Annotated[
         int, typer.Option("--written", min=0, help="Contexts of so many sentences that the model writes count, too.")
     ] = 0,
-    sample: Annotated[
-        int | None,
-        typer.Option(min=1, help="For comparison: Kneser-Ney on so many sentences that the model writes."),
-    ] = None,
     device: Device = "cpu",
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -496,17 +492,10 @@ def distil_verb(
     \b
     Example: llrnn ngram distil runs/french --text train.txt --order 5 --out french.arpa.gz
     Example: llrnn ngram distil runs/french --text train.txt --written 100000 --device cuda --out french.arpa.gz
-    Example: llrnn ngram distil runs/french --sample 10000 --out sampled.arpa.gz
     """
-    if (text is None) == (sample is None):
-        raise ConfigError("contexts come from --text, or a text is drawn by --sample, found both or neither; give one")
     network, begun = load(model).to(device_named(device)), time.perf_counter()
-    if sample is not None:
-        table = sampled(network, sample, order=order, seed=seed)
-    else:
-        corpus = reduce(add, (read_for(network, path, "auto", None) for path in text or ()))
-        corpus += written(network, more, seed=seed)
-        table = distil(network, corpus, order=order, threshold=threshold, on_level=_note_level)
+    corpus = reduce(add, (read_for(network, path, "auto", None) for path in text)) + written(network, more, seed=seed)
+    table = distil(network, corpus, order=order, threshold=threshold, on_level=_note_level)
     write_table(table, out)
     report = {"out": str(out), "ngrams": [len(level) for level in table.levels]}
     report |= {"megabytes": table.bytes / 1e6, "seconds": time.perf_counter() - begun}  # type: ignore[dict-item]

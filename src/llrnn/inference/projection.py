@@ -28,7 +28,7 @@ from torch import Tensor
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import ConfigError
-from llrnn.languages.ngrams import EMPTY, UNKNOWN, Level, NGramTable, Trie, estimate, normalised, pruned
+from llrnn.languages.ngrams import EMPTY, UNKNOWN, Level, NGramTable, Trie, normalised, pruned
 from llrnn.languages.ngrams.table import places_of
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.priors import SparsePrior
@@ -86,15 +86,6 @@ def distil(
         level = _level(places, context, n, table, threshold)
         table = normalised(NGramTable(words, (*table.levels, level)))
     return pruned(table, threshold) if table.order > 1 else table
-
-
-def sampled(model: LLRNN, sentences: int, *, order: int = 5, seed: int = 0, max_words: int = 100) -> NGramTable:
-    """What `distil` is compared with: Kneser-Ney on sentences that the model writes.
-
-    sampled(load("runs/french"), 10_000)
-    """
-    stream = EncodedText.encode(written(model, sentences, seed=seed, max_words=max_words), model.vocabulary).stream()
-    return estimate(stream, _written(model.vocabulary), order=order)
 
 
 def written(model: LLRNN, sentences: int, *, seed: int = 0, max_words: int = 100) -> Corpus:

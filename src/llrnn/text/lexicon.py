@@ -416,11 +416,3 @@ def _fail_on_count(line: Line, wanted: str) -> NoReturn:
     text = line.text.split("\t")[-1].strip() if "\t" in line.text else line.text.split()[-1]
     reason = f"the count must be {wanted}, found {text!r}; write the form first, then its count"
     line.fail(reason, line.text.rindex(text) + 1)
-
-
-_TOKEN = re.compile(r"\w+'|\w+(?:-\w+)*|[^\w\s]")
-
-
-def tokenise(line: str, *, lowercase: bool = True) -> list[str]:
-    """Words, elided words with their apostrophe (`l'`), and signs; lowercased."""
-    return _TOKEN.findall((line.lower() if lowercase else line).replace("’", "'"))

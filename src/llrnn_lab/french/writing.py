@@ -13,7 +13,7 @@ import re
 from collections.abc import Container, Iterator, Sequence
 from itertools import product
 
-from llrnn.text.lexicon import tokenise
+from llrnn_lab.clusters import tokenise
 from llrnn_lab.french.lexicon import begins_with_vowel
 
 TWO = {"du": ("de", "le"), "au": ("à", "le"), "aux": ("à", "les"), "des": ("de", "les")}

@@ -41,10 +41,11 @@ from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, score
 from llrnn.text.corpus import Corpus, EncodedText
-from llrnn.text.lexicon import Lexicon, tokenise
+from llrnn.text.lexicon import Lexicon
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
 from llrnn.training.settings import TrainingSettings
+from llrnn_lab.clusters import tokenise
 from llrnn_lab.studies.jobs import Job, run_jobs
 from llrnn_lab.studies.prepare import find_source
 from llrnn_lab.studies.tables import markdown, mean_and_spread, require_pyplot
