@@ -1,4 +1,6 @@
-"""Agreement as knowledge: models without and with it, three seeds each, trained, and all tests of docs/morphology.md#agreement-at-a-distance.
+"""Agreement as knowledge: models without and with it, three seeds each, trained, and their tests.
+
+The figures are those of docs/morphology.md#agreement-at-a-distance.
 
     python scripts/agreement_models.py french PREPARED PAIRS OUT --device cuda --parallel 16
     python scripts/agreement_models.py turkish PREPARED PAIRS OUT --device cuda

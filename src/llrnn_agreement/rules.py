@@ -1,6 +1,6 @@
 """The table of a language: which readings have which role, what agrees with what, in which attributes.
 
-    rules = AgreementRules.named("french")       # or .from_file("estonian.toml"): see docs/morphology.md#agreement-at-a-distance
+    rules = AgreementRules.named("french")       # or .from_file("estonian.toml"): docs/morphology.md
     rules.role({"POS:DET", "Number:Plur"}, "les")           'determiner'
 
 A pattern is a list of conditions, all of which a reading must meet: `VerbForm:Part Tense:Past`; one may name several

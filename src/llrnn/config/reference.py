@@ -30,7 +30,8 @@ the code. `llrnn init` writes a configuration for a text, `llrnn config check FI
 use for, are refused.
 
 A `kind` may also be one of another package, by its entry point or as `module:Class`
-([guide](../own-knowledge.md#in-a-configuration-and-in-a-model-folder)); [agreement](../morphology.md#agreement-at-a-distance) is one.
+([guide](../own-knowledge.md#in-a-configuration-and-in-a-model-folder));
+[agreement](../morphology.md#agreement-at-a-distance) is one.
 
 A table is written `[corpus]`, a table within it `[corpus.embedded]` or `embedded = { ... }`, one of several
 `[[domains]]`. Paths are relative to the folder in which the command runs; `{data}` in them stands for what `--data`
