@@ -26,6 +26,7 @@ from llrnn.knowledge.backgrounds import Background, CrossFitted, NGram
 from llrnn.knowledge.contextual import Expert
 from llrnn.languages.ngrams import estimate, read_stream, write_table
 from llrnn.text.readers import conllu_lines
+from llrnn_lab.clusters import tokenise
 from llrnn_lab.studies import adaptation, rescoring
 from llrnn_lab.studies.prepare import Source
 from llrnn_lab.studies.rescoring import NGramScorer
@@ -402,7 +403,7 @@ def test_the_novel_is_cut_by_position(novel: Path) -> None:
     words = [
         word for name in ("domain", "valid", "test") for word in Path(f"data/{name}.txt").read_text("utf8").split()
     ]
-    whole = llrnn.text.lexicon.tokenise(gzip.decompress(novel.read_bytes()).decode())
+    whole = tokenise(gzip.decompress(novel.read_bytes()).decode())
     assert words == whole[: len(words)]
     assert all(sentence.words[-1] in (".", "!", "?", "…") for sentence in texts["domain"])
     manifest = json.loads(Path("data/manifest.json").read_bytes())
