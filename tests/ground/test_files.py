@@ -34,7 +34,7 @@ from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vectors import WordVectors
 from llrnn.training.runs import Record
 from llrnn_agreement import Agreement, AgreementRules
-from llrnn_morphology import FRENCH, hunspell
+from llrnn_morphology.dictionaries import FRENCH, hunspell
 from test_vector_files import FORMATS as VECTORS
 
 SOURCE = Path(llrnn.__file__).parent

@@ -14,7 +14,7 @@ import llrnn_morphology as analysers
 from llrnn.ground.errors import LexiconError
 from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import Lexicon
-from llrnn_morphology import FRENCH, Tags
+from llrnn_morphology.dictionaries import FRENCH, Tags
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 LEXICONS = DATA / "lexicons_french"

@@ -105,7 +105,7 @@ def _write(draft: Draft) -> None:
     show.text(f"{draft}\n{draft.out}: written; now llrnn train {draft.out} --out runs/{draft.out.stem}")
 
 
-config_app = typer.Typer(help="What a configuration may say: a page, a schema, a check.")
+config_app = typer.Typer(help="What a configuration may say, and what its features amount to.")
 
 
 @config_app.command("reference")
