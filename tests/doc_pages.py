@@ -330,10 +330,21 @@ def curl(words: list[str]) -> str:
         return str(answer.read().decode())
 
 
+class Terminal(io.TextIOWrapper):
+    """Keeps what is written to it, as text or as bytes (`buffer`)."""
+
+    def __init__(self) -> None:
+        self.kept = io.BytesIO()
+        super().__init__(self.kept, encoding="utf8", write_through=True)
+
+    def getvalue(self) -> str:
+        return self.kept.getvalue().decode()
+
+
 @contextlib.contextmanager
-def printed() -> Iterator[io.StringIO]:
+def printed() -> Iterator[Terminal]:
     """What is written to the terminal, errors too, in the order in which it comes."""
-    out = io.StringIO()
+    out = Terminal()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         yield out
 
