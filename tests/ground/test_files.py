@@ -204,7 +204,6 @@ ALLOWED = {
     "text/vectors.py": {"load_file", "open"},  # once `open_file` has had the path; a part of a zip file
     "text/tables.py": {"connect"},  # once `open_file` has had the path
     "text/corpus.py": {"read_text"},  # that of `text.readers`
-    "serve/client.py": {"connect"},  # to a server
     "text/datasets.py": {"open"},  # an address
     "training/runs.py": {"open"},  # a log and a lock that are written
     "languages/ngrams/kneser_ney.py": {"memmap"},  # a temporary file of our own

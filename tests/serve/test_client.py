@@ -6,6 +6,8 @@ import contextlib
 import json
 import math
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,7 +29,7 @@ from llrnn.inference.explanation import Comparison, Explanation
 from llrnn.knowledge.backgrounds import Mask, Unigram
 from llrnn.model.decode import read_prefix
 from llrnn.model.steering import Change, steer
-from llrnn.serve import client as transport
+from llrnn.serve import transport
 from llrnn.text.vocabulary import EOS
 from strategies import draws
 
@@ -55,7 +57,7 @@ class Handler(BaseHTTPRequestHandler):
             self.server.answer(self)
         except OSError:  # the client has gone
             self.server.gone.set()
-        self.close_connection = True
+        self.close_connection = self.server.closes
 
     def log_message(self, format: str, *arguments: object) -> None:
         pass
@@ -63,6 +65,8 @@ class Handler(BaseHTTPRequestHandler):
     def head(self, status: int = 200, kind: str = "application/json", **headers: str) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
+        if self.server.closes:
+            self.send_header("Connection", "close")
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
@@ -83,12 +87,23 @@ class Loopback(ThreadingHTTPServer):
     """A server with one answer for all."""
 
     daemon_threads = True
+    closes = True  # each connection, after one answer
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.answer = answer
         self.asked: list[tuple[str, Any, dict[str, str]]] = []
         self.gone = threading.Event()
+        self.callers: list[int] = []  # ports, one for each connection
+        self.ended = threading.Event()  # a connection
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.callers.append(client_address[1])
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        super().shutdown_request(request)
+        self.ended.set()
 
     @property
     def address(self) -> str:
@@ -440,9 +455,9 @@ def test_an_error_inside_a_stream_is_raised() -> None:
 def test_bytes_that_are_no_characters_are_refused() -> None:
     def answer(handler: Handler) -> None:
         handler.stream()
-        handler.chunk(b"event: word\ndata: \xff\xfe\n\n")
+        handler.chunk(b'event: word\ndata: {"word": "\xff\xfe"}\n\n')
 
-    with serving(answer) as server, pytest.raises(ServerError, match="UTF-8 is required") as caught:
+    with serving(answer) as server, pytest.raises(ServerError, match="'utf-8' codec can't decode byte 0xff") as caught:
         next(Client(server.address).generate("la"))
     assert caught.value.code == "unreadable"
 
@@ -460,6 +475,8 @@ def test_leaving_a_stream_tells_the_server(way: str) -> None:
         next(writing)
         if way == "closed":
             writing.close()
+            with pytest.raises(ServerError, match="the stream ended before the text did"):
+                next(writing)
         else:
             del writing
         assert server.gone.wait(HANG)
@@ -578,7 +595,7 @@ def test_an_answer_that_claims_to_be_huge_takes_no_memory(length: str) -> None:
 
 def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "_LARGEST_ANSWER", 10**6)
-    monkeypatch.setattr(transport, "_LONGEST_LINE", 1000)
+    monkeypatch.setattr(transport, "_LONGEST_EVENT", 1000)
 
     def answer(handler: Handler) -> None:
         handler.head(kind="text/event-stream" if "generate" in handler.path else "application/json")
@@ -646,21 +663,28 @@ def test_no_server_there(address: str, closed_port: int) -> None:
     assert TOKEN not in caught.value.message
 
 
-def test_a_server_that_speaks_no_http() -> None:
+@pytest.mark.parametrize(
+    ("banner", "required", "code"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "an answer in HTTP", "unreadable"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "a whole answer", "cut_off"),  # for httpx, lines that do not end are no answer
+    ],
+)
+def test_a_server_that_speaks_no_http(banner: bytes, required: str, code: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def speak() -> None:
             connection, _ = listening.accept()
             with connection:
                 connection.recv(4096)
-                connection.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+                connection.sendall(banner)
 
         thread = threading.Thread(target=speak)
         thread.start()
-        with pytest.raises(ServerError, match="an answer in HTTP is required") as caught:
+        with pytest.raises(ServerError, match=f"{required} is required") as caught:
             Client(f"http://127.0.0.1:{listening.getsockname()[1]}").health()
         thread.join()
-    assert caught.value.code == "unreadable"
+    assert caught.value.code == code
 
 
 HEADS = [
@@ -691,10 +715,9 @@ def test_whatever_a_server_says_is_an_error_of_ours(head: bytes, pieces: list[by
 
         thread = threading.Thread(target=speak)
         thread.start()
-        client = Client(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=HANG)
-        for ask in (client.models, lambda: client.generate("la").finish()):
-            with pytest.raises(ServerError):
-                ask()
+        for ask in (Client.models, lambda client: client.generate("la").finish()):
+            with pytest.raises(ServerError):  # another client each: a connection that is kept would be asked again
+                ask(Client(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=HANG))
         thread.join()
 
 
@@ -778,6 +801,41 @@ def test_many_threads_may_share_a_client() -> None:
             thread.join()
     assert found == alone
     assert len(set(found)) == 8
+
+
+def test_one_connection_is_kept() -> None:
+    with serving(saying(NEXT)) as server:
+        server.closes = False
+        client = Client(server.address, timeout=HANG)
+        for _ in range(3):
+            assert len(client.next("la")) == 2
+        assert (len(server.asked), len(server.callers)) == (3, 1)
+        with pytest.raises(ServerError):
+            client.generate("la")  # an answer that is no stream
+        del client
+        assert server.ended.wait(HANG)  # closed with the client
+
+
+def test_a_connection_that_the_server_has_closed_is_not_asked_again() -> None:
+    def answer(handler: Handler) -> None:
+        saying(NEXT)(handler)
+        handler.server.closes = True  # without having said so
+
+    with serving(answer) as server:
+        client = Client(server.address, timeout=HANG)
+        for _ in range(2):
+            server.closes = False
+            server.ended.clear()
+            assert len(client.next("la")) == 2
+            assert server.ended.wait(HANG)
+    assert len(server.callers) == 2
+
+
+def test_httpx_is_an_extra() -> None:
+    code = "import sys; sys.modules['httpx2'] = None; from llrnn import *\n"
+    code += "try:\n    Client('http://127.0.0.1:1')\nexcept LLRNNError as error:\n    print(error)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "this needs httpx2, which is not installed: pip install 'llrnn[client]'\n"
 
 
 def test_the_client_is_public() -> None:

@@ -11,22 +11,15 @@ on the command line: `changes=["POS:VERB=+0.5"]`. What the server refuses is a `
 
 from __future__ import annotations
 
-import http.client
-import json
 import math
-import re
-import time
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict
-from typing import Any, TypedDict, TypeVar, Unpack, overload
-from urllib.parse import quote, urlencode, urlsplit
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+from urllib.parse import quote, urlencode
 
 from pydantic import TypeAdapter
 
-from llrnn.ground.errors import ConfigError, ServerError
-from llrnn.ground.files import parse_json
+from llrnn.ground.errors import ConfigError
 from llrnn.ground.rendering import Term
 from llrnn.inference.explanation import Comparison, Explanation, Influence
 from llrnn.model.decode import chosen_strategy
@@ -44,194 +37,16 @@ from llrnn.serve.messages import (
     Written,
 )
 
-_CONTROL = re.compile(r"[\x00-\x20\x7f]")
-_BROKEN = (OSError, http.client.HTTPException, ValueError, OverflowError)  # the last two: lengths that are none
-_LARGEST_ANSWER = 2**28  # bytes
-_LONGEST_LINE = 2**22  # bytes of one line of a stream: an event is a word with its features
-_RETRY_AFTER = 1.0  # seconds, where a server that is busy does not say how long
-Json = Mapping[str, Any]
+if TYPE_CHECKING:
+    from llrnn.serve.transport import Exchange, Json, Read
+
 Prefix = str | Sequence[str]  # words, separated by white space or one by one
-Read = TypeVar("Read")
-
-
-class Transport:
-    """HTTP to a server of ours, with the standard library alone; `timeout` is how many seconds it may be silent.
-
-    Every connection serves one request, so a client may be used by many threads. Proxies are not asked: a server of
-    ours is close by. Whatever goes wrong is a `ServerError`.
-    """
-
-    def __init__(self, address: str, *, token: str | None, timeout: float, retries: int) -> None:
-        self.address = address.rstrip("/")
-        host, self._port, path = _parts(self.address)
-        self._host, self._base, self._secure = host, quote(path, safe="/%"), self.address.startswith("https:")
-        if not (0 < timeout < math.inf and retries >= 0):
-            raise ConfigError(
-                f"a timeout above 0 and finite and retries of 0 or more are required, found {timeout} and {retries}"
-            )
-        if token is not None and not (token.isascii() and token.isprintable() and token.strip() == token != ""):
-            raise ConfigError(
-                "a token is one line of ASCII without spaces around it; this one is not (it is not shown)"
-            )
-        self.timeout, self.retries = timeout, retries
-        self._headers = {"Accept": "application/json, text/event-stream", "Connection": "close"}
-        self._headers |= {"Authorization": f"Bearer {token}"} if token is not None else {}
-
-    def ask(self, path: str, read: Callable[[Json], Read], body: Json | None = None, *, also: int = 200) -> Read:
-        """What `read` makes of the answer. Without a body it is a GET; `also` is a status that is an answer too."""
-        with closing(self.exchange(path, body, also)) as exchange:
-            return exchange.parsed(exchange.read(), read)
-
-    def exchange(self, path: str, body: Json | None, also: int = 200) -> Exchange:
-        """A request whose answer is good. One that comes too early is made again, as often as `retries` says."""
-        for attempt in range(self.retries + 1):
-            exchange = self._open(path, body)
-            if exchange.response.status in (200, also):
-                return exchange
-            with closing(exchange):
-                refusal = exchange.refusal()
-            wait = _RETRY_AFTER * 2**attempt if refusal.retry_after is None else refusal.retry_after
-            if refusal.status != 429 or attempt == self.retries or wait > self.timeout:
-                raise refusal
-            time.sleep(wait)
-        raise AssertionError("one of the attempts returned or raised")
-
-    def _open(self, path: str, body: Json | None) -> Exchange:
-        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-        connection, is_connected = kind(self._host, self._port, timeout=self.timeout), False
-        data = None if body is None else json.dumps(body, allow_nan=False).encode()
-        headers = self._headers if data is None else {**self._headers, "Content-Type": "application/json"}
-        try:
-            connection.connect()
-            is_connected = True
-            connection.request("GET" if data is None else "POST", f"{self._base}{path}", data, headers)
-            return Exchange(self, connection, connection.getresponse())
-        except _BROKEN as error:  # a host that can have no address is a ValueError, too
-            connection.close()
-            raise self.broken(error, is_connected=is_connected) from None
-
-    def broken(self, error: Exception, *, is_connected: bool = True) -> ServerError:
-        """What went wrong on the way, in our words."""
-        why = f"{type(error).__name__}: {error}"
-        if isinstance(error, TimeoutError):
-            found = f"an answer within {self.timeout:g} s is required, found silence"
-            return self._error("too_slow", f"{found}; ask for less, or give the client a longer timeout")
-        if not is_connected:
-            found = f"a server is required, found none ({why})"
-            return self._error("unreachable", f"{found}; start one with `llrnn serve`, or correct the address")
-        if isinstance(error, http.client.BadStatusLine) and not isinstance(error, http.client.RemoteDisconnected):
-            return self.unreadable("an answer in HTTP", f"another ({why})")
-        return self._error("cut_off", f"a whole answer is required, found one that broke off ({why}); ask again")
-
-    def unreadable(self, required: str, found: str, status: int | None = None) -> ServerError:
-        """An answer that is not what the API promises comes from another server, or another version of ours."""
-        advice = "is it `llrnn serve`, of the version of this client?"
-        return self._error("unreadable", f"{required} is required, found {found}; {advice}", status)
-
-    def _error(self, code: str, message: str, status: int | None = None) -> ServerError:
-        return ServerError(f"{self.address}: {message}", code=code, status=status)
-
-
-def _parts(address: str) -> tuple[str, int | None, str]:
-    """Host, port and path of an address."""
-    try:
-        parts = urlsplit(address)
-        host, port = parts.hostname, parts.port
-    except ValueError:  # a port that is no number, brackets that do not close
-        parts, host, port = urlsplit(""), None, None
-    if "@" in parts.netloc:  # which is not repeated: it may be a password
-        raise ConfigError("an address without a user and password is required, found one with them; give token=...")
-    odd = parts.query or parts.fragment or _CONTROL.search(address)
-    if not host or odd or parts.scheme not in ("http", "https"):
-        raise ConfigError(
-            f"the address of a server is required, such as http://127.0.0.1:8017, found {address!r}; "
-            "`llrnn serve` prints its own when it starts"
-        )
-    return host, port, parts.path
-
-
-class Exchange:
-    """One request that was sent, and its answer as it arrives."""
-
-    def __init__(
-        self, transport: Transport, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
-    ) -> None:
-        self.transport, self.response = transport, response
-        # a stream may be dropped halfway: the server learns of it when both are closed
-        self.close: Callable[[], object] = weakref.finalize(self, _close, connection, response)
-
-    def read(self) -> bytes:
-        """All of the answer, piece by piece: the length that it claims is not to be trusted."""
-        found = bytearray()
-        try:
-            while piece := self.response.read(2**16):
-                found += piece
-                if len(found) > _LARGEST_ANSWER:
-                    raise self.unreadable(f"an answer of at most {_LARGEST_ANSWER:,} bytes", "a longer one")
-            if self.response.length:
-                raise http.client.IncompleteRead(b"", self.response.length)
-            return bytes(found)
-        except _BROKEN as error:
-            raise self.transport.broken(error) from None
-
-    def events(self) -> Iterator[tuple[str, str]]:
-        """Name and data of each event of a stream, as it comes: lines `field: value`, and an empty line after them."""
-        name, data = "message", list[str]()
-        while (line := self._line()).endswith("\n"):  # else it was cut in the middle of a line, or the line has no end
-            field, _, value = line.rstrip("\r\n").partition(":")  # no field: a comment, which keeps the line open
-            if field == "event":
-                name = value.removeprefix(" ")
-            elif field == "data":
-                data.append(value.removeprefix(" "))
-            elif not line.strip("\r\n") and data:
-                yield name, "\n".join(data)
-                name, data = "message", []
-        self.close()
-
-    def _line(self) -> str:
-        """One line of a stream with its end, nothing where the stream ends. Characters are whole when the line is."""
-        try:
-            return self.response.readline(_LONGEST_LINE).decode("utf8")
-        except UnicodeDecodeError:
-            raise self.unreadable("UTF-8", "other bytes") from None
-        except _BROKEN as error:
-            raise self.transport.broken(error) from None
-
-    def parsed(self, data: str | bytes, read: Callable[[Json], Read]) -> Read:
-        """What `read` makes of a JSON object."""
-        try:
-            return read(parse_json(data))
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
-            found = f"{data[:60]!r} ({type(error).__name__}: {error})"
-            raise self.unreadable("an answer of `llrnn serve` in JSON", found) from None
-
-    def refusal(self) -> ServerError:
-        """The error of the server, with its status; a `Retry-After` that gives a date is as good as none."""
-        status, after = self.response.status, self.response.getheader("Retry-After") or ""
-        try:
-            error = self.parsed(self.read(), _error)
-        except ServerError:
-            return self.unreadable("an answer of `llrnn serve`", f"{status} {self.response.reason}")
-        error.status, error.retry_after = status, float(after) if after.isascii() and after.isdigit() else None
-        return error
-
-    def unreadable(self, required: str, found: str) -> ServerError:
-        return self.transport.unreadable(required, found, self.response.status)
-
-
-def _close(connection: http.client.HTTPConnection, response: http.client.HTTPResponse) -> None:
-    response.close()
-    connection.close()
 
 
 # What a server answers, as Python has it: the models of `answers`, and the library's own explanations.
 
 _EXPLANATION, _INFLUENCE = TypeAdapter(Explanation), TypeAdapter(Influence)
 _TERMS = TypeAdapter(tuple[Term, ...])
-
-
-def _error(found: Json) -> ServerError:
-    return ServerError(str(found["message"]), code=str(found["code"]))
 
 
 def _explained(found: Json) -> Explanation | Comparison:
@@ -267,6 +82,8 @@ class Client:
     """Asks one server. `timeout` is how many seconds it may be silent; `retries` how often a 429 is waited for."""
 
     def __init__(self, address: str, *, token: str | None = None, timeout: float = 30.0, retries: int = 0) -> None:
+        from llrnn.serve.transport import Transport  # whose httpx is an extra
+
         self._transport = Transport(address, token=token, timeout=timeout, retries=retries)
 
     def __repr__(self) -> str:
@@ -390,7 +207,7 @@ class Writing(Iterator[Written]):
     def __init__(self, exchange: Exchange) -> None:
         self._exchange, self._events = exchange, exchange.events()
         self.result: Finished | None = None  # once the text has ended
-        found = exchange.response.headers.get_content_type()
+        found = exchange.content_type
         if found != "text/event-stream":
             self.close()
             raise exchange.unreadable("a stream of events", found)
@@ -408,10 +225,10 @@ class Writing(Iterator[Written]):
                     raise StopIteration
                 case "error":
                     self.close()
-                    raise self._exchange.parsed(data, _error)
+                    raise self._exchange.error(data)
                 case _:
                     self._exchange.parsed(data, dict)  # of a later version, and JSON all the same
-        raise self._exchange.transport.broken(EOFError("the stream ended before the text did"))
+        raise self._exchange.transport.cut_off("the stream ended before the text did")
 
     def finish(self) -> Finished:
         """The whole text, when it has ended."""
@@ -421,6 +238,7 @@ class Writing(Iterator[Written]):
         return self.result
 
     def close(self) -> None:
+        self._events.close()
         self._exchange.close()
 
     def __enter__(self) -> Writing:

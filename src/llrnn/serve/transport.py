@@ -1,0 +1,182 @@
+"""HTTP to a server of ours by httpx (extra `client`): requests, refusals, streams of events, and errors in our words.
+
+httpx2 is httpx as it is maintained, by the same names. Only `llrnn.serve.client` imports this module, when it is used.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import ssl
+import time
+import weakref
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from llrnn.ground.errors import ConfigError, MissingExtraError, ServerError
+from llrnn.ground.files import parse_json
+
+try:
+    import httpx2
+except ImportError:
+    raise MissingExtraError("httpx2", "client") from None
+
+_CONTROL = re.compile(r"[\x00-\x20\x7f]")
+_LARGEST_ANSWER = 2**28  # bytes
+_LONGEST_EVENT = 2**22  # bytes of one event of a stream: a word with its features
+_RETRY_AFTER = 1.0  # seconds, where a server that is busy does not say how long
+_KEPT = httpx2.Limits(max_keepalive_connections=1, keepalive_expiry=5.0)  # seconds; a server of ours waits for 15
+_HEADERS = {"Accept-Encoding": "identity", "Content-Type": "application/json"}
+Json = Mapping[str, Any]
+Read = TypeVar("Read")
+
+
+class Transport:
+    """HTTP to a server of ours; `timeout` is how many seconds it may be silent.
+
+    One connection is kept for the next request, others are made as they are needed, so a client may be used by many
+    threads. Proxies are not asked: a server of ours is close by. Whatever goes wrong is a `ServerError`.
+    """
+
+    def __init__(self, address: str, *, token: str | None, timeout: float, retries: int) -> None:
+        self.address = address.rstrip("/")
+        _require_address(self.address)
+        if not (0 < timeout < math.inf and retries >= 0):
+            raise ConfigError(
+                f"a timeout above 0 and finite and retries of 0 or more are required, found {timeout} and {retries}"
+            )
+        if token is not None and not (token.isascii() and token.isprintable() and token.strip() == token != ""):
+            raise ConfigError(
+                "a token is one line of ASCII without spaces around it; this one is not (it is not shown)"
+            )
+        self.timeout, self.retries = timeout, retries
+        headers = _HEADERS if token is None else {**_HEADERS, "Authorization": f"Bearer {token}"}
+        tls = ssl.create_default_context() if address.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._http = httpx2.Client(headers=headers, timeout=timeout, limits=_KEPT, verify=tls, trust_env=False)
+        weakref.finalize(self, self._http.close)
+
+    def ask(self, path: str, read: Callable[[Json], Read], body: Json | None = None, *, also: int = 200) -> Read:
+        """What `read` makes of the answer. Without a body it is a GET; `also` is a status that is an answer too."""
+        with closing(self.exchange(path, body, also)) as exchange:
+            return exchange.parsed(exchange.read(), read)
+
+    def exchange(self, path: str, body: Json | None, also: int = 200) -> Exchange:
+        """A request whose answer is good. One that comes too early is made again, as often as `retries` says."""
+        for attempt in range(self.retries + 1):
+            exchange = self._open(path, body)
+            if exchange.response.status_code in (200, also):
+                return exchange
+            with closing(exchange):
+                refusal = exchange.refusal()
+            wait = _RETRY_AFTER * 2**attempt if refusal.retry_after is None else refusal.retry_after
+            if refusal.status != 429 or attempt == self.retries or wait > self.timeout:
+                raise refusal
+            time.sleep(wait)
+        raise AssertionError("one of the attempts returned or raised")
+
+    def _open(self, path: str, body: Json | None) -> Exchange:
+        data = None if body is None else json.dumps(body, allow_nan=False)
+        with self.telling():
+            request = self._http.build_request("POST" if data else "GET", f"{self.address}{path}", content=data)
+            return Exchange(self, self._http.send(request, stream=True))
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """What goes wrong on the way, in our words."""
+        try:
+            yield
+        except httpx2.TimeoutException:
+            found = f"an answer within {self.timeout:g} s is required, found silence"
+            raise self._error("too_slow", f"{found}; ask for less, or give the client a longer timeout") from None
+        except (httpx2.ConnectError, httpx2.InvalidURL, ValueError) as error:  # the last two: of a host that is none
+            found = f"a server is required, found none ({type(error).__name__}: {error})"
+            advice = "start one with `llrnn serve`, or correct the address"
+            raise self._error("unreachable", f"{found}; {advice}") from None
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            if "status line" in str(error):
+                raise self.unreadable("an answer in HTTP", f"another ({error})") from None
+            raise self.cut_off(f"{type(error).__name__}: {error}") from None
+
+    def cut_off(self, why: str) -> ServerError:
+        found = f"a whole answer is required, found one that broke off ({why})"
+        return self._error("cut_off", f"{found}; ask again, or correct the address")
+
+    def unreadable(self, required: str, found: str, status: int | None = None) -> ServerError:
+        """An answer that is not what the API promises comes from another server, or another version of ours."""
+        advice = "is it `llrnn serve`, of the version of this client?"
+        return self._error("unreadable", f"{required} is required, found {found}; {advice}", status)
+
+    def _error(self, code: str, message: str, status: int | None = None) -> ServerError:
+        return ServerError(f"{self.address}: {message}", code=code, status=status)
+
+
+def _require_address(address: str) -> None:
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname, parts.port
+    except ValueError:  # a port that is no number, brackets that do not close
+        parts, host = urlsplit(""), None
+    if "@" in parts.netloc:  # which is not repeated: it may be a password
+        raise ConfigError("an address without a user and password is required, found one with them; give token=...")
+    odd = parts.query or parts.fragment or _CONTROL.search(address)
+    if not host or odd or parts.scheme not in ("http", "https"):
+        raise ConfigError(
+            f"the address of a server is required, such as http://127.0.0.1:8017, found {address!r}; "
+            "`llrnn serve` prints its own when it starts"
+        )
+
+
+class Exchange:
+    """One request that was sent, and its answer as it arrives."""
+
+    def __init__(self, transport: Transport, response: httpx2.Response) -> None:
+        self.transport, self.response = transport, response
+        self.content_type = response.headers.get("Content-Type", "no type").partition(";")[0]
+        # a stream may be dropped halfway: the server learns of it when it is closed
+        self.close: Callable[[], object] = weakref.finalize(self, response.close)
+
+    def read(self) -> bytes:
+        """All of the answer, piece by piece: the length that it claims is not to be trusted."""
+        found = bytearray()
+        with self.transport.telling():
+            for piece in self.response.iter_raw():
+                found += piece
+                if len(found) > _LARGEST_ANSWER:
+                    raise self.unreadable(f"an answer of at most {_LARGEST_ANSWER:,} bytes", "a longer one")
+        return bytes(found)
+
+    def events(self) -> Generator[tuple[str, bytes], None, None]:
+        """Name and data of each event of a stream, as it comes."""
+        self.response.encoding = "latin-1"  # a character a byte: httpx would replace what is not UTF-8
+        with self.transport.telling():
+            for event in httpx2.EventSource(self.response, _LONGEST_EVENT):
+                if event.data:
+                    yield event.event, event.data.encode("latin-1")
+
+    def parsed(self, data: bytes, read: Callable[[Json], Read]) -> Read:
+        """What `read` makes of a JSON object."""
+        try:
+            return read(parse_json(data))
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
+            found = f"{data[:60]!r} ({type(error).__name__}: {error})"
+            raise self.unreadable("an answer of `llrnn serve` in JSON", found) from None
+
+    def error(self, data: bytes) -> ServerError:
+        """What the server says that is wrong."""
+        return self.parsed(data, lambda found: ServerError(str(found["message"]), code=str(found["code"])))
+
+    def refusal(self) -> ServerError:
+        """The error of the server, with its status; a `Retry-After` that gives a date is as good as none."""
+        status, after = self.response.status_code, self.response.headers.get("Retry-After", "")
+        try:
+            error = self.error(self.read())
+        except ServerError:
+            return self.unreadable("an answer of `llrnn serve`", f"{status} {self.response.reason_phrase}")
+        error.status, error.retry_after = status, float(after) if after.isascii() and after.isdigit() else None
+        return error
+
+    def unreadable(self, required: str, found: str) -> ServerError:
+        return self.transport.unreadable(required, found, self.response.status_code)
