@@ -7,20 +7,21 @@ from pathlib import Path
 import pytest
 import torch
 
-from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, features, french, load, train
+from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, features, load, train
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_lines
 from llrnn.inference.mixing import log_probs
 from llrnn.model.ensembles import background_alone
 from llrnn.text.corpus import EncodedText
 from llrnn.text.readers import conllu_lines
+from llrnn_lab import french
 from llrnn_lab.studies import ensembles as study
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("prepared")
-    sentences = list(french.sentences(260, skip=3000))
+    sentences = list(french.sentences(260, seed=3))
     cuts = {"train": slice(0, 160), "valid": slice(160, 200), "test1": slice(200, 230), "test2": slice(230, 260)}
     for name, own in cuts.items():
         write_lines(folder / f"{name}.conllu", conllu_lines(sentences[own]))

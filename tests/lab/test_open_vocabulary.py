@@ -20,7 +20,7 @@ import pytest
 import torch
 
 from helpers import sentence_log_probs, shaken, small_corpus, small_model
-from llrnn import GRU, LLRNN, Corpus, Vocabulary, evaluate, features, french, load
+from llrnn import GRU, LLRNN, Corpus, Vocabulary, evaluate, features, load
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.config.wordlists import derived_forms, from_wordfreq, joined, weighted_by_spelling
@@ -30,6 +30,7 @@ from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.readers import conllu_lines
 from llrnn.text.units import BytePairs, CharacterUnits, decode
 from llrnn.text.vectors import WordVectors
+from llrnn_lab import french
 from llrnn_lab.studies import open_data
 from llrnn_lab.studies import open_vocabulary as study
 from llrnn_lab.studies import prepare as preparing
@@ -96,7 +97,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def texts() -> tuple[Corpus, ...]:
     """The embedded grammar, with a word of odd characters in every part."""
-    whole = Corpus.from_sentences(french.sentences(270, skip=5000))
+    whole = Corpus.from_sentences(french.sentences(270, seed=5))
     odd = Corpus.from_sentences([["le", "☃▁", "</s>x", "10 000"]])
     return tuple(part + odd for part in whole.split(200, 30))
 
@@ -413,7 +414,7 @@ def test_the_committed_configurations_are_read(folder: str, tmp_path: Path) -> N
 def more_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """French texts, a dictionary, and other texts that have a sentence of each text that is held out."""
     pytest.importorskip("tokenizers")
-    data, made = tmp_path / "data", list(french.sentences(160, skip=2000))
+    data, made = tmp_path / "data", list(french.sentences(160, seed=2))
     for place, parts in {
         "ud_french_gsd/fr_gsd-train": made[:110],  # the last 11 validate
         "ud_french_gsd/fr_gsd-dev": made[110:120],
