@@ -12,44 +12,26 @@ from random import Random
 from llrnn.text.readers import Sentence
 from llrnn_lab.french import lexicon as lex
 from llrnn_lab.french import phrases
+from llrnn_lab.french import word_lists as lists
 from llrnn_lab.french.lexicon import FEMININE, MASCULINE, NEUTRAL, SINGULAR, Concord, Draw, Frame, Verb, Weighted, Word
 from llrnn_lab.french.phrases import Clause, Manner, Node, Nominal, Phrase, active, any_manner, noun_phrase, single
 
-_KINDS = {
-    "person": 10.0, "group": 1.4, "animal": 1.2, "abstract": 1.5, "object": 1.0, "event": 0.8, "building": 0.8,
-    "document": 0.7, "vehicle": 0.6, "nature": 0.4, "plant": 0.4, "art": 0.5, "food": 0.3, "dish": 0.3, "clothing": 0.3,
-    "feeling": 0.3, "force": 0.3, "drink": 0.15,
-}  # fmt: skip
-_SUBJECT_KINDS = Weighted(tuple(_KINDS), tuple(_KINDS.values()))
-# What is said of a subject: of a person, and of anything else.
-_PERSON_STYLES = Weighted(
-    ("action", "giving", "copula", "seeming", "modal", "passive"), (0.6, 0.08, 0.12, 0.04, 0.12, 0.04)
-)
-_OTHER_STYLES = Weighted(("action", "copula", "seeming", "passive"), (0.46, 0.22, 0.04, 0.28))
+_SUBJECT_KINDS = lex.weighted("subjects")
+_PERSON_STYLES, _OTHER_STYLES = map(lex.weighted, ("person_styles", "other_styles"))
 # Which adverbs of time suit a tense that has none of its own.
 _TIMES = {"conditional": "present", "subjunctive": "present", "perfect": "past", "pluperfect": "past"}
 _GENDERS = {"semaine": FEMININE, "année": FEMININE, "nuit": FEMININE, "saison": FEMININE}
 _PERIODS, _RECURRING = (
-    lex.zipf([lex.noun(lemma, _GENDERS.get(lemma, MASCULINE)) for lemma in text.split()])
-    for text in (
-        "année semaine mois été hiver siècle printemps automne",
-        "jour matin soir année semaine nuit été hiver mois saison",
-    )
+    lex.zipf([lex.noun(lemma, _GENDERS.get(lemma, MASCULINE)) for lemma in lists.words(name)])
+    for name in ("periods", "recurring")
 )
 _PLACED_KINDS = ("person", "animal", "vehicle", "object")
 # What is sold, and for how much.
-_PRICES = {
-    "object": (2, 900), "clothing": (8, 600), "document": (2, 60), "dish": (2, 40), "vehicle": (900, 90000),
-    "art": (20, 90000), "building": (20000, 900000),
-}  # fmt: skip
+_PRICES = {kind: [int(bound) for bound in bounds.split()] for kind, bounds in lists.rows("prices")}
 _SOLD = tuple(kind for kind in _PRICES if kind != "building")
+_EXTENTS = [line.split() for line in lists.text("extents").strip().splitlines()]
 _SHORTEST, _LONGEST = 6, 26
-# The tense inside a reported clause, by that of the clause that reports it.
-_REPORTED = {
-    "present": ("present", "perfect", "future", "imperfect"),
-    "future": ("present", "perfect", "future"),
-    "conditional": ("present", "perfect"),
-}
+_REPORTED = {tense: tenses.split() for tense, tenses in lists.rows("reported")}
 _REPORTED_PAST = ("imperfect", "pluperfect", "conditional", "imperfect")
 _BACKGROUND = {"perfect": "imperfect", "past": "imperfect", "pluperfect": "imperfect", "future": "present"}
 
@@ -342,13 +324,9 @@ def _age(draw: Draw) -> Clause:
 
 def _extent(draw: Draw) -> Clause:
     """`le pont mesure 120 mètres`, `le rapport compte 340 pages`, `le sac pèse 12 kilos`."""
-    kind, verb, unit, most = draw.one(
-        (("building", "mesurer", "mètre", 900), ("object", "peser", "kilo", 90), ("document", "compter", "page", 900),
-         ("animal", "peser", "kilo", 900), ("event", "durer", "jour", 60), ("event", "durer", "heure", 20),
-         ("nature", "mesurer", "kilomètre", 900)),
-    )  # fmt: skip
+    kind, verb, unit, most = draw.one(_EXTENTS)
     subject = noun_phrase(draw, kind, article="specific")
-    amount = phrases.quantity(phrases.rounded(draw, 2, most), unit)
+    amount = phrases.quantity(phrases.rounded(draw, 2, int(most)), unit)
     return _measured(subject, verb, _simple_tense(draw), amount)
 
 

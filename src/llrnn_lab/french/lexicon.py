@@ -23,9 +23,7 @@ _VOWELS = "aàâäeéèêëiîïoôöuùûüœæ"
 _NOT_ELIDING = ("onz", "oui", *lists.words("aspirated"))
 _IN_X, _ALS, _AIL_TO_AUX = map(lists.words, ("plural_in_x", "plural_als", "plural_ail_to_aux"))
 _FEMININES = dict(pair.split("/") for pair in lists.words("irregular_feminines"))
-_FEMININE_ENDINGS = [
-    pair.split("/") for pair in ["er/ère", "eux/euse", "f/ve", "el/elle", "eil/eille", "en/enne", "on/onne", "et/ette"]
-]
+_FEMININE_ENDINGS = [pair.split("/") for pair in lists.words("feminine_endings")]
 
 Six = tuple[str, ...]
 """One form for each of je, tu, il, nous, vous, ils."""
@@ -33,12 +31,7 @@ Six = tuple[str, ...]
 _IMPERFECT = ("ais", "ais", "ait", "ions", "iez", "aient")
 _FUTURE = ("ai", "as", "a", "ons", "ez", "ont")
 _SUBJUNCTIVE = ("e", "es", "e", "ions", "iez", "ent")
-_PAST = {
-    "ai": ("ai", "as", "a", "âmes", "âtes", "èrent"),
-    "i": ("is", "is", "it", "îmes", "îtes", "irent"),
-    "u": ("us", "us", "ut", "ûmes", "ûtes", "urent"),
-    "in": ("ins", "ins", "int", "înmes", "întes", "inrent"),
-}
+_PAST = {je: tuple(endings.split()) for je, endings in lists.rows("past_endings")}
 _DOUBLING = lists.words("doubling")
 # The two verbs whose imperfect, subjunctive and gerund follow from nothing else.
 _SUBJUNCTIVES = {"être": "sois sois soit soyons soyez soient", "avoir": "aie aies ait ayons ayez aient"}
@@ -210,14 +203,7 @@ _TOPICS = [frozenset(words.split()) for _, words in lists.rows("topics")]
 _WITH_ETRE = frozenset(lists.words("with_etre"))
 # What a masculine adjective becomes before a vowel.
 _BEFORE_VOWEL = {"beau": "bel", "nouveau": "nouvel", "vieux": "vieil"}
-_MOOD_AND_TENSE = {
-    "present": ("Ind", "Pres"),
-    "imperfect": ("Ind", "Imp"),
-    "past": ("Ind", "Past"),
-    "future": ("Ind", "Fut"),
-    "conditional": ("Cnd", "Pres"),
-    "subjunctive": ("Sub", "Pres"),
-}
+_MOOD_AND_TENSE = {name: names.split() for name, names in lists.rows("moods_and_tenses")}
 
 
 class Weighted(Generic[T]):
@@ -240,6 +226,12 @@ def zipf(items: Sequence[T], boosts: Iterable[float] | None = None) -> Weighted[
     """Items by rank, the first the most frequent: rank 0, 1, ... weighs 1 / (rank + shift) ** exponent (· boost)."""
     weights = [(rank + _SHIFT) ** -_EXPONENT for rank in range(len(items))]
     return Weighted(items, [w * boost for w, boost in zip(weights, boosts, strict=True)] if boosts else weights)
+
+
+def weighted(name: str) -> Weighted[str]:
+    """The keys of a table, each with its weight."""
+    table = lists.rows(name)
+    return Weighted([key for key, _ in table], [float(weight) for _, weight in table])
 
 
 # --- words ---
@@ -443,18 +435,9 @@ LEUR = Word("leur", "lui", "PRON", {"Number": PLURAL, "Person": "3"} | _PERSONAL
 
 COMMA, STOP, QUESTION, EXCLAMATION = (Word(sign, sign, "PUNCT") for sign in ",.?!")
 
-FREQUENCY = words("souvent toujours déjà encore parfois rarement bien vraiment aussi enfin", "ADV")
-DEGREE = words("très trop assez plutôt vraiment extrêmement", "ADV")
+FREQUENCY, DEGREE, OPENERS = (words(lists.text(name), "ADV") for name in ("frequency", "degree", "openers"))
 MANNER = words(" ".join(map(manner_adverb, lists.words("manner"))), "ADV")
-TIMES = {
-    "present": words("aujourd'hui maintenant actuellement désormais", "ADV"),
-    "past": words("hier récemment avant-hier", "ADV"),
-    "imperfect": words("autrefois jadis alors habituellement", "ADV"),
-    "future": words("demain bientôt après-demain prochainement", "ADV"),
-}
-OPENERS = words(
-    "pourtant cependant ainsi ensuite malheureusement soudain heureusement finalement enfin toutefois bref", "ADV"
-)
+TIMES = {tense: words(text, "ADV") for tense, text in lists.rows("times")}
 # Prepositions of place before a building, a landscape or a thing; two words are joined by `fixed`.
 PLACE = zipf(["dans", "devant", "derrière", "près de", "autour de", "à côté de", "loin de", "au-dessus de", "vers"])
 

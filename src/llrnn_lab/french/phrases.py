@@ -14,46 +14,21 @@ from typing import Self
 from llrnn.text.readers import Sentence, Token
 from llrnn_lab.french import lexicon as lex
 from llrnn_lab.french import word_lists as lists
-from llrnn_lab.french.lexicon import (
-    FEMININE,
-    MASCULINE,
-    NEUTRAL,
-    PLURAL,
-    SINGULAR,
-    Concord,
-    Draw,
-    Lexeme,
-    Verb,
-    Word,
-    begins_with_vowel,
-)
+from llrnn_lab.french.lexicon import FEMININE, MASCULINE, NEUTRAL, PLURAL, SINGULAR, Concord, Draw, Lexeme, Verb, Word
 
 _CARDINAL = {"NumType": "Card"}
 _NUMBER_WORDS = lex.words(lists.text("number_words"), "NUM", _CARDINAL | {"Number": PLURAL})
 _MONTHS, _DAYS = (lex.zipf(lex.nouns(lists.text(name), MASCULINE)) for name in ("months", "days"))
-_UNITS_OF = {
-    MASCULINE: "euro an kilomètre mètre jour mois habitant kilo élève franc dollar litre hectare",
-    FEMININE: "heure semaine minute page année",
-}
-_UNITS = {unit.lemma: unit for gender, text in _UNITS_OF.items() for unit in lex.nouns(text, gender)}
-_FIRST_NAMES = {
-    MASCULINE: lex.proper_names(lists.text("first_names_masculine"), MASCULINE),
-    FEMININE: lex.proper_names(lists.text("first_names_feminine"), FEMININE),
-}
+_UNITS = {unit.lemma: unit for gender, text in lists.rows("units") for unit in lex.nouns(text, gender)}
+_FIRST_NAMES, _COUNTRIES = (
+    {gender: lex.proper_names(text, gender) for gender, text in lists.rows(name)}
+    for name in ("first_names", "countries")
+)
 _FAMILY_NAMES = lex.words(lists.text("family_names"), "PROPN")
 _TOWNS = lex.words(lists.text("towns"), "PROPN", {"Number": SINGULAR})
-_COUNTRIES = {
-    FEMININE: lex.proper_names(lists.text("countries_feminine"), FEMININE),
-    MASCULINE: lex.proper_names(lists.text("countries_masculine"), MASCULINE),
-}
-_PERSONS = """Masc.Sing.3 Fem.Sing.3 Masc.Plur.3 Masc.Sing.1 Fem.Plur.3 Masc.Plur.1 Masc.Plur.2 Fem.Sing.1 Masc.Sing.2
-    Fem.Sing.2 Fem.Plur.1"""
-PRONOUNS = lex.zipf([Concord(*person.split(".")) for person in _PERSONS.split()])
+PRONOUNS = lex.zipf([Concord(*person.split(".")) for person in lists.words("pronouns")])
 COMPOUND = {"perfect": "present", "pluperfect": "imperfect"}  # an auxiliary in a simple tense, and a participle
-TENSES = lex.Weighted(
-    ("present", "perfect", "imperfect", "past", "future", "conditional", "pluperfect"),
-    (0.36, 0.21, 0.15, 0.12, 0.09, 0.03, 0.04),
-)
+TENSES = lex.weighted("tenses")
 
 
 # --- trees ---
@@ -171,7 +146,7 @@ def _contracted(nodes: list[Node]) -> list[Node]:
 
 
 def _elides(left: Node, right: Node) -> bool:
-    return left.word.elided is not None and begins_with_vowel(right.word.form)
+    return left.word.elided is not None and lex.begins_with_vowel(right.word.form)
 
 
 def _token(node: Node, capital: bool = False) -> Token:

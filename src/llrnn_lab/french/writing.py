@@ -17,16 +17,9 @@ from llrnn_lab.clusters import tokenise
 from llrnn_lab.french.lexicon import begins_with_vowel
 
 TWO = {"du": ("de", "le"), "au": ("à", "le"), "aux": ("à", "les"), "des": ("de", "les")}
-ALWAYS = {
-    "aux": TWO["aux"],
-    "au": TWO["au"],
-    "duquel": ("de", "lequel"),
-    "auquel": ("à", "lequel"),
-    "desquels": ("de", "lesquels"),
-    "auxquels": ("à", "lesquels"),
-    "desquelles": ("de", "lesquelles"),
-    "auxquelles": ("à", "lesquelles"),
-}
+_ENDS = {"le": ("quel",), "les": ("quels", "quelles")}
+ALWAYS = {one + end: (first, last + end) for one, (first, last) in TWO.items() for end in _ENDS[last]}
+ALWAYS |= {"au": TWO["au"], "aux": TWO["aux"]}
 SIGNS = {"…": "...", "–": "--", "—": "--", "“": '"', "”": '"'}
 _JOINED = {("aujourd'", "hui"), ("quelqu'", "un"), ("m", "."), ("mm", ".")}
 _CLITICS = re.compile(

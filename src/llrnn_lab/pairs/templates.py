@@ -35,6 +35,7 @@ from llrnn.inference.pairs import Pair
 from llrnn.text.lexicon import Lexicon, is_comment
 from llrnn.text.readers import Line, read_entries
 from llrnn_lab.french.classes import word_classes
+from llrnn_lab.french.lexicon import Word
 from llrnn_lab.french.writing import spelled
 from llrnn_lab.pairs.making import AGREEING, NOMINAL, agree
 from llrnn_lab.pairs.suites import is_contracted
@@ -49,16 +50,6 @@ _CLOSED = frozenset({"DET", "AUX", "ADP", "PRON"})  # words that go with every n
 T = TypeVar("T")
 K = TypeVar("K")
 _Values = tuple[tuple[str, str], ...]  # features and what they are
-
-
-@dataclass(frozen=True, slots=True)
-class InflectedWord:
-    """A form of a word with what its ending says."""
-
-    form: str
-    lemma: str
-    pos: str
-    feats: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +80,11 @@ class TemplateTable:
     def __init__(
         self,
         templates: Sequence[Template],
-        words: Mapping[str, Sequence[InflectedWord]],
+        words: Mapping[str, Sequence[Word]],
         joins: Callable[[Sequence[str], Container[str] | None], Sequence[str]] = lambda words, _: words,
     ) -> None:
         self.templates, self.words, self.joins = tuple(templates), words, joins
-        self.readings: dict[str, list[InflectedWord]] = defaultdict(list)
+        self.readings: dict[str, list[Word]] = defaultdict(list)
         for word in {id(word): word for own in words.values() for word in own}.values():
             self.readings[word.form].append(word)
         self.nouns = frozenset(name for name, own in words.items() if own and own[0].pos in NOMINAL)
@@ -110,11 +101,11 @@ class TemplateTable:
         return found
 
 
-def _is_listed(word: InflectedWord, vocabulary: Container[str] | None) -> bool:
+def _is_listed(word: Word, vocabulary: Container[str] | None) -> bool:
     return vocabulary is None or word.pos in _CLOSED or word.form in vocabulary
 
 
-def _is_said(word: InflectedWord, lexicon: Lexicon | None) -> bool:
+def _is_said(word: Word, lexicon: Lexicon | None) -> bool:
     known = frozenset[str]() if lexicon is None or word.pos in _CLOSED else lexicon(word.form)
     return not known or all(f"{name}:{word.feats[name]}" in known for name in AGREEING if name in word.feats)
 
@@ -124,9 +115,9 @@ def _is_said(word: InflectedWord, lexicon: Lexicon | None) -> bool:
 
 def french_templates() -> TemplateTable:
     """The templates that are shipped for French, with the words of the embedded grammar."""
-    words: dict[str, list[InflectedWord]] = defaultdict(list)
+    words: dict[str, list[Word]] = defaultdict(list)
     for name, word in word_classes():
-        words[name].append(InflectedWord(word.form, word.lemma, word.pos, word.feats))
+        words[name].append(word)
     path = str(files("llrnn_lab.pairs").joinpath("french.templates"))
     return TemplateTable(read_templates(path, words=words).templates, words, _written_french)
 
@@ -135,7 +126,7 @@ def _written_french(words: Sequence[str], vocabulary: Container[str] | None) -> 
     return spelled(words, contracted=is_contracted(vocabulary))
 
 
-def read_templates(path: StrPath, *, words: Mapping[str, Sequence[InflectedWord]] | None = None) -> TemplateTable:
+def read_templates(path: StrPath, *, words: Mapping[str, Sequence[Word]] | None = None) -> TemplateTable:
     """A table for any language, a text file of three parts; `words`: in place of the second.
 
     [templates]       construction, features that are changed (Number or Number,Gender), sentence
@@ -197,7 +188,7 @@ def _template(line: Line) -> Template:
     return Template(name, tuple(features.split(",")), slots)
 
 
-def _word(line: Line) -> tuple[str, InflectedWord]:
+def _word(line: Line) -> tuple[str, Word]:
     columns = line.text.split("\t")
     if len(columns) != 5:
         line.fail(f"5 columns (class form lemma part-of-speech features) are required, found {len(columns)}")
@@ -205,10 +196,10 @@ def _word(line: Line) -> tuple[str, InflectedWord]:
     values = [pair.partition("=") for pair in feats.split("|") if feats != "_"]
     if not name or not form or not all(key and value for key, _, value in values):
         line.fail("features are written Name=Value|Name=Value, or _ for none; correct the line")
-    return name, InflectedWord(form, lemma, pos, {key: value for key, _, value in values})
+    return name, Word(form, lemma, pos, {key: value for key, _, value in values})
 
 
-def _check(line: Line, template: Template, words: Mapping[str, Sequence[InflectedWord]]) -> None:
+def _check(line: Line, template: Template, words: Mapping[str, Sequence[Word]]) -> None:
     """Every class has words, and every number one noun that decides."""
     for slot in template.slots:
         if slot.nouns and not words.get(slot.name):
@@ -227,7 +218,7 @@ class _Filled:
     """A template with words in its places; `shown` are the places whose word is written as it is listed."""
 
     template: Template
-    words: tuple[InflectedWord | None, ...]
+    words: tuple[Word | None, ...]
     heads: Mapping[int, int]  # the place of each noun by its number
 
     def forms(self, target: str | None = None) -> list[str]:
@@ -260,12 +251,12 @@ class _Maker:
     def __init__(self, table: TemplateTable, vocabulary: Container[str] | None, lexicon: Lexicon | None) -> None:
         self.table, self.vocabulary, self.lexicon = table.restricted(vocabulary, lexicon), vocabulary, lexicon
         self._values: dict[tuple[str, str], list[str]] = {}
-        self._fitting: dict[tuple[str, _Values, _Values], list[InflectedWord]] = {}
-        self._wrong_of: dict[tuple[str, int, str], InflectedWord | None] = {}
+        self._fitting: dict[tuple[str, _Values, _Values], list[Word]] = {}
+        self._wrong_of: dict[tuple[str, int, str], Word | None] = {}
 
     def filled(self, template: Template, random: Random, feature: str) -> _Filled | None:
         """Words for all places, or None where nothing fits; nouns take each value of the feature alike often."""
-        chosen: dict[int, InflectedWord] = {}
+        chosen: dict[int, Word] = {}
         heads = {}
         for place, slot in enumerate(template.slots):
             if slot.nouns and slot.name in self.table.nouns:
@@ -289,7 +280,7 @@ class _Maker:
             self._values[name, feature] = sorted({word.feats[feature] for word in own if feature in word.feats})
         return self._values[name, feature]
 
-    def fitting(self, name: str, values: _Values, shared: _Values) -> Sequence[InflectedWord]:
+    def fitting(self, name: str, values: _Values, shared: _Values) -> Sequence[Word]:
         """The words of a class that have no other values, nor others than the finite verbs of the sentence."""
         key = name, values, shared
         if key not in self._fitting:
@@ -297,9 +288,7 @@ class _Maker:
             self._fitting[key] = [w for w in own if _fits(w, values) and (not _shared(w) or _fits(w, shared))]
         return self._fitting[key]
 
-    def _choose(
-        self, chosen: dict[int, InflectedWord], place: int, words: Sequence[InflectedWord], random: Random
-    ) -> bool:
+    def _choose(self, chosen: dict[int, Word], place: int, words: Sequence[Word], random: Random) -> bool:
         """One of the words, none of the same lemma twice in a sentence unless it is of a closed class."""
         used = {word.lemma for word in chosen.values() if word.pos not in _CLOSED}
         free = [word for word in words if word.lemma not in used]
@@ -350,13 +339,13 @@ class _Maker:
         between = filled.words[first + 1 : filled.template.target]
         return sum(word is not None and word.pos in NOMINAL and word.feats.get(feature) != value for word in between)
 
-    def _cached_wrong(self, name: str, word: InflectedWord, feature: str) -> InflectedWord | None:
+    def _cached_wrong(self, name: str, word: Word, feature: str) -> Word | None:
         key = name, id(word), feature
         if key not in self._wrong_of:
             self._wrong_of[key] = self._wrong(name, word, feature)
         return self._wrong_of[key]
 
-    def _wrong(self, name: str, word: InflectedWord, feature: str) -> InflectedWord | None:
+    def _wrong(self, name: str, word: Word, feature: str) -> Word | None:
         """The same word with another value, if its form cannot also be read as the right one."""
         value = word.feats.get(feature)
         for other in self.table.words[name]:
@@ -365,7 +354,7 @@ class _Maker:
                 return None if self._could_be(other.form, word, feature) else other
         return None
 
-    def _could_be(self, form: str, word: InflectedWord, feature: str) -> bool:
+    def _could_be(self, form: str, word: Word, feature: str) -> bool:
         own = (reading for reading in self.table.readings[form] if reading.pos not in NOMINAL)
         known = frozenset[str]() if self.lexicon is None else self.lexicon(form)
         return any(agree(reading.feats, word.feats) for reading in own) or f"{feature}:{word.feats[feature]}" in known
@@ -384,7 +373,7 @@ class _Maker:
                     return True
         return False
 
-    def _said(self, word: InflectedWord, feature: str) -> set[str | None]:
+    def _said(self, word: Word, feature: str) -> set[str | None]:
         """The values that the lexicon has for the form of a noun, of all its readings."""
         known = self.lexicon(word.form) if self.lexicon is not None and word.pos in NOMINAL else ()
         return {said.partition(":")[2] for said in known if said.startswith(f"{feature}:")}
@@ -401,19 +390,19 @@ def _one(items: Sequence[T], random: Random) -> T:
     return items[int(random.random() * len(items))]
 
 
-def _agreed(nouns: Sequence[InflectedWord]) -> _Values:
+def _agreed(nouns: Sequence[Word]) -> _Values:
     """What others take over from a noun; two together are plural."""
     if len(nouns) > 1:
         return (("Number", "Plur"),)
     return tuple((name, nouns[0].feats[name]) for name in AGREEING if name in nouns[0].feats)
 
 
-def _shared(word: InflectedWord) -> _Values:
+def _shared(word: Word) -> _Values:
     """What all finite verbs of a sentence have in common with this one."""
     return tuple((name, word.feats[name]) for name in _SHARED if name in word.feats) if "Mood" in word.feats else ()
 
 
-def _fits(word: InflectedWord, values: _Values) -> bool:
+def _fits(word: Word, values: _Values) -> bool:
     return all(word.feats.get(name, value) == value for name, value in values)
 
 
