@@ -157,13 +157,13 @@ _CONFIG = "{file}|a table is required|the table|no such file"  # of the files th
 _LANGUAGE = "the (regular )?expression|the language of|the shortest string|--constraint"
 
 FORMATS: dict[str, Format] = {
-    "CoNLL-U": Format("text.conllu", ("evaluate runs/plain {file}", "corpus build {file} --lowercase --out {out}",
+    "CoNLL-U": Format("text.conllu", ("evaluate runs/plain {file}", "data build {file} --lowercase --out {out}",
                                       "pairs make {file} --out {out}.tsv"), cases=41),
     "text": Format("text.txt", ("evaluate runs/open {file}", "ngram estimate {file} --order 3 --out {out}.arpa",
-                                "ngram perplexity text.arpa {file}", "corpus build {file} --out {out}"), cases=41),
-    "text.gz": Format("text.txt.gz", ("evaluate runs/open {file} --format text", "corpus build {file} --out {out}")),
+                                "ngram perplexity text.arpa {file}", "data build {file} --out {out}"), cases=41),
+    "text.gz": Format("text.txt.gz", ("evaluate runs/open {file} --format text", "data build {file} --out {out}")),
     "JSON lines": Format("acts.jsonl", ("evaluate runs/acts {file}",), ways=LINES),
-    "JSON lines, text": Format("text.jsonl", ("corpus build {file} --out {out}",), ways=LINES),
+    "JSON lines, text": Format("text.jsonl", ("data build {file} --out {out}",), ways=LINES),
     "TSV": Format("acts.tsv", ("evaluate runs/acts {file}",)),
     "conditions": Format("acts.txt", ("generate runs/acts --conditions {file} --greedy --max-words 4",)),
     "conditions.jsonl": Format("acts.jsonl", ("generate runs/acts --conditions {file} --greedy",), ways=LINES),
@@ -172,11 +172,11 @@ FORMATS: dict[str, Format] = {
                   hostile=_written("inform(" + "name=x;" * 100_000 + ")", "inform(nmae=ritz)", "inform(name='x'")),
     "ARPA": Format("text.arpa", ARPA, cases=53),
     "ARPA.gz": Format("text.arpa.gz", ARPA),
-    "TOML": Format("plain.toml", ("features {file}",), refusal=_CONFIG, cases=53, asks_for_memory=True,
+    "TOML": Format("plain.toml", ("config features {file}",), refusal=_CONFIG, cases=53, asks_for_memory=True,
                    hostile=_written("a." * 500 + "b = 1", "a = " + "[" * 5000, "x = 1e400", "x = " + "9" * 5000)),
-    "TOML, open": Format("open.toml", ("features {file}",), refusal=_CONFIG, asks_for_memory=True),
-    "TOML, conditions": Format("acts.toml", ("features {file}",), refusal=_CONFIG, asks_for_memory=True),
-    "setting": Format("training.epochs=2", ("features plain.toml --set {text}",), asks_for_memory=True,
+    "TOML, open": Format("open.toml", ("config features {file}",), refusal=_CONFIG, asks_for_memory=True),
+    "TOML, conditions": Format("acts.toml", ("config features {file}",), refusal=_CONFIG, asks_for_memory=True),
+    "setting": Format("training.epochs=2", ("config features plain.toml --set {text}",), asks_for_memory=True,
                       refusal="--set|plain.toml|" + _CONFIG,
                       hostile=_written("a." * 500 + "b=1", "training.epochs=" + "[" * 5000, "corpus=1", "=",
                                        "a=" + "9" * 900)),
@@ -200,10 +200,10 @@ FORMATS: dict[str, Format] = {
                             beside=("fr.dic",)),
     "Lefff": Format("lefff.txt", function=llrnn_morphology.lefff),
     "Lexique": Format("lexique.tsv", function=llrnn_morphology.lexique),
-    "frequencies": Format("frequencies.tsv", ("features frequencies.toml --set background.frequencies={file}",)),
-    "lexicon": Format("lexicon.tsv", ("features plain.toml --set lexicon.tsv=['{file}']",)),
+    "frequencies": Format("frequencies.tsv", ("config features frequencies.toml --set background.frequencies={file}",)),
+    "lexicon": Format("lexicon.tsv", ("config features plain.toml --set lexicon.tsv=['{file}']",)),
     "word list": Format("words.txt", ("ngram estimate text.txt --order 2 --words {file} --out {out}.arpa",
-                                      "corpus build text.txt --vocabulary {file} --unknown <unk> --out {out}")),
+                                      "data build text.txt --vocabulary {file} --unknown <unk> --out {out}")),
     "pairs.tsv": Format("pairs.tsv", ("evaluate runs/open --pairs {file}",)),
     "pairs.jsonl": Format("pairs.jsonl", ("evaluate runs/open --pairs {file}",), ways=LINES),
     "n-best": Format("nbest.tsv", ("rescore runs/open {file} --references references.txt", "rescore runs/open {file}")),
@@ -278,7 +278,7 @@ def _file_spoiled(folder: Path, rng: Random) -> None:
 
 
 RESUME = ("train plain.toml --out {file} --resume --quiet",)
-BUILT = ("corpus show {file}", "corpus check {file}", "ngram estimate {file} --order 2 --out {out}.arpa")
+BUILT = ("data show {file}", "data check {file}", "ngram estimate {file} --order 2 --out {out}.arpa")
 
 FOLDERS: dict[str, Folder] = {
     "model, data": Folder("runs/plain", MODEL, _bundle_spoiled("model"), cases=82),

@@ -40,7 +40,7 @@ def _command(arguments: str, resumable: bool = False) -> Run:
 
 def _build(out: Path) -> int:
     """A corpus that is there is complete, and is not built again."""
-    return 0 if out.exists() else cli.run(["corpus", "build", "text.txt", "--shard-words", "60", "--out", str(out)])
+    return 0 if out.exists() else cli.run(["data", "build", "text.txt", "--shard-words", "60", "--out", str(out)])
 
 
 def _save(out: Path) -> int:
@@ -67,7 +67,7 @@ JOBS = {
         kills=12,
     ),
     "save over a model": Job(_save, llrnn.load, before="runs/spelled", kills=16),
-    "corpus build": Job(_build, lambda out: BuiltCorpus(out).check(), kills=18),
+    "data build": Job(_build, lambda out: BuiltCorpus(out).check(), kills=18),
     "n-grams to a folder": Job(_command("ngram estimate text.txt --order 3 --out {out}"), read_table),
     "n-grams to ARPA": Job(_command("ngram estimate text.txt --order 3 --out {out}"), read_table, out="out.arpa.gz"),
     "n-grams on disk": Job(

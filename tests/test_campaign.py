@@ -75,7 +75,7 @@ def read(pool: Here, samples: Path, name: str, count: int = 12) -> list[Outcome]
 
 @pytest.fixture
 def building(monkeypatch: pytest.MonkeyPatch) -> None:
-    build = formats.Format("text.txt", ("corpus build {file} --out {out}",))
+    build = formats.Format("text.txt", ("data build {file} --out {out}",))
     monkeypatch.setitem(formats.FORMATS, "text", build)
 
 
@@ -89,9 +89,9 @@ def test_malformed_files_are_read_or_refused(pool: Here, samples: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "read_valid", "read_spoiled"),
     [
-        ("corpus build {file} --out {out}", set(), set()),
-        ("corpus build {file} --lowercase --pieces 3 --out {out}", {"must be read"}, {"another refusal"}),
-        ("corpus build missing.txt --out {out}", {"must be read"}, {"another refusal"}),
+        ("data build {file} --out {out}", set(), set()),
+        ("data build {file} --lowercase --pieces 3 --out {out}", {"must be read"}, {"another refusal"}),
+        ("data build missing.txt --out {out}", {"must be read"}, {"another refusal"}),
     ],
 )
 def test_a_command_that_never_reads_the_file_is_found(
@@ -113,7 +113,7 @@ def test_what_must_come_of_a_hostile_file(
     pool: Here, samples: Path, monkeypatch: pytest.MonkeyPatch, refusal: str | None, kind: str
 ) -> None:
     hostile = formats.Hostile("", refusal), formats.Hostile("la maison .", "never")
-    build = formats.Format("text.txt", ("corpus build {file} --out {out}",), hostile=hostile)
+    build = formats.Format("text.txt", ("data build {file} --out {out}",), hostile=hostile)
     monkeypatch.setitem(formats.FORMATS, "text", build)
     assert found(read(pool, samples, "text", 1)) == {kind}
     assert found(read(pool, samples, "text", 2)) == {kind, "must be refused"}
@@ -159,7 +159,7 @@ def killed(pool: Here, samples: Path, name: str) -> list[Outcome]:
 
 
 def test_a_build_that_is_killed_is_the_same_afterwards(pool: Here, samples: Path) -> None:
-    assert {one.result for one in killed(pool, samples, "corpus build")} == {"the same bit for bit"}
+    assert {one.result for one in killed(pool, samples, "data build")} == {"the same bit for bit"}
 
 
 def write_twice(out: Path) -> int:
