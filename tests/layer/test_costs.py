@@ -250,7 +250,7 @@ hidden = 1024
 def _features(folder: Path, output: str, *options: str) -> str:
     path = folder / "small.toml"
     path.write_text(CONFIG.replace("FEATURES", output), encoding="utf8")
-    done = CliRunner().invoke(app, ["features", str(path), *options])
+    done = CliRunner().invoke(app, ["config", "features", str(path), *options])
     assert done.exit_code == 0, done.output
     return done.output
 
