@@ -656,12 +656,7 @@ def test_counts_of_words_outside_the_list_are_free_too() -> None:
         (CONFIG.replace("endings = 12", "ending = 12"), ConfigError, "domains.*ending"),
         (CONFIG.replace("min_count = 1", 'lists = ["/nowhere/list.tsv"]'), LexiconError, "/nowhere/list.tsv"),
         (CONFIG.replace("min_count = 1", "as_new = 2.0"), ConfigError, "as_new"),
-        (
-            CONFIG.replace('kind = "spelling"', 'kind = "names"\ntsv = "/nowhere/names.tsv"'),
-            LexiconError,
-            "/nowhere/names.tsv",
-        ),
-        (CONFIG.replace('kind = "spelling"', 'kind = "names"'), ConfigError, "domains.*tsv"),
+        (CONFIG.replace('kind = "spelling"', 'kind = "names"'), ConfigError, "domains.*one of 'numbers', 'spelling'"),
     ],
 )
 def test_mistakes_in_domains_are_one_clear_line(
@@ -672,15 +667,11 @@ def test_mistakes_in_domains_are_one_clear_line(
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_lists_and_names_of_a_configuration(tmp_path: Path) -> None:
+def test_lists_of_a_configuration(tmp_path: Path) -> None:
     (tmp_path / "list.tsv").write_text("zorglub\t3\nle\t9\n", encoding="utf8")
-    (tmp_path / "names.tsv").write_text("samarcande\tGeo:city\n1984\tOdd:yes\n", encoding="utf8")
-    text = CONFIG.replace("min_count = 1", f'lists = ["{tmp_path / "list.tsv"}"]')
-    text = text.replace('kind = "spelling"', f'kind = "names"\ntsv = "{tmp_path / "names.tsv"}"')
-    made = project(tmp_path, text=text)
+    made = project(tmp_path, text=CONFIG.replace("min_count = 1", f'lists = ["{tmp_path / "list.tsv"}"]'))
     assert "zorglub" in made.vocabulary
     assert "zorglub" not in made.vocabulary.as_new
-    assert made.vocabulary.symbols[made.vocabulary.id("samarcande")] == "‹name:Geo:city›"
     assert made.vocabulary.symbols[made.vocabulary.id("1984")] == "‹number:year›"
     assert made.model().vocabulary.is_open
 

@@ -471,5 +471,5 @@ def test_init_takes_weights_where_an_analyser_has_them(
     Path("weighed.tsv").write_text(lines, encoding="utf8")
     assert cli.run(["init", "mine.txt", "--analyser", "readings:weighed.tsv", "--out", "c.toml"]) == 0
     assert 'kind = "readings", tsv = "c-data/readings-readings-weighed-tsv.tsv"' in Path("c.toml").read_text("utf8")
-    assert cli.run(["features", "c.toml"]) == 0
+    assert cli.run(["config", "features", "c.toml"]) == 0
     assert "Readings" in capsys.readouterr().out

@@ -37,6 +37,7 @@ class LastingEngine(Engine):
 
 model = tiny_model()
 app = create_app(LastingEngine([Served("tiny", model)]), ROOMY, token="a-token", hosts={"localhost", "testserver"})
+Number = (int, float)  # JSON knows no difference: 5.0 is an integer
 quick = settings(suppress_health_check=list(HealthCheck))
 
 
@@ -60,12 +61,21 @@ known.config.phases.coverage.enabled = settings.get_current_profile_name() == "a
 @everything.hook("map_body")
 def cheap_enough(context: Any, body: Any) -> Any:
     """So that beams and texts are refused for what breaks the schema, and not for their work."""
-    if isinstance(body, dict) and isinstance(body.get("max_tokens"), int) and 5 < body["max_tokens"] <= 500:
-        return {**body, "max_tokens": 5}
-    short = isinstance(body, dict) and "conditions" in body and "texts" not in body
-    if short and all(isinstance(body.get(name, 1), int) for name in ("beam", "count", "max_words")):
+    if not isinstance(body, dict):
+        return body
+    if isinstance(body.get("max_tokens"), Number) and 5 < body["max_tokens"] <= 500:
+        body = {**body, "max_tokens": 5}
+    short = "conditions" in body and "texts" not in body
+    if short and all(isinstance(body.get(name, 1), Number) for name in ("beam", "count", "max_words")):
         return {**body, "max_words": min(body.get("max_words", 5), 5)}
-    return body
+    return few_enough(body)
+
+
+def few_enough(body: dict[str, Any]) -> dict[str, Any]:
+    """n texts of each prompt are at most 64, which no schema can say: one of each, where they would be more."""
+    prompts, count = body.get("prompt"), body.get("n", 1)
+    many = isinstance(prompts, list) and isinstance(count, Number) and 1 <= count <= 64 < count * len(prompts)
+    return {**body, "n": 1} if many else body
 
 
 @everything.parametrize()
@@ -108,7 +118,7 @@ def map_body(context: Any, body: Any) -> Any:
         said["texts"], said["conditions"] = [in_known_words(text) for text in body["texts"]], None
     if "changes" in body:
         said["changes"] = [{**one, "feature": chosen(one["feature"], model.feature_names)} for one in body["changes"]]
-    return said
+    return few_enough(said)
 
 
 @known.hook

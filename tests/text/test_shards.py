@@ -447,11 +447,11 @@ def folder(tmp_path: Path, text: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_build_show_check_train_and_evaluate(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["corpus", "build", "text.txt", "--out", "built", "--json"]) == 0
+    assert cli.run(["data", "build", "text.txt", "--out", "built", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["sentences"] == 60
-    assert cli.run(["corpus", "show", "built"]) == 0
+    assert cli.run(["data", "show", "built"]) == 0
     assert "60 sentences" in capsys.readouterr().out
-    assert cli.run(["corpus", "check", "built"]) == 0
+    assert cli.run(["data", "check", "built"]) == 0
     assert "all as they were written" in capsys.readouterr().out
     assert cli.run(["train", "config.toml", "--out", "run", "--quiet"]) == 0
     capsys.readouterr()
@@ -460,7 +460,7 @@ def test_build_show_check_train_and_evaluate(folder: Path, capsys: pytest.Captur
     assert cli.run(["evaluate", "run", "text.txt", "--no-lowercase", "--json"]) == 0
     (wanted,) = json.loads(capsys.readouterr().out)
     assert {**found, "text": ""} == {**wanted, "text": ""}
-    assert cli.run(["corpus", "build", "valid.txt", "--out", "small", "--vocabulary", "run"]) == 0
+    assert cli.run(["data", "build", "valid.txt", "--out", "small", "--vocabulary", "run"]) == 0
     assert BuiltCorpus("small").manifest.words == BuiltCorpus("built").manifest.words
 
 
