@@ -152,7 +152,7 @@ BACKGROUND = "evaluate runs/plain test.txt --background {file} --restrict"
 ARPA = ("ngram query {file} le+chat", "ngram convert {file} {out}", "ngram perplexity {file} test.txt", BACKGROUND)
 GENERATE = "generate runs/plain --longest 9"
 LETTERS = "generate runs/letters --over characters --longest 12"
-_TABLE = "{file}|cannot be added"  # a value that is no word of the model
+_TABLE = "{file}|cannot be added|the table 'table' has no column"  # a value that is no word of the model
 _CONFIG = "{file}|a table is required|the table|no such file"  # of the files that it names
 _LANGUAGE = "the (regular )?expression|the language of|the shortest string|--constraint"
 
@@ -160,7 +160,8 @@ FORMATS: dict[str, Format] = {
     "CoNLL-U": Format("text.conllu", ("evaluate runs/plain {file}", "data build {file} --lowercase --out {out}",
                                       "pairs make {file} --out {out}.tsv"), cases=41),
     "text": Format("text.txt", ("evaluate runs/open {file}", "ngram estimate {file} --order 3 --out {out}.arpa",
-                                "ngram perplexity text.arpa {file}", "data build {file} --out {out}"), cases=41),
+                                "ngram perplexity text.arpa {file}", "data build {file} --out {out}"), cases=41,
+                   refusal="{file}|text is required to count"),
     "text.gz": Format("text.txt.gz", ("evaluate runs/open {file} --format text", "data build {file} --out {out}")),
     "JSON lines": Format("acts.jsonl", ("evaluate runs/acts {file}",), ways=LINES),
     "JSON lines, text": Format("text.jsonl", ("data build {file} --out {out}",), ways=LINES),

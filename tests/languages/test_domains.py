@@ -619,11 +619,19 @@ def test_cells_that_overlap_or_miss_strings_are_refused_with_a_witness() -> None
             lambda: disjoint([numbers("fr"), restore(*spelling().described())]),
             "comes from a model folder and cannot be cut any further",
         ),
+        (lambda: restore(*with_label(spelling(), 10**9)), "labels of the automaton must be below .* found 1000000000"),
     ],
 )
 def test_what_is_no_domain_is_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(DomainError, match=message):
         make()
+
+
+def with_label(domain: Spelling, label: int) -> tuple[Any, Any]:
+    """What is saved of a spelling, with another label."""
+    plain, arrays = domain.described()
+    automaton = plain["automaton"]
+    return {**plain, "automaton": {**automaton, "labels": [*automaton["labels"][:-1], label]}}, arrays
 
 
 def test_a_model_that_does_not_end_is_refused() -> None:

@@ -565,6 +565,7 @@ def test_a_table_is_read(tmp_path: Path) -> None:
         ("chat\t_\t0", ":1:8: the count must be a whole number above 0, found '0'"),
         ("chat\t_\tmany", "found 'many'"),
         ("chat\t_\t1.5", "found '1.5'"),
+        ("chat\t_\t" + "9a" * 9_000, "…; correct it"),
         ("# nothing", "no word in the file"),
     ],
 )

@@ -22,7 +22,15 @@ import numpy as np
 from torch import Tensor
 
 from llrnn.ground.arrays import Floats, Ints
-from llrnn.ground.errors import ConfigError, EstimationWarning, FeatureError, LexiconError, LLRNNError, VocabularyError
+from llrnn.ground.errors import (
+    ConfigError,
+    EstimationWarning,
+    FeatureError,
+    LexiconError,
+    LLRNNError,
+    VocabularyError,
+    quoted,
+)
 from llrnn.ground.files import StrPath
 from llrnn.knowledge.contextual.lookup import Lookup
 from llrnn.knowledge.features import Numeric, Shape
@@ -65,7 +73,7 @@ class Entry:
     place: str = ""  # file:line
 
     def __str__(self) -> str:
-        return f"{self.form!r} ({self.place})" if self.place else repr(self.form)
+        return f"{quoted(self.form)} ({self.place})" if self.place else quoted(self.form)
 
 
 def warn_unlisted(told: str) -> None:
@@ -109,7 +117,7 @@ def _entry(line: Line) -> Entry:
         line.fail(reason, len(form) + 2)
     count = others[1].strip() if len(others) == 2 else None
     if count is not None and not _COUNT.fullmatch(count):
-        reason = f"the count must be a whole number above 0, found {count!r}; correct it, or leave it out"
+        reason = f"the count must be a whole number above 0, found {quoted(count)}; correct it, or leave it out"
         line.fail(reason, len(form) + len(others[0]) + 3)
     attributes = frozenset(names) - {"", "_"}
     return Entry(form, attributes, None if count is None else int(count), f"{line.path}:{line.number}")
@@ -354,7 +362,7 @@ def _check_gone(gone: Iterable[str], old: Vocabulary) -> None:
     missing = [word for word in gone if word not in old]
     if missing:
         raise VocabularyError(
-            f"{len(missing)} of the words are not listed: {some([repr(word) for word in missing])}; leave them out"
+            f"{len(missing)} of the words are not listed: {some([quoted(word) for word in missing])}; leave them out"
         )
 
 

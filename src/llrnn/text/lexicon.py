@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from llrnn.ground.errors import LexiconError
+from llrnn.ground.errors import LexiconError, quoted
 from llrnn.ground.files import StrPath, write_atomically
 from llrnn.text.readers import Line, Sentence, Token, read_entries
 
@@ -414,5 +414,5 @@ def _frequency(line: Line) -> tuple[str, float]:
 
 def _fail_on_count(line: Line, wanted: str) -> NoReturn:
     text = line.text.split("\t")[-1].strip() if "\t" in line.text else line.text.split()[-1]
-    reason = f"the count must be {wanted}, found {text!r}; write the form first, then its count"
+    reason = f"the count must be {wanted}, found {quoted(text)}; write the form first, then its count"
     line.fail(reason, line.text.rindex(text) + 1)

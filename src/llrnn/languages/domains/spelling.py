@@ -651,6 +651,8 @@ class Spelling(Domain):
         made._looks = tuple(Look(shape, ending) for shape, ending in plain["looks"])
         made._endings = frozenset(plain["endings"])
         made._looks_of = DFA.restored(plain["automaton"])
+        if (most := int(made._looks_of.labels.max())) >= len(made._looks):
+            raise DomainError(f"labels of the automaton must be below {len(made._looks)}, its looks; found {most}")
         own = {name: array for name, array in arrays.items() if name != "log_mass"}
         made.__dict__["_model"] = CharacterModel.restored(plain["model"], own)
         made.__dict__["log_mass"] = np.array(arrays["log_mass"], dtype=np.float64)
