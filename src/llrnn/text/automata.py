@@ -91,10 +91,16 @@ def of_kind(number: int) -> Ints:
 @cache
 def _kinds() -> NDArray[np.int8]:
     """Of every code point, -1 for what is not permitted: as `kind` says, but without a call for each of a million."""
-    every = [*map(chr, range(0x110000))]
-    found = np.array([*map(_of_category, map(unicodedata.ucd_3_2_0.category, every))], dtype=np.int8)
-    found[[*map(str.isspace, every)]] = SPACE
+    pieces = [range(start, start + 0x1000) for start in range(0, 0x110000, 0x1000)]
+    found = np.concatenate([_kinds_in(piece) for piece in pieces])  # in pieces: other threads get a turn
     found[[*map(ord, LINE_BREAKS), *range(0xD800, 0xE000)]] = -1
+    return found
+
+
+def _kinds_in(codes: range) -> NDArray[np.int8]:
+    characters = [*map(chr, codes)]
+    found = np.array([*map(_of_category, map(unicodedata.ucd_3_2_0.category, characters))], dtype=np.int8)
+    found[[*map(str.isspace, characters)]] = SPACE
     return found
 
 
@@ -143,8 +149,8 @@ class Alphabet:
     @cached_property
     def characters_of(self) -> tuple[str, ...]:
         """The characters of every column, in one string each."""
-        others = ["".join(map(chr, self.others(c).tolist())) for c in range(len(self.characters), len(self))]
-        return (*self.characters, *others)
+        others = (self.others(column).astype("<u4").tobytes() for column in range(len(self.characters), len(self)))
+        return (*self.characters, *(codes.decode("utf-32-le") for codes in others))
 
     @cached_property
     def log_share(self) -> Floats:
