@@ -36,7 +36,6 @@ MOST_LINES, MOST_LINES_WITH_PACKAGES = 34_700, 36_700  # on the way to 32,000 an
 LONGEST_CHAIN = 20  # of modules that import one another
 CIRCLES: list[tuple[str, ...]] = [  # of modules that import one another, as they stand: take them out, add none
     ("llrnn.knowledge.backgrounds.base", "llrnn.knowledge.backgrounds.constraint"),
-    ("llrnn.layer.chunked", "llrnn.layer.kernels", "llrnn.layer.twin"),
     (
         "llrnn.layer.drawing",
         "llrnn.layer.linear",
@@ -244,12 +243,6 @@ def test_nothing_is_pickled() -> None:
     for path in modules():
         text = path.read_text(encoding="utf8") if path != peer else ""
         assert not re.search(r"\bimport pickle\b|torch\.load\(|torch\.save\(", text), path
-
-
-def test_no_file_is_long_and_the_equation_fits() -> None:
-    assert len((SOURCE / "layer" / "loglinear.py").read_text(encoding="utf8").splitlines()) <= 360
-    for path in modules():
-        assert len(path.read_text(encoding="utf8").splitlines()) <= 950, path
 
 
 def test_the_house_does_not_grow() -> None:

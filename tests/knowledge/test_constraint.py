@@ -106,7 +106,7 @@ def test_large_vocabularies_have_tables_and_exceptions() -> None:
     """Unless they are forced to, as in the other tests."""
     grammar = Grammar('start: "(" A ")"\nA: /a[0-9]*/').bind(LARGE)
     prior = grammar.prior(states_along(grammar, ["(", "a0", ")"]))
-    assert not isinstance(prior, llrnn.layer.priors.DensePrior)
+    assert not isinstance(prior, llrnn.layer.priors.FullPrior)
     assert len(prior.tables) == 2
     assert prior.exceptions.position.tolist() == [0, 2, 3]  # one symbol each; in the middle are 1,667
 
@@ -271,7 +271,7 @@ def test_class_by_class_over_a_large_vocabulary(monkeypatch: pytest.MonkeyPatch)
     ours = model.log_prob(batch)
     found = torch.autograd.grad(ours.sum(), list(model.parameters()))
     distribution, _ = model.scan(batch)
-    assert not isinstance(distribution.prior, llrnn.layer.priors.DensePrior)
+    assert not isinstance(distribution.prior, llrnn.layer.priors.FullPrior)
     rows = torch.log_softmax(distribution.word_terms[0], -1)
     theirs = rows.gather(1, batch.targets[batch.mask][:, None])[:, 0]
     assert torch.allclose(ours, theirs, atol=1e-9)

@@ -12,8 +12,9 @@ from torch.nn import functional as F
 
 from helpers import banded_features
 from llrnn.layer import kernels, twin
-from llrnn.layer.chunked import Gains, Plan, Problem, weighted_loss
+from llrnn.layer.chunked import Plan, Problem, weighted_loss
 from llrnn.layer.matrix import FeatureMatrix, KernelMatrix, SparseMatrix
+from llrnn.layer.twin import Gains
 from llrnn_lab.bench.log_sums import log_sum_and_score
 
 N, G, M, H = 37, 83, 31, 20

@@ -35,7 +35,7 @@ from torch.nn import functional as F
 from llrnn.layer import kernels, twin
 from llrnn.layer.matrix import ALIGNED, KernelMatrix, SparseMatrix, Spread
 from llrnn.layer.numerics import MINUS_INFINITY
-from llrnn.layer.twin import Gained
+from llrnn.layer.twin import Gained, Gains
 
 _CHUNK_BYTES = 1 << 26  # of logits: half of them stay in the second-level cache of an H200
 _FEWEST_ROWS = 4096  # in a chunk: shorter products leave processors idle
@@ -59,20 +59,6 @@ class Problem(NamedTuple):
     log_mass: Tensor
     klass: Tensor
     spreads: Sequence[Spread] = ()
-
-
-class Gains(NamedTuple):
-    """Of E words, sorted by positions: their classes, shares q of the mass of these, and values of contextual features
-    less those of other words there; and the weights of these features, which alone have gradients: g = a·v.
-
-    What is at a position N, that is not there, fills up.
-    """
-
-    position: Tensor  # (E,)
-    klass: Tensor  # (E,)
-    share: Tensor  # (E,)
-    value: Tensor  # (E, k)
-    weights: Tensor  # a (N, k)
 
 
 class ComposedWeights(NamedTuple):

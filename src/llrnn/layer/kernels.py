@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from llrnn.layer.matrix import KernelRows
-from llrnn.layer.twin import LEAST, Gained
-
-if TYPE_CHECKING:
-    from llrnn.layer.chunked import Gains
+from llrnn.layer.twin import LEAST, Gained, Gains
 
 available = importlib.util.find_spec("triton") is not None
 PARTS = 64  # at most as many partial column sums are kept

@@ -31,7 +31,7 @@ from llrnn.layer.linear import Given, folded, placed
 from llrnn.layer.masses import Classes, Left
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached, needs_gradient
 from llrnn.layer.numerics import MINUS_INFINITY, Cells, finite, less
-from llrnn.layer.priors import ContextValues, DensePrior, Knowledge, Prior, join
+from llrnn.layer.priors import ContextValues, FullPrior, Knowledge, Prior, join
 from llrnn.layer.readout import Background, Readout, Values
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class Distribution:
     def log_mass(self) -> tuple[Tensor, Cells | None]:
         """log B_s^rest: for whole classes, (N, G) or (1, G), and for the cells that exceptions leave."""
         known, prior, dtype = self.known, self.known.prior, self.h.dtype
-        if isinstance(prior, DensePrior):
+        if isinstance(prior, FullPrior):
             return self.classes.log_mass_dense(prior.dense(self.n), known.position, known.word).to(dtype), None
         whole = self.classes.log_mass(prior, dtype)
         if len(known.position) == 0:
@@ -320,7 +320,7 @@ class Distribution:
         No part is below 0, and none is a difference of large numbers: log Z − E[a·φ] − E[log b] would be.
         """
         prior, position = self.known.prior, self.known.position
-        if isinstance(prior, DensePrior) or len(prior.tables) > 1:
+        if isinstance(prior, FullPrior) or len(prior.tables) > 1:
             return _surprise(self.log_probs()).sum(-1)
         mass, left, (rest, own) = self.classes.mass(prior.tables[0]), self.left, self.log_parts
         within = mass.entropy[None]  # of the words that are left in each class, (1, G) or (N, G)

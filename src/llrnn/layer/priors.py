@@ -11,10 +11,11 @@ Positions are numbered 0..N-1; a prior with `n == 1` holds for every position.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from typing import ClassVar, cast
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -293,33 +294,30 @@ class SparsePrior:
         return SparsePrior(tuple(table.to(device) for table in self.tables), self.shift.to(device), moved)
 
 
-@dataclass(frozen=True, eq=False)
-class DensePrior:
-    """All N × V values of log b, float64 or what a model gave; `sums_to_one`: at every position, as a model's do."""
+class FullPrior(ABC):
+    """A prior of all N × V values of log b: given (`DensePrior`), or made where somebody needs them (`LazyPrior`).
 
-    log_b: Tensor  # (N, V)
-    sums_to_one: bool = False
+    `like`: some tensor of their dtype, on their device; `sums_to_one`: whether b does at every position, as a model's.
+    """
+
     only_table: ClassVar[None] = None
-    is_static = False
-    tables: tuple[Table, ...] = ()  # it has none
+    is_static: ClassVar[bool] = False
+    tables: ClassVar[tuple[Table, ...]] = ()  # it has none
+
+    def __init__(self, shape: Sequence[int], like: Tensor, *, sums_to_one: bool) -> None:
+        (self.n, self.n_symbols), self.like, self.sums_to_one = shape, like, sums_to_one
 
     @property
-    def like(self) -> Tensor:
-        """Some tensor of its dtype, on its device."""
-        return self.log_b
-
-    @property
-    def n(self) -> int:
-        return len(self.log_b)
-
-    @property
-    def n_symbols(self) -> int:
-        return self.log_b.shape[1]
+    @abstractmethod
+    def log_b(self) -> Tensor:
+        """All values, (N, V)."""
 
     def at(self, position: Tensor, word: Tensor) -> Tensor:
+        """log b of single words, (E,) float64."""
         return self.log_b[position if self.n > 1 else torch.zeros_like(position), word].to(torch.float64)
 
     def dense(self, n: int, dtype: torch.dtype | None = None) -> DensePrior:
+        """At n positions, where there is one row for all; in the given dtype."""
         return DensePrior(self.log_b.expand(n, -1).to(dtype or self.log_b.dtype), self.sums_to_one)
 
     def centred(self, dtype: torch.dtype) -> tuple[Prior, Tensor]:
@@ -330,22 +328,35 @@ class DensePrior:
         scale = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
         return DensePrior((self.log_b - scale[:, None]).to(dtype)), scale.double()
 
-    def row(self, n: int) -> DensePrior:
+    def row(self, n: int) -> FullPrior:
+        """One position alone."""
         return self if self.n == 1 else DensePrior(self.log_b[n : n + 1], self.sums_to_one)
 
     def powered(self, exponent: float) -> Prior:
+        """b to a power, at every word."""
         return DensePrior(_times(self.log_b, exponent))
 
-    def to(self, device: torch.device) -> DensePrior:
+    def to(self, device: torch.device) -> FullPrior:
+        """Itself on the device."""
         return self if self.like.device == device else DensePrior(self.log_b.to(device), self.sums_to_one)
 
 
-class LazyPrior(DensePrior):
+class DensePrior(FullPrior):
+    """All N × V values of log b, float64 or what a model gave."""
+
+    def __init__(self, log_b: Tensor, sums_to_one: bool = False) -> None:
+        super().__init__(log_b.shape, log_b, sums_to_one=sums_to_one)
+
+    @property
+    def log_b(self) -> Tensor:
+        return self.like
+
+
+class LazyPrior(FullPrior):
     """What a model says of N positions, which sums to one: of some words, or of all N × V where somebody needs them.
 
     `some(position, word)`: log p of words at given positions in rising order, (E,), without a sum over V;
-    `whole()`: log p of all words, (N, V); `like`: a tensor of their dtype, on their device. Gradients are those of what
-    `some` and `whole` give.
+    `whole()`: log p of all words, (N, V). Gradients are those of what `some` and `whole` give.
     """
 
     def __init__(
@@ -355,40 +366,24 @@ class LazyPrior(DensePrior):
         whole: Callable[[], Tensor],
         like: Tensor,
     ) -> None:
-        vars(self).update(_shape=shape, _some=some, _whole=whole, _like=like, _made={}, sums_to_one=True)
+        super().__init__(shape, like, sums_to_one=True)
+        self._some, self._whole, self._made = some, whole, dict[bool, Tensor]()
 
     @property
     def log_b(self) -> Tensor:
         """Kept by whether gradients are asked for: what was made without would have none."""
-        made, asked = self._made, torch.is_grad_enabled()
-        if asked not in made:
-            made[asked] = vars(self)["_whole"]()
-        return made[asked]
-
-    @property
-    def _made(self) -> dict[bool, Tensor]:
-        return cast(dict[bool, Tensor], vars(self)["_made"])
-
-    @property
-    def like(self) -> Tensor:
-        return cast(Tensor, vars(self)["_like"])
-
-    @property
-    def n(self) -> int:
-        return cast(int, vars(self)["_shape"][0])
-
-    @property
-    def n_symbols(self) -> int:
-        return cast(int, vars(self)["_shape"][1])
+        asked = torch.is_grad_enabled()
+        if asked not in self._made:
+            self._made[asked] = self._whole()
+        return self._made[asked]
 
     def at(self, position: Tensor, word: Tensor) -> Tensor:
         if torch.is_grad_enabled() in self._made or self.n == 1 or bool((position[1:] < position[:-1]).any()):
             return super().at(position, word)
-        found: Tensor = vars(self)["_some"](position, word)
-        return found.double()
+        return self._some(position, word).double()
 
 
-Prior = SparsePrior | DensePrior
+Prior = SparsePrior | FullPrior
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from llrnn.layer import ways
 from llrnn.layer.linear import AnyValues
 from llrnn.layer.matrix import WeightCache
 from llrnn.layer.numerics import computes_in_half, eager
-from llrnn.layer.priors import DensePrior, Prior, SparsePrior, Table
+from llrnn.layer.priors import DensePrior, FullPrior, Prior, SparsePrior, Table
 
 if TYPE_CHECKING:
     from llrnn.layer.loglinear import Distribution
@@ -217,7 +217,7 @@ class Readout(nn.Module):
 
 def as_prior(given: Any, n_symbols: int) -> Prior:
     """Log b as a prior: that of every word, (V,), or of every word at every position, (…, V)."""
-    if isinstance(given, SparsePrior | DensePrior):
+    if isinstance(given, SparsePrior | FullPrior):
         prior: Prior = given
     else:
         try:

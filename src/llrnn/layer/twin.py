@@ -12,16 +12,13 @@ gain_gradients          dg = w[n] · p(s) · q exp(g) / (1 + r),  da[n] = Σ dg 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from llrnn.layer.matrix import KernelRows
 from llrnn.layer.numerics import MINUS_INFINITY
-
-if TYPE_CHECKING:
-    from llrnn.layer.chunked import Gains
 
 LEAST = 1e-37  # of a float32 that is divided by
 
@@ -68,6 +65,20 @@ def gradients(
     p.scatter_add_(1, klass[:, None], (-g_sum if g_score is None else g_score)[:, None])
     out.copy_(p)
     sums[0] += p.sum(0)
+
+
+class Gains(NamedTuple):
+    """Of E words, sorted by positions: their classes, shares q of the mass of these, and values of contextual features
+    less those of other words there; and the weights of these features, which alone have gradients: g = a·v.
+
+    What is at a position N, that is not there, fills up.
+    """
+
+    position: Tensor  # (E,)
+    klass: Tensor  # (E,)
+    share: Tensor  # (E,)
+    value: Tensor  # (E, k)
+    weights: Tensor  # a (N, k)
 
 
 class Gained(NamedTuple):

@@ -47,10 +47,11 @@ from torch import Tensor
 from llrnn.ground.errors import ConfigError, quoted
 from llrnn.layer import blocks, numerics
 from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, MakeBlocks, Pairs, SpreadBlocks
-from llrnn.layer.chunked import Gains, Problem, plan_for, weighted_loss
+from llrnn.layer.chunked import Problem, plan_for, weighted_loss
 from llrnn.layer.masses import ClassMass
 from llrnn.layer.matrix import can_be_cached, needs_gradient
-from llrnn.layer.priors import ContextValues, DensePrior, SparsePrior
+from llrnn.layer.priors import ContextValues, FullPrior, SparsePrior
+from llrnn.layer.twin import Gains
 
 if TYPE_CHECKING:
     from llrnn.layer.loglinear import Distribution, LogLinear
@@ -162,7 +163,7 @@ def _by_classes(p: Distribution, position: Tensor, word: Tensor) -> Found | None
     return None if log_total is None else (log_total, terms)
 
 
-def _dense_log_sums(p: Distribution, prior: DensePrior, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+def _dense_log_sums(p: Distribution, prior: FullPrior, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
     """Over N × V values; where they sum to one, and most words have the same features, over the other words alone;
     and over none where the layer adds nothing, as in a mixture of models."""
     if prior.sums_to_one and _is_silent(p):

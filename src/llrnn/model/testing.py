@@ -31,7 +31,7 @@ from llrnn.knowledge.features import Features, Function, compile_features
 from llrnn.knowledge.process import Batch, ModelState, Process, State
 from llrnn.languages.domains import restore
 from llrnn.layer.loglinear import LogLinear
-from llrnn.layer.priors import ContextValues, DensePrior, Prior
+from llrnn.layer.priors import ContextValues, FullPrior, Prior
 from llrnn.model.controllers import Controller
 from llrnn.text.automata import check_string
 from llrnn.text.vocabulary import Domain, Vocabulary, check
@@ -82,7 +82,7 @@ def check_background(
         before = copy.deepcopy(states)
         prior = bound.prior(states)
         # a network that computes in float32 rounds a batch otherwise than a single row
-        rounding = 1e-5 if isinstance(prior, DensePrior) and prior.log_b.dtype == torch.float32 else 1e-9
+        rounding = 1e-5 if isinstance(prior, FullPrior) and prior.log_b.dtype == torch.float32 else 1e-9
         _require(_same(states, before), "states are values: prior changed the states that it was given")
         whole = prior.dense(len(states)).log_b.double()
         _require(whole.shape == (len(states), len(vocabulary)), f"a value for each of {len(vocabulary)} symbols")

@@ -23,7 +23,7 @@ from torch import Tensor
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError, quoted
 from llrnn.knowledge.process import Batch, Parallel, Process, S, Saved, State
-from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, LazyPrior, Prior, SparsePrior, Table
+from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, FullPrior, LazyPrior, Prior, SparsePrior, Table
 from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import read_frequencies
 from llrnn.text.vocabulary import EOS, Revision, Vocabulary
@@ -269,7 +269,7 @@ class Mixture(Combined):
 def multiply(left: Prior, right: Prior) -> Prior:
     """The product of two priors: a word that is exceptional to either is exceptional to both."""
     n = _common_n([left, right])
-    if isinstance(left, DensePrior) or isinstance(right, DensePrior):
+    if isinstance(left, FullPrior) or isinstance(right, FullPrior):
         first, second = _written_out([left, right], n)
         return DensePrior(first + second)
     tables = tuple(mine.times(other) for mine in left.tables for other in right.tables)
@@ -292,7 +292,7 @@ def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
     sparse = [prior for prior in priors if isinstance(prior, SparsePrior)]
     if len(sparse) < len(priors):
         dense = [log_b + w for log_b, w in zip(_written_out(priors, n), log_weights, strict=True)]
-        all_sum = all(isinstance(prior, DensePrior) and prior.sums_to_one for prior in priors)
+        all_sum = all(isinstance(prior, FullPrior) and prior.sums_to_one for prior in priors)
         return DensePrior(reduce(torch.logaddexp, dense), all_sum and math.isclose(sum(map(math.exp, log_weights)), 1))
     tables = tuple(table for prior in sparse for table in prior.tables)
     shift = torch.cat([prior.shift.expand(n, -1) + w for prior, w in zip(sparse, log_weights, strict=True)], 1)
@@ -323,7 +323,7 @@ def _common_n(priors: Sequence[Prior]) -> int:
 
 def _written_out(priors: Sequence[Prior], n: int) -> list[Tensor]:
     """All of them as (N, V), in the place and precision of the dense ones: another model may be on an accelerator."""
-    models = [prior.log_b for prior in priors if isinstance(prior, DensePrior)]
+    models = [prior.log_b for prior in priors if isinstance(prior, FullPrior)]
     dtype = reduce(torch.promote_types, (log_b.dtype for log_b in models))
     return [prior.to(models[0].device).dense(n, dtype).log_b for prior in priors]
 

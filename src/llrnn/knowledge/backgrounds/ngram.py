@@ -40,7 +40,7 @@ from llrnn.languages.ngrams import (
     with_unknown,
 )
 from llrnn.languages.ngrams.arpa import SHARING, described, table_from
-from llrnn.layer.priors import DensePrior, Exceptions, Prior, SparsePrior, Table
+from llrnn.layer.priors import DensePrior, Exceptions, FullPrior, Prior, SparsePrior, Table
 from llrnn.text.corpus import Corpus, EncodedText, sentence_key
 from llrnn.text.vocabulary import Revision, Vocabulary
 
@@ -181,7 +181,7 @@ def stitched_priors(pieces: Sequence[tuple[Tensor, Prior]], n: int) -> Prior:
     """One prior from priors over some positions each: tables side by side, each with mass at its own positions."""
     if len(pieces) == 1 and len(pieces[0][0]) == n:
         return pieces[0][1]
-    if any(isinstance(prior, DensePrior) for _, prior in pieces):
+    if any(isinstance(prior, FullPrior) for _, prior in pieces):
         dense = [(at, prior.dense(len(at)).log_b) for at, prior in pieces]
         order = torch.argsort(torch.cat([at for at, _ in dense]))
         return DensePrior(torch.cat([log_b for _, log_b in dense])[order])

@@ -25,7 +25,7 @@ from llrnn.knowledge.process import Batch, Process, S, Saved
 from llrnn.languages.ngrams.table import ranges
 from llrnn.layer.linear import LinearValues
 from llrnn.layer.matrix import FeatureMatrix
-from llrnn.layer.priors import ContextValues, DensePrior, SparsePrior
+from llrnn.layer.priors import ContextValues, DensePrior, FullPrior, SparsePrior
 from llrnn.text.conditions import said_values, values_of
 from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 
@@ -255,7 +255,7 @@ class Expert(Following[S], ContextualFeature[S]):
 
     def values(self, states: Sequence[S]) -> ContextValues:
         prior, n = self.background.prior(states), len(states)
-        if isinstance(prior, DensePrior):
+        if isinstance(prior, FullPrior):
             return self._everywhere(prior.dense(n))
         if prior.active is None:
             return self._by_region(prior, n)
