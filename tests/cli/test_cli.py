@@ -60,7 +60,7 @@ VERBS = [
 ]
 VERBS += ["data get", "data vectors", "experiment table4", "experiment prepare", "experiment model", "pairs make"]
 VERBS += ["pairs templates"]
-VERBS += ["bench ngram", "ngram estimate", "ngram convert", "ngram query", "ngram perplexity", "rescore"]
+VERBS += ["bench ngram", "ngram estimate", "ngram convert", "rescore"]
 VERBS += ["adapt", "model mix", "model condense", "experiment adaptation", "experiment rescoring"]
 VERBS += ["words add", "words remove"]
 VERBS += ["compare", "bench", "bench bodies", "bench constraint", "bench objectives", "bench profile", "serve"]

@@ -24,6 +24,7 @@ from llrnn import Corpus, Vocabulary, cli, french
 from llrnn.ground.bundle import read_bundle, write_bundle
 from llrnn.ground.errors import CheckpointError, CorpusError
 from llrnn.knowledge.backgrounds import NGram
+from llrnn.knowledge.backgrounds.ngram import over_own_words
 from llrnn.languages.ngrams import (
     EMPTY,
     UNKNOWN,
@@ -45,7 +46,6 @@ ORDER = 3
 FORMS = ("model.arpa", "model.arpa.gz", "model.ngram")
 QUERY = "le président parle de la maison ."
 
-FIGURES = ("log_perplexity", "perplexity", "perplexity_without_unknown")
 Gram = tuple[str, ...]
 
 
@@ -96,6 +96,14 @@ def words_of(path: Path) -> list[str]:
     return path.read_text(encoding="utf8").lower().split()
 
 
+def scored(capsys: Capture, model: Path | str, sentence: str) -> list[dict[str, Any]]:
+    """Each word of a sentence, as `llrnn score` has it: log10 p, and whether the model lists it."""
+    Path("asked.txt").write_text(f"{sentence}\n", encoding="utf8")
+    (found,) = as_json(capsys, "score", str(model), "asked.txt")["scores"]
+    rows = zip(found["words"], found["log_p"], found["known"], strict=True)
+    return [{"word": word, "log10": log_p, "known": known} for word, log_p, known in rows]
+
+
 # --- the verbs ------------------------------------------------------------------------------------------------------
 
 
@@ -134,21 +142,11 @@ def test_a_treebank_is_a_text_too(capsys: Capture) -> None:
 
 
 def test_all_forms_give_the_same_answers(capsys: Capture, made: Path) -> None:
-    answers = [
-        (
-            as_json(capsys, "ngram", "query", str(made / form), QUERY),
-            as_json(capsys, "ngram", "query", str(made / form), "le", "--next", "9"),
-            as_json(capsys, "ngram", "perplexity", str(made / form), str(made / "other.txt"), "--lowercase"),
-        )
-        for form in FORMS
-    ]
-    assert answers[0] == answers[1]  # to the last bit: gzip is the same text
-    for text, folder in zip(answers[0], answers[2], strict=True):
-        for one, other in zip(text, folder, strict=True):
-            assert one.keys() == other.keys()
-            for key, value in one.items():
-                close = pytest.approx(value, abs=1e-5, rel=1e-6) if isinstance(value, float) else value  # nine digits
-                assert other[key] == close
+    other = ("--lowercase", "--unit", "log10")
+    answers = [as_json(capsys, "score", str(made / form), str(made / "other.txt"), *other) for form in FORMS]
+    text, same, folder = ([log_p for one in found["scores"] for log_p in one["log_p"]] for found in answers)
+    assert text == same  # to the last bit: gzip is the same text
+    assert folder == pytest.approx(text, abs=1e-5, rel=1e-6)  # nine digits
 
 
 @pytest.mark.parametrize("source", FORMS)
@@ -177,92 +175,65 @@ def log10_by_hand(brute: dict[Gram, tuple[float, float]], words: Sequence[str]) 
     ]
 
 
-@pytest.mark.parametrize("sentence", [QUERY, "la grande maison zzz est noire .", "", "zzz"])
-def test_a_query_is_the_back_off_of_the_file(
+@pytest.mark.parametrize("sentence", [QUERY, "la grande maison zzz est noire .", "zzz"])
+def test_a_score_is_the_back_off_of_the_file(
     capsys: Capture, made: Path, brute: dict[Gram, tuple[float, float]], sentence: str
 ) -> None:
-    found = as_json(capsys, "ngram", "query", str(made / "model.arpa"), sentence)
+    found = scored(capsys, made / "model.arpa", sentence)
     wanted = log10_by_hand(brute, sentence.split())
     assert [row["word"] for row in found] == [*sentence.split(), BOUNDARY]
     assert [row["log10"] for row in found] == pytest.approx(wanted, abs=1e-9)
     assert [row["known"] for row in found] == [word != "zzz" for word in [*sentence.split(), BOUNDARY]]
-    for at, row in enumerate(found):
-        fed = [BOUNDARY, *(row["word"] for row in found)]
-        gram = tuple(word if (word,) in brute else UNKNOWN for word in fed[at + 2 - row["length"] : at + 2])
+    ngram = over_own_words(read_table(made / "model.arpa"))
+    symbols = ngram.vocabulary.ids([BOUNDARY, *sentence.split(), BOUNDARY])
+    for at, length in enumerate(ngram.score(symbols)[1].tolist()):
+        gram = tuple(ngram.vocabulary.symbols[symbol] for symbol in symbols[at + 2 - length : at + 2])
         assert gram in brute
-        assert 1 <= row["length"] <= ORDER
-    out = done(capsys, "ngram", "query", str(made / "model.arpa"), sentence)
-    assert f"sum {sum(wanted):.4f}" in " ".join(out.split())
-    assert ("zzz (not listed)" in out) == ("zzz" in sentence)
+        assert 1 <= length <= ORDER
 
 
 @pytest.mark.parametrize("sentence", ["", "le", "la grande", "zzz"])
-def test_the_next_words_are_sorted_and_those_of_brute_force(
-    capsys: Capture, made: Path, brute: dict[Gram, tuple[float, float]], sentence: str
+def test_the_next_words_are_those_of_brute_force(
+    made: Path, brute: dict[Gram, tuple[float, float]], sentence: str
 ) -> None:
     words = [gram[0] for gram in brute if len(gram) == 1]
     fed = [BOUNDARY, *(word if word in words else UNKNOWN for word in sentence.split())]
-    wanted = {word: log_p(brute, tuple(fed[-(ORDER - 1) :]), word) / LN_10 for word in words}
-    found = as_json(capsys, "ngram", "query", str(made / "model.arpa"), sentence, "--next", "12")
-    log10 = [row["log10"] for row in found]
-    assert log10 == sorted(log10, reverse=True)
-    assert log10 == pytest.approx(sorted(wanted.values(), reverse=True)[:12], abs=1e-5)
-    assert all(wanted[row["word"]] == pytest.approx(row["log10"], abs=1e-5) for row in found)
-    everything = as_json(capsys, "ngram", "query", str(made / "model.arpa"), sentence, "--next", "1000000")
-    assert {row["word"] for row in everything} == set(words)
-    assert math.fsum(10 ** row["log10"] for row in everything) == pytest.approx(1.0, abs=1e-5)
-    assert found[0]["word"] in done(capsys, "ngram", "query", str(made / "model.arpa"), sentence, "--next", "12")
+    wanted = {word: log_p(brute, tuple(fed[-(ORDER - 1) :]), word) for word in words}
+    ngram = over_own_words(read_table(made / "model.arpa"))
+    state = ngram.initial()
+    for symbol in ngram.vocabulary.ids(fed):
+        state = ngram.advance(state, symbol)
+    found = dict(zip(ngram.vocabulary.symbols, ngram.log_probs([state])[0].tolist(), strict=True))
+    assert found == pytest.approx(wanted, abs=1e-5)
+    assert math.fsum(map(math.exp, found.values())) == pytest.approx(1.0, abs=1e-5)
 
 
-def test_perplexity_is_the_mean_of_the_queries(capsys: Capture, made: Path) -> None:
-    model, text = str(made / "model.ngram"), made / "other.txt"
+def test_perplexity_is_the_mean_of_the_sentences(capsys: Capture, made: Path) -> None:
+    model, text = made / "model.ngram", made / "other.txt"
     lines = text.read_text(encoding="utf8").lower().splitlines()
-    asked = [row for line in lines for row in as_json(capsys, "ngram", "query", model, line)]
-    unknown = [row for row in asked if not row["known"]]
+    asked = [row["log10"] for line in lines for row in scored(capsys, made / "model.arpa", line)]
+    unknown = [row for line in lines for row in scored(capsys, model, line) if not row["known"]]
+    found = as_json(capsys, "score", str(model), str(text), "--lowercase", "--unit", "log10")
     assert 0 < len(unknown) < len(asked)
-    (found,) = as_json(capsys, "ngram", "perplexity", model, str(text), "--lowercase")
-    assert (found["sentences"], found["words"], found["unknown"]) == (40, len(asked), len(unknown))
-    mean = -LN_10 * math.fsum(row["log10"] for row in asked) / len(asked)
-    assert found["log_perplexity"] == pytest.approx(mean, abs=1e-9)
-    assert found["perplexity"] == pytest.approx(math.exp(mean))
-    known = [row["log10"] for row in asked if row["known"]]
-    assert found["perplexity_without_unknown"] == pytest.approx(10 ** (-math.fsum(known) / len(known)))
-    shutil.copy(text, "o.txt")
-    shutil.copy(made / "text.txt", "t.txt")
-    _, first, second = done(capsys, "ngram", "perplexity", model, "o.txt", "t.txt", "--lowercase").splitlines()
-    counts = ["40", f"{len(asked) - 40:,}", str(len(unknown)), "0"]
-    figures = [f"{found['log10_prob']:.2f}", f"{found['perplexity']:.3f}", f"{found['ppl1']:.3f}"]
-    assert first.split() == ["o.txt", *counts, *figures]
-    assert second.startswith("t.txt")
-
-
-def test_a_text_of_unknown_words_alone_has_a_perplexity(capsys: Capture, made: Path) -> None:
-    Path("odd.txt").write_text("zzz yyy\n")
-    (found,) = as_json(capsys, "ngram", "perplexity", str(made / "model.arpa"), "odd.txt")
-    assert (found["words"], found["unknown"]) == (3, 2)
-    assert math.isfinite(found["perplexity_without_unknown"])  # of the end of the sentence
+    assert (found["sentences"], found["words"], found["oovs"]) == (40, len(asked), len(unknown))
+    assert found["log_prob"] == pytest.approx(math.fsum(asked), rel=1e-6)
+    assert found["perplexity"] == pytest.approx(10 ** (-math.fsum(asked) / len(asked)), rel=1e-5)
 
 
 def test_a_word_without_mass_has_infinite_perplexity(capsys: Capture) -> None:
     """And not an overflow: 10^-1000 is less than a number can say."""
     Path("m.arpa").write_text("\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<unk>\n-0.1\t</s>\n-1000\ta\n\n\\end\\\n")
     Path("a.txt").write_text("a a a\n")
-    (found,) = as_json(capsys, "ngram", "perplexity", "m.arpa", "a.txt")
+    found = as_json(capsys, "score", "m.arpa", "a.txt")
     assert found["perplexity"] is None  # JSON has no infinity
-    assert found["log_perplexity"] == pytest.approx(LN_10 * (3000.1 / 4))
-    assert "inf" in done(capsys, "ngram", "perplexity", "m.arpa", "a.txt")
+    assert found["log_prob"] == pytest.approx(-3000.1)
 
 
 def test_lowercase_writes_every_word_small(capsys: Capture, made: Path) -> None:
-    model = str(made / "model.arpa")
-    assert [row["known"] for row in as_json(capsys, "ngram", "query", model, "La maison")] == [False, True, True]
-    small = as_json(capsys, "ngram", "query", model, "La MAISON", "--lowercase")
-    assert small == as_json(capsys, "ngram", "query", model, "la maison")
-    text = str(made / "text.txt")
-    (large,) = as_json(capsys, "ngram", "perplexity", model, text)
-    (found,) = as_json(capsys, "ngram", "perplexity", model, text, "--lowercase")
-    assert found["unknown"] == 0 < large["unknown"]
-    assert found["perplexity"] == pytest.approx(found["perplexity_without_unknown"])
+    model, text = str(made / "model.arpa"), str(made / "text.txt")
+    assert [row["known"] for row in scored(capsys, model, "La maison")] == [False, True, True]
+    large, small = (as_json(capsys, "score", model, text, *option) for option in ([], ["--lowercase"]))
+    assert small["oovs"] == 0 < large["oovs"]
 
 
 def test_words_that_are_not_among_the_given_are_unknown(capsys: Capture, made: Path) -> None:
@@ -271,10 +242,9 @@ def test_words_that_are_not_among_the_given_are_unknown(capsys: Capture, made: P
     arguments = ["ngram", "estimate", text, "--order", "2", "--lowercase", "--words", "words.txt", "--out", "few.arpa"]
     assert as_json(capsys, *arguments)["types"] == 6
     assert read_table("few.arpa").words == (BOUNDARY, UNKNOWN, "le", "la", "chat", "never")
-    found = as_json(capsys, "ngram", "query", "few.arpa", "le chien dort")
-    assert [row["known"] for row in found] == [True, False, False, True]
-    (all_of_it,) = as_json(capsys, "ngram", "perplexity", "few.arpa", text, "--lowercase")
-    assert all_of_it["unknown"] == sum(word not in ("le", "la", "chat") for word in words_of(made / "text.txt"))
+    assert [row["known"] for row in scored(capsys, "few.arpa", "le chien dort")] == [True, False, False, True]
+    all_of_it = as_json(capsys, "score", "few.arpa", text, "--lowercase")
+    assert all_of_it["oovs"] == sum(word not in ("le", "la", "chat") for word in words_of(made / "text.txt"))
 
 
 @pytest.mark.parametrize("min_counts", ["1,1,2", "1,2", "3"])
@@ -308,8 +278,8 @@ def test_a_note_on_too_little_text_is_one_line_each(capsys: Capture) -> None:
 def test_a_model_without_unknown_words_needs_none(capsys: Capture) -> None:
     Path("closed.arpa").write_text(CLOSED)
     Path("a.txt").write_text("a a\n")
-    (found,) = as_json(capsys, "ngram", "perplexity", "closed.arpa", "a.txt")
-    assert (found["words"], found["unknown"]) == (3, 0)
+    found = as_json(capsys, "score", "closed.arpa", "a.txt")
+    assert (found["words"], found["oovs"]) == (3, 0)
     assert found["perplexity"] == pytest.approx(10**0.5)
 
 
@@ -341,18 +311,13 @@ CLOSED = "\\data\\\nngram 1=2\n\n\\1-grams:\n-0.5\t</s>\n-0.5\ta\n\n\\end\\\n"  
         (["convert", "missing.arpa", "m"], "missing.arpa: a file is required, but there is none"),
         (["convert", "broken.arpa", "m"], "broken.arpa:7: a number is required, found 'many'"),
         (["convert", "good.txt", "m"], "an ARPA file is required, but no line of this one is"),
-        (["query", "broken.arpa", "a"], "broken.arpa:7: a number is required, found 'many'"),
-        (["query", "empty.txt", "a"], "empty.txt: text is required, but the file is empty"),
-        (["query", "closed.arpa", "a b c"], "the model has no <unk>, and does not list 2 of the words, such as 'b'"),
-        (["query", "closed.arpa", "a", "--next", "-1"], "--next"),
-        (["query", "folder", "a"], "ngram.json: missing; folder holds no complete ngram"),
-        (["query", "closed.arpa"], "Missing argument"),
-        (["perplexity", "folder", "good.txt"], "ngram.json: missing; folder holds no complete ngram"),
-        (["perplexity", "closed.arpa", "missing.txt"], "missing.txt: a file is required"),
-        (["perplexity", "closed.arpa", "blank.txt"], "blank.txt: text is required, found no word"),
-        (["perplexity", "closed.arpa", "good.txt"], "has no <unk>, and does not list 1 of the words, such as 'b'"),
-        (["perplexity", "closed.arpa", "marked.txt"], "marked.txt:3: </s> and <s> mark sentences"),
-        (["perplexity", "closed.arpa"], "Missing argument"),
+        (["prune", "folder", "--out", "m"], "ngram.json: missing; folder holds no complete ngram"),
+        (
+            ["interpolate", "closed.arpa", "closed.arpa", "--text", "good.txt", "--out", "m"],
+            "has no <unk>, and does not",
+        ),
+        (["interpolate", "closed.arpa", "closed.arpa", "--text", "missing.txt", "--out", "m"], "a file is required"),
+        (["interpolate", "closed.arpa", "closed.arpa", "--text", "marked.txt", "--out", "m"], "marked.txt:3: </s> "),
         ([], "a verb is required"),
         (["count"], "No such command 'count'"),
     ],
@@ -398,8 +363,8 @@ def headless(folder: Path) -> None:
 def test_a_damaged_folder_is_refused(capsys: Capture, made: Path, damage: Callable[[Path], None], said: str) -> None:
     shutil.copytree(made / "model.ngram", "damaged")
     damage(Path("damaged"))
-    for arguments in (["query", "damaged", "la"], ["convert", "damaged", "x"], ["perplexity", "damaged", "text.txt"]):
-        assert said in refused(capsys, "ngram", *arguments)
+    for arguments in (["ngram", "convert", "damaged", "x"], ["ngram", "prune", "damaged", "--out", "x"]):
+        assert said in refused(capsys, *arguments)
     assert not Path("x").exists()
 
 
@@ -468,7 +433,7 @@ def test_arrays_that_do_not_fit_together_are_refused(
     bundle = read_bundle(made / "model.ngram", "ngram")
     change(bundle.data, bundle.tensors)
     write_bundle("odd", "ngram", bundle.data, bundle.tensors)
-    assert "odd: the files of the n-gram model do not fit together" in refused(capsys, "ngram", "query", "odd", "la")
+    assert "odd: the files of the n-gram model do not fit together" in refused(capsys, "ngram", "convert", "odd", "x")
 
 
 # --- streams --------------------------------------------------------------------------------------------------------

@@ -69,13 +69,15 @@ def feed(tmp_path: Path) -> Iterator[Feed]:
 
 
 def log10_of(sentence: str, arpa: str, capsys: Capture) -> list[float]:
-    return [row["log10"] for row in as_json(capsys, "ngram", "query", arpa, sentence)]
+    Path("asked.txt").write_text(f"{sentence}\n", encoding="utf8")
+    (found,) = as_json(capsys, "score", arpa, "asked.txt")["scores"]
+    return list(found["log_p"])
 
 
 # --- OOVs, ppl and ppl1, as SRILM counts them ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "score", "ngram perplexity"])
+@pytest.mark.parametrize("verb", ["evaluate", "score"])
 def test_skipped_words_are_in_no_sum(capsys: Capture, verb: str) -> None:
     first = log10_of("le chat", "u.arpa", capsys)[:2]
     behind = as_json(capsys, "score", "u.arpa", "test.txt", "--oov", "skip")["scores"][0]["log_p"]
@@ -91,14 +93,14 @@ def test_skipped_words_are_in_no_sum(capsys: Capture, verb: str) -> None:
 
 
 def test_oov_of_ngrams_without_unk(capsys: Capture) -> None:
-    for verb in (["evaluate"], ["score"], ["ngram", "perplexity"]):
+    for verb in (["evaluate"], ["score"]):
         said = refused(capsys, *verb, "closed.arpa", "test.txt")
         assert "'zorg'" in said
         skipped = as_json(capsys, *verb, "closed.arpa", "test.txt", "--oov", "skip")
         skipped = skipped[0] if isinstance(skipped, list) else skipped
         assert skipped["ppl1"] > skipped["perplexity"] > 1
     assert "--oov skip" in refused(capsys, "score", "closed.arpa", "test.txt")
-    assert "test.txt: the model has no <unk>" in refused(capsys, "ngram", "perplexity", "closed.arpa", "test.txt")
+    assert "test.txt: the model has no <unk>" in refused(capsys, "score", "closed.arpa", "test.txt")
     # what follows an unknown word has no context, as with SRILM
     rows = as_json(capsys, "score", "closed.arpa", "test.txt", "--oov", "skip")["scores"][0]["log_p"]
     table = read_arpa("closed.arpa")
@@ -132,7 +134,7 @@ def test_a_network_reads_on_as_if_skipped_words_were_not_there(capsys: Capture) 
 
 def test_standard_input_is_a_text(capsys: Capture, feed: Feed) -> None:
     text = Path("train.txt").read_text(encoding="utf8")
-    for verb in (["evaluate", "u.arpa"], ["score", "u.arpa"], ["ngram", "perplexity", "u.arpa"]):
+    for verb in (["evaluate", "u.arpa"], ["score", "u.arpa"]):
         wanted = done(capsys, *verb, "train.txt").replace("train.txt", "-")
         feed(text)
         assert done(capsys, *verb, "-").split() == wanted.split()
@@ -155,7 +157,7 @@ def test_ngrams_through_pipes(capsysbinary: pytest.CaptureFixture[bytes], feed: 
     assert found.out == Path("u.arpa").read_bytes()
     assert b"n-grams" in found.err
     feed(found.out.decode())
-    assert cli.run(["ngram", "query", "-", "le chat"]) == 0
+    assert cli.run(["score", "-", "train.txt"]) == 0
 
 
 def test_lists_through_pipes(capsys: Capture, feed: Feed) -> None:
@@ -185,10 +187,9 @@ def test_an_automaton_through_a_pipe(capsys: Capture) -> None:
     assert not Path("-.syms").exists()
 
 
-@pytest.mark.parametrize("command", ["ngram perplexity - -", "score - -"])
-def test_standard_input_is_read_once(capsys: Capture, feed: Feed, command: str) -> None:
+def test_standard_input_is_read_once(capsys: Capture, feed: Feed) -> None:
     feed(Path("u.arpa").read_text(encoding="utf8"))
-    assert "standard input is empty; pipe it, and give - once alone" in refused(capsys, *command.split())
+    assert "standard input is empty; pipe it, and give - once alone" in refused(capsys, "score", "-", "-")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="descriptors by name")
@@ -206,8 +207,8 @@ def test_a_pipe_of_the_shell_is_read(capsys: Capture) -> None:
 
 def test_an_arpa_file_is_a_model(capsys: Capture) -> None:
     (found,) = as_json(capsys, "evaluate", "u.arpa", "train.txt")
-    (wanted,) = as_json(capsys, "ngram", "perplexity", "u.arpa", "train.txt")
-    assert found["log_perplexity"] == pytest.approx(wanted["log_perplexity"], abs=1e-6)
+    wanted = as_json(capsys, "score", "u.arpa", "train.txt", "--unit", "nats")
+    assert found["log_perplexity"] == pytest.approx(-wanted["log_prob"] / wanted["words"], abs=1e-6)
     assert found["audit"]["worst_sum_error"] < 1e-5
     (written,) = as_json(capsys, "generate", "u.arpa", "--prefix", "le", "--greedy")
     assert written["words"][0] == "chat"
@@ -378,7 +379,6 @@ dropout = 3.0
         ("rescore u.arpa lists.tsv --references one.txt", "one.txt: ", "add its line, or take it out of lists.tsv"),
         ("evaluate closed.arpa test.txt", "test.txt:1: ", "leave such words out with --oov skip"),
         ("score closed.arpa test.txt", "test.txt: ", "leave them out: --oov skip"),
-        ("ngram perplexity closed.arpa test.txt", "test.txt: ", "leave them out: --oov skip"),
         ("rescore closed.arpa lists.tsv", "utterance u1: ", "leave such words out with --oov skip"),
         (
             "ngram interpolate closed.arpa u.arpa --text train.txt --out x.arpa",

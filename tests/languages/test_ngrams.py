@@ -33,14 +33,22 @@ from brute_ngrams import (
     written_out,
 )
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, french, load
-from llrnn.cli.ngram import open_ngram
 from llrnn.ground.errors import BackgroundError, EstimationWarning, TrainingError, UnknownWordError
 from llrnn.knowledge.backgrounds import Background, CrossFitted, Mask, Mixture, NGram, Static, Unigram
-from llrnn.knowledge.backgrounds.ngram import Nodes
+from llrnn.knowledge.backgrounds.ngram import Nodes, over_own_words
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.features import Identity
 from llrnn.knowledge.process import Batch
-from llrnn.languages.ngrams import UNKNOWN, NGramTable, Trie, completed, estimate, for_vocabulary, write_table
+from llrnn.languages.ngrams import (
+    UNKNOWN,
+    NGramTable,
+    Trie,
+    completed,
+    estimate,
+    for_vocabulary,
+    read_table,
+    write_table,
+)
 from llrnn.languages.ngrams import table as binding
 from llrnn.languages.ngrams import written_out as every_ngram
 from llrnn.languages.ngrams.table import backed_off
@@ -523,10 +531,10 @@ SMALLER = [
 def test_a_bound_model_reads_a_history_as_the_file_does(
     symbols: tuple[str, ...], unknown: str | None, seed: int, tmp_path: Path
 ) -> None:
-    """`<unk>` in every place of random ARPA files: `llrnn ngram query`, the bound model, and the definition."""
+    """`<unk>` in every place of random ARPA files: `llrnn score`, the bound model, and the definition."""
     grams, path = drawn_grams(OPEN, 3, random.Random(seed)), tmp_path / "drawn.arpa"
     write_table(table_of(OPEN, grams), path)
-    asked, vocabulary = open_ngram(path), Vocabulary(symbols, unknown=unknown)
+    asked, vocabulary = over_own_words(read_table(path)), Vocabulary(symbols, unknown=unknown)
     bound = NGram.from_arpa(path, restrict=True).bind(vocabulary)
     read = {word: word if word in OPEN and word != unknown else UNKNOWN for word in symbols}
     part = {word: math.log([*read.values()].count(UNKNOWN)) if read[word] == UNKNOWN else 0.0 for word in symbols}

@@ -44,7 +44,7 @@ VERBS = {
     "serve": ("llrnn.cli.serve:serve_verb", "Serve models over HTTP: an API, and a page for people."),
     "demo": ("llrnn.cli.demo:demo_verb", "Train, compare and explain models of the embedded French corpus."),
     "data": ("llrnn.cli.verbs:data_app", "Get corpora, cut raw text, build corpora larger than memory."),
-    "ngram": ("llrnn.cli.ngram:ngram_app", "Estimate, convert and query n-gram models."),
+    "ngram": ("llrnn.cli.ngram:ngram_app", "Estimate, convert, mix, prune and distil n-gram models."),
     "pairs": ("llrnn_lab.cli.pairs:pairs_app", "Minimal pairs from treebanks, templates and public suites."),
     "bench": ("llrnn_lab.cli:bench_app", "Measure, always against a peer that does the same work in the same run."),
     "compare": ("llrnn_lab.cli.compare:compare_verb", "Compare every language model of the field on one text."),

@@ -1,4 +1,4 @@
-"""The verbs `llrnn ngram ...`: estimate, convert, query, perplexity, interpolate, prune, distil."""
+"""The verbs `llrnn ngram ...`: estimate, convert, interpolate, prune, distil."""
 
 from __future__ import annotations
 
@@ -24,22 +24,19 @@ from llrnn.cli.options import (
     Device,
     Lowercase,
     ModelFolder,
-    OovPolicy,
     Seed,
     device_named,
     handling,
     numbers_in,
-    oov_policy,
     read_for,
     say,
 )
 from llrnn.ground.arrays import Ints
-from llrnn.ground.errors import ConfigError, CorpusError, UnknownWordError
+from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.ground.files import STANDARD
 from llrnn.inference.mixing import fitted_shares
 from llrnn.inference.projection import distil, written
-from llrnn.inference.scores import numbers_of
-from llrnn.knowledge.backgrounds import NGram
+from llrnn.inference.scores import score
 from llrnn.knowledge.backgrounds.ngram import over_own_words
 from llrnn.languages.ngrams import (
     UNKNOWN,
@@ -49,24 +46,18 @@ from llrnn.languages.ngrams import (
     estimate_on_disk,
     interpolated,
     pruned,
-    read_stream,
     read_table,
     stream_pieces,
-    with_unknown,
     write_table,
 )
 from llrnn.model.checkpoint import load
-from llrnn.text.corpus import Oov
+from llrnn.text.corpus import Corpus
 from llrnn.text.readers import read_lines
 from llrnn.text.shards import BuiltCorpus, is_built
-from llrnn.text.vocabulary import EOS, Vocabulary
 
 ngram_app = typer.Typer()
 
 ModelPath = Annotated[Path, typer.Argument(help="An ARPA file (plain or gzip), or a folder that `estimate` wrote.")]
-Texts = Annotated[
-    list[Path], typer.Argument(help="Text files, plain or gzip: one sentence a line, or .conllu; - is standard input.")
-]
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kKMGT]?)B?")
 _FACTOR = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _LEAST_MEMORY = 1_000_000
@@ -239,152 +230,6 @@ def convert_verb(
     )
 
 
-@ngram_app.command("query")
-def query_verb(
-    model: ModelPath,
-    sentence: Annotated[str, typer.Argument(help="Words separated by spaces, or - for a line of standard input.")],
-    following: Annotated[int, typer.Option("--next", min=0, help="List so many of the most probable next words.")] = 0,
-    lowercase: Lowercase = False,
-    as_json: AsJson = False,
-) -> None:
-    """Each word of a sentence: log10 p and the length of the n-gram that says so; or what may follow it.
-
-    \b
-    Example: llrnn ngram query corpus.arpa "le chat dort"
-    Example: llrnn ngram query corpus.arpa "le chat" --next 5
-    """
-    ngram = open_ngram(model)
-    vocabulary = ngram.vocabulary
-    sentence = next((line for _, line in read_lines(sentence)), "") if sentence == STANDARD else sentence
-    words = (sentence.lower() if lowercase else sentence).split()
-    ids = [vocabulary.eos, *numbers_of(words, vocabulary)]
-    if following:
-        rows = _following(ngram, vocabulary, ids, following)
-    else:
-        log_prob, length = ngram.score([*ids, vocabulary.eos])
-        listed = zip([*words, EOS], log_prob.tolist(), length.tolist(), strict=True)
-        rows = [{"word": w, "log10": p / math.log(10), "length": n, "known": w in vocabulary} for w, p, n in listed]
-    say(rows, as_json, _show_query)
-
-
-def _following(ngram: NGram, vocabulary: Vocabulary, ids: list[int], count: int) -> list[dict[str, Any]]:
-    state = ngram.initial()
-    for symbol in ids:
-        state = ngram.advance(state, symbol)
-    log_p, best = ngram.log_probs([state])[0].topk(min(count, len(vocabulary)))
-    pairs = zip(best.tolist(), log_p.tolist(), strict=True)
-    return [{"word": vocabulary.symbols[word], "log10": p / math.log(10)} for word, p in pairs]
-
-
-@ngram_app.command("perplexity")
-def perplexity_verb(
-    model: ModelPath, texts: Texts, lowercase: Lowercase = False, oov: OovPolicy = None, as_json: AsJson = False
-) -> None:
-    """Perplexity of texts as SRILM counts it, with and without the words that the model does not list.
-
-    ppl is over words and ends of sentences, ppl1 over words alone; words that --oov skip leaves out are in neither.
-
-    \b
-    Example: llrnn ngram perplexity corpus.arpa test.txt
-    Example: zcat test.txt.gz | llrnn ngram perplexity corpus.arpa - --oov skip
-    """
-    policy = oov_policy(oov)
-    ngram = open_ngram(model, policy)
-    results = [_perplexity(ngram, path, lowercase, policy) for path in texts]
-    say(results, as_json, _show_perplexity)
-
-
-def open_ngram(path: Path, oov: Oov | None = None) -> NGram:
-    """An n-gram model over its own words; with `skip`, one that can read words that it does not list."""
-    table = read_table(path)
-    return over_own_words(with_unknown(table) if oov == "skip" else table)
-
-
-def _perplexity(ngram: NGram, path: Path, lowercase: bool, oov: Oov | None) -> dict[str, Any]:
-    return _perplexity_of(ngram, _Text.read(path, lowercase), oov)
-
-
-def _perplexity_of(ngram: NGram, text: _Text, oov: Oov | None) -> dict[str, Any]:
-    found = text.scored(ngram, oov)
-    log_prob, listed, ends = found.log_prob, found.log_prob[found.known], int(found.ends.sum())
-    counted = listed[listed.isfinite()] if oov == "skip" else log_prob
-    total = float(counted.sum())
-    return {
-        "text": str(text.path),
-        "sentences": ends,
-        "words": len(log_prob),
-        "unknown": len(log_prob) - len(listed),
-        "zero_probabilities": int((~listed.isfinite()).sum()),
-        "log10_prob": total / math.log(10),
-        "log_perplexity": -total / len(counted),
-        "perplexity": _exp(-total / len(counted)),
-        "ppl1": _exp(-total / max(1, len(counted) - ends)),
-        "perplexity_without_unknown": _exp(float(-listed.mean())),
-    }
-
-
-def _exp(nats: float) -> float:
-    return math.exp(nats) if nats < 709.0 else math.inf
-
-
-@dataclass(frozen=True)
-class _ScoredText:
-    """log p of all words of a text, ends of sentences included; which are listed, and which are ends; each (N,)."""
-
-    log_prob: torch.Tensor
-    known: torch.Tensor
-    ends: torch.Tensor
-
-
-@dataclass(frozen=True)
-class _Text:
-    """A text that was read once, for any number of models: its words by their numbers."""
-
-    path: Path
-    stream: Ints
-    words: Sequence[str]
-
-    @classmethod
-    def read(cls, path: Path, lowercase: bool) -> _Text:
-        stream, words = read_stream([path], lowercase=lowercase)
-        if len(stream) < 3:
-            raise CorpusError("text is required, found no word; give a file with sentences", path=path)
-        if not (stream == 1).any():
-            words[1] = EOS  # the text has no <unk>, so that a model need not list it
-        return cls(path, stream, words)
-
-    def scored(self, ngram: NGram, oov: Oov | None) -> _ScoredText:
-        vocabulary, place = ngram.vocabulary, str(self.path)
-        listed = np.array([word in vocabulary and word != UNKNOWN for word in self.words])
-        missing = [word for word in self.words if word not in vocabulary]
-        if missing and oov == "error":
-            raise UnknownWordError(missing[0], size=len(vocabulary), place=place, others=missing[1:])
-        number = np.array(numbers_of(self.words, vocabulary, place=place), dtype=np.int64)
-        log_prob, _ = ngram.score(number[self.stream])
-        ends = torch.from_numpy(self.stream[1:] == 0)
-        return _ScoredText(log_prob, torch.from_numpy(listed[self.stream[1:]]), ends)
-
-
-def _show_query(rows: list[dict[str, Any]]) -> None:
-    with_lengths = "length" in rows[0]
-    made = [["word", "log10 p", *(["n-gram"] if with_lengths else [])]]
-    for row in rows:
-        unknown = "" if row.get("known", True) else " (not listed)"
-        made.append([row["word"] + unknown, f"{row['log10']:.4f}", *([str(row["length"])] if with_lengths else [])])
-    if with_lengths:
-        made.append(["sum", f"{sum(row['log10'] for row in rows):.4f}", ""])
-    show.table(*made)
-
-
-def _show_perplexity(results: list[dict[str, Any]]) -> None:
-    rows = [["text", "sentences", "words", "OOVs", "zeroprobs", "logprob (log10)", "ppl", "ppl1"]]
-    for row in results:
-        counts = (row["sentences"], row["words"] - row["sentences"], row["unknown"], row["zero_probabilities"])
-        figures = [f"{row['log10_prob']:.2f}", f"{row['perplexity']:.3f}", f"{row['ppl1']:.3f}"]
-        rows.append([row["text"], *(f"{count:,}" for count in counts), *figures])
-    show.table(*rows)
-
-
 @ngram_app.command("interpolate")
 def interpolate_verb(
     models: Annotated[
@@ -407,13 +252,13 @@ def interpolate_verb(
     if (text is None) == (weights is None):
         raise ConfigError("weights are fitted on --text or given by --weights, found both or neither; give one of them")
     tables, names = [read_table(path) for path in models], list(map(str, models))
-    alone, held = None, None
-    if text is not None:
-        held = _Text.read(text, lowercase)
+    held, alone = None if text is None else Corpus.from_file(text, lowercase=lowercase), None
+    if held is not None:
         equal = [1.0 / len(tables)] * len(tables)
         interpolated([_unigrams(one) for one in tables], equal, names=names)  # words that differ are told first
-        log_p = torch.stack([held.scored(over_own_words(one), None).log_prob for one in tables])
-        shares, alone = fitted_shares(log_p), (-log_p.mean(1)).exp().tolist()
+        scores = [score(over_own_words(one), held) for one in tables]
+        shares = fitted_shares(torch.tensor([[p for one in found.sentences for p in one.log_p] for found in scores]))
+        alone = [found.perplexity for found in scores]
     else:
         shares = numbers_in("--weights", weights or "")
     table = interpolated(tables, shares, names=names)
@@ -421,7 +266,7 @@ def interpolate_verb(
     report: dict[str, Any] = {"out": str(out), "models": names, "weights": shares, "perplexities": alone}
     report["ngrams"] = [len(level) for level in table.levels]
     if held is not None:
-        report["perplexity"] = _perplexity_of(over_own_words(table), held, None)["perplexity"]
+        report["perplexity"] = score(over_own_words(table), held).perplexity
     told(report, out, as_json, _show_interpolated)
 
 

@@ -177,7 +177,7 @@ class TextScores:
 
 
 def score(
-    model: LLRNN | StrPath,
+    model: LLRNN | NGram | StrPath,
     texts: Corpus | Sequence[str | Sequence[str]],
     *,
     conditions: Sequence[object] | None = None,
@@ -199,7 +199,7 @@ def score(
     """
     if unit not in UNITS:
         raise ConfigError(f"unit must be {', '.join(UNITS)}, found {unit!r}; choose one")
-    opened = model if isinstance(model, LLRNN) else open_scorer(model, oov=oov)
+    opened = model if isinstance(model, LLRNN | NGram) else open_scorer(model, oov=oov)
     small = isinstance(opened, LLRNN) and opened.reads_lowercase if lowercase is None else lowercase
     corpus = _corpus(texts, conditions)
     corpus = corpus.lowercased() if small else corpus
