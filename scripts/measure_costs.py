@@ -33,7 +33,7 @@ from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, MakeBlocks, Pairs, 
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
 from llrnn.model.controllers import WithoutOneDNN
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.training.settings import AnyBatches, SentenceBatches, SlidingBatches
 from llrnn.training.updates import Updater, Workers
 

@@ -34,7 +34,7 @@ from torch.profiler import ProfilerActivity, profile
 from llrnn.config import read_config
 from llrnn.config.keys import ControllerConfig
 from llrnn.config.project import Project
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.training.loop import train
 from llrnn_lab.bench import torch_peer
 

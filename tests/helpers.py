@@ -18,7 +18,7 @@ from llrnn.knowledge.contextual.base import Following
 from llrnn.knowledge.features import Features
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.controllers import Controller
-from llrnn.text.corpus import EncodedText, TrainingSummary
+from llrnn.text.encoded import EncodedText, TrainingSummary
 from llrnn.text.vectors import WordVectors
 from llrnn.text.vocabulary import EOS, Revision
 

@@ -45,7 +45,6 @@ CIRCLES: list[tuple[str, ...]] = [  # of modules that import one another, as the
         "llrnn.layer.ways",
     ),
     ("llrnn.model.checkpoint", "llrnn.model.network", "llrnn.model.pretrained"),
-    ("llrnn.text.corpus", "llrnn.text.units", "llrnn.text.vocabulary"),
 ]
 
 

@@ -18,7 +18,7 @@ from llrnn import LLRNN, LSTM, Corpus, Vocabulary, cli, features, french
 from llrnn.inference.nbest import Hypothesis, NBest, read_kaldi
 from llrnn.inference.rescoring import Hotwords
 from llrnn.languages.ngrams import estimate, read_arpa, write_arpa
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from test_cli import Capture, as_json, done, refused
 
 LN_10 = math.log(10.0)

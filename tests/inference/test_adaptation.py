@@ -27,7 +27,7 @@ from llrnn.inference.adaptation import Base, adaptor, base_of, base_share, defau
 from llrnn.knowledge.backgrounds import Mixture, NGram
 from llrnn.languages.ngrams import UNKNOWN, estimate, write_table
 from llrnn.model.scoring import score
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 from test_cli import Capture, as_json, done, refused

@@ -16,7 +16,7 @@ from llrnn.inference.documents import EVERY, DocumentContext, recent_log_probs
 from llrnn.inference.evaluation import evaluate
 from llrnn.model.controllers import learning_rnns
 from llrnn.model.scoring import Sentences, sentence_log_probs
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from test_cli import Capture, as_json, refused
 
 SAID = [["le", "chat", "dort"], ["la", "reine"], ["le", "chat"], ["chat"]] * 6

@@ -29,7 +29,7 @@ from llrnn import (
 )
 from llrnn.ground.errors import AuditError, CorpusError, FeatureError, NumericalError, UnknownWordError
 from llrnn.inference.evaluation import BANDS, Audit, Coverage
-from llrnn.text.corpus import EncodedText, TrainingSummary
+from llrnn.text.encoded import EncodedText, TrainingSummary
 
 TEST = small_corpus()[40:]
 

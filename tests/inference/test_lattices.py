@@ -17,7 +17,7 @@ from llrnn.inference.nbest import Hypothesis, NBest, NBestLists
 from llrnn.inference.rescoring import ModelScorer, Weights, rescore
 from llrnn.languages.ngrams import estimate
 from llrnn.model.checkpoint import ngram_model
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from strategies import draws
 from test_cli import Capture, as_json, done, refused
 

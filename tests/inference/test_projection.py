@@ -18,7 +18,7 @@ from llrnn.ground.errors import ConfigError
 from llrnn.inference.openfst import EPSILON, PHI, Fst, constraint_fst, ngram_fst
 from llrnn.inference.projection import distil, written
 from llrnn.languages.ngrams import NGramTable, estimate, pruned, read_arpa, write_arpa
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import EOS
 from test_cli import Capture, as_json, refused
 

@@ -28,7 +28,7 @@ from llrnn.layer.numerics import add_differences
 from llrnn.layer.priors import ContextValues, DensePrior, Prior
 from llrnn.layer.ways import Way
 from llrnn.model.scoring import Continuous, Sentences, score
-from llrnn.text.corpus import EncodedText, sentence_key
+from llrnn.text.encoded import EncodedText, sentence_key
 from llrnn.training.loop import train
 from llrnn.training.runs import Record
 from test_ngrams import babble, names, quiet

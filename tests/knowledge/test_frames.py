@@ -18,7 +18,7 @@ from llrnn.knowledge.contextual import Announced, Framed, restore_input
 from llrnn.knowledge.features import Identity
 from llrnn.knowledge.process import Batch
 from llrnn.model.testing import check_contextual, check_contextual_input
-from llrnn.text.corpus import sentence_key
+from llrnn.text.encoded import sentence_key
 
 PAIRS = [
     ({"name": "la luna", "phone": "123"}, "the phone number for la luna is 123"),

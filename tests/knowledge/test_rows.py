@@ -13,7 +13,7 @@ from llrnn.layer.loglinear import Distribution
 from llrnn.layer.steered import Steered
 from llrnn.model.scoring import Sentences
 from llrnn.model.steering import Change, scale_and_offset, steer
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import EOS
 
 

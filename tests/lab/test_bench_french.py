@@ -14,7 +14,8 @@ import torch
 from llrnn import french
 from llrnn.cli import run
 from llrnn.ground.files import write_atomically
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
 from llrnn.text.readers import conllu_lines
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.settings import TrainingSettings

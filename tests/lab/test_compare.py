@@ -15,7 +15,8 @@ import torch
 from llrnn import cli
 from llrnn.model.controllers import GRU
 from llrnn.text import french
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
 from llrnn.text.readers import conllu_lines
 from llrnn.text.vocabulary import Vocabulary
 from llrnn_lab.studies import compare

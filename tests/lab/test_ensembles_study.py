@@ -12,7 +12,7 @@ from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_lines
 from llrnn.inference.mixing import log_probs
 from llrnn.model.ensembles import background_alone
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.text.readers import conllu_lines
 from llrnn_lab import french
 from llrnn_lab.studies import ensembles as study

@@ -357,7 +357,7 @@ def test_the_order_of_both_log_probabilities_is_the_same() -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
-    text = llrnn.text.corpus.EncodedText.encode(corpus, vocabulary)
+    text = llrnn.text.encoded.EncodedText.encode(corpus, vocabulary)
     assert isinstance(ngram, NGram)
     of_ngram = adaptation._ngram_log_probs(ngram, text)
     npt.assert_allclose(of_ngram.numpy(), llrnn.model.scoring.score(model, text).log_probs.numpy(), atol=1e-5)

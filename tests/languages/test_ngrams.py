@@ -56,7 +56,7 @@ from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, score
 from llrnn.model.words import Entry, add, remove
-from llrnn.text.corpus import EncodedText, sentence_key
+from llrnn.text.encoded import EncodedText, sentence_key
 from strategies import draws
 
 torch.set_num_threads(1)

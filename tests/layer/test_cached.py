@@ -29,7 +29,7 @@ from llrnn.layer.priors import SparsePrior, Table
 from llrnn.model.scoring import Sentences, score
 from llrnn.model.steering import Change, steer, swap
 from llrnn.model.words import Entry
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn_lab.bench.neural import french_like
 
 TEXT = small_corpus()[:8]

@@ -18,7 +18,7 @@ from llrnn.layer.chunked import by_kernels
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.controllers import GRU
 from llrnn.model.scoring import Sentences
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.training.objectives import Exact, Objective
 
 needs_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

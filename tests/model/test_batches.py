@@ -21,7 +21,8 @@ from llrnn.ground.errors import ConfigError, TrainingError, UnknownWordError
 from llrnn.knowledge.features import Identity
 from llrnn.knowledge.process import Batch
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, derived_seed, score
-from llrnn.text.corpus import EncodedText, Sentence, Token, TrainingSummary
+from llrnn.text.corpus import Sentence, Token
+from llrnn.text.encoded import EncodedText, TrainingSummary
 from llrnn.training.settings import TrainingSettings
 from strategies import QUICK
 

@@ -23,7 +23,7 @@ from llrnn.knowledge.contextual import ContextualFeature
 from llrnn.knowledge.process import State
 from llrnn.layer.priors import Prior, SparsePrior, Table
 from llrnn.model.scoring import score
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from strategies import draws
 
 FREQUENT = small_vocabulary().symbols[:5]

@@ -36,7 +36,7 @@ from llrnn.model.network import FeatureEmbedding
 from llrnn.model.scoring import score
 from llrnn.model.testing import check_features
 from llrnn.model.words import Entry, add, remove
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from strategies import QUICK
 from test_words import open_features, open_vocabulary
 

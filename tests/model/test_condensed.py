@@ -18,7 +18,7 @@ from llrnn.inference.condensing import condense
 from llrnn.layer import ways
 from llrnn.model.scoring import score
 from llrnn.model.steering import untied
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from test_coarsened import dense
 
 H = 6

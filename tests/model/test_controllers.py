@@ -30,7 +30,7 @@ from llrnn.model.controllers import (
 from llrnn.model.modern import Mogrifier, Transformer
 from llrnn.model.scoring import score
 from llrnn.text.conditions import ConditionTokenizer, Slots, Whole, Words, parse_act
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from strategies import MINUS_INFINITY  # which also sets the number of threads
 
 Maker = Callable[[], Controller]

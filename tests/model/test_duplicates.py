@@ -15,7 +15,7 @@ from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.scoring import Continuous, Sentences, distinct_pasts, log_probs, score, tally
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from strategies import QUICK
 
 Rows = list[list[int]]

@@ -24,7 +24,7 @@ from llrnn.model.controllers import Joined
 from llrnn.model.ensembles import MixtureGate, gated, member, mixture, product
 from llrnn.model.scoring import Sentences, score
 from llrnn.model.testing import check_background, check_controller
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 from strategies import QUICK

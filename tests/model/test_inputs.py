@@ -27,7 +27,7 @@ from llrnn.model import words
 from llrnn.model.steering import swap
 from llrnn.model.testing import check_contextual_input
 from llrnn.text.conditions import Act, Slot
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 
 V = small_vocabulary()
 SOME = V.words[2:8]

@@ -30,7 +30,7 @@ from llrnn.ground.errors import ConfigError
 from llrnn.inference.rescoring import score_sentences
 from llrnn.knowledge.backgrounds import Model
 from llrnn.model.own import from_module
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 
 
 def dropping() -> LLRNN:

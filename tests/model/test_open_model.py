@@ -49,7 +49,7 @@ from llrnn.languages.grammars import pattern
 from llrnn.model.scoring import score
 from llrnn.model.testing import check_domain, check_features
 from llrnn.text.automata import DFA, kind, of_kind
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import Cell, Domain
 from strategies import QUICK, draws
 

@@ -20,7 +20,7 @@ from llrnn.model.modern import Mogrifier, Transformer
 from llrnn.model.own import from_module
 from llrnn.model.scoring import score
 from llrnn.model.testing import check_controller
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 
 
 class Causal(nn.Module):

@@ -22,7 +22,7 @@ from llrnn.knowledge.process import Batch
 from llrnn.languages.ngrams import estimate, write_table
 from llrnn.model.scoring import Sentences
 from llrnn.model.steering import Change, experts, steer, swap
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from test_cli import Capture, as_json, done, refused
 from test_ngrams import babble, names, quiet
 

@@ -36,7 +36,7 @@ from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.decode import generate
 from llrnn.model.scoring import score
 from llrnn.model.words import Entry, add, read_words, remove
-from llrnn.text.corpus import EncodedText, TrainingSummary
+from llrnn.text.encoded import EncodedText, TrainingSummary
 from llrnn.text.vocabulary import EOS
 from test_ngrams import quiet
 

@@ -33,7 +33,7 @@ from llrnn.serve.engine import Engine
 from llrnn.serve.messages import WriteRequest
 from llrnn.serve.served import Served
 from llrnn.text.conditions import parse_act
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from web_client import client_of, running
 
 FOODS = ("thai", "greek", "french", "basque")

@@ -32,7 +32,8 @@ from llrnn.text.conditions import (
     values_of,
     words_of,
 )
-from llrnn.text.corpus import Corpus, EncodedText, Sentence, Token, delexicalise, read_tsv, relexicalise
+from llrnn.text.corpus import Corpus, Sentence, Token, delexicalise, read_tsv, relexicalise
+from llrnn.text.encoded import EncodedText
 from llrnn.text.readers import Line, _JsonRecord
 from llrnn.text.vocabulary import Vocabulary
 

@@ -22,7 +22,7 @@ from llrnn.ground.files import sealed_json
 from llrnn.model import checkpoint
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, score, tally
 from llrnn.text import shards
-from llrnn.text.corpus import EncodedText, TrainingSummary
+from llrnn.text.encoded import EncodedText, TrainingSummary
 from llrnn.text.readers import conllu_lines
 from llrnn.text.shards import BuiltCorpus, Listing, build_corpus
 from strategies import draws
@@ -501,7 +501,7 @@ from llrnn import LLRNN, LSTM, Corpus, backgrounds, features, train
 from llrnn.model.scoring import Continuous, Sentences
 from llrnn.model.scoring import walk
 from llrnn.text.shards import BuiltCorpus, build_corpus
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 
 (data,) = (int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmData:"))
 resource.setrlimit(resource.RLIMIT_DATA, (data + int(sys.argv[1]),) * 2)

@@ -25,7 +25,7 @@ from llrnn.languages.domains import Numbers, Regular, Spelling
 from llrnn.model import network as models
 from llrnn.model.scoring import score
 from llrnn.text import vocabulary as vocabulary_module
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import EOS, Domain, Spellings
 from strategies import QUICK
 

@@ -25,7 +25,7 @@ from llrnn.layer.priors import ContextValues
 from llrnn.model.controllers import Elman, Recurrent
 from llrnn.model.own import from_module
 from llrnn.model.scoring import Continuous, Prefetched, Sentences
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.training.hearing import Hearing
 from llrnn.training.objectives import Exact
 from llrnn.training.settings import TrainingSettings

@@ -21,7 +21,7 @@ from llrnn.knowledge.process import Batch
 from llrnn.layer.matrix import WordSums
 from llrnn.model.ensembles import mixture
 from llrnn.model.scoring import Sentences, score
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 from llrnn.training.objectives import Distilled, Exact

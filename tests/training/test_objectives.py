@@ -32,7 +32,7 @@ from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.priors import DensePrior, Prior
 from llrnn.model.controllers import GRU
 from llrnn.model.scoring import Sentences, score
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 from llrnn.training.objectives import (

@@ -21,7 +21,7 @@ from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, LLRNNWarni
 from llrnn.model.network import LLRNN
 from llrnn.model.pretrained import make_card
 from llrnn.model.scoring import Sentences, score
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.text.others import OtherText, Overlap, in_words
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train

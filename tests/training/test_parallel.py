@@ -32,7 +32,7 @@ from llrnn.knowledge.process import Batch
 from llrnn.model.controllers import Attentive, Encoder, SomeRows, uniform
 from llrnn.model.scoring import Continuous, Sentences
 from llrnn.text.conditions import Words
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.training.loop import train
 from llrnn.training.updates import Workers, join_workers
 from llrnn_lab.bench.parallel import parallel

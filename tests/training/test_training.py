@@ -23,7 +23,8 @@ from llrnn.knowledge.backgrounds import Mask, Unigram
 from llrnn.knowledge.contextual import Repeated
 from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.model.scoring import Scores, Sentences, score
-from llrnn.text.corpus import EncodedText, Sentence, Token
+from llrnn.text.corpus import Sentence, Token
+from llrnn.text.encoded import EncodedText
 from llrnn.training.loop import train
 from llrnn.training.runs import Record
 from llrnn.training.settings import TrainingSettings

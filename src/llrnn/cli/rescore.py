@@ -58,7 +58,7 @@ from llrnn.inference.rescoring import (
 )
 from llrnn.model.checkpoint import open_model
 from llrnn.model.network import LLRNN
-from llrnn.text.corpus import Oov
+from llrnn.text.encoded import Oov
 from llrnn.text.readers import read_lines
 
 NAME, HOTWORDS = "llrnn", "hotwords"  # of the scores that are added

@@ -85,8 +85,9 @@ from llrnn.model.scoring import score
 from llrnn.model.transfer import transfer
 from llrnn.model.words import add, read_words, remove
 from llrnn.text import french
-from llrnn.text.corpus import Corpus, EncodedText, Format, treat_unknown
+from llrnn.text.corpus import Corpus, Format
 from llrnn.text.datasets import DATASETS, get
+from llrnn.text.encoded import EncodedText, treat_unknown
 from llrnn.text.morphology import analyser_named
 from llrnn.text.others import in_words
 from llrnn.text.raw import tokenised_lines

@@ -51,7 +51,8 @@ from llrnn.model.network import LLRNN
 from llrnn.model.words import value_attribute
 from llrnn.text import french
 from llrnn.text.conditions import Conditions, numbers_of
-from llrnn.text.corpus import Corpus, EncodedText, FoundSlots, delexicalise
+from llrnn.text.corpus import Corpus, FoundSlots, delexicalise
+from llrnn.text.encoded import EncodedText
 from llrnn.text.lexicon import Lexicon, has_counts, read_frequencies
 from llrnn.text.others import OtherText
 from llrnn.text.raw import warn_if_raw

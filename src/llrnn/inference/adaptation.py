@@ -32,7 +32,8 @@ from llrnn.model.controllers import LSTM, make_controller
 from llrnn.model.network import LLRNN
 from llrnn.model.pretrained import holds_model
 from llrnn.model.scoring import Sentences
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
 from llrnn.text.readers import read_lines
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.settings import SentenceBatches, TrainingSettings

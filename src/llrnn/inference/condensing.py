@@ -37,7 +37,8 @@ from llrnn.layer.matrix import NARROW, FeatureMatrix
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, Sentences, score, walk
 from llrnn.model.steering import untied
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
 
 _FIRST = 256  # classes of the first band
 _EIGHTS, _WIDE = 8, 128  # features of a band come in eights, since matrix units read 16 bytes, if H is so large

@@ -25,7 +25,7 @@ from llrnn.model.controllers import learning_rnns
 from llrnn.model.decode import Generated, Sampling, Strategy, generate
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, Tally, sentence_log_probs
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 
 __all__ = ["DocumentContext", "recent_log_probs"]
 

@@ -25,7 +25,8 @@ from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import Batching, Sentences, Tally, tally, walk
 from llrnn.model.words import as_read
 from llrnn.text.conditions import Before
-from llrnn.text.corpus import Corpus, EncodedText, Oov, require_corpus, treat_unknown
+from llrnn.text.corpus import Corpus, require_corpus
+from llrnn.text.encoded import EncodedText, Oov, treat_unknown
 from llrnn.training.objectives import BackgroundSampler
 
 # How far log Z is from what it would be with the true values of real-valued features on the tails of domains.

@@ -48,7 +48,7 @@ from llrnn.languages.ngrams import EMPTY
 from llrnn.layer.loglinear import Distribution
 from llrnn.model.controllers import Silent, evaluating
 from llrnn.model.network import LLRNN
-from llrnn.text.corpus import Oov
+from llrnn.text.encoded import Oov
 from llrnn.text.readers import Line, read_lines
 
 NAMES = ("am", "lm")

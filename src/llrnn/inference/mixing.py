@@ -22,7 +22,8 @@ from llrnn.model.ensembles import MixtureGate, combined_weights, gated, log_shar
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, Sentences, derived_seed, score
 from llrnn.model.scoring import log_probs as batch_log_probs
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
 
 Kind = Literal["mixture", "gated", "product"]
 _ROUNDS, _SMALLEST = 200, 1e-4

@@ -35,7 +35,8 @@ from llrnn.layer.priors import SparsePrior
 from llrnn.model.decode import Sampling, generate
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, walk
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import Vocabulary
 
 _AT_ONCE = {"cpu": 1_000_000, "cuda": 400_000_000}  # probabilities written out at a time: what stays in the cache

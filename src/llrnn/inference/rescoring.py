@@ -43,7 +43,8 @@ from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, score, sentence_log_probs, walk
 from llrnn.model.steering import swap
 from llrnn.text.conditions import lowercased
-from llrnn.text.corpus import Corpus, EncodedText, Oov
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText, Oov
 from llrnn.text.vocabulary import EOS
 
 __all__ = [

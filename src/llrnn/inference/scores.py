@@ -34,7 +34,8 @@ from llrnn.model.decode import prepared
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.pretrained import holds_model
 from llrnn.model.scoring import sentence_log_probs
-from llrnn.text.corpus import Corpus, EncodedText, Oov, Sentence, treat_unknown
+from llrnn.text.corpus import Corpus, Sentence
+from llrnn.text.encoded import EncodedText, Oov, treat_unknown
 from llrnn.text.units import Units
 from llrnn.text.vocabulary import EOS, Vocabulary
 

@@ -28,7 +28,7 @@ from llrnn.model.controllers import Controller, Silent, make_controller, skip_in
 from llrnn.model.network import FEATURE_ARRAYS, LLRNN, require_finite
 from llrnn.model.pretrained import bundle_name, find_folder, holds_model
 from llrnn.text import units
-from llrnn.text.corpus import Oov, TrainingSummary
+from llrnn.text.encoded import Oov, TrainingSummary
 from llrnn.text.vocabulary import ARRAYS, Domain, Spellings, Vocabulary
 
 

@@ -50,7 +50,7 @@ from llrnn.model.controllers import (
     uniform,
     untouched_init,
 )
-from llrnn.text.corpus import TrainingSummary
+from llrnn.text.encoded import TrainingSummary
 from llrnn.text.vocabulary import MANY_WORDS, Vocabulary
 
 FEATURE_ARRAYS = ("class_of", "offsets", "columns", "values")

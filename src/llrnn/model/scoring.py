@@ -28,7 +28,7 @@ from llrnn.layer.loglinear import Distribution
 from llrnn.layer.numerics import MINUS_INFINITY, require_numbers
 from llrnn.model.controllers import evaluating
 from llrnn.model.network import LLRNN
-from llrnn.text.corpus import EncodedText, Lazy, Run
+from llrnn.text.encoded import EncodedText, Lazy, Run
 
 
 class Batching(ABC):

@@ -38,7 +38,8 @@ from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.network import LLRNN
 from llrnn.text.automata import check_string
 from llrnn.text.conditions import Before, values_of, words_of
-from llrnn.text.corpus import Corpus, TrainingSummary
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import TrainingSummary
 from llrnn.text.lexicon import is_comment
 from llrnn.text.readers import Line, read_entries
 from llrnn.text.vocabulary import EOS, Cell, Revision, Vocabulary

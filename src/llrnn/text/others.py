@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from llrnn.ground.errors import ConfigError, CorpusError, warn
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import Vocabulary
 
 When = Literal["before", "mixed"]

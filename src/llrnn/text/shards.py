@@ -4,7 +4,7 @@ A built corpus is a folder with `corpus.json` and the columns of its shards:
 
     00000.words   int32   the text as one run: a sentence, EOS, a sentence, EOS, ...
     00000.ends    int64   for each sentence, the place in the whole text behind its EOS
-    00000.keys    int64   for each sentence, a number that names it by its words as they were read (`text.sentence_key`)
+    00000.keys    int64   for each sentence, a number that names it by its words as they were read (`sentence_key`)
 
 All of them little-endian and nothing else, so that a column is an array where it lies. Shards are cut between
 sentences. `corpus.json` lists the words with their counts, the totals, and the SHA-256 of every file; its last key is
@@ -39,18 +39,8 @@ from numpy.typing import NDArray
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import CorpusError, UnknownWordError
 from llrnn.ground.files import StrPath, open_file, parse_json, read_file, sealed_json, sync_folder, write_atomically
-from llrnn.text.corpus import (
-    Corpus,
-    EncodedText,
-    Format,
-    Lazy,
-    Run,
-    Sentence,
-    Stored,
-    Words,
-    sentence_key,
-    stream_words,
-)
+from llrnn.text.corpus import Corpus, Format, Sentence, Words, stream_words
+from llrnn.text.encoded import EncodedText, Lazy, Run, Stored, sentence_key
 from llrnn.text.readers import PlainTokens
 from llrnn.text.vocabulary import EOS, Vocabulary, by_frequency, with_others
 

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from llrnn.text.corpus import Corpus
     from llrnn.text.units import Units
 
-
 OUTSIDE = -1
 _SAFE_SHARE = 1e-9  # of a cell's mass: less than that is lost in rounding when it is what a subtraction leaves
 MOST_MEMBERS = 2_000_000  # of a cell whose strings are listed one by one

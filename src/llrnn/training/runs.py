@@ -38,7 +38,7 @@ from llrnn.ground.errors import CheckpointError, TrainingError, quoted, warn
 from llrnn.ground.files import open_file, read_file, write_atomically
 from llrnn.ground.rendering import Chartable, Line, LineChart, Renderable, Sheet, Strong, TextTable
 from llrnn.model.network import LLRNN
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.training.schedule import Schedule
 from llrnn.training.settings import TrainingSettings
 

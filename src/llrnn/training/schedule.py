@@ -16,7 +16,7 @@ import numpy as np
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import TrainingError
 from llrnn.model.scoring import derived_seed
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.text.others import OtherText, When
 from llrnn.text.vocabulary import Vocabulary
 

@@ -31,7 +31,7 @@ from llrnn.knowledge.process import Batch, ModelState
 from llrnn.model.controllers import Hidden, SomeRows, evaluating
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, Sentences
-from llrnn.text.corpus import EncodedText, Lazy
+from llrnn.text.encoded import EncodedText, Lazy
 from llrnn.training.hearing import Hearing
 from llrnn.training.objectives import BackgroundSampler, Distilled
 from llrnn.training.settings import DistilObjective, ExactObjective, TrainingSettings

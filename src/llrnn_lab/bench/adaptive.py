@@ -18,7 +18,7 @@ import torch
 from llrnn.config import Config, read_config
 from llrnn.config.project import Project
 from llrnn.model.scoring import score
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.training.loop import train
 from llrnn_lab.bench import torch_peer
 from llrnn_lab.bench.french import CONFIGS, CONTINUOUS, require_prepared

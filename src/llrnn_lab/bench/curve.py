@@ -24,7 +24,7 @@ from llrnn.config import Config, read_config
 from llrnn.config.project import Project
 from llrnn.ground.rendering import Chartable, LineChart, Sheet, TextTable
 from llrnn.model.scoring import score
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.training.loop import train
 from llrnn.training.settings import TrainingSettings
 from llrnn_lab.bench import torch_peer

@@ -30,7 +30,7 @@ from llrnn.config import read_config
 from llrnn.config.keys import ControllerConfig
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.training.loop import train
 from llrnn.training.runs import Record
 from llrnn.training.settings import TrainingSettings

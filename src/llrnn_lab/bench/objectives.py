@@ -24,7 +24,8 @@ from llrnn.layer.numerics import segment_logsumexp
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, derived_seed, score, walk
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.objectives import Exact, ImportanceSampling, NoiseContrastive, Objective

@@ -10,7 +10,7 @@ import torch
 
 import llrnn
 from llrnn.model.scoring import score
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 
 
 def main() -> None:

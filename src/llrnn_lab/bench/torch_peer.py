@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from llrnn.knowledge.process import Batch
 from llrnn.model.controllers import TorchLSTM
 from llrnn.model.scoring import Batching, Prefetched
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 from llrnn.training.settings import TrainingSettings
 from llrnn.training.updates import CudaGraphs, make_optimizer
 

@@ -39,7 +39,8 @@ from llrnn.model.controllers import GRU, LSTM, Controller, Elman
 from llrnn.model.modern import Transformer
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import sentence_log_probs
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.vocabulary import EOS, Vocabulary
 from llrnn.training.loop import train

@@ -22,7 +22,8 @@ from llrnn.knowledge.backgrounds import NGram
 from llrnn.model.checkpoint import find_device, load
 from llrnn.model.ensembles import background_alone
 from llrnn.model.network import LLRNN
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
 from llrnn.training.loop import train
 from llrnn.training.settings import TrainingSettings
 from llrnn_lab.studies.tables import markdown, write_results

@@ -45,7 +45,8 @@ from llrnn.layer.priors import DensePrior
 from llrnn.model.controllers import LSTM, make_controller
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, score
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
 from llrnn.training.settings import SentenceBatches

@@ -40,7 +40,8 @@ from llrnn.model.checkpoint import load
 from llrnn.model.completion import Completer, NextWords, RecentWords
 from llrnn.model.network import LLRNN
 from llrnn.text import units
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
 from llrnn.text.units import END, Units
 from llrnn.text.vocabulary import Vocabulary
 from llrnn_lab.studies import open_data

@@ -39,7 +39,8 @@ from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, walk
 from llrnn.model.words import as_read
 from llrnn.text import units
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
 from llrnn.text.units import Units
 from llrnn_lab.studies import open_data
 from llrnn_lab.studies.jobs import Job, run_jobs, trained

@@ -25,7 +25,7 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.knowledge.process import Batch
 from llrnn.model.controllers import Controller, initialise
 from llrnn.model.scoring import Sentences, derived_seed
-from llrnn.text.corpus import EncodedText
+from llrnn.text.encoded import EncodedText
 
 _CLIP = 5.0
 

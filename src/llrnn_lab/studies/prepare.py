@@ -30,7 +30,8 @@ from llrnn.ground.errors import ConfigError, EstimationWarning, LexiconError
 from llrnn.ground.files import write_atomically
 from llrnn.inference.pairs import write_pairs
 from llrnn.knowledge.backgrounds import NGram
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.readers import conllu_lines
 from llrnn.text.vectors import WordVectors, cases

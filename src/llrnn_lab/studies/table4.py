@@ -15,7 +15,8 @@ from typing import Any
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_atomically
 from llrnn.knowledge.backgrounds import NGram
-from llrnn.text.corpus import Corpus, EncodedText
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import Vocabulary
 from llrnn_lab.studies import tables
 from llrnn_lab.studies.jobs import Job, run_jobs

@@ -41,7 +41,8 @@ from llrnn.languages.ngrams import (
 )
 from llrnn.languages.ngrams.arpa import SHARING, described, table_from
 from llrnn.layer.priors import DensePrior, Exceptions, FullPrior, Prior, SparsePrior, Table
-from llrnn.text.corpus import Corpus, EncodedText, sentence_key
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText, sentence_key
 from llrnn.text.vocabulary import Revision, Vocabulary
 
 # Cross-fitting: knowledge that was estimated on the training text, without fooling itself.

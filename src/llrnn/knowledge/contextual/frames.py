@@ -23,7 +23,8 @@ from llrnn.ground.errors import FeatureError, TrainingError
 from llrnn.knowledge.contextual.base import ContextualFeature, Value
 from llrnn.knowledge.process import Batch, Saved
 from llrnn.text.conditions import said_values, values_of
-from llrnn.text.corpus import Corpus, sentence_key
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import sentence_key
 from llrnn.text.vocabulary import Revision, Vocabulary
 
 Context = tuple[str, ...]  # the last symbols, the last one last

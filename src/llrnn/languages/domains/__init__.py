@@ -1,4 +1,4 @@
-"""Domains: infinite sets of strings with exact mass. `text.domain` says what a domain is."""
+"""Domains: infinite sets of strings with exact mass. `llrnn.text.vocabulary.Domain` says what a domain is."""
 
 from __future__ import annotations
 

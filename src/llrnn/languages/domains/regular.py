@@ -506,7 +506,7 @@ class Headed(PartlyListed):
 
     So a real-valued feature may have any value on the head; on the tail it takes the middle of its bounds
     (`features.Bounded`). With that the model is exact; how far it is from one with the true values everywhere,
-    `inference.bounds` reports as an interval of log Z.
+    `inference.evaluation.log_z_interval` reports as an interval of log Z.
     """
 
     def __init__(self, domain: Regular, *, tolerance: float = 1e-3, most: int = 100_000) -> None:
