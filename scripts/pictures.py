@@ -19,7 +19,7 @@ from llrnn import features
 from llrnn.cli import demo
 from llrnn.config import parse_config
 from llrnn.config.project import Project
-from llrnn.ground.rendering import LineChart, svg
+from llrnn.ground.rendering import LineChart, svg_file
 from llrnn_lab import french
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -28,10 +28,10 @@ PICTURES = DOCS / "pictures"
 
 def main() -> None:
     model = quick_start()
-    write("waterfall", svg(llrnn.explain(model, prefix="la maison est", word="grande").chart()))
-    write("rival", svg(llrnn.explain(model, prefix="la maison est", word="grande", rival="grand").chart()))
-    write("classes", svg(classes()))
-    write("learning", svg(learning()))
+    write("waterfall", llrnn.explain(model, prefix="la maison est", word="grande").picture())
+    write("rival", llrnn.explain(model, prefix="la maison est", word="grande", rival="grand").picture())
+    write("classes", svg_file(classes()))
+    write("learning", svg_file(learning()))
 
 
 def quick_start() -> llrnn.LLRNN:
@@ -76,11 +76,7 @@ def learning() -> LineChart:
 
 def write(name: str, picture: str) -> None:
     PICTURES.mkdir(exist_ok=True)
-    if "xmlns=" not in picture:  # a file of its own needs it, an SVG within HTML does not
-        picture = picture.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
-    head, rest = picture.split(">", 1)  # white behind it: black text must be readable on a dark page too
-    picture = f'{head}><rect width="100%" height="100%" fill="#fff"/>{rest}'
-    (PICTURES / f"{name}.svg").write_text(picture + "\n", encoding="utf8")
+    (PICTURES / f"{name}.svg").write_text(picture, encoding="utf8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What terminals, notebooks and matplotlib show of explanations, trainings and evaluations."""
+"""What terminals, notebooks and pictures show of explanations, trainings and evaluations."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import io
 import json
 import math
 import re
-import sys
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
-from unittest import mock
+from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +23,7 @@ from helpers import small_corpus, small_model
 from llrnn import LLRNN, Records, contextual, evaluate, explain, train
 from llrnn.cli import show
 from llrnn.cli.options import print_json
-from llrnn.ground.errors import CheckpointError, MissingExtraError, TrainingError
+from llrnn.ground.errors import CheckpointError, TrainingError
 from llrnn.ground.rendering import (
     AT_MOST,
     Bar,
@@ -406,7 +404,7 @@ def test_a_run_that_is_young_shows_its_steps(run: tuple[Records, Path]) -> None:
     assert young.curves == {"train": [(record.position / record.batches, record.train) for record in young]}
     assert "batch 1 of" in page_of(young).rows[1][0]
     assert young.best is None
-    young.figure()
+    young.picture()
 
 
 def test_of_a_long_training_some_epochs_are_shown_the_best_and_the_last_among_them(run: tuple[Records, Path]) -> None:
@@ -424,7 +422,7 @@ def test_no_records_are_shown_and_not_drawn() -> None:
     assert "no records" in printed(empty)
     assert page_of(empty).rows == []
     with pytest.raises(TrainingError, match="found none among 0 records"):
-        empty.figure()
+        empty.picture()
 
 
 def test_one_record_is_one_line(run: tuple[Records, Path]) -> None:
@@ -511,53 +509,14 @@ def test_a_sheet_is_what_was_put_in() -> None:
 # --- figures -------------------------------------------------------------------------------------------------------
 
 
-def test_figures_belong_to_nobody_and_show_every_part(model: LLRNN, masked: LLRNN, words: list[str]) -> None:
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    forbidden = explain(masked, word=words[0], rival=words[3])
-    for found in (explain(model, word=words[5]), explain(model, word=words[5], rival=words[9]), forbidden):
-        figure = found.figure()
-        (axes,) = figure.axes
-        bars = found.chart().bars
-        labels = [label.get_text() for label in axes.get_yticklabels()]
-        assert labels == [bar.name for bar in bars]
-        assert [text.get_text() for text in axes.texts] == [log_text(bar.value) for bar in bars]
-        for patch, bar in zip(axes.patches, bars, strict=True):
-            assert isinstance(patch, pyplot.Rectangle)
-            assert patch.get_x() == pytest.approx(bar.start)
-            if bar.bounded:
-                assert patch.get_width() == pytest.approx(bar.value)
-            else:
-                assert patch.get_x() + patch.get_width() == pytest.approx(axes.get_xlim()[1])
-        assert words[5] in axes.get_title() or words[0] in axes.get_title()
-        assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
-    assert pyplot.get_fignums() == []
-
-
-def test_the_figure_of_a_training_has_its_curves(run: tuple[Records, Path]) -> None:
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    records, _ = run
-    (axes,) = records.figure().axes
-    drawn = {str(line.get_label()): [(x, y) for x, y in np.asarray(line.get_xydata()).tolist()] for line in axes.lines}
-    assert drawn == records.curves
-    assert pyplot.get_fignums() == []
-
-
 @pytest.mark.parametrize("word", [*HOSTILE, LONG, "a\u202egnol", "x\ny"])
-def test_hostile_words_in_figures(word: str, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+def test_a_picture_is_an_xml_file_of_its_own(word: str, run: tuple[Records, Path]) -> None:
     hostile = dataclasses.replace(explained(word, prefix=(word,)), terms=(Term(word, 1.0, 1.0),))
-    for found in (hostile, compare(hostile, explained("sage"))):
-        found.figure().savefig(tmp_path / "figure.png")
-        assert (tmp_path / "figure.png").stat().st_size > 5000
-
-
-def test_without_matplotlib_the_extra_is_named(run: tuple[Records, Path]) -> None:
-    with mock.patch.dict(sys.modules, {"matplotlib": None, "matplotlib.figure": None}):
-        for found in (explained(), run[0]):
-            assert isinstance(found, Chartable)
-            with pytest.raises(MissingExtraError, match=r"llrnn\[plot\]"):
-                found.figure()
-            found._repr_html_()
+    for found in (hostile, compare(hostile, explained("sage")), run[0]):
+        assert isinstance(found, Chartable)
+        picture = ElementTree.fromstring(found.picture())
+        assert picture.tag == "{http://www.w3.org/2000/svg}svg"
+        assert "".join(picture.itertext()).strip() == "".join(ElementTree.fromstring(svg(found.chart())).itertext())
 
 
 def test_data_stays_data() -> None:

@@ -1,21 +1,17 @@
-"""One thing said once, and shown three ways: on a terminal (rich), in a notebook (HTML), as a figure (matplotlib).
+"""One thing said once, and shown three ways: on a terminal (rich), in a notebook (HTML), as a picture (SVG).
 
 A `Sheet` holds what there is to say as plain text: lines, tables, a chart. Nothing in it is markup, so no word of a
 corpus can become any: whatever renders it escapes all of it. The HTML brings no script, no style sheet and no address,
 and takes its colours from the page around it, light or dark.
 
-Charts are data, inline SVG (no library, no network, no style sheet), and figures of matplotlib (extra `plot`):
+Charts are data, drawn as SVG (no library, no network, no style sheet):
 
     running     a waterfall: log b, every a_k·φ_k and −log Z, each from where the last one ended; the sum is log p
     apart       each from 0: to the right for, to the left against
-
-A matplotlib figure belongs to nobody but its owner: pyplot does not know it, so no backend is chosen, no window opens,
-and nothing has to be closed. A notebook shows it; `figure.savefig("why.pdf")` writes it.
 """
 
 from __future__ import annotations
 
-import io
 import math
 import unicodedata
 from abc import ABC, abstractmethod
@@ -24,11 +20,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
-from llrnn.ground.errors import MissingExtraError
-
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -36,7 +28,6 @@ if TYPE_CHECKING:
 
 # each stands out from white and from black; the playground and the documentation have the same
 FOR, AGAINST, PRIOR, SUM = "#14897f", "#d2603a", "#808890", "#5b6fd0"
-_LONGEST_TITLE = 60
 CURVES = ("#5b6fd0", "#b0578f", "#8c7a1f", "#2f86c5")  # of models, which are neither for nor against
 _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # characters that turn others around
 
@@ -61,10 +52,6 @@ class Bar:
     @property
     def end(self) -> float:
         return self.start + self.value
-
-    @property
-    def figure(self) -> str:
-        return log_text(self.value)
 
     @property
     def label_at(self) -> float:
@@ -172,6 +159,12 @@ def svg(chart: Chart, *, narrow: bool = False) -> str:
     return _bars(chart, width, narrow) if isinstance(chart, BarChart) else _lines(chart, width, narrow)
 
 
+def svg_file(chart: Chart) -> str:
+    """The chart as a file of its own, on white: its text is black, and readable on a dark page too."""
+    head, rest = svg(chart).split(">", 1)
+    return f'{head} xmlns="http://www.w3.org/2000/svg"><rect width="100%" height="100%" fill="#fff"/>{rest}\n'
+
+
 def _bars(chart: BarChart, width: int, narrow: bool) -> str:
     """`room` is for the figure that stands at the end of a bar, on either side; `down` from a row's top to its bar."""
     row, top, left, room, down = (44, 4, 0, 66, 22) if narrow else (24, 10, 210, 70, 4)
@@ -190,8 +183,8 @@ def _bars(chart: BarChart, width: int, narrow: bool) -> str:
         y = top + row * index
         parts.append(_text(0 if narrow else left - 10, y + 16, bar.name, "start" if narrow else "end", cut=True))
         parts.append(_rectangle(x(bar.start), x(bar.end), y + down, bar, chart.opacity))
-        right, beside = bar.label_on_the_right, y + down + 12
-        parts.append(_text(x(bar.label_at) + (6 if right else -6), beside, bar.figure, "start" if right else "end"))
+        away, anchor = (6, "start") if bar.label_on_the_right else (-6, "end")
+        parts.append(_text(x(bar.label_at) + away, y + down + 12, log_text(bar.value), anchor))
     parts.append(_text((left + width) / 2, bottom + 22, chart.x_label, "middle"))
     return _svg(width, bottom + 32, chart.title, parts)
 
@@ -266,77 +259,6 @@ def _svg(width: int, height: int, label: str, parts: Sequence[str]) -> str:
         'font-size="13" font-family="system-ui, sans-serif" '
         f'style="display:block;width:100%;max-width:{width}px;height:auto">{"".join(parts)}</svg>'
     )
-
-
-def figure(chart: Chart) -> Figure:
-    """A new figure with the chart in it."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plot") from None
-
-    class NotebookFigure(Figure):
-        """A figure that notebooks show whether or not pyplot was ever imported."""
-
-        def _repr_png_(self) -> bytes:
-            written = io.BytesIO()
-            self.savefig(written, format="png", dpi=110)
-            return written.getvalue()
-
-    height = 1.2 + 0.3 * len(chart.bars) if isinstance(chart, BarChart) else 3.6
-    made = NotebookFigure(figsize=(7.2, height), layout="constrained")
-    axes = made.add_subplot()
-    if isinstance(chart, BarChart):
-        _plot_bars(axes, chart)
-    else:
-        _plot_lines(axes, chart)
-    title = visible(chart.title)
-    short = title if len(title) <= _LONGEST_TITLE else f"…{title[1 - _LONGEST_TITLE :]}"  # the word stands at the end
-    axes.set_title(short, fontsize=11, parse_math=False)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    return made
-
-
-def _plot_bars(axes: Axes, chart: BarChart) -> None:
-    low, high = chart.range
-    room = 0.22 * (high - low)  # for the figures at the ends
-    axes.set_xlim(low - room, high + room)
-    for row, bar in enumerate(chart.bars):
-        # an unbounded bar goes to the edge, pale and dashed; what it means stands at its start
-        end = bar.end if bar.bounded else high + room if bar.value > 0 else low - room
-        look = {"alpha": chart.opacity} if bar.bounded else {"alpha": 0.35, "linestyle": "--", "edgecolor": "black"}
-        axes.barh(row, end - bar.start, left=bar.start, height=0.62, color=bar.colour, **look)
-        gap = 0.01 * (high - low + 2 * room) * (1 if bar.label_on_the_right else -1)
-        side = "left" if bar.label_on_the_right else "right"
-        axes.text(bar.label_at + gap, row, bar.figure, va="center", ha=side, fontsize=9, parse_math=False)
-    for row, end in chart.links():
-        axes.plot([end, end], [row, row + 1], color="0.6", linewidth=0.8, zorder=0)
-    axes.axvline(0.0, color="0.3", linewidth=0.8, zorder=0)
-    axes.set_yticks(range(len(chart.bars)), [_plain(bar.name) for bar in chart.bars])
-    for label in axes.get_yticklabels():
-        label.set_parse_math(False)  # a word may hold dollar signs
-    axes.invert_yaxis()
-    axes.tick_params(axis="y", length=0)
-    axes.set_xlabel(visible(chart.x_label), parse_math=False)
-
-
-def _plot_lines(axes: Axes, chart: LineChart) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    for index, (name, curve) in enumerate(chart.curves.items()):
-        xs, ys = [point[0] for point in curve], [point[1] for point in curve]
-        axes.plot(xs, ys, marker="o", markersize=4, color=CURVES[index % len(CURVES)], label=_plain(name))
-    axes.set_xlabel(visible(chart.x_label), parse_math=False)
-    axes.set_ylabel(visible(chart.y_label), parse_math=False)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(visible=True, alpha=0.3)
-    for text in axes.legend(frameon=False).get_texts():
-        text.set_parse_math(False)
-
-
-def _plain(name: str) -> str:
-    return shortened(visible(name), 40)
 
 
 AT_MOST = 12  # parts of a sum that are shown one by one
@@ -440,9 +362,9 @@ class Chartable(Renderable):
     def chart(self) -> Chart:
         """The chart of its sheet."""
 
-    def figure(self) -> Figure:
-        """The chart as a matplotlib figure (the extra `plot`)."""
-        return figure(self.chart())
+    def picture(self) -> str:
+        """The chart as a file of its own: `Path("why.svg").write_text(why.picture())`."""
+        return svg_file(self.chart())
 
 
 @dataclass(frozen=True)

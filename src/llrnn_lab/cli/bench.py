@@ -231,7 +231,7 @@ Threads = Annotated[int, typer.Option(min=1, help="Threads of the processor.")]
 @bench_app.command("curve")
 def bench_curve_verb(
     data: Data,
-    out: Annotated[Path, typer.Option(help="The folder for curve.json and curve.png.")],
+    out: Annotated[Path, typer.Option(help="The folder for curve.json and curve.svg.")],
     seconds: Annotated[float, typer.Option(min=1, help="Training time of each.")] = 600.0,
     every: Annotated[float, typer.Option(min=0.1, help="Seconds of training between two validations.")] = 30.0,
     ours: Annotated[str, typer.Option(help="The configuration that has our features.")] = "best",
@@ -275,7 +275,7 @@ def bench_curve_verb(
         )
     result = {"command": shlex.join(["llrnn", *sys.argv[1:]]), **found}
     write_atomically(out / "curve.json", json.dumps(result, indent=1).encode())
-    TimeCurve(result).figure().savefig(out / "curve.png", dpi=150)
+    write_atomically(out / "curve.svg", TimeCurve(result).picture().encode())
     say(result, as_json, lambda _: show.out.print(TimeCurve(result)))
 
 
