@@ -195,7 +195,6 @@ FORMATS: dict[str, Format] = {
     "table.json": Format("table.json", TABLE, refusal=_TABLE, ways=JSON_TEXT,
                          hostile=_written('[{"a": 1, ' + ", ".join(['"a": 1'] * 20_000) + "}]", "[" * 100_000)),
     "table.jsonl": Format("table.jsonl", TABLE, refusal=_TABLE, ways=LINES, cases=15),
-    "SQLite": Format("table.sqlite", TABLE, refusal=_TABLE),
     "hunspell .dic": Format("fr.dic", function=llrnn_morphology.hunspell, beside=("fr.aff",)),
     "hunspell .aff": Format("fr.aff", function=lambda file: llrnn_morphology.hunspell(file.with_suffix(".dic")),
                             beside=("fr.dic",)),

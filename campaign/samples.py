@@ -8,7 +8,6 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-import sqlite3
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -220,11 +219,6 @@ def _knowledge(folder: Path) -> None:
     }
     for name, text in written.items():
         (folder / name).write_text(text, encoding="utf8")
-    database = sqlite3.connect(folder / "table.sqlite")
-    database.execute(f"create table venues ({', '.join(columns)})")
-    database.executemany("insert into venues values (?, ?, ?, ?)", [tuple(row.values()) for row in VENUES])
-    database.commit()
-    database.close()
 
 
 def _small(controller: LSTM) -> LLRNN:

@@ -7,9 +7,7 @@ import gzip
 import json
 import os
 import signal
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -62,13 +60,6 @@ class Reader:
         return path
 
 
-def database(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as made:
-        made.execute("create table t (name text)")
-        made.execute("insert into t values ('ritz')")
-        made.commit()
-
-
 def keyboard(path: Path) -> None:
     export_keyboard(small_model(controller=LSTM(4), output_features=features.Identity()).eval(), path)
 
@@ -94,7 +85,6 @@ READERS: dict[str, Reader] = {
     "hunspell": Reader(lambda path: hunspell(path, aff=path, tags=FRENCH), "t.dic", "1\nle po:det\n"),
     "CSV": Reader(KnowledgeBase.from_csv, "t.csv", "name,area\nritz,nord\n"),
     "JSON": Reader(KnowledgeBase.from_json, "t.json", '[{"name": "ritz"}]'),
-    "SQLite": Reader(KnowledgeBase.from_sqlite, "t.sqlite", database),
     "configuration": Reader(read_config, "t.toml", CONFIG),
     "ARPA": Reader(read_arpa, "t.arpa", ARPA),
     "grammar": Reader(Grammar.from_file, "t.lark", 'start: "a"\n'),

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,6 @@ from llrnn.knowledge.features import Function, Identity
 from llrnn.knowledge.process import Batch
 from llrnn.languages.domains import Numbers
 from llrnn.model.testing import check_contextual
-from llrnn.text import tables
 from llrnn.text.conditions import parse_act
 from strategies import QUICK, draws
 
@@ -595,18 +592,6 @@ def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], delimite
     return "".join(delimiter.join('"' + x.replace('"', '""') + '"' for x in line) + "\n" for line in quoted)
 
 
-def write_sqlite(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], table: str = "table") -> Path:
-    path.unlink(missing_ok=True)
-    with closing(sqlite3.connect(path)) as database:
-        names, table = ", ".join(f"[{column}]" for column in columns), f"[{table}]"
-        database.execute(f"CREATE TABLE {table} ({names})")
-        marks = ", ".join("?" for _ in columns)
-        values = [[row.get(column) for column in columns] for row in rows]
-        database.executemany(f"INSERT INTO {table} VALUES ({marks})", values)
-        database.commit()
-    return path
-
-
 @settings(QUICK, max_examples=draws(20))
 @given(TABLES, st.booleans())
 def test_all_files_give_the_same_table(tmp_path_factory: Any, rows: list[dict[str, Any]], lowercase: bool) -> None:
@@ -624,10 +609,8 @@ def test_all_files_give_the_same_table(tmp_path_factory: Any, rows: list[dict[st
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf8", newline="")
         (folder / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
-    for name in ("table.db", "table.sqlite", "table.SQLITE3"):
-        write_sqlite(folder / name, rows, columns)
     files = sorted(folder.iterdir())
-    assert len(files) == 11
+    assert len(files) == 8
     for file in files:
         found = KnowledgeBase.from_file(file, lowercase=lowercase)
         assert found == KnowledgeBase("table", tuple(wanted), columns)
@@ -651,18 +634,6 @@ def test_what_a_table_holds() -> None:
 def test_numbers_of_json_stay_as_they_are_written(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text('[{"a": 1.50, "b": 7e1}]', encoding="utf8")
     assert KnowledgeBase.from_json(tmp_path / "t.json").rows == ({"a": "1.50", "b": "7e1"},)
-
-
-def test_a_query_of_a_database(tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = [{"name": "A", "n": 1}, {"name": "b", "n": 2}, {"name": None, "n": 2.5}]
-    file = write_sqlite(tmp_path / "some.db", rows, ("name", "n"), table='odd "name"')
-    assert KnowledgeBase.from_sqlite(file, table='Odd "Name"').name == 'odd "name"'
-    found = KnowledgeBase.from_sqlite(file, sql='SELECT name AS who, n FROM [odd "name"] WHERE n > 1', lowercase=True)
-    assert (found.name, found.columns, found.rows) == ("some", ("who", "n"), ({"who": "b", "n": "2"}, {"n": "2.5"}))
-    for sql in ('DROP TABLE [odd "name"]', 'DELETE FROM [odd "name"]', "CREATE TABLE t (a)"):
-        with pytest.raises(TableError, match="readonly"):
-            KnowledgeBase.from_sqlite(file, sql=sql)
-    assert len(KnowledgeBase.from_sqlite(file).rows) == 3
 
 
 BAD_FILES: list[tuple[str, str | bytes, str]] = [
@@ -697,9 +668,8 @@ BAD_FILES: list[tuple[str, str | bytes, str]] = [
     ("t.jsonl", '#c\n{"a": 1}\n\n{"a": 1', r"t.jsonl:4:8: JSON is required: Expecting ',' delimiter"),
     ("t.jsonl", '{"a": 1}\n[2]', r"t.jsonl:2: a flat object with named values is required, found \['2'\]"),
     ("t.jsonl", '{"a": 1}\n{"": 2}', r"t.jsonl:2: every column needs a name"),
-    ("t.db", "", r"t.db: a database is required, but the file is empty"),
-    ("t.db", "name,food\n" * 100, r"t.db: the database does not answer: file is not a database"),
-    ("t.txt", "a\n1\n", r"t.txt: a table is required \(.csv, .tsv, .json, .jsonl, .db, .sqlite, .sqlite3; text also"),
+    ("t.db", b"SQLite format 3\0", r"t.db: a table is required .*a database: sqlite3 -json FILE"),
+    ("t.txt", "a\n1\n", r"t.txt: a table is required \(.csv, .tsv, .json, .jsonl; also with"),
     ("t.db.gz", "a\n1\n", r"t.db.gz: a table is required"),
 ]
 
@@ -714,35 +684,12 @@ def test_bad_files_say_so_on_one_line(name: str, content: str | bytes, message: 
     assert len(str(caught.value)) < 300 + len(str(tmp_path))
 
 
-def test_bad_databases_say_so(tmp_path: Path) -> None:
-    file = write_sqlite(tmp_path / "t.db", [{"a": b"\xff"}], ("a",), table="first")
-    bad: list[tuple[dict[str, Any], str]] = [
-        ({}, r"t.db: a text or a number is required in column 'a', found b'\\xff'"),
-        ({"table": "second"}, r"t.db: there is no table 'second', but the database holds first; name one of them"),
-        ({"table": "first", "sql": "SELECT 1"}, r"t.db: either a table or an SQL query is required, but both"),
-        ({"sql": "SELECT 1 AS a, 2 AS a"}, r"t.db: columns must be distinct, but 'a'"),
-        ({"sql": "SELECT missing\nFROM first"}, r"t.db: the database does not answer: no such column: missing"),
-        ({"sql": "SELECT 1; SELECT 2"}, r"t.db: the database does not answer: You can only execute one statement"),
-        ({"sql": "PRAGMA user_version = 3"}, r"t.db: "),
-    ]
-    for given_, message in bad:
-        with pytest.raises(TableError, match=message) as caught:
-            KnowledgeBase.from_sqlite(file, **given_)
-        assert "\n" not in str(caught.value)
-    with closing(sqlite3.connect(file)) as database:
-        database.execute("CREATE VIEW other AS SELECT 1 AS a")
-    with pytest.raises(TableError, match=r"one table is required, but the database holds first, other; name one"):
-        KnowledgeBase.from_sqlite(file)
-    assert KnowledgeBase.from_sqlite(file, table="other").rows == ({"a": "1"},)
-
-
-@pytest.mark.parametrize("name", ["none.csv", "none.json", "none.db"])
+@pytest.mark.parametrize("name", ["none.csv", "none.json"])
 def test_a_file_that_is_not_there(name: str, tmp_path: Path) -> None:
     with pytest.raises(TableError, match=rf"{name}: .*there is no"):
         KnowledgeBase.from_file(tmp_path / name)
     with pytest.raises(TableError):
         KnowledgeBase.from_file(tmp_path / f"a\0{name}")
-    assert not (tmp_path / name).exists()  # SQLite would make one
 
 
 BAD_TABLES: list[tuple[Callable[[], object], str]] = [
@@ -761,40 +708,6 @@ BAD_TABLES: list[tuple[Callable[[], object], str]] = [
 def test_tables_that_cannot_be(make: Callable[[], object], message: str) -> None:
     with pytest.raises(TableError, match=message):
         make()
-
-
-ENDLESS = (
-    "CREATE VIEW v(n) AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n {step} FROM c {where}) SELECT n FROM c"
-)
-
-
-@pytest.mark.parametrize(
-    ("view", "message"),
-    [
-        (
-            ENDLESS.format(step="+ 1", where="") + " WHERE n < 0",
-            "does not answer: no end within 2,000,000 steps of SQLite",
-        ),
-        (ENDLESS.format(step="+ 1", where=""), "a table may have 1,000 rows and 50,000 characters"),
-        (
-            "CREATE VIEW v(n) AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) "
-            "SELECT printf('%.*c', 900, 'x') FROM c",
-            "a table may have 1,000 rows and 50,000 characters",
-        ),
-        ("CREATE VIEW v AS SELECT zeroblob(1000000000) AS n", "does not answer: string or blob too big"),
-    ],
-)
-def test_a_view_without_end_is_refused_by_its_limits(
-    view: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, limit in {"MOST_STEPS": 2_000_000, "MOST_ROWS": 1_000, "MOST_TEXT": 50_000}.items():
-        assert getattr(tables, name) > limit
-        monkeypatch.setattr(tables, name, limit)
-    with closing(sqlite3.connect(tmp_path / "t.db")) as database:
-        database.execute(view)
-        database.commit()
-    with pytest.raises(TableError, match=message):
-        KnowledgeBase.from_file(tmp_path / "t.db")
 
 
 def test_a_table_of_very_many_columns_is_refused(tmp_path: Path) -> None:

@@ -577,7 +577,7 @@ class LookupConfig(Strict):
 
     kind: Literal["lookup"]
     name: str = Field("table", min_length=1, description="what explanations and --expert call it")
-    table: str = Field(description="a file .csv, .tsv, .json, .jsonl or .sqlite")
+    table: str = Field(description="a file .csv, .tsv, .json or .jsonl")
     columns: list[str] = Field(min_length=1, description="columns of the table, a feature each")
     subject: str | None = Field(None, description="the column that names a row when it is spoken of")
     on: list[str] = Field([], description="fields of the condition that a row must match")

@@ -208,7 +208,7 @@ class Batch:
     """B rows of T symbols: inputs x_t, targets x_{t+1}, which positions count, and the condition of each row.
 
     `sentences`, in training only, names the sentence of each target (see `Process.follow`). `inside` has, for an open
-    vocabulary, the log-probability of each target within its cell (see `text.vocabulary`). `teacher`, where a model learns
+    vocabulary, the log-probability of each target within its cell (`text.vocabulary`). `teacher`, where a model learns
     from another, is what that one says at the N positions that count; it is added to a batch that is not cut any more.
     So are `numbers`, `slopes`, `exceptional`, `gained`, what contextual inputs and features say (`LLRNN.heard`), and
     `weights`, where one is filled to a frequent shape (`filled`): `count` positions have the weight 1/count, others 0.

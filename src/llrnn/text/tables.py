@@ -1,4 +1,4 @@
-"""Knowledge bases: a table of rows, from a CSV, JSON or SQLite file. All values are text; what is missing is left out.
+"""Knowledge bases: a table of rows, from a CSV or JSON file. All values are text; what is missing is left out.
 
     rows = ({"name": "pizza hut", "area": "centre"}, {"name": "da vinci"}, ...)       columns = ("name", "area")
     values(column) -> (text, ...)               the distinct values of a column
@@ -12,20 +12,18 @@ from __future__ import annotations
 import csv
 import json
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import count, dropwhile
+from itertools import dropwhile
 from math import isfinite
 from os import fspath
 from pathlib import Path
 from typing import Any
 
 from llrnn.ground.errors import TableError, quoted, short
-from llrnn.ground.files import StrPath, open_file, parse_json
+from llrnn.ground.files import StrPath, parse_json
 from llrnn.text.readers import read_lines
 
 __all__ = ["KnowledgeBase", "Row", "plain", "short"]
@@ -33,15 +31,10 @@ __all__ = ["KnowledgeBase", "Row", "plain", "short"]
 Row = dict[str, str]
 Refuse = Callable[[str], TableError]  # an error at a place
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_JSON, _SQLITE = (".json", ".jsonl"), (".db", ".sqlite", ".sqlite3")
-_KNOWN = ", ".join((*_DELIMITERS, *_JSON, *_SQLITE))
-_SHOWN = 20  # columns or tables that a message lists
+_JSON = (".json", ".jsonl")
+_KNOWN = ", ".join((*_DELIMITERS, *_JSON))
+_SHOWN = 20  # columns that a message lists
 MOST_COLUMNS = 2_000
-# A file bounds what CSV and JSON can hold; a query over a database can go on for ever, so it has limits of its own
-MOST_STEPS = 200_000_000  # of SQLite's machine: a few seconds
-MOST_ROWS, LONGEST_VALUE = 1_000_000, 1_000_000  # of an answer; characters or bytes
-MOST_TEXT = 250_000_000  # characters of all values of an answer
-_STEPS_BETWEEN = 100_000  # after so many SQLite asks whether to go on
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,42 +89,18 @@ class KnowledgeBase:
         return cls(_stem(path), tuple(rows), columns)
 
     @classmethod
-    def from_sqlite(
-        cls, path: StrPath, *, table: str | None = None, sql: str | None = None, lowercase: bool = False
-    ) -> KnowledgeBase:
-        """From a table or view of a database, the only one where none is named, or from what a SELECT says."""
-        refuse = partial(TableError, path=path)
-        if table is not None and sql is not None:
-            raise refuse("either a table or an SQL query is required, but both were given; drop one")
-        _check_database(Path(path), refuse)
-        try:
-            with closing(sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)) as database:
-                # no query of this connection goes on for ever, or makes a value that fills the memory
-                asked = count(1)
-                database.set_progress_handler(lambda: next(asked) * _STEPS_BETWEEN > MOST_STEPS, _STEPS_BETWEEN)
-                database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
-                name = _stem(path) if sql else _table_name(database, table, refuse)
-                found = database.execute(sql or 'SELECT * FROM "' + name.replace('"', '""') + '"')
-                columns, records = tuple(one[0] for one in found.description or ()), _records(found, refuse)
-        except (sqlite3.Error, sqlite3.Warning, ValueError) as cause:
-            stopped = str(cause) == "interrupted"
-            reason = f"no end within {MOST_STEPS:,} steps of SQLite" if stopped else short(cause)
-            raise refuse(f"the database does not answer: {reason}; check the file and the SQL") from cause
-        _check_columns(columns, refuse)
-        return cls(name, tuple(_row(columns, record, refuse, lowercase) for record in records), columns)
-
-    @classmethod
     def from_file(cls, path: StrPath, *, lowercase: bool = False) -> KnowledgeBase:
-        """From a file, by its extension; what is text may be packed (.gz)."""
-        name = fspath(path).lower()
-        kind = Path(name.removesuffix(".gz")).suffix
+        """From a file, by its extension; it may be packed (.gz)."""
+        kind = Path(fspath(path).lower().removesuffix(".gz")).suffix
         if kind in _DELIMITERS:
             return cls.from_csv(path, delimiter=_DELIMITERS[kind], lowercase=lowercase)
         if kind in _JSON:
             return cls.from_json(path, lowercase=lowercase)
-        if kind in _SQLITE and not name.endswith(".gz"):
-            return cls.from_sqlite(path, lowercase=lowercase)
-        raise TableError(f"a table is required ({_KNOWN}; text also with .gz); rename or convert the file", path=path)
+        raise TableError(
+            f"a table is required ({_KNOWN}; also with .gz); rename or convert the file "
+            "(a database: sqlite3 -json FILE 'SELECT * FROM t' > t.json)",
+            path=path,
+        )
 
     def values(self, column: str) -> tuple[str, ...]:
         """The distinct values of a column, in their order."""
@@ -232,40 +201,6 @@ def _json(text: str, path: StrPath, lines: Sequence[int]) -> object:
     except json.JSONDecodeError as cause:
         line = lines[cause.lineno - 1]
         raise TableError(f"JSON is required: {cause.msg}", path=path, line=line, column=cause.colno) from cause
-
-
-def _check_database(file: Path, refuse: Refuse) -> None:
-    """SQLite itself would take an empty file for a database without tables."""
-    try:
-        with open_file(file) as opened:
-            found = "" if opened.read(1) else "the file is empty"
-    except FileNotFoundError:
-        found = "there is no file of this name"
-    except OSError as cause:
-        found = f"this cannot be read ({cause.strerror})"
-    if found:
-        raise refuse(f"a database is required, but {found}; check the path")
-
-
-def _records(found: sqlite3.Cursor, refuse: Refuse) -> list[tuple[object, ...]]:
-    records, text = [], 0
-    for record in found:
-        records.append(record)
-        text += sum(len(value) for value in record if isinstance(value, str | bytes))
-        if len(records) > MOST_ROWS or text > MOST_TEXT:
-            limits = f"{MOST_ROWS:,} rows and {MOST_TEXT:,} characters"
-            raise refuse(f"a table may have {limits}, and this one has more; choose some with SQL (LIMIT)")
-    return records
-
-
-def _table_name(database: sqlite3.Connection, table: str | None, refuse: Refuse) -> str:
-    listing = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name")
-    names = [str(name) for (name,) in listing if not name.startswith("sqlite_")]
-    found = [name for name in names if table is None or name.lower() == table.lower()]
-    if len(found) != 1:
-        asked = "one table is required" if table is None else f"there is no table {quoted(table)}"
-        raise refuse(f"{asked}, but the database holds {_listed(names) or 'none'}; name one of them")
-    return found[0]
 
 
 def _listed(names: Sequence[str]) -> str:

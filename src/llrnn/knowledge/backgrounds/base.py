@@ -337,7 +337,7 @@ def _union(*priors: SparsePrior) -> tuple[Tensor, Tensor]:
 
 # Backgrounds that do not look at the context: all symbols alike, or each by how often it was seen.
 #
-# Of an open vocabulary (see `text.vocabulary`), a cell has the mass of all its strings that are not listed. How much that
+# Of an open vocabulary (`text.vocabulary`), a cell has the mass of all its strings that are not listed. How much that
 # is follows from the words that were seen once (Good and Turing): a word of theirs would have been new, had the text
 # been one word shorter. `Discounted` takes from each count what it is too high by, and gives it to the words of a
 # frequency list and to the cells:
