@@ -22,7 +22,6 @@ from llrnn.model.controllers import GRU as GRU
 from llrnn.model.controllers import LSTM as LSTM
 from llrnn.model.controllers import Controller as Controller
 from llrnn.model.controllers import Elman as Elman
-from llrnn.model.controllers import Stacked as Stacked
 from llrnn.model.controllers import register_controller as register_controller
 from llrnn.model.decode import Greedy as Greedy
 from llrnn.model.decode import Sampling as Sampling

@@ -39,9 +39,8 @@ def of_characters() -> LLRNN:
     return LLRNN(cut, output_features=features.Identity(), controller=GRU(4))
 
 
-def mixed(kind: str) -> LLRNN:
-    text = None if kind == "product" else small_corpus()
-    return llrnn.mix([small_model(), small_model(loud=2.0)], kind=kind, valid=text, names=["a", "b"])  # type: ignore[arg-type]
+def mixed() -> LLRNN:
+    return llrnn.mix([small_model(), small_model(loud=2.0)], valid=small_corpus(), names=["a", "b"])
 
 
 # how it is made, and what must be said of it
@@ -55,9 +54,7 @@ KINDS: dict[str, tuple[Callable[[], LLRNN], str]] = {
     ),
     "mixed in": (lambda: with_context(mixed=[ngram()]), "mixed in NGram("),
     "recent": (lambda: with_context(background=backgrounds.Recent()), "background:  Recent("),
-    "sum": (lambda: mixed("mixture"), "background:  Mixture("),
-    "gated": (lambda: mixed("gated"), "background:  "),
-    "product": (lambda: mixed("product"), "network:     Joined("),
+    "sum": (mixed, "background:  Mixture("),
     "coarsened": (lambda: small_model(output_features=small_features().coarsened(20)), "20 classes"),
     "condensed": (
         lambda: condense(small_model(output_features=features.Identity() + small_vectors()), 1.2, text=small_corpus()),

@@ -53,7 +53,6 @@ WRONG_FILES = [
     (["model", "mix", "model", "--out", "new"], "two"),
     (["model", "mix", "model", "model", "--weights", "a,b", "--out", "new"], "weights"),
     (["model", "mix", "model", "model", "--valid", "empty.txt", "--out", "new"], "empty"),
-    (["model", "mix", "model", "model", "--gated", "--out", "new"], "a gate is trained on a text, found none"),
     (["model", "condense", "model", "--fewer", "2", "--out", "new", "--valid", "nowhere.txt"], "nowhere.txt"),
     (["model", "condense", "model", "--fewer", "1", "--out", "new", "--valid", "text.txt"], "needs N over 1"),
     (["export", "keyboard", "model", "--out", "o.kb"], "found the controller GRU"),

@@ -38,17 +38,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_one_command_mixes_two_models(place: Path, capsys: Capture) -> None:
     a, b, valid = (str(place / name) for name in ("seed0", "seed1", "valid.conllu"))
     alone = [one["log_perplexity"] for one in json.loads(done(capsys, "evaluate", a, b, valid, "--json"))]
-    for way in ([], ["--gated"], ["--product"]):
-        out = str(place / f"mixed{''.join(way)}")
-        said = json.loads(done(capsys, "model", "mix", a, b, "--valid", valid, *way, "--out", out, "--json"))
-        (found,) = json.loads(done(capsys, "evaluate", out, valid, "--json"))
-        assert abs(found["log_perplexity"] - said["log_perplexity"]) < 1e-6
-        assert found["audit"]["worst_sum_error"] < 1e-5
-        assert found["log_perplexity"] < min(alone) + 1e-3
-        done(capsys, "generate", out, "--count", "2")
-        why = json.loads(done(capsys, "explain", out, "--prefix", "le", "--word", "la", "--json"))
-        assert len(why["parts"]) == (0 if way == ["--product"] else 2)
-        done(capsys, "score", out, valid, "--by", "sentences")
+    out = str(place / "mixed")
+    said = json.loads(done(capsys, "model", "mix", a, b, "--valid", valid, "--out", out, "--json"))
+    (found,) = json.loads(done(capsys, "evaluate", out, valid, "--json"))
+    assert abs(found["log_perplexity"] - said["log_perplexity"]) < 1e-6
+    assert found["audit"]["worst_sum_error"] < 1e-5
+    assert found["log_perplexity"] < min(alone) + 1e-3
+    done(capsys, "generate", out, "--count", "2")
+    why = json.loads(done(capsys, "explain", out, "--prefix", "le", "--word", "la", "--json"))
+    assert len(why["parts"]) == 2
+    done(capsys, "score", out, valid, "--by", "sentences")
 
 
 def test_without_a_text_nothing_is_fitted_and_that_is_told(place: Path, capsys: Capture) -> None:
@@ -80,10 +79,7 @@ def test_mistakes_are_one_line(place: Path, capsys: Capture) -> None:
         "2 weights above 0 that sum to 1 are needed, found [0.5, 0.6]": [a, b, "--weights", "0.5,0.6"],
         "found [-0.5, 1.5]": [a, b, "--weights=-0.5,1.5"],
         "numbers with commas between them": [a, b, "--weights", "half,half"],
-        "a gate is trained on a text": [a, b, "--gated"],
-        "choose one way": [a, b, "--gated", "--product"],
         "--batches does nothing without --valid": [a, b, "--batches", "windows"],
-        "--seed does nothing without --gated": [a, b, "--seed", "3"],
         "no-text.txt": [a, b, "--valid", "no-text.txt"],
     }
     for message, arguments in mistakes.items():

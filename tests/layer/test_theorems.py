@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from brute import Array
-from llrnn import EOS, GRU, LLRNN, LSTM, Elman, Stacked, Vocabulary
+from llrnn import EOS, GRU, LLRNN, LSTM, Elman, Mogrifier, Vocabulary
 from llrnn.ground.errors import ConfigError, ZeroMassError
 from llrnn.knowledge.backgrounds import Background, Mask, Mixture, Primed, Static, Uniform, Unigram
 from llrnn.knowledge.contextual import ContextualFeature, Repeated
@@ -164,7 +164,7 @@ CONTROLLERS: Mapping[str, Callable[[], Controller]] = {
     "elman": lambda: Elman(5),
     "gru": lambda: GRU(5, layers=2, dropout=0.4),
     "lstm": lambda: LSTM(5, layers=2, inputs=3, dropout=0.4),
-    "stacked": lambda: Stacked(GRU(4, dropout=0.3), LSTM(5, inputs=4), Elman(3, inputs=5)),
+    "mogrifier": lambda: Mogrifier(4, layers=2, inputs=3, dropout=0.3),
 }
 BACKGROUNDS: Mapping[str, Callable[[], Background]] = {
     "uniform": Uniform,
@@ -185,8 +185,8 @@ MODELS = [
     ("gru", "primed", "none"),
     ("lstm", "mixture", "repeated"),
     ("lstm", "uniform", "repeated"),
-    ("stacked", "primed", "repeated"),
-    ("stacked", "mask", "none"),
+    ("mogrifier", "primed", "repeated"),
+    ("mogrifier", "mask", "none"),
 ]
 SENTENCES = [["la", "chatte", "noire"], ["le", "chat"], ["37", "chats", "37", "12", "la"]]
 CONDITIONS = ["la", "37 noir", None]
@@ -307,7 +307,7 @@ def test_scan_is_the_fold_of_step(name: str) -> None:
         close(one, other)
 
 
-@pytest.mark.parametrize("name", ["gru", "lstm", "stacked"])
+@pytest.mark.parametrize("name", ["gru", "lstm", "mogrifier"])
 def test_dropout_is_the_generators(name: str) -> None:
     controller = CONTROLLERS[name]()
     psi = torch.randn(2, 4, controller.inputs, generator=torch.Generator().manual_seed(1))
@@ -376,8 +376,6 @@ def test_controllers_come_back_from_their_settings() -> None:
         (lambda: GRU(2, layers=0), "found 2, 0, None"),
         (lambda: LSTM(2, inputs=0), "found 2, 1, 0"),
         (lambda: LSTM(2, dropout=1.0), "dropout must be at least 0 and below 1, found 1.0"),
-        (lambda: Stacked(), "Stacked needs at least one controller, found none"),
-        (lambda: Stacked(Elman(2), GRU(3)), r"puts out 2 and GRU\(.*\) takes 3"),
         (
             lambda: make_controller({"kind": "cnn"}),
             "unknown kind of controller 'cnn': use one of elman, ",

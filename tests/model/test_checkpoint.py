@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import llrnn
 from helpers import small_corpus, small_features, small_model, small_vocabulary
-from llrnn import GRU, LLRNN, LSTM, Elman, Stacked, backgrounds, contextual, features
+from llrnn import GRU, LLRNN, LSTM, Elman, backgrounds, contextual, features
 from llrnn.ground.bundle import read_bundle, write_bundle
 from llrnn.ground.errors import CheckpointError
 from llrnn.knowledge.backgrounds import Background, Mask, Mixture, Primed, Uniform, Unigram
@@ -57,7 +57,7 @@ MODELS: dict[str, Callable[[], LLRNN]] = {
     "scaled values": lambda: small_model(output_features=small_features().scaled(0.3)),
     "elman": lambda: small_model(controller=Elman(5, layers=2)),
     "lstm": lambda: small_model(controller=LSTM(5, inputs=4, dropout=0.5)),
-    "stacked": lambda: small_model(controller=Stacked(GRU(5, inputs=3), LSTM(4, inputs=5))),
+    "two layers": lambda: small_model(controller=LSTM(4, layers=2, inputs=3)),
     "float64": lambda: small_model(context=[contextual.Repeated(4)]).double(),
 }
 

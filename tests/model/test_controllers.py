@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from helpers import small_corpus, small_model, small_vocabulary
-from llrnn import GRU, LLRNN, LSTM, Elman, Stacked, backgrounds, load, train
+from llrnn import GRU, LLRNN, LSTM, Elman, backgrounds, load, train
 from llrnn.ground.errors import CheckpointError, ConfigError
 from llrnn.knowledge.features import Identity
 from llrnn.knowledge.process import ModelState
@@ -52,12 +52,9 @@ MAKERS: dict[str, Maker] = {
     "transformer of a short window": lambda: Transformer(4, layers=3, heads=1, window=3, inputs=3),
     "mogrifier": lambda: Mogrifier(5, layers=2, rounds=3, inputs=3),
     "mogrifier without rounds": lambda: Mogrifier(5, rounds=0, inputs=3),
-    "stacked": lambda: Stacked(GRU(4, inputs=3), LSTM(6, layers=2, inputs=4), Elman(5, inputs=6)),
-    "modern ones in a stack": lambda: Stacked(GRU(4, inputs=3), Transformer(4, heads=2), Mogrifier(5, inputs=4)),
     "attentive": lambda: attentive(),
     "attentive, lstm": lambda: attentive("lstm"),
     "attentive, vectors": lambda: attentive("none", reading=Whole()),
-    "attentive in a stack": lambda: Stacked(GRU(3), attentive("none")),
 }
 DROPPING: dict[str, Maker] = {
     "elman": lambda: Elman(6, inputs=3, dropout=0.5),
@@ -65,7 +62,6 @@ DROPPING: dict[str, Maker] = {
     "lstm": lambda: LSTM(6, inputs=3, dropout=0.5),
     "transformer": lambda: Transformer(8, layers=2, heads=2, inputs=3, dropout=0.5),
     "mogrifier": lambda: Mogrifier(6, layers=2, inputs=3, dropout=0.5),
-    "stacked": lambda: Stacked(GRU(6, inputs=3), LSTM(6, dropout=0.5)),
     "attentive": lambda: attentive(dropout=0.5),
 }
 
@@ -152,17 +148,6 @@ def test_elman_is_its_equation() -> None:
 
 
 _NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-
-
-def test_a_stack_feeds_one_controller_to_the_next() -> None:
-    below, above = alive(GRU(4, inputs=3)), alive(LSTM(5, inputs=4))
-    psi = drawn(2, 6, 3)
-    between, _ = below.scan(psi, below.initial(CONDITIONS[:2]))
-    wanted, _ = above.scan(between, above.initial(CONDITIONS[:2]))
-    both = Stacked(below, above)
-    found, after = both.scan(psi, both.initial(CONDITIONS[:2]))
-    close(found, wanted)
-    assert [tuple(part.shape) for part in after] == [(2, 4), (2, 5), (2, 5)]
 
 
 # --- dropout ------------------------------------------------------------------------------------------------------
@@ -313,7 +298,7 @@ def test_making_a_controller_leaves_the_global_generator_alone() -> None:
     for seed in (0, 1):
         torch.manual_seed(seed)
         before = torch.get_rng_state()
-        made.append(Stacked(GRU(4, layers=2), LSTM(5, inputs=4)))
+        made.append(LSTM(5, layers=2, inputs=4))
         assert torch.equal(torch.get_rng_state(), before)
     for one, other in zip(made[0].parameters(), made[1].parameters(), strict=True):
         assert torch.equal(one, other)
@@ -335,15 +320,16 @@ def test_making_a_controller_leaves_the_global_generator_alone() -> None:
         (lambda: Encoder(Words(), [], 4, kind="transformer"), "an encoder is lstm, gru .* found 'transformer'"),
         (lambda: Attentive(GRU(5), Encoder(Words(), [], 4), GRU(5)), r"must take 5 \+ 4 inputs .* found 5"),
         (lambda: attentive().initial(["a", None]), "writes from a condition, and none was given"),
-        (lambda: Stacked(), "at least one controller"),
-        (lambda: Stacked(LSTM(3), GRU(4)), r"LSTM\(hidden=3.* puts out 3 and GRU\(hidden=4.* takes 4"),
         (lambda: make_encoder({**Encoder(Words(), [], 4).settings(), "names": ["Word:a", True]}), "names, found True"),
         (lambda: make_encoder({**Encoder(Words(), [], 4).settings(), "names": "Word:a"}), "names, found 'Word:a'"),
         (lambda: make_controller({"kind": "a" * 9_999}), r"controller 'a{78}…: use one of"),
         (
             lambda: make_controller({"kind": "mamba"}),
-            "'mamba': use one of elman, .* transformer, stacked",
+            "'mamba': use one of elman, .* transformer;",
         ),
+        (lambda: make_controller({"kind": "stacked", "parts": []}), "no controller 'stacked' any more: train again"),
+        (lambda: make_controller({"kind": "joined", "parts": []}), "no controller 'joined' any more: mix its members"),
+        (lambda: make_controller({"kind": "first state"}), "'first state' any more: train again with condition"),
         (lambda: Transformer(6, heads=2), "a multiple of 2 · heads, .* found hidden = 6, heads = 2"),
         (lambda: Transformer(8, window=0), "window = 0"),
         (lambda: Mogrifier(4, rounds=-1), "rounds of 0 or more, found -1"),
@@ -515,7 +501,7 @@ class Renamed(GRU):
         return -h, state
 
 
-@pytest.mark.parametrize("own", [Normalised, lambda: Renamed(6), lambda: Stacked(GRU(6), Normalised())])
+@pytest.mark.parametrize("own", [Normalised, lambda: Renamed(6)])
 def test_a_controller_of_ones_own_is_saved_and_given_again(own: Maker, tmp_path: Path) -> None:
     model = small_model(controller=own())
     model.save(tmp_path)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from helpers import small_corpus, small_model, small_vocabulary
-from llrnn import GRU, LLRNN, LSTM, KnowledgeBase, Stacked, backgrounds, contextual, features
+from llrnn import GRU, LLRNN, LSTM, KnowledgeBase, backgrounds, contextual, features
 from llrnn.knowledge.contextual import Lookup, Matching
 from llrnn.model.controllers import Attentive, Encoder
 from llrnn.text.conditions import Words
@@ -40,7 +40,7 @@ def attentive() -> Attentive:
 MODELS: dict[str, Callable[[], LLRNN]] = {
     "plain": small_model,
     "tied": lambda: small_model(tied=True),
-    "stacked": lambda: small_model(controller=Stacked(GRU(5, inputs=3), LSTM(4, inputs=5))),
+    "two layers": lambda: small_model(controller=LSTM(4, layers=2, inputs=3)),
     "attentive": lambda: small_model(controller=attentive()),
     "n-gram and mask": lambda: small_model(background=ngram() * backgrounds.Mask(allowed=short_words)),
     "grammar": lambda: small_model(background=backgrounds.Grammar(f"start: W start | W\nW: {ALL}")),

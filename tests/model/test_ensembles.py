@@ -1,4 +1,4 @@
-"""Mixtures, gated mixtures and products of models are what their equations say, and models as any other."""
+"""Mixtures of models are what their equation says, and models as any other."""
 
 from __future__ import annotations
 
@@ -14,19 +14,17 @@ from hypothesis import strategies as st
 
 import llrnn
 from helpers import sentence_log_probs, shaken, small_corpus, small_model, tiny_model
-from llrnn import GRU, LLRNN, LSTM, Corpus, Elman, Vocabulary, backgrounds, contextual, features
+from llrnn import GRU, LLRNN, LSTM, Elman, Vocabulary, backgrounds, contextual, features
 from llrnn.ground.errors import ConfigError
-from llrnn.inference.mixing import fitted_powers, fitted_shares, mix
-from llrnn.knowledge.process import Batch
+from llrnn.inference.mixing import fitted_shares, mix
+from llrnn.knowledge.process import Batch, Saved
 from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution
-from llrnn.model.controllers import Joined
-from llrnn.model.ensembles import MixtureGate, gated, member, mixture, product
-from llrnn.model.scoring import Sentences, score
-from llrnn.model.testing import check_background, check_controller
+from llrnn.model.ensembles import member, mixture
+from llrnn.model.scoring import score
+from llrnn.model.testing import check_background
 from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import EOS
-from llrnn.training.loop import train
 from strategies import QUICK
 from test_open_model import open_model
 
@@ -46,18 +44,10 @@ def members(n: int = 2, *, seed: int = 0, words: int = 5) -> list[LLRNN]:
     return made
 
 
-def a_gate(models: Sequence[LLRNN], seed: int) -> MixtureGate:
-    gate = MixtureGate.untrained(models[0], [1.0 / len(models)] * len(models), hidden=4)
-    shaken(gate.model, 2.0, seed=seed + 50)
-    return gate
-
-
-KINDS: dict[str, Callable[[Sequence[LLRNN], int], LLRNN]] = {
-    "mixture": lambda models, seed: mixture(models, [0.2, *[0.8 / (len(models) - 1)] * (len(models) - 1)]),
-    "gated": lambda models, seed: gated(models, a_gate(models, seed)),
-    "product": lambda models, seed: product(models, [0.7, *[0.4] * (len(models) - 1)]),
-}
-every_kind = pytest.mark.parametrize("kind", KINDS)
+def mixed(n: int, seed: int = 0) -> tuple[list[LLRNN], LLRNN]:
+    """Some members, and their mixture, in which the first counts a fifth."""
+    models = members(n, seed=seed)
+    return models, mixture(models, [0.2, *[0.8 / (n - 1)] * (n - 1)])
 
 
 def batch_of(rows: Sequence[Sequence[int]]) -> Batch:
@@ -71,19 +61,17 @@ def written_out(model: LLRNN, batch: Batch) -> torch.Tensor:
         return model.scan(batch)[0].log_probs()
 
 
-@every_kind
 @QUICK
 @given(data=st.data())
-def test_they_are_models(kind: str, data: st.DataObject) -> None:
+def test_they_are_models(data: st.DataObject) -> None:
     """Σp = 1; what the equation says; batched = one by one = step by step; nobody looks ahead."""
     n, seed = data.draw(st.integers(2, 3)), data.draw(st.integers(0, 99))
     length = data.draw(st.integers(1, 4))
     rows = data.draw(st.lists(st.lists(st.integers(0, 4), min_size=length, max_size=length), min_size=1, max_size=3))
-    models, batch = members(n, seed=seed), batch_of(rows)
-    model = KINDS[kind](models, seed)
+    (models, model), batch = mixed(n, seed), batch_of(rows)
     found = written_out(model, batch)
     assert torch.allclose(found.exp().sum(-1), torch.ones(len(found), dtype=torch.float64), atol=1e-9)
-    assert torch.allclose(found, by_hand(kind, model, models, batch, seed), atol=1e-9)
+    assert torch.allclose(found, by_hand(models, batch), atol=1e-9)
     T = length + 1
     for b, row in enumerate(rows):
         alone = written_out(model, batch_of([row]))
@@ -99,25 +87,15 @@ def test_they_are_models(kind: str, data: st.DataObject) -> None:
     assert torch.allclose(targets, found.gather(1, batch.targets.view(-1, 1))[:, 0], atol=1e-9)
 
 
-def by_hand(kind: str, model: LLRNN, models: Sequence[LLRNN], batch: Batch, seed: int) -> torch.Tensor:
-    """The equations on top of `model.ensembles`, word by word."""
+def by_hand(models: Sequence[LLRNN], batch: Batch) -> torch.Tensor:
+    """The equation on top of `model.ensembles`, word by word."""
     log_p = torch.stack([written_out(one, batch) for one in models])  # (n, N, V)
-    if kind == "mixture":
-        weights = torch.tensor([0.2, *[0.8 / (len(models) - 1)] * (len(models) - 1)], dtype=torch.float64)
-        return torch.logsumexp(log_p + weights.log()[:, None, None], 0)
-    if kind == "gated":
-        with torch.no_grad():
-            p = a_gate(models, seed).model.scan(batch)[0]
-            a = p.h @ p.layer.weight.t() + p.layer.bias
-        return torch.logsumexp(log_p + torch.log_softmax(a, -1).t()[:, :, None], 0)
-    weights = torch.tensor([0.7, *[0.4] * (len(models) - 1)], dtype=torch.float64)
-    log_b = torch.linspace(-1.0, 0.5, log_p.shape[-1], dtype=torch.float64)
-    return torch.log_softmax(((log_p - log_b) * weights[:, None, None]).sum(0) + log_b, -1)
+    weights = torch.tensor([0.2, *[0.8 / (len(models) - 1)] * (len(models) - 1)], dtype=torch.float64)
+    return torch.logsumexp(log_p + weights.log()[:, None, None], 0)
 
 
-@every_kind
-def test_they_are_saved_and_opened_as_any_other(kind: str, tmp_path: Path) -> None:
-    model = KINDS[kind](members(3), 0)
+def test_they_are_saved_and_opened_as_any_other(tmp_path: Path) -> None:
+    _, model = mixed(3)
     model.save(tmp_path / "ours")
     model.save_pretrained(tmp_path / "hub")
     batch = batch_of([[0, 1, 2], [3, 3, 4]])
@@ -127,9 +105,8 @@ def test_they_are_saved_and_opened_as_any_other(kind: str, tmp_path: Path) -> No
         assert repr(opened.background) == repr(model.background)
 
 
-@every_kind
-def test_they_write_and_explain(kind: str) -> None:
-    model = KINDS[kind](members(), 0)
+def test_they_write_and_explain() -> None:
+    _, model = mixed(2)
     drawn = llrnn.generate(model, "w0", count=3, generator=torch.Generator().manual_seed(1), max_words=5)
     assert len(drawn) == 3
     assert llrnn.generate(model, beam=2, max_words=4)[0].log_prob <= 0.0
@@ -138,10 +115,8 @@ def test_they_write_and_explain(kind: str) -> None:
     assert math.isclose(found.chosen.total, found.chosen.log_p, abs_tol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["mixture", "gated"])
-def test_an_explanation_has_the_share_of_each_member(kind: str) -> None:
-    models = members(3)
-    model = KINDS[kind](models, 0)
+def test_an_explanation_has_the_share_of_each_member() -> None:
+    models, model = mixed(3)
     found = llrnn.explain(model, "w1 w2", word="w3")
     own = [llrnn.explain(one, "w1 w2", word="w3").log_p for one in models]
     assert found.terms == ()
@@ -160,11 +135,8 @@ def test_an_explanation_has_the_share_of_each_member(kind: str) -> None:
 
 
 def test_laws() -> None:
-    models = members(3)
-    vocabulary = models[0].vocabulary
-    for kind in ("mixture", "gated"):
-        check_background(KINDS[kind](models, 0).background, vocabulary)
-    check_controller(Joined(GRU(3), LSTM(4, inputs=2), Elman(5)))
+    models, model = mixed(3)
+    check_background(model.background, models[0].vocabulary)
 
 
 def test_a_mixture_can_be_steered_by_the_features_of_its_first_member() -> None:
@@ -189,11 +161,9 @@ def test_members_may_know_different_things() -> None:
     assert math.isclose(score(model, text).log_perplexity, model.provenance["mixed"]["log_perplexity"], rel_tol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["mixture", "gated"])
-def test_words_of_a_text_are_scored_without_a_sum_over_all_words(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_of_a_text_are_scored_without_a_sum_over_all_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many positions: each member sums over its classes, and nothing of size N × V is made."""
-    models = members(2)
-    model, batch = KINDS[kind](models, 0), batch_of([[0, 1, 2], [3, 3, 4]])
+    (_, model), batch = mixed(2), batch_of([[0, 1, 2], [3, 3, 4]])
     wanted = written_out(model, batch).gather(1, batch.targets.view(-1, 1))[:, 0]
     monkeypatch.setattr(ways, "FEW_TERMS", 0)
     for name in ("log_probs", "word_terms"):
@@ -206,54 +176,9 @@ def test_open_vocabularies_are_mixed_too() -> None:
     """What a word has within its cell counts once, for all members have the same cells."""
     model = open_model()
     alone = llrnn.evaluate(model, CORPUS)
-    for whole in (mixture([model, model], [0.4, 0.6]), product([model, model])):
-        found = llrnn.evaluate(whole, CORPUS)
-        assert math.isclose(found.log_perplexity, alone.log_perplexity, rel_tol=1e-6)
-        assert found.audit.worst_sum_error < 1e-6
-
-
-# --- products --------------------------------------------------------------------------------------------------------
-
-
-def test_a_product_of_models_with_contextual_features_is_one_sum() -> None:
-    def one(seed: int) -> LLRNN:
-        model = small_model(context=[contextual.Repeated(5)], controller=GRU(4 + seed), tied=False).double()
-        shaken(model, 1.5, seed=seed)
-        return model
-
-    models = [one(0), one(1)]
-    (batch,) = Sentences(500).plan(EncodedText.encode(CORPUS[:3], models[0].vocabulary))
-    whole = product(models)
-    log_b = models[0].scan(batch)[0].prior.dense(1).log_b.double()
-    scores = sum((written_out(model, batch) - log_b) for model in models) / 2
-    assert torch.allclose(written_out(whole, batch), torch.log_softmax(scores + log_b, -1), atol=1e-9)
-    assert whole.controller.hidden == 9
-
-
-def test_a_product_of_equal_models_is_the_model() -> None:
-    model = small_model(controller=GRU(4), tied=True, loud=1.0).eval()
-    (batch,) = Sentences(500).plan(EncodedText.encode(CORPUS[:3], model.vocabulary))
-    assert torch.allclose(written_out(product([model, model]), batch), written_out(model, batch), atol=1e-4)
-
-
-def test_a_product_can_be_trained_further() -> None:
-    whole = product([small_model(controller=GRU(4), loud=1.0), small_model(controller=GRU(5), loud=1.0)])
-    records = list(train(whole, CORPUS, epochs=2))
-    assert records[-2].train is not None
-    assert records[-2].train < records[0].train if records[0].train else True
-
-
-def test_powers_are_where_the_text_is_most_probable() -> None:
-    models = [small_model(loud=0.5), small_model(loud=0.5, controller=GRU(5))]
-    for seed, model in enumerate(models):
-        list(train(model, CORPUS[:40], epochs=3, seed=seed))
-    text = EncodedText.encode(CORPUS[40:], models[0].vocabulary)
-    w = fitted_powers(models, product(models), text)
-    best = score(product(models, w), text).log_perplexity
-    for other in ([w[0] + 0.1, w[1]], [w[0] - 0.1, w[1]], [w[0], w[1] + 0.1], [w[0], w[1] - 0.1], [0.5, 0.5]):
-        assert best < score(product(models, other), text).log_perplexity + 1e-7
-    found = mix(models, kind="product", valid=CORPUS[40:]).provenance["mixed"]
-    assert found["weights"] == pytest.approx(w)
+    found = llrnn.evaluate(mixture([model, model], [0.4, 0.6]), CORPUS)
+    assert math.isclose(found.log_perplexity, alone.log_perplexity, rel_tol=1e-6)
+    assert found.audit.worst_sum_error < 1e-6
 
 
 # --- weights ---------------------------------------------------------------------------------------------------------
@@ -275,29 +200,6 @@ def test_em_finds_the_best_shares(n: int, seed: int) -> None:
     assert loss(found) <= min(loss((row + 1e-4).tolist()) for row in drawn / (1 + n * 1e-4)) + 2e-3
 
 
-def test_a_gate_learns_where_each_member_is_good() -> None:
-    """One member knows what follows w0, the other what follows w1."""
-    vocabulary = Vocabulary(["w0", "w1", "a", "b", EOS])
-    texts = [("w0", "a"), ("w1", "b")] * 40
-    corpus = Corpus.from_sentences(list(map(list, texts)))
-
-    def member_of(good: str) -> LLRNN:
-        own = Corpus.from_sentences([list(words) for words in texts if words[0] == good] * 2)
-        model = LLRNN(vocabulary, output_features=features.Identity(), controller=GRU(6), seed=1)
-        list(train(model, own, epochs=30, learning_rate=0.03))
-        return model
-
-    models = [member_of("w0"), member_of("w1")]
-    fixed, model = mix(models, valid=corpus), mix(models, kind="gated", valid=corpus)
-    before, after = fixed.provenance["mixed"]["log_perplexity"], model.provenance["mixed"]["log_perplexity"]
-    assert after < before - 0.05
-    plain, with_gate = model.provenance["mixed"]["held_out"]
-    assert with_gate < plain
-    shares = {word: llrnn.explain(model, word, word="a").parts[0].weight for word in ("w0", "w1")}
-    assert shares["w0"] > 0.9
-    assert shares["w1"] < 0.1
-
-
 def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:
     models = members(2)
     others = [small_model(), small_model(output_features=features.Identity()), small_model(controller=GRU(4))]
@@ -310,14 +212,9 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:
         (lambda: mix(models, weights=[0.5, 0.6]), "2 weights above 0 that sum to 1"),
         (lambda: mix(models, weights=[1.5, -0.5]), "2 weights above 0 that sum to 1"),
         (lambda: mix(models, weights=[1.0]), "2 weights above 0 that sum to 1"),
-        (lambda: mix(models, kind="gated"), "a gate is trained on a text, found none"),
-        (lambda: mix(models, kind="sum"), "mixture, gated or product"),  # type: ignore[arg-type]
         (lambda: mix(others, valid=CORPUS, weights=[0.3, 0.3, 0.4]), "leave one out"),
-        (lambda: mix(others[:2], kind="product"), "same output features, found others in model 1 and model 2"),
-        (lambda: product(models, [1.0]), "a product of 2 models needs as many weights"),
-        (lambda: mix([others[0], small_model(background=backgrounds.Uniform())], kind="product"), "same background"),
-        (lambda: mix([others[0], small_model(context=[contextual.Repeated(5)])], kind="product"), "same contextual"),
         (lambda: mix([models[0], str(tmp_path)]), "model"),
+        (lambda: backgrounds.restore(Saved("gated")), "no background 'gated' any more; mix its members again"),
     ]
     for act, message in mistakes:
         with pytest.raises(llrnn.LLRNNError, match=message) as caught:

@@ -1,4 +1,4 @@
-"""Numeric conditions (equation 17): a vector or a record of numbers, joined at every step or as the first state."""
+"""Numeric conditions (equation 17): a vector or a record of numbers, joined at every step."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ import pytest
 import torch
 
 from helpers import shaken
-from llrnn import GRU, LLRNN, LSTM, Vocabulary, cli, features, load, train
+from llrnn import GRU, LLRNN, Vocabulary, cli, features, load, train
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.contextual import ConditionNumbers
 from llrnn.knowledge.process import Batch
-from llrnn.model.controllers import Attentive, Controller, Encoder, FirstState, Stacked
 from llrnn.model.decode import write
 from llrnn.model.testing import check_contextual_input
-from llrnn.text.conditions import NumericFields, Whole
+from llrnn.text.conditions import NumericFields
 
 RECORDS: list[object] = [{"price": 10, "stars": 4}, {"price": 30.0, "stars": None}, {"price": 20}]
 VECTORS: list[object] = [[0.0, 1.0], (2.0, 1.0), np.array([4.0, 1.0]), torch.tensor([6.0, 1.0])]
@@ -95,23 +94,10 @@ def _numbers() -> ConditionNumbers:
     return ConditionNumbers.fitted(RECORDS)
 
 
-def first_state(inner: Controller) -> LLRNN:
-    controller = FirstState(inner, NumericFields.fitted(RECORDS))
-    return _shaken(LLRNN(V, output_features=features.Identity(), controller=controller))
-
-
 def _shaken(model: LLRNN) -> LLRNN:
     model.double()
     shaken(model, 2.0)
     return model
-
-
-MODELS: dict[str, Any] = {
-    "every step": every_step,
-    "first state, GRU": lambda: first_state(GRU(5)),
-    "first state, LSTM": lambda: first_state(LSTM(5, layers=2)),
-    "first state, stacked": lambda: first_state(Stacked(GRU(4), LSTM(5, inputs=4))),
-}
 
 
 def batch() -> Batch:
@@ -120,10 +106,10 @@ def batch() -> Batch:
     return Batch(symbols[:, :-1], symbols[:, 1:], torch.ones(3, 6, dtype=torch.bool), RECORDS)
 
 
-@pytest.mark.parametrize("name", MODELS)
 @torch.no_grad()
-def test_laws(name: str, tmp_path: Path) -> None:
-    model, given = MODELS[name](), batch()
+def test_laws(tmp_path: Path) -> None:
+    check_contextual_input(_numbers(), V, conditions=RECORDS)
+    model, given = every_step(), batch()
     whole = model.scan(given)[0].log_probs().view(3, 6, -1)
     state, seen = model.start(RECORDS), []
     for t in range(6):  # scan = steps
@@ -142,25 +128,6 @@ def test_laws(name: str, tmp_path: Path) -> None:
         model.start([None])
     model.save(tmp_path / "model")
     assert torch.equal(load(tmp_path / "model").log_prob(given), model.log_prob(given))
-
-
-@torch.no_grad()
-def test_the_first_state_is_that_of_the_equation() -> None:
-    model = first_state(LSTM(5))
-    controller = model.controller
-    assert isinstance(controller, FirstState)
-    for record in RECORDS:
-        v = torch.tensor(controller.fields.vector(record), dtype=torch.float64)
-        expected = torch.tanh(sum((v[k] * controller.weight[k] for k in range(len(v))), start=controller.bias))
-        torch.testing.assert_close(torch.cat(controller.initial([record]), 1)[0], expected)
-    check_contextual_input(_numbers(), V, conditions=RECORDS)
-
-
-def test_controllers_that_cannot_begin_so() -> None:
-    fields = NumericFields.fitted(RECORDS)
-    reading = Attentive(GRU(4), Encoder(Whole(), ["a"], 4, kind="none"), GRU(4, inputs=8))
-    with pytest.raises(ConfigError, match="made of the condition already"):
-        FirstState(reading, fields)
 
 
 CONFIG = """
@@ -186,9 +153,8 @@ def _weather(count: int) -> list[tuple[object, str]]:
     return [*known, *([({"degrees": None}, "nobody knows")] * 4)]
 
 
-@pytest.mark.parametrize("joined", ["every step", "first state"])
-def test_trained_from_a_configuration(joined: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = _write(tmp_path, f', joined = "{joined}"', _weather(30))
+def test_trained_from_a_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _write(tmp_path, "", _weather(30))
     project = Project.from_config(read_config(path, data=tmp_path))
     whole, resumed = project.model(), project.model()
     list(train(whole, project.corpora["train"], settings=project.config.training, folder=tmp_path / "run"))
@@ -226,8 +192,8 @@ def test_wrong_configurations(extra: str, lines: Sequence[tuple[object, str]], m
         Project.from_config(read_config(path, data=tmp_path)).model()
 
 
-def test_joined_without_numbers_is_refused(tmp_path: Path) -> None:
+def test_names_without_numbers_are_refused(tmp_path: Path) -> None:
     path = _write(tmp_path, "", _weather(3))
-    path.write_text(path.read_text().replace('"numbers"', '"whole", joined = "first state"'))
-    with pytest.raises(ConfigError, match="joined is for reading = 'numbers'"):
+    path.write_text(path.read_text().replace('"numbers"', '"whole", names = ["degrees"]'))
+    with pytest.raises(ConfigError, match="names is for reading = 'numbers'"):
         read_config(path, data=tmp_path)

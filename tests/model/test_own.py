@@ -103,8 +103,8 @@ def test_a_registered_kind_opens_by_itself(tmp_path: Path) -> None:
     opened = llrnn.load(tmp_path / "model")
     for name, tensor in model.controller.state_dict().items():
         assert torch.equal(opened.controller.state_dict()[name], tensor)
-    with pytest.raises(ConfigError, match="'stacked' is one of llrnn's own"):
-        llrnn.register_controller("stacked", make)
+    with pytest.raises(ConfigError, match="'attentive' is one of llrnn's own"):
+        llrnn.register_controller("attentive", make)
 
 
 def test_what_was_generated_is_what_is_scored() -> None:

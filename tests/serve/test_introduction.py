@@ -7,12 +7,12 @@ import pytest
 from helpers import small_corpus, small_model
 from llrnn import GRU, LLRNN, LSTM, Vocabulary, backgrounds, contextual, domains, explain, features
 from llrnn.knowledge.features import Function
-from llrnn.model.controllers import Attentive, Encoder, FirstState, Stacked
+from llrnn.model.controllers import Attentive, Encoder
 from llrnn.model.decode import check_condition, read_condition
 from llrnn.model.modern import Transformer
 from llrnn.serve import introduction
 from llrnn.serve.introduction import about, condition_hint, examples, network, telling
-from llrnn.text.conditions import NumericFields, Slots, Whole, parse_act
+from llrnn.text.conditions import Slots, Whole, parse_act
 from llrnn.text.vocabulary import EOS
 
 KINDS = {"le": "DET", "chat": "NOUN", "noir": "ADJ", "est": "AUX", "dort": "VERB", ".": "PUNCT", "rapidement": "ADV"}
@@ -59,14 +59,11 @@ def test_without_parts_of_speech_frequent_words_tell_little_and_cells_nothing() 
 
 def test_networks_in_words() -> None:
     encoder = Encoder.for_conditions(Slots(), [parse_act("inform(food=thai)")], 4)
-    fields = NumericFields.fitted([{"price": 3}, {"price": 5}])
     assert network(LSTM(160)) == "An LSTM of 160 units"
     assert network(GRU(8, layers=2)) == "A GRU of 8 units in each of 2 layers"
     assert network(Transformer(16, layers=2, heads=2)) == "A Transformer of 16 units in each of 2 layers"
-    assert network(Stacked(GRU(8), GRU(4, inputs=8))) == "A network of several parts of 4 units"
     attentive = Attentive(GRU(8), encoder, GRU(6, inputs=8 + 4))
     assert network(attentive) == "A GRU of 6 units, looking at the condition,"
-    assert network(FirstState(GRU(8), fields)) == "A GRU of 8 units, set by the numbers of the condition,"
 
 
 def test_about_counts_what_there_is() -> None:
@@ -117,7 +114,7 @@ def test_records_numbers_and_models_without_conditions() -> None:
     vocabulary = Vocabulary([EOS, "la"])
     hint = condition_hint(LLRNN(vocabulary, output_features=features.Identity(), controller=whole))
     assert hint == {"acts": [], "slots": ["place", "topic"], "example": '{"place": "north", "topic": "rain"}'}
-    numbers = FirstState(GRU(8), NumericFields.fitted([{"price": 3}, {"price": 5}]))
-    hint = condition_hint(LLRNN(vocabulary, output_features=features.Identity(), controller=numbers))
+    numbers = [contextual.ConditionNumbers.fitted([{"price": 3}, {"price": 5}])]
+    hint = condition_hint(LLRNN(vocabulary, output_features=features.Identity(), contextual_inputs=numbers))
     assert hint == {"acts": [], "slots": ["price"], "example": '{"price": 4.0}'}
     assert condition_hint(small_model()) == {"acts": [], "slots": [], "example": ""}

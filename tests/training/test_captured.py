@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import llrnn.training.loop
 from helpers import Expected, shaken
-from llrnn import GRU, LLRNN, LSTM, Corpus, OtherText, Stacked, Vocabulary, backgrounds, contextual, french, train
+from llrnn import GRU, LLRNN, LSTM, Corpus, OtherText, Vocabulary, backgrounds, contextual, french, train
 from llrnn.ground.errors import NonFiniteError, ZeroMassError
 from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.knowledge.process import Batch
@@ -464,10 +464,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "n-grams": ({"background": backgrounds.NGram.from_corpus(ALL, order=2)}, {}),
     "contextual features in a running text": ({"contextual": [contextual.Repeated(3)]}, {"batches": CONTINUOUS}),
     "drawn words": ({}, {"objective": {"kind": "importance", "samples": 3}}),
-    "a module of one's own, in a stack": (
-        {"controller": Stacked(from_module(nn.GRU(6, 6, batch_first=True)), GRU(6))},
-        {},
-    ),
+    "a module of one's own": ({"controller": from_module(nn.GRU(6, 6, batch_first=True))}, {}),
     "a product, made anew": ({"background": backgrounds.Uniform() * backgrounds.Mask(forbidden={"le"})}, {}),
 }
 

@@ -12,7 +12,6 @@ from llrnn.cli import show
 from llrnn.cli.options import (
     AsJson,
     Device,
-    Seed,
     TextFormat,
     batching_for,
     device_named,
@@ -23,7 +22,6 @@ from llrnn.cli.options import (
     refuse_overwriting,
     say,
 )
-from llrnn.ground.errors import ConfigError
 from llrnn.inference.mixing import mix
 from llrnn.model.checkpoint import load
 
@@ -36,12 +34,6 @@ def mix_verb(
         Path | None, typer.Option(help="A text to fit the weights on, which no model was trained on.")
     ] = None,
     weights: Annotated[str | None, typer.Option(help="Fixed weights: 0.5,0.3,0.2")] = None,
-    gated: Annotated[
-        bool, typer.Option("--gated", help="Weights that a small network sets at every step; it is trained on --valid.")
-    ] = False,
-    product: Annotated[
-        bool, typer.Option("--product", help="The product instead of the sum: for models with the same knowledge.")
-    ] = False,
     lowercase: Annotated[
         bool | None, typer.Option(help="Lowercase every word of --valid; as the models were trained by default.")
     ] = None,
@@ -49,7 +41,6 @@ def mix_verb(
     batches: Annotated[str, typer.Option(help="How --valid is read, as for `llrnn evaluate`.")] = "sentences",
     force: Annotated[bool, typer.Option("--force", help="Replace another model in --out.")] = False,
     device: Device = "cpu",
-    seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
     """Mix models into one, with weights fitted on a text.
@@ -58,27 +49,20 @@ def mix_verb(
 
     \b
     Example: llrnn model mix runs/a runs/b --valid valid.conllu --out runs/mixed
-    Example: llrnn model mix runs/a runs/b --valid valid.conllu --gated --out runs/gated
-    Example: llrnn model mix runs/seed0 runs/seed1 --product --out runs/product
+    Example: llrnn model mix runs/seed0 runs/seed1 --weights 0.7,0.3 --out runs/mixed
     """
-    if gated and product:
-        raise ConfigError("choose one way: --gated or --product")
     if valid is None:
         refuse_idle(context, "without --valid", "lowercase", "format", "batches")
-    if not gated:
-        refuse_idle(context, "without --gated, which is trained", "seed")
     place, names = device_named(device), list(map(str, models))
     refuse_overwriting(out, None, force)
     members = [load(model, device=place) for model in models]
     text = None if valid is None else read_for(members[0], valid, format, lowercase)
     mixed = mix(
         members,
-        kind="gated" if gated else "product" if product else "mixture",
         valid=text,
         weights=None if weights is None else numbers_in("--weights", weights),
         batching=None if text is None else batching_for(batches, members[0], text),
         names=names,
-        seed=seed,
     )
     make_output_folder(out)
     mixed.save(out)
@@ -91,8 +75,5 @@ def _show_mixed(valid: Path | None, found: dict[str, Any]) -> None:
     for name, weight, own in zip(found["models"], found["weights"], alone, strict=True):
         rows.append((name, f"{weight:.4f}", *(() if own is None else (f"{own:.4f}",))))
     show.table(*rows)
-    if "held_out" in found:
-        fixed, gated = found["held_out"]
-        show.text(f"on the fifth that the gate was not trained on: {gated:.4f}, with these weights {fixed:.4f}")
     mixed = f"log-perplexity {found['log_perplexity']:.4f} on {valid}" if valid else "no --valid, so nothing was fitted"
     show.text(f"{found['out']}: {mixed}")

@@ -40,8 +40,8 @@ from llrnn.knowledge.contextual import (
 from llrnn.knowledge.features import Features
 from llrnn.languages.domains import Numbers, Spelling
 from llrnn.languages.grammars.automaton import Over
-from llrnn.model.controllers import Attentive, Controller, Encoder, FirstState, make_controller
-from llrnn.text.conditions import Characters, ConditionTokenizer, NumericFields, Slots, Whole, Words
+from llrnn.model.controllers import Attentive, Controller, Encoder, make_controller
+from llrnn.text.conditions import Characters, ConditionTokenizer, Slots, Whole, Words
 from llrnn.text.lexicon import Lexicon, Probabilities, Readings
 from llrnn.text.others import RUN, OnOverlap, When
 from llrnn.text.tables import KnowledgeBase
@@ -313,9 +313,6 @@ class ConditionConfig(Strict):
         description="word by word; words with their slots as features; the same by characters; one symbol, such as "
         "a category; or a vector or record of numbers",
     )
-    joined: Literal["every step", "first state"] = Field(
-        "every step", description="numbers: joined to the input at every step, or the first state of the controller"
-    )
     names: list[str] = Field([], description="numbers: of these fields of a record alone; all by default")
     unread: list[str] = Field([], description="slots: those whose words are not read, only that they have a value")
     ignored: list[str] = Field([], description="slots: those that the network does not read at all")
@@ -329,7 +326,7 @@ class ConditionConfig(Strict):
             of_words = ("unread", "ignored", "encoder", "size", "min_count")
             refuse_unused(self, of_words, "is for conditions of words", "reading = 'numbers'")
         else:
-            refuse_unused(self, ["joined", "names"], "is for reading = 'numbers'", f"reading = {self.reading!r}")
+            refuse_unused(self, ["names"], "is for reading = 'numbers'", f"reading = {self.reading!r}")
         if (self.unread or self.ignored) and self.reading != "slots":
             raise ValueError(f"unread and ignored are for reading = 'slots', found reading = {self.reading!r}")
         if self.encoder != "none" and self.size % 2:
@@ -343,17 +340,13 @@ class ConditionConfig(Strict):
         return plain[self.reading]()
 
     def inputs(self, conditions: Iterable[object]) -> tuple[ContextualInput, ...]:
-        """The numbers of conditions, where they are joined at every step."""
-        if self.reading != "numbers" or self.joined != "every step":
-            return ()
-        return (ConditionNumbers.fitted(conditions, self.names),)
+        """The numbers of conditions, which are joined to the input at every step."""
+        return (ConditionNumbers.fitted(conditions, self.names),) if self.reading == "numbers" else ()
 
     def controller(self, own: ControllerConfig, conditions: Iterable[object]) -> Controller:
         """One layer below the look at the condition, the others, at least one, above; numbers are not looked at."""
         if self.reading == "numbers":
-            made = own.make()
-            every = self.joined == "every step"
-            return made if every else FirstState(made, NumericFields.fitted(conditions, self.names))
+            return own.make()
         encoder = Encoder.for_conditions(
             self._reading(), conditions, self.size, min_count=self.min_count, kind=self.encoder, dropout=own.dropout
         )

@@ -46,6 +46,7 @@ class Saved:
 REMOVED = {
     "grammar_state": "hold the model to its grammar by [background] grammar, and train again without this input",
     "pointed_words": "give the same feature as [[contextual]], and train again without this input",
+    "gated": "mix its members again with fixed weights: llrnn model mix",
     "opinion": "give the n-grams as [[contextual]] kind = 'expert', and train again without this input",
 }
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cached_property
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain
 from threading import Lock
 from typing import Any, Self
 
@@ -35,7 +35,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import CheckpointError, ConfigError, LLRNNError, quoted
 from llrnn.ground.plugins import find_kind
-from llrnn.text.conditions import Act, ConditionTokenizer, NumericFields, Token, fields_of, make_tokenizer
+from llrnn.text.conditions import Act, ConditionTokenizer, Token, fields_of, make_tokenizer
 
 __all__ = [
     "GRU",
@@ -45,7 +45,6 @@ __all__ = [
     "Elman",
     "Encoder",
     "Hidden",
-    "Stacked",
     "make_controller",
     "register_controller",
 ]
@@ -278,7 +277,7 @@ class TorchLSTM(nn.LSTM):
             return super().forward(*given)
 
 
-# Recurrent networks: Elman, GRU, LSTM, and controllers on top of each other.
+# Recurrent networks: Elman, GRU, LSTM.
 #
 # On a GPU, layers without dropout between them are one call of cuDNN, which begins with an upper layer before the one
 # below has come to the end of the text: for 64 rows of 32 words on an H200 two layers take two thirds of the time.
@@ -378,91 +377,6 @@ class LSTM(Recurrent):
     _network = TorchLSTM
     _call, _mode = torch._VF.lstm, "LSTM"
     _tensors_per_layer = 2
-
-
-class Composite(Controller):
-    """Controllers as one: its state is theirs, one after another. How they are joined is `scan`."""
-
-    kind: str
-
-    def __init__(self, *parts: Controller) -> None:
-        super().__init__()
-        if not parts:
-            raise ConfigError(f"{type(self).__name__} needs at least one controller, found none")
-        self.parts = nn.ModuleList(parts)
-
-    def _controllers(self) -> list[Controller]:
-        return [part for part in self.parts if isinstance(part, Controller)]
-
-    def _with_states(self, state: Hidden) -> Iterator[tuple[Controller, Hidden]]:
-        """Each part with its own of the state."""
-        start = 0
-        for part in self._controllers():
-            yield part, state[start : start + part.state_size]
-            start += part.state_size
-
-    @property
-    def state_size(self) -> int:
-        return sum(part.state_size for part in self._controllers())
-
-    @property
-    def reads_conditions(self) -> bool:  # type: ignore[override]
-        return any(part.reads_conditions for part in self._controllers())
-
-    @property
-    def same_operations(self) -> bool:  # type: ignore[override]
-        return all(part.same_operations for part in self._controllers())
-
-    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
-        return tuple(tensor for part in self._controllers() for tensor in part.initial(conditions, generator=generator))
-
-    def settings(self) -> dict[str, Any]:
-        return {"kind": self.kind, "parts": [part.settings() for part in self._controllers()]}
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(repr(part) for part in self._controllers())})"
-
-
-class Stacked(Composite):
-    """Controllers on top of each other: what one puts out, the next takes in."""
-
-    kind = "stacked"
-
-    def __init__(self, *parts: Controller) -> None:
-        super().__init__(*parts)
-        for below, above in pairwise(parts):
-            if below.hidden != above.inputs:
-                raise ConfigError(
-                    f"a stack needs matching sizes, but {below!r} puts out {below.hidden} "
-                    f"and {above!r} takes {above.inputs}"
-                )
-        self.inputs, self.hidden = parts[0].inputs, parts[-1].hidden
-
-    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
-        x, after = psi, list[Tensor]()
-        for part, own in self._with_states(state):
-            x, left = part.scan(x, own, generator=generator)
-            after += left
-        return x, tuple(after)
-
-
-class Joined(Composite):
-    """Controllers side by side: each reads its own part of ψ, and h has what all of them put out."""
-
-    kind = "joined"
-
-    def __init__(self, *parts: Controller) -> None:
-        super().__init__(*parts)
-        self.inputs, self.hidden = sum(part.inputs for part in parts), sum(part.hidden for part in parts)
-
-    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
-        found, after = list[Tensor](), list[Tensor]()
-        inputs = torch.split(psi, [part.inputs for part in self._controllers()], -1)
-        for (part, own), read in zip(self._with_states(state), inputs, strict=True):
-            h, left = part.scan(read, own, generator=generator)
-            found.append(h)
-            after += left
-        return torch.cat(found, -1), tuple(after)
 
 
 class Silent(Controller):
@@ -705,57 +619,6 @@ class Attentive(Controller):
         return f"Attentive({self.below!r}, {self.encoder!r}, {self.above!r})"
 
 
-# Numbers as the first state (the paper's equation 17, at the beginning).
-#
-#     state_0 = tanh( v(C) W + c )            v: the normalised numbers of the condition (`NumericFields`)
-
-
-class FirstState(Controller):
-    """A controller that begins in a state made of the numbers of the condition.
-
-    FirstState(GRU(64), NumericFields.fitted(corpus.conditions))
-    """
-
-    reads_conditions = True
-
-    def __init__(self, controller: Controller, fields: NumericFields) -> None:
-        super().__init__()
-        if controller.reads_conditions:
-            raise ConfigError(f"the first state of {controller!r} is made of the condition already; give another")
-        self.controller, self.fields = controller, fields
-        self.inputs, self.hidden = controller.inputs, controller.hidden
-        self._shapes = [part.shape[1:] for part in controller.initial([None])]
-        if not all(shape.numel() for shape in self._shapes):
-            raise ConfigError(
-                f"{controller!r} begins with nothing, so numbers cannot be its first state; join them at every step"
-            )
-        self.weight = nn.Parameter(torch.zeros(len(fields.columns), sum(shape.numel() for shape in self._shapes)))
-        self.bias = nn.Parameter(torch.zeros(self.weight.shape[1]))
-        init_part(self, [("weight", self.weight), ("bias", self.bias)])
-
-    @property
-    def state_size(self) -> int:
-        return self.controller.state_size
-
-    def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
-        numbers = [self.fields.vector(condition) for condition in conditions]
-        v = self.weight.new_tensor(numbers).view(len(conditions), len(self.weight))
-        begun = torch.split(torch.tanh(v @ self.weight + self.bias), [shape.numel() for shape in self._shapes], 1)
-        return tuple(part.reshape(len(conditions), *shape) for part, shape in zip(begun, self._shapes, strict=True))
-
-    def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
-        return self.controller.scan(psi, state, generator=generator)
-
-    def step(self, psi: Tensor, state: Hidden) -> tuple[Tensor, Hidden]:
-        return self.controller.step(psi, state)
-
-    def settings(self) -> dict[str, Any]:
-        return {"kind": "first state", "controller": self.controller.settings(), "fields": self.fields.settings()}
-
-    def __repr__(self) -> str:
-        return f"FirstState({self.controller!r}, {', '.join(self.fields.names)})"
-
-
 _kinds: dict[str, Callable[..., Controller]] = {"elman": Elman, "gru": GRU, "lstm": LSTM, "none": Silent}
 
 
@@ -766,36 +629,32 @@ def register_controller(kind: str, make: Callable[..., Controller]) -> None:
 
         register_controller("mine", MyController)
     """
-    if kind in ("stacked", "joined", "attentive", "first state", "custom"):
+    if kind in ("attentive", "custom"):
         raise ConfigError(f"the kind {kind!r} is one of llrnn's own; choose another name")
     _kinds[kind] = make
 
 
-_REMOVED = ("feedforward", "jordan", "mingru", "reservoir")  # which model folders may still hold
+_AGAIN = "train again with kind = 'lstm', or give a module of your own to from_module"
+_REMOVED = dict.fromkeys(("feedforward", "jordan", "mingru", "reservoir", "stacked"), _AGAIN) | {
+    "joined": "mix its members again, which is a sum now: llrnn model mix",
+    "first state": "train again with condition = { reading = 'numbers' }, which joins numbers at every step",
+}  # which model folders may still hold: what to use instead
 
 
 def make_controller(settings: dict[str, Any]) -> Controller:
     """A controller from what `settings()` or a configuration says."""
     given = dict(settings)
     kind = given.pop("kind", "lstm")
-    for composite in (Stacked, Joined):
-        if kind == composite.kind:
-            return composite(*(make_controller(part) for part in given["parts"]))
-    if kind == "first state":
-        return FirstState(make_controller(given["controller"]), NumericFields.restored(given["fields"]))
     if kind == "attentive":
         below, above = make_controller(given["below"]), make_controller(given["above"])
         return Attentive(below, make_encoder(given["encoder"]), above)
     if kind in _REMOVED and kind not in _kinds:
-        raise ConfigError(
-            f"this llrnn has no controller {quoted(kind)} any more: train again with kind = 'lstm', or give a module "
-            "of your own to from_module"
-        )
+        raise ConfigError(f"this llrnn has no controller {quoted(kind)} any more: {_REMOVED[kind]}")
     make = _kinds.get(kind) or find_kind("controllers", kind, Controller)
     if make is None:
         known = ", ".join(sorted(_kinds))
         raise ConfigError(
-            f"unknown kind of controller {quoted(kind)}: use one of {known}, stacked; one of your own is named by "
+            f"unknown kind of controller {quoted(kind)}: use one of {known}; one of your own is named by "
             "register_controller before it is opened, or is in a package that must be installed"
         )
     made: Controller = make(**given)

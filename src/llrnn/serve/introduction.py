@@ -20,8 +20,9 @@ import torch
 from llrnn.ground.errors import LLRNNError
 from llrnn.inference.explanation import explain_next
 from llrnn.knowledge.contextual.base import ConditionFeature
+from llrnn.knowledge.contextual.inputs import ConditionNumbers
 from llrnn.layer.loglinear import Distribution
-from llrnn.model.controllers import Attentive, Composite, Controller, Encoder, FirstState, Silent, evaluating
+from llrnn.model.controllers import Attentive, Controller, Encoder, Silent, evaluating
 from llrnn.model.decode import condition_kind, generate, looks_at_conditions, prepared, read_prefix
 from llrnn.model.decode import read_condition as read
 from llrnn.model.network import LLRNN
@@ -55,9 +56,7 @@ def network(controller: Controller) -> str:
     """A controller as people call it: "An LSTM of 160 units"."""
     if isinstance(controller, Attentive):
         return f"{network(controller.above)}, looking at the condition,"
-    if isinstance(controller, FirstState):
-        return f"{network(controller.controller)}, set by the numbers of the condition,"
-    name = "network of several parts" if isinstance(controller, Composite) else type(controller).__name__
+    name = type(controller).__name__
     layers = getattr(controller, "n_layers", None) or len(getattr(controller, "layers", ()))
     deep = f" in each of {layers} layers" if layers > 1 else ""
     article = "An" if name[0] in "AEIOU" or name.startswith("LSTM") else "A"
@@ -195,8 +194,8 @@ def _compared(
 
 def condition_hint(model: LLRNN) -> dict[str, Any]:
     """`acts` and `slots` that the model knows, and an `example`: "" where nothing is known of conditions."""
-    if isinstance(model.controller, FirstState):
-        fields = model.controller.fields
+    fields = next((one.fields for one in model.contextual_inputs if isinstance(one, ConditionNumbers)), None)
+    if fields is not None:
         means = {name: float(f"{mean:.3g}") for name, mean in zip(fields.names, fields.mean, strict=True)}
         return {"acts": [], "slots": list(fields.names), "example": json.dumps(means, ensure_ascii=False)}
     encoder = getattr(model.controller, "encoder", None)

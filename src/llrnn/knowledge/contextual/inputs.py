@@ -141,15 +141,13 @@ class Announced(Following[FrameState], ContextualInput[FrameState]):
 class ConditionNumbers(ContextualInput[tuple[float, ...]]):
     """A condition of numbers, joined to the input at every step: a record such as {"price": 37, "stars": 4}, a vector.
 
-        ConditionNumbers.fitted(corpus.conditions)          normalised by the mean and the deviation of training
-
-    As the first state of the network instead: `llrnn.model.controllers.FirstState`.
+    ConditionNumbers.fitted(corpus.conditions)          normalised by the mean and the deviation of training
     """
 
     needs_condition = True
 
     def __init__(self, fields: NumericFields) -> None:
-        self._fields = fields
+        self.fields = fields
 
     @classmethod
     def fitted(cls, conditions: Iterable[object], names: Collection[str] = ()) -> ConditionNumbers:
@@ -158,19 +156,19 @@ class ConditionNumbers(ContextualInput[tuple[float, ...]]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"C {name}" for name in self._fields.columns)
+        return tuple(f"C {name}" for name in self.fields.columns)
 
     def initial(self, condition: object = None) -> tuple[float, ...]:
-        return tuple(self._fields.vector(condition))
+        return tuple(self.fields.vector(condition))
 
     def numbers(self, states: Sequence[tuple[float, ...]]) -> Tensor:
-        return torch.tensor(states, dtype=torch.float32).view(len(states), len(self._fields.columns))
+        return torch.tensor(states, dtype=torch.float32).view(len(states), len(self.fields.columns))
 
     def revised(self, revision: Revision) -> Self:
         return self.bind(revision.vocabulary)
 
     def saved(self) -> Saved:
-        return Saved("condition_numbers", self._fields.settings())
+        return Saved("condition_numbers", self.fields.settings())
 
     def __repr__(self) -> str:
-        return f"ConditionNumbers({', '.join(self._fields.names)})"
+        return f"ConditionNumbers({', '.join(self.fields.names)})"
