@@ -176,17 +176,6 @@ def test_weights_are_fitted_on_a_text_from_a_pipe(capsys: Capture, feed: Feed) -
     assert as_json(capsys, "ngram", "interpolate", *texts, "-", "--out", "x.arpa") == wanted
 
 
-def test_an_automaton_through_a_pipe(capsys: Capture) -> None:
-    done(capsys, "export", "fst", "u.arpa", "--out", "G.fst.txt")
-    assert cli.run(["export", "fst", "u.arpa", "--out", "-", "--symbols", "words.syms"]) == 0
-    found = capsys.readouterr()
-    assert found.out == Path("G.fst.txt").read_text(encoding="utf8")  # and nothing else
-    assert "words.syms" in found.err
-    assert Path("words.syms").read_bytes() == Path("G.syms").read_bytes()
-    assert "name a file for it" in refused(capsys, "export", "fst", "u.arpa", "--out", "-")
-    assert not Path("-.syms").exists()
-
-
 def test_standard_input_is_read_once(capsys: Capture, feed: Feed) -> None:
     feed(Path("u.arpa").read_text(encoding="utf8"))
     assert "standard input is empty; pipe it, and give - once alone" in refused(capsys, "score", "-", "-")
@@ -297,7 +286,7 @@ def test_every_command_of_the_table_runs(
     for name in ("a.arpa", "b.arpa", "MODEL"):
         Path(name).write_bytes((here / "u.arpa").read_bytes())
     commands = commands_of_the_table()
-    assert len(commands) == 16
+    assert len(commands) == 15
     for command in commands:
         assert cli.run(command.split()[1:]) == 0, f"{command}: {capsys.readouterr().err}"
 

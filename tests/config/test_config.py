@@ -246,7 +246,7 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
     ),
     "training.objective": (
         TrainingSettings.model_fields["objective"],
-        {**{key: {} for key in ["exact", "importance", "contrastive"]}, "distil": {"teacher": "runs/a"}},
+        {**{key: {} for key in ["exact", "importance"]}, "distil": {"teacher": "runs/a"}},
     ),
 }
 IN_LISTS = ("contextual", "domains", "features.output")

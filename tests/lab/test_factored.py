@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -109,9 +107,6 @@ def test_all_ways_to_train_get_better(compared: dict[str, Any]) -> None:
     for found in compared["objectives"].values():
         assert found["log-perplexity"] < compared["start"] - 0.1
         assert found["words per second"] > 0
-    exact, contrastive = (compared["objectives"][name] for name in ("exact", "contrastive"))
-    assert math.hypot(contrastive["log Z"], contrastive["deviation"]) < math.hypot(exact["log Z"], exact["deviation"])
-    assert np.isfinite(contrastive["log Z"])
 
 
 def test_the_verb_prints_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,5 +115,5 @@ def test_the_verb_prints_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> 
     assert run(["bench", "objectives", *given]) == 0
     torch.set_num_threads(threads)
     printed = capsys.readouterr().out
-    for name in ("exact", "importance", "contrastive", "factored, frequency", "factored, clusters"):
+    for name in ("exact", "importance", "factored, frequency", "factored, clusters"):
         assert name in printed

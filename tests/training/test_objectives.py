@@ -24,7 +24,6 @@ from helpers import shaken, small_corpus, small_features, small_model, tiny_mode
 from llrnn import LLRNN, Corpus, Vocabulary, backgrounds, contextual, features
 from llrnn.config import described_keys, read_config
 from llrnn.ground.errors import ConfigError, ZeroMassError
-from llrnn.inference.evaluation import normalisation_gap
 from llrnn.knowledge.backgrounds import Background
 from llrnn.knowledge.process import Batch
 from llrnn.layer import ways
@@ -36,11 +35,9 @@ from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import EOS
 from llrnn.training.loop import train
 from llrnn.training.objectives import (
-    BackgroundSampler,
     Distilled,
     Exact,
     ImportanceSampling,
-    NoiseContrastive,
     Objective,
     word_scores,
 )
@@ -141,9 +138,8 @@ MINIMISED: dict[str, Callable[[], Objective]] = {
     "distil": lambda: Distilled(small_model(controller=GRU(3), loud=2.0).double(), 0.7),
     "distil alone": lambda: Distilled(small_model(controller=GRU(3), loud=2.0).double(), 1.0, 2.0),
     "importance": lambda: ImportanceSampling(20),
-    "contrastive": lambda: NoiseContrastive(20),
 }
-REFUSED = {(objective, kind) for objective in ("importance", "contrastive") for kind in MODELS if "mixed" in kind}
+REFUSED = {(objective, kind) for objective in ("importance",) for kind in MODELS if "mixed" in kind}
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -159,7 +155,7 @@ def test_gradients_are_finite_differences(objective: str, kind: str) -> None:
         return minimised(model, model.scan(batch)[0], batch, seeded(4))
 
     if (objective, kind) in REFUSED:
-        with pytest.raises(ConfigError, match=r"^the objectives importance and contrastive need scores .* mixes "):
+        with pytest.raises(ConfigError, match=r"^the objective importance needs scores .* mixes "):
             loss()
         return
     parameters = {name: one for name, one in model.named_parameters() if one.requires_grad}
@@ -184,7 +180,7 @@ def test_words_are_drawn_as_often_as_the_background_says(background: Callable[[]
     model, batch = case(background, sentences=1)
     p, _ = model.scan(batch)
     count = 20_000
-    word, log_total = BackgroundSampler(count).words(model, p, seeded(1))
+    word, log_total = ImportanceSampling(count).words(model, p, seeded(1))
     b = np.exp(p.prior.dense(p.n).log_b.double().numpy())
     assert len(word) == (1 if p.prior.is_static else p.n)
     for n in range(len(word)):
@@ -212,14 +208,14 @@ def test_scores_of_drawn_words_are_those_of_the_model(background: Callable[[], B
 
 def test_a_static_background_is_drawn_from_without_a_sum_over_words_or_classes() -> None:
     model, batch = case(BACKGROUNDS["unigram"])
-    for objective in (ImportanceSampling(20), NoiseContrastive(20)):
-        objective(model, model.scan(batch)[0], batch, seeded(1))  # the tables are made, once
-        p, _ = model.scan(batch)
-        forbidden = mock.Mock(side_effect=AssertionError("a sum over V or G"))
-        with mock.patch.object(model.layer, "scores", forbidden), mock.patch.object(ways, "word_terms", forbidden):
-            objective(model, p, batch, seeded(1)).backward()  # type: ignore[no-untyped-call]
-        with pytest.raises(AssertionError, match="a sum over"), mock.patch.object(LogLinear, "scores", forbidden):
-            Exact()(model, p, batch, None)
+    objective = ImportanceSampling(20)
+    objective(model, model.scan(batch)[0], batch, seeded(1))  # the tables are made, once
+    p, _ = model.scan(batch)
+    forbidden = mock.Mock(side_effect=AssertionError("a sum over V or G"))
+    with mock.patch.object(model.layer, "scores", forbidden), mock.patch.object(ways, "word_terms", forbidden):
+        objective(model, p, batch, seeded(1)).backward()  # type: ignore[no-untyped-call]
+    with pytest.raises(AssertionError, match="a sum over"), mock.patch.object(LogLinear, "scores", forbidden):
+        Exact()(model, p, batch, None)
 
 
 def test_no_word_drawn_is_refused() -> None:
@@ -277,7 +273,7 @@ def test_all_that_could_be_drawn_gives_z_on_average() -> None:
     objective, mean = ImportanceSampling(2), torch.zeros(p.n, dtype=torch.float64)
     for pair in itertools.product(range(5), repeat=2):
         word = torch.tensor([pair])
-        with mock.patch.object(BackgroundSampler, "words", return_value=(word, total)), torch.no_grad():
+        with mock.patch.object(ImportanceSampling, "words", return_value=(word, total)), torch.no_grad():
             terms = objective.log_terms(model, p, batch, None)
         mean += q[word[0]].prod() * torch.logsumexp(terms, 1).exp()
     np.testing.assert_allclose(mean.numpy(), np.exp(oracle(model, p).log_z), rtol=1e-12)
@@ -290,64 +286,9 @@ def test_the_loss_has_a_bottom() -> None:
         assert float(ImportanceSampling(1)(model, model.scan(batch)[0], batch, seeded(seed)).detach()) >= 0.0
 
 
-# --- noise-contrastive estimation ------------------------------------------------------------------------------------
-
-
-def gaps(model: LLRNN, p: Distribution) -> Tensor:
-    """log Z − log B by brute force, (N,)."""
-    brute = oracle(model, p)
-    return torch.from_numpy(brute.log_z - np.log(np.exp(brute.log_b).sum(1)))
-
-
-@every_background
-def test_the_contrastive_loss_is_that_of_a_classifier(background: Callable[[], Background]) -> None:
-    """−log P(target is text) − Σ log P(drawn is noise), with S words of noise for each word of text."""
-    model, batch = case(background)
-    p, _ = model.scan(batch)
-    brute, targets = oracle(model, p), batch.targets[batch.mask].tolist()
-    word, _ = BackgroundSampler(9).words(model, p, seeded(4))
-    score = (brute.phi * brute.a[:, None]).sum(-1)
-    is_text = np.exp(score) / (np.exp(score) + 9)  # q cancels
-    wanted = [
-        -math.log(is_text[n, x]) - sum(math.log(1 - is_text[n, y]) for y in word[n % len(word)].tolist())
-        for n, x in enumerate(targets)
-    ]
-    found = NoiseContrastive(9)(model, p, batch, seeded(4))
-    assert math.isclose(float(found.detach()), float(np.mean(wanted)), rel_tol=1e-9)
-
-
-@every_background
-def test_the_contrastive_gradient_converges_where_the_model_is_normalised(background: Callable[[], Background]) -> None:
-    model, batch = case(background)
-    exact = gradient(model, Exact()(model, model.scan(batch)[0], batch, None))
-    true = gaps(model, model.scan(batch)[0])
-    assert float(true.abs().mean()) > 0.1
-
-    def error(samples: int, c: Tensor | float) -> float:
-        found = []
-        for seed in range(8):
-            loss = NoiseContrastive(samples, log_ratio=c)(model, model.scan(batch)[0], batch, seeded(seed))
-            found.append(float((gradient(model, loss) - exact).pow(2).sum()))
-        return math.sqrt(np.mean(found))
-
-    few, many = error(150, true), error(2400, true)
-    assert 2.6 < few / many < 6.2
-    assert many < 0.2 * float(exact.norm())
-    assert error(2400, 0.0) > 2 * many  # the model is not normalised by itself, and taking it for that shows
-
-
-@every_background
-def test_the_gap_is_the_one_of_brute_force(background: Callable[[], Background]) -> None:
-    model, batch = case(background)
-    true = gaps(model, model.scan(batch)[0])
-    found = normalisation_gap(model, EncodedText.encode(small_corpus()[:2], model.vocabulary))
-    assert math.isclose(found.mean, float(true.mean()), abs_tol=1e-9)
-    assert math.isclose(found.deviation, float(true.std(correction=0)), abs_tol=1e-9)
-
-
 # --- backgrounds that do not go along --------------------------------------------------------------------------------
 
-APPROXIMATE: list[Objective] = [ImportanceSampling(5), NoiseContrastive(5)]
+APPROXIMATE: list[Objective] = [ImportanceSampling(5)]
 every_approximation = pytest.mark.parametrize("objective", APPROXIMATE, ids=lambda given: type(given).__name__)
 
 
@@ -393,7 +334,6 @@ def test_forbidden_words_are_never_drawn_and_training_goes_on(objective: Objecti
 KINDS: dict[str, dict[str, Any]] = {
     "exact": {"kind": "exact"},
     "importance": {"kind": "importance", "samples": 60},
-    "contrastive": {"kind": "contrastive", "samples": 60},
 }
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 
@@ -410,7 +350,7 @@ def test_each_objective_trains(kind: dict[str, Any]) -> None:
     assert records[-1].best == pytest.approx(after, abs=1e-5)  # validation is exact, whatever the steps minimise
 
 
-@pytest.mark.parametrize("kind", ["importance", "contrastive"])
+@pytest.mark.parametrize("kind", ["importance"])
 @pytest.mark.parametrize("batches", ["sentences", "continuous"])
 def test_a_stopped_run_draws_the_same_words_again(kind: str, batches: str, tmp_path: Path) -> None:
     given = {"objective": KINDS[kind], "batches": BATCHES[batches]}
@@ -441,8 +381,8 @@ def test_what_a_target_has_within_its_cell_counts_alike() -> None:
 
 def test_objectives_are_set_by_name(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
-    path.write_text('kind = "softmax"\n[corpus]\nembedded = {}\n[training]\nobjective = { kind = "contrastive" }\n')
-    assert isinstance(read_config(path).training.objective.make(), NoiseContrastive)
+    path.write_text('kind = "softmax"\n[corpus]\nembedded = {}\n[training]\nobjective = { kind = "importance" }\n')
+    assert isinstance(read_config(path).training.objective.make(), ImportanceSampling)
     changes = ["training.objective.kind=importance", "training.objective.samples=99"]
     assert read_config(path, changes).training.objective == SampledObjective(kind="importance", samples=99)
     with pytest.raises(ConfigError, match=r"training\.objective.*samples.*greater than or equal to 1, found 0"):

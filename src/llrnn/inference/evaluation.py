@@ -27,7 +27,6 @@ from llrnn.model.words import as_read
 from llrnn.text.conditions import Before
 from llrnn.text.corpus import Corpus, require_corpus
 from llrnn.text.encoded import EncodedText, Oov, treat_unknown
-from llrnn.training.objectives import BackgroundSampler
 
 # How far log Z is from what it would be with the true values of real-valued features on the tails of domains.
 #
@@ -349,23 +348,3 @@ def _coverage(model: LLRNN, text: EncodedText) -> dict[str, Coverage]:
         of_type = fires[phi.class_of]
         shares[group] = Coverage(float(of_type[rare].mean()), float(of_type[only_here].mean()))
     return shares
-
-
-@dataclass(frozen=True)
-class Gap:
-    """log Z − log B over the positions of a text: 0 and 0 where a model is normalised without Z."""
-
-    mean: float
-    deviation: float
-
-
-@torch.no_grad()
-def normalisation_gap(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Gap:
-    """How far the exact log Z is from what noise-contrastive estimation takes it for."""
-    draw = BackgroundSampler(1)
-    found = []
-    for _, distribution in walk(model, text, batching):
-        log_total = draw.background(model, distribution.prior, distribution.n).log_z
-        found.append((distribution.log_z.double() - log_total).cpu())
-    gap = torch.cat(found)
-    return Gap(float(gap.mean()), float(gap.std(correction=0)))

@@ -1,4 +1,4 @@
-"""Objectives, what a training step minimises: the exact loss −mean log p(x̄), two approximations of it, distillation.
+"""Objectives, what a training step minimises: the exact loss −mean log p(x̄), an approximation of it, distillation.
 
     −mean log p = mean (log Σ_s B_s exp(a·φ_s) − log B_k exp(a·φ_k) − log b(x̄) / B_k),    k the class of the target
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -136,45 +136,41 @@ def cross_fitted(model: LLRNN) -> Iterator[Background]:
                 left += several.parts
 
 
-# Words drawn from the background, and their scores: what both approximations share.
+# Importance sampling: Z from words drawn from the background.
 #
-#     q(x | K) = b(K, x) / B(K)          B(K) = Σ_x b(K, x)
+#     Z = b(x̄) e^{s(x̄)} + Σ_{x≠x̄} b(x) e^{s(x)}                                     s = a·φ, x̄ the target
+#     Ẑ = b(x̄) e^{s(x̄)} + B/S Σ_i [x_i ≠ x̄] e^{s(x_i)},    x_i ~ b/B                 E Ẑ = Z
 #
-# The background is the log-linear distribution without features: all of V is one class, a = 0, Z = B. So drawing and B
-# are those of the library, exact: by alias tables and exceptions, V is touched once for each table, not at each step (a
-# background that lists N × V values is drawn from in N × V steps, as it was made).
+#     ∂ −log p̂(x̄) = −∂s(x̄) + w_0 ∂s(x̄) + Σ_i w_i ∂s(x_i)       w: the terms of Ẑ, over their sum (self-normalised)
+#
+# The target counts as what it is, and only the rest is estimated. Without that term a word that is likely here and rare
+# in the background would hardly ever be drawn, its score could grow for nothing, and the loss would have no bottom.
+# With it p̂(x̄) ≤ 1. Ẑ is unbiased; log Ẑ, and with it the gradient, is biased by O(1/S).
+#
+# The background q = b/B is the log-linear distribution without features: all of V is one class, a = 0, Z = B. So
+# drawing and B are those of the library, exact: by alias tables and exceptions, V is touched once for each table, not
+# at each step (a background that lists N × V values is drawn from in N × V steps, as it was made).
 #
 # A static background answers alike everywhere: its words are drawn once and shared by all positions of the batch, and
 # their scores are one matrix product. Any other has words of its own drawn at each position.
 
 
-@dataclass(frozen=True, eq=False)
-class BackgroundSamples:
-    """The targets of N positions and S words drawn for each, with their scores a·φ; b is that of the positions."""
-
-    targets: Tensor  # (N,)
-    word: Tensor  # (1, S) shared by all positions, or (N, S)
-    log_total: Tensor  # (1,) or (N,): log B(K)
-    target_score: Tensor  # (N,)
-    score: Tensor  # (N, S)
-
-
-class BackgroundSampler:
-    """Draws S words from the background of a model, and keeps what takes V steps to make."""
+class ImportanceSampling:
+    """−mean log p̂ of the targets, with `samples` words drawn from the background (shared if it is static)."""
 
     def __init__(self, samples: int = 256) -> None:
         if samples < 1:
             raise ConfigError(f"at least one word has to be drawn, found samples = {samples}; give some hundred")
         self.samples = samples
-        self._without_features: WeakKeyDictionary[LLRNN, LogLinear] = WeakKeyDictionary()
+        self._without_features: WeakKeyDictionary[LLRNN, LogLinear] = WeakKeyDictionary()  # which take V steps to make
 
     @staticmethod
     def require_scores(model: LLRNN) -> None:
         """An error where backgrounds are mixed in: the words of a sum of distributions have no scores."""
         if model.mixed:
             raise ConfigError(
-                f"the objectives importance and contrastive need scores a·φ of words, found a model that mixes "
-                f"{model.mixed[0]!r} in, whose sum has none; choose exact or distil, or leave mixed out"
+                f"the objective importance needs scores a·φ of words, found a model that mixes {model.mixed[0]!r} in, "
+                "whose sum has none; choose exact or distil, or leave mixed out"
             )
 
     def background(self, model: LLRNN, prior: Prior, n: int) -> Distribution:
@@ -195,15 +191,20 @@ class BackgroundSampler:
         q = self.background(model, p.prior, p.n)
         return q.sample(generator=generator, count=self.samples).t(), q.log_z
 
-    def draw(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> BackgroundSamples:
-        """Words for each position of a batch, with all that an objective needs of them and of the targets."""
+    def log_terms(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
+        """The logarithms of the terms of Ẑ, that of the target first, (N, 1 + S)."""
         self.require_scores(model)
         targets = batch.picked(batch.targets)
         model.refuse_zero_mass(p, targets)
         word, log_total = self.words(model, p, generator)
-        target_score = word_scores(p, targets[:, None])[:, 0]
-        score = word_scores(p, word)
-        return BackgroundSamples(targets, word, log_total.to(score.dtype), target_score, score)
+        target_score, score = word_scores(p, targets[:, None]), word_scores(p, word)
+        share = (log_total.to(score.dtype) - math.log(score.shape[1]))[:, None]
+        rest = (score + share).masked_fill(word == targets[:, None], MINUS_INFINITY)
+        return torch.cat([p.log_b(targets).to(score.dtype)[:, None] + target_score, rest], 1)
+
+    def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
+        log_p = torch.log_softmax(self.log_terms(model, p, batch, generator), 1)[:, 0]
+        return -(log_p if batch.inside is None else log_p + batch.picked(batch.inside)).mean()
 
 
 def word_scores(p: Distribution, word: Tensor) -> Tensor:
@@ -225,59 +226,3 @@ def word_scores(p: Distribution, word: Tensor) -> Tensor:
     position = torch.arange(p.n, device=word.device).repeat_interleave(word.shape[1])
     value = torch.cat([part.at(position, word.reshape(-1), p.prior.n_symbols) for part in p.values], 1)
     return score + torch.bmm(value.view(p.n, word.shape[1], -1), p.context_adaptor.unsqueeze(2)).squeeze(2)
-
-
-# Noise-contrastive estimation: tell the target from S words of the background; Z is never computed.
-#
-#     log p̃(x) / S q(x) = s(x) − log S         p̃(x) = q(x) e^{s(x)},  q = b/B,  s = a·φ: the background cancels
-#     loss = softplus(−Δ(x̄)) + Σ_i softplus(Δ(x_i)),    Δ(x) = s(x) − c − log S,   x_i ~ q
-#
-# p̃ is taken for normalised: c = 0, that is log Z = log B(K) everywhere. The network has to learn this (self-
-# normalisation); before the first step it nearly is, since a ≈ 0 gives p ≈ q. `evaluation.normalisation_gap` says how
-# far log Z − log B is from 0 after training. As S grows the gradient becomes −∂s(x̄) + Σ_x q(x) e^{s(x) − c} ∂s(x),
-# which is the exact one where c = log Z − log B.
-
-
-class NoiseContrastive(BackgroundSampler):
-    """The logistic loss of telling the target from `samples` words of the background (shared if it is static).
-
-    `log_ratio` is c, a constant for each position, (N,), or for all; 0 but in experiments.
-    """
-
-    def __init__(self, samples: int = 256, *, log_ratio: Tensor | float = 0.0) -> None:
-        super().__init__(samples)
-        self._log_ratio = log_ratio
-
-    def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
-        drawn = self.draw(model, p, batch, generator)
-        shift = torch.as_tensor(self._log_ratio).to(drawn.score) + math.log(drawn.score.shape[1])
-        noise = F.softplus(drawn.score - shift.view(-1, 1)).sum(1)
-        return (F.softplus(shift - drawn.target_score) + noise).mean()
-
-
-# Importance sampling: Z from words drawn from the background.
-#
-#     Z = b(x̄) e^{s(x̄)} + Σ_{x≠x̄} b(x) e^{s(x)}                                     s = a·φ, x̄ the target
-#     Ẑ = b(x̄) e^{s(x̄)} + B/S Σ_i [x_i ≠ x̄] e^{s(x_i)},    x_i ~ b/B                 E Ẑ = Z
-#
-#     ∂ −log p̂(x̄) = −∂s(x̄) + w_0 ∂s(x̄) + Σ_i w_i ∂s(x_i)       w: the terms of Ẑ, over their sum (self-normalised)
-#
-# The target counts as what it is, and only the rest is estimated. Without that term a word that is likely here and rare
-# in the background would hardly ever be drawn, its score could grow for nothing, and the loss would have no bottom.
-# With it p̂(x̄) ≤ 1. Ẑ is unbiased; log Ẑ, and with it the gradient, is biased by O(1/S).
-
-
-class ImportanceSampling(BackgroundSampler):
-    """−mean log p̂ of the targets, with `samples` words drawn from the background (shared if it is static)."""
-
-    def log_terms(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
-        """The logarithms of the terms of Ẑ, that of the target first, (N, 1 + S)."""
-        drawn = self.draw(model, p, batch, generator)
-        log_b = p.log_b(drawn.targets).to(drawn.score.dtype)
-        share = (drawn.log_total - math.log(drawn.score.shape[1]))[:, None]
-        rest = (drawn.score + share).masked_fill(drawn.word == drawn.targets[:, None], MINUS_INFINITY)
-        return torch.cat([(log_b + drawn.target_score)[:, None], rest], 1)
-
-    def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
-        log_p = torch.log_softmax(self.log_terms(model, p, batch, generator), 1)[:, 0]
-        return -(log_p if batch.inside is None else log_p + batch.picked(batch.inside)).mean()

@@ -24,7 +24,7 @@ from llrnn.ground.files import parse_toml
 from llrnn.model.checkpoint import load
 from llrnn.model.ensembles import mixture
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows
-from llrnn.training.objectives import Distilled, Exact, ImportanceSampling, NoiseContrastive, Objective
+from llrnn.training.objectives import Distilled, Exact, ImportanceSampling, Objective
 
 
 class _Kind(BaseModel):
@@ -93,13 +93,13 @@ class ExactObjective(_Kind):
 
 
 class SampledObjective(_Kind):
-    """With words drawn from the background: Z estimated from them, or the target told from them."""
+    """Z estimated from words drawn from the background."""
 
-    kind: Literal["importance", "contrastive"]
+    kind: Literal["importance"]
     samples: int = Field(256, ge=1, description="words drawn from the background for a step [words]")
 
     def make(self) -> Objective:
-        return (ImportanceSampling if self.kind == "importance" else NoiseContrastive)(self.samples)
+        return ImportanceSampling(self.samples)
 
 
 _ONE_OR_SEVERAL = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
@@ -137,8 +137,8 @@ class TrainingSettings(BaseModel):
     batches: AnyBatches = Field(SentenceBatches(), description="sentences, continuous, windows or sliding")
     objective: AnyObjective = Field(
         ExactObjective(),
-        description="what a step minimises: exact, importance or contrastive, which draw words, "
-        "or distil, which learns from another model",
+        description="what a step minimises: exact, importance, which draws words, or distil, which learns from "
+        "another model",
     )
     optimizer: Literal["sgd", "rmsprop", "adamw"] = Field("adamw", description="how weights follow gradients")
     learning_rate: float = Field(0.002, gt=0, le=1e6, description="step size")

@@ -33,7 +33,7 @@ from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, Sentences
 from llrnn.text.encoded import EncodedText, Lazy
 from llrnn.training.hearing import Hearing
-from llrnn.training.objectives import BackgroundSampler, Distilled
+from llrnn.training.objectives import Distilled, ImportanceSampling
 from llrnn.training.settings import DistilObjective, ExactObjective, TrainingSettings
 
 
@@ -351,7 +351,7 @@ class Updater:
         self.objective = settings.objective.make()
         if isinstance(self.objective, Distilled):
             self.objective.require_same_words(model)
-        elif isinstance(self.objective, BackgroundSampler):
+        elif isinstance(self.objective, ImportanceSampling):
             self.objective.require_scores(model)
         self.optimizer = make_optimizer(model, settings)
         self.average = WeightAverage(model, settings.average)

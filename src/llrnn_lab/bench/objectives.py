@@ -1,7 +1,7 @@
 """What the approximations of Z give and cost, beside the exact sum, where nothing is shared: every word its own class.
 
 All contenders have the same text, network, background, first weights and batches, and take turns step by step. What is
-reported of each is the exact log-perplexity of the validation text after its best epoch, and log Z after the last.
+reported of each is the exact log-perplexity of the validation text after its best epoch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from llrnn.config.project import embedded_corpora
-from llrnn.inference.evaluation import normalisation_gap
 from llrnn.knowledge import backgrounds, features
 from llrnn.knowledge.backgrounds import Static
 from llrnn.knowledge.process import Batch
@@ -28,7 +27,7 @@ from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import EncodedText
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.vocabulary import Vocabulary
-from llrnn.training.objectives import Exact, ImportanceSampling, NoiseContrastive, Objective
+from llrnn.training.objectives import Exact, ImportanceSampling, Objective
 from llrnn_lab.clusters import cluster_words
 
 # A class-factored output, for comparison: two small softmaxes instead of a large one.
@@ -134,7 +133,6 @@ class _Contender:
     log_perplexity: Callable[[EncodedText], float]
     model: LLRNN
     modules: list[nn.Module]
-    has_z: bool
     speeds: list[float] = field(default_factory=list)
     history: list[float] = field(default_factory=list)  # log-perplexity after each epoch
 
@@ -158,7 +156,7 @@ def _with_objective(model: LLRNN, objective: Objective) -> _Contender:
     def loss(batch: Batch, generator: torch.Generator) -> Tensor:
         return objective(model, model.scan(batch, generator=generator)[0], batch, generator)
 
-    return _Contender(loss, lambda text: score(model, text).log_perplexity, model, [model], has_z=True)
+    return _Contender(loss, lambda text: score(model, text).log_perplexity, model, [model])
 
 
 def _factored(model: LLRNN, class_of: Tensor) -> _Contender:
@@ -174,7 +172,7 @@ def _factored(model: LLRNN, class_of: Tensor) -> _Contender:
         found = [layer.log_prob(p.h, batch.picked(batch.targets)) for batch, p in walk(model, text)]
         return -float(torch.cat(found).double().mean())
 
-    return _Contender(loss, log_perplexity, model, [model.embedding, model.controller, layer], has_z=False)
+    return _Contender(loss, log_perplexity, model, [model.embedding, model.controller, layer])
 
 
 def objectives(
@@ -203,7 +201,7 @@ def objectives(
                 contender.step(batch, generator)
         for contender in contenders.values():
             contender.history.append(contender.log_perplexity(valid))
-    found = {name: _found(contender, valid) for name, contender in contenders.items()}
+    found = {name: _found(contender) for name, contender in contenders.items()}
     return {"V": len(vocabulary), "samples": samples, "epochs": epochs, "start": start, "objectives": found}
 
 
@@ -232,18 +230,13 @@ def _contenders(
     return {
         "exact": _with_objective(first, Exact("full")),
         "importance": _with_objective(model(), ImportanceSampling(samples)),
-        "contrastive": _with_objective(model(), NoiseContrastive(samples)),
         "factored, frequency": _factored(model(), frequency_bins(first.background.log_b, size)),
         "factored, clusters": _factored(model(), cluster_bins(vocabulary, clusters, 64)),
     }
 
 
-def _found(contender: _Contender, valid: EncodedText) -> dict[str, float]:
+def _found(contender: _Contender) -> dict[str, float]:
     speed = statistics.median(contender.speeds[1:] or contender.speeds)  # the first step warms up
     best = min(contender.history)  # as early stopping would have it
     result = {"log-perplexity": best, "epoch": contender.history.index(best) + 1, "words per second": speed}
-    result["weights"] = sum(weight.numel() for weight in contender.weights)
-    if contender.has_z:
-        gap = normalisation_gap(contender.model, valid)
-        result |= {"log Z": gap.mean, "deviation": gap.deviation}
-    return result
+    return {**result, "weights": sum(weight.numel() for weight in contender.weights)}

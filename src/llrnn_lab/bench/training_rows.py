@@ -206,7 +206,7 @@ def objective_rows(figures: Figures, speeds: Speeds) -> list[Row]:
     exact, rows = found["exact"], []
     for name in (name for name in found if name != "exact"):
         other = found[name]
-        drawn = "log Z" in other
+        drawn = name == "importance"
         peer = f"{name}, {figures['samples']} words drawn" if drawn else name
         # how many words a factored output sums over depends on which classes they fall into
         both = _counted(exact, V), _counted(other, figures["samples"] + 1) if drawn else None

@@ -40,11 +40,10 @@ def bench_objectives(result: Mapping[str, Any]) -> None:
         f"V = G = {result['V']:,}; epochs: {result['epochs']}; words drawn: {result['samples']}; "
         f"validation before training: {result['start']:.3f}"
     )
-    rows = [["objective", "log-perplexity", "epoch", "words/s", "log Z − log B", "deviation"]]
+    rows = [["objective", "log-perplexity", "epoch", "words/s"]]
     for name, found in result["objectives"].items():
-        gap = [f"{found[key]:.3f}" if key in found else "" for key in ("log Z", "deviation")]
         reached = [f"{found['log-perplexity']:.3f}", str(found["epoch"]), f"{found['words per second']:,.0f}"]
-        rows.append([name, *reached, *gap])
+        rows.append([name, *reached])
     table(*rows)
 
 

@@ -47,13 +47,13 @@ import torch
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import CorpusError
 from llrnn.ground.files import write_atomically
-from llrnn.inference.minimum_risk import agreement, learn_weights, pairwise_errors
 from llrnn.inference.nbest import Hypothesis, NBest, NBestLists, Words, errors_of_lists
 from llrnn.inference.rescoring import ModelScorer, Weights, tune
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import Vocabulary
 from llrnn_lab.studies.jobs import Job, run_jobs, trained
+from llrnn_lab.studies.minimum_risk import agreement, learn_weights, pairwise_errors
 from llrnn_lab.studies.rescoring import NGramScorer
 from llrnn_lab.studies.tables import markdown, mean_and_spread, write_results
 

@@ -11,11 +11,11 @@ import torch
 import llrnn
 from llrnn import features
 from llrnn.ground.errors import ConfigError, CorpusError
-from llrnn.inference.minimum_risk import agreement, learn_weights, pairwise_errors
 from llrnn.inference.nbest import Hypothesis, NBest, NBestLists
 from llrnn.inference.rescoring import ModelScorer, Weights, rescore
 from llrnn.model.controllers import Attentive, Encoder
 from llrnn.text.conditions import Words
+from llrnn_lab.studies.minimum_risk import agreement, learn_weights, pairwise_errors
 
 
 def lists_of(*entries: list[tuple[str, float, float]]) -> NBestLists:
