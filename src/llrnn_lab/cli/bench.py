@@ -284,23 +284,3 @@ def _list_of(kind: type[Number], option: str, text: str) -> list[Number]:
         return [kind(part) for part in text.split(",")]
     except ValueError:
         raise ConfigError(f"{option} {text}: numbers with commas between them are required") from None
-
-
-@bench_app.command("profile")
-def bench_profile_verb(
-    data: Data,
-    steps: Annotated[int, typer.Option(min=1, help="Steps that are timed.")] = 20,
-    configs: Configs = Path("configs/table4"),
-    threads: Threads = 1,
-    as_json: AsJson = False,
-) -> None:
-    """Where the time of a training step on French goes, and how often Python is called in steps of three sizes.
-
-    Example: llrnn bench profile --data runs/prepared
-    """
-    from llrnn_lab.bench.machine import threads_of
-    from llrnn_lab.bench.profile import profile
-    from llrnn_lab.cli import show as shown
-
-    with threads_of(threads):
-        say(profile(data, configs=configs, steps=steps), as_json, shown.profile)

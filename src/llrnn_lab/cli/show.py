@@ -8,18 +8,6 @@ from typing import Any
 from llrnn.cli.show import out, table
 
 
-def profile(result: Mapping[str, Any]) -> None:
-    out.print(f"a training step on French, {result['threads']} threads, mean of {result['steps']} steps", markup=False)
-    rows = [["part", "ms", "share"]]
-    for name, found in result["parts"].items():
-        rows.append([name, f"{1000 * found['seconds']:.1f}", f"{found['share']:.1%}"])
-    table(*rows)
-    rows = [["rows × words", "calls of Python functions in a step"]]
-    for size, calls in result["calls"].items():
-        rows.append([size, f"{calls:,}"])
-    table(*rows)
-
-
 def bench_bodies(result: Mapping[str, Any]) -> None:
     out.print(
         f"{result['rows']} rows of {result['length']} words, V = {result['words']:,}, G = {result['classes']:,}, "

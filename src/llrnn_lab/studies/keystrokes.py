@@ -194,8 +194,8 @@ class Spelt:
         done: list[tuple[float, list[int]]] = []
         for length in range(_LONGEST):
             grown = [
-                (log + gain, row, [*units, unit])
-                for row, (log, units) in enumerate(going)
+                (log + gain, row, [*own, unit])
+                for row, (log, own) in enumerate(going)
                 for gain, unit in zip(*(part[row] for part in _best(log_p, _BEAM)), strict=True)
             ]
             grown.sort(key=lambda one: -one[0])
