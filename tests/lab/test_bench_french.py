@@ -201,7 +201,8 @@ def calls_of_one(steps: Iterator[Record]) -> int:
     profiler.enable()
     next(steps)
     profiler.disable()
-    return pstats.Stats(profiler).total_calls
+    total: int = pstats.Stats(profiler).total_calls  # type: ignore[attr-defined]
+    return total
 
 
 def test_python_is_called_as_often_whatever_the_words(data: Path, configs: Path) -> None:
