@@ -21,7 +21,7 @@ from campaign.workers import untyped
 from llrnn.ground.bundle import read_bundle
 from llrnn.ground.errors import LLRNNError
 from llrnn.languages.ngrams import read_table
-from llrnn.text.shards import BuiltCorpus
+from llrnn.text.built import BuiltCorpus
 
 FLIPS = 20_400
 

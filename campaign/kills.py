@@ -25,7 +25,7 @@ from campaign.workers import CPU_SECONDS, cpu_seconds
 from llrnn import cli
 from llrnn.ground.errors import LLRNNError
 from llrnn.languages.ngrams import read_table
-from llrnn.text.shards import BuiltCorpus
+from llrnn.text.built import BuiltCorpus
 
 Run = Callable[[Path], int]  # makes `out`, in the folder of the samples; the exit code
 
@@ -40,7 +40,7 @@ def _command(arguments: str, resumable: bool = False) -> Run:
 
 def _build(out: Path) -> int:
     """A corpus that is there is complete, and is not built again."""
-    return 0 if out.exists() else cli.run(["data", "build", "text.txt", "--shard-words", "60", "--out", str(out)])
+    return 0 if out.exists() else cli.run(["data", "build", "text.txt", "--out", str(out)])
 
 
 def _save(out: Path) -> int:

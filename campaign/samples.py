@@ -154,7 +154,7 @@ def make_samples(folder: Path) -> Path:
     _llrnn(folder, "ngram", "estimate", "text.txt", "--order", "3", "--out", "text.arpa")
     _llrnn(folder, "ngram", "convert", "text.arpa", "text.arpa.gz")
     _llrnn(folder, "ngram", "convert", "text.arpa", "text.ngram")
-    _llrnn(folder, "data", "build", "text.txt", "--out", "built", "--shard-words", "200")
+    _llrnn(folder, "data", "build", "text.txt", "--out", "built")
     _spelled(folder / "runs" / "spelled")
     _mapped(folder / "runs" / "mapped")
     _letters(folder / "runs" / "letters")

@@ -59,7 +59,7 @@ PUBLIC = """
     llrnn.ground.errors llrnn.inference.hf llrnn.inference.pairs llrnn.inference.rescoring llrnn.knowledge.backgrounds
     llrnn.knowledge.contextual llrnn.knowledge.features llrnn.model.testing llrnn.languages.domains
     llrnn.languages.grammars llrnn.languages.ngrams llrnn.model.controllers llrnn.model.words
-    llrnn.text.corpus llrnn.text.french llrnn.text.morphology llrnn.text.shards llrnn.text.tables llrnn.text.vectors
+    llrnn.text.corpus llrnn.text.french llrnn.text.morphology llrnn.text.built llrnn.text.tables llrnn.text.vectors
     llrnn_agreement llrnn_morphology
 """.split()  # noqa: SIM905
 

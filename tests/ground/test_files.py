@@ -26,8 +26,8 @@ from llrnn.inference.pairs import read_pairs
 from llrnn.knowledge.backgrounds import Dictionary, Grammar
 from llrnn.languages.ngrams import read_arpa
 from llrnn.text import readers, units
+from llrnn.text.built import BuiltCorpus, build_corpus
 from llrnn.text.lexicon import read_frequencies
-from llrnn.text.shards import BuiltCorpus, build_corpus
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vectors import WordVectors
 from llrnn.training.runs import Record
@@ -190,9 +190,8 @@ PARSING = {"json.load", "json.loads", "tomllib.load", "tomllib.loads", "np.load"
 ALLOWED = {
     "ground/files.py": {"open", "json.loads", "tomllib.loads"},  # the safe reader itself; `replacing` writes
     "ground/bundle.py": {"open", "memmap"},  # a folder to lock; what `open_file` has opened
-    "text/shards.py": {"open", "memmap"},  # files that are written; what `open_file` has opened
+    "text/built.py": {"open", "memmap"},  # files that are written; what `open_file` has opened
     "text/vectors.py": {"load_file", "open"},  # once `open_file` has had the path; a part of a zip file
-    "text/tables.py": {"connect"},  # once `open_file` has had the path
     "text/corpus.py": {"read_text"},  # that of `text.readers`
     "text/datasets.py": {"open"},  # an address
     "training/runs.py": {"open"},  # a log and a lock that are written

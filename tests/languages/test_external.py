@@ -20,7 +20,7 @@ from llrnn import cli, french
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.ngrams import NGramTable, Scratch, count_ngrams, estimate, estimate_on_disk, kneser_ney, read_arpa
-from llrnn.text.shards import Listing, build_corpus
+from llrnn.text.built import Listing, build_corpus
 from llrnn_lab.bench.against_kenlm import drawn_text
 from strategies import draws
 
@@ -123,7 +123,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_files_and_built_corpora_in_memory_and_on_disk(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    build_corpus(["text.txt"], "all", shard_words=500)
+    build_corpus(["text.txt"], "all")
     build_corpus(["text.txt"], "some", listing=Listing(top=50, unknown="<rare>"))
     common = ["--order", "3", "--min-counts", "1,1,2"]
     for source in ("text.txt", "all", "some"):

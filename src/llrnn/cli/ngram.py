@@ -51,9 +51,9 @@ from llrnn.languages.ngrams import (
     write_table,
 )
 from llrnn.model.checkpoint import load
+from llrnn.text.built import BuiltCorpus, is_built
 from llrnn.text.corpus import Corpus
 from llrnn.text.readers import read_lines
-from llrnn.text.shards import BuiltCorpus, is_built
 
 ngram_app = typer.Typer()
 

@@ -38,12 +38,12 @@ from llrnn.model.decode import Generated, condition_kind, prepared, read_conditi
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, Sentences
 from llrnn.model.steering import Change, constrained, experts, require_experts, steer, swap, tables_of
+from llrnn.text.built import BuiltCorpus, is_built
 from llrnn.text.conditions import lowercased
 from llrnn.text.corpus import Corpus, delexicalise
 from llrnn.text.encoded import Oov, warn_of_capitals
 from llrnn.text.raw import warn_if_raw
 from llrnn.text.readers import read_lines
-from llrnn.text.shards import BuiltCorpus, is_built
 from llrnn.text.tables import KnowledgeBase
 from llrnn.training.runs import Record
 from llrnn.training.settings import read_batches

@@ -85,6 +85,7 @@ from llrnn.model.scoring import score
 from llrnn.model.transfer import transfer
 from llrnn.model.words import add, read_words, remove
 from llrnn.text import french
+from llrnn.text.built import COLUMNS, BuiltCorpus, Listing, build_corpus, is_built
 from llrnn.text.corpus import Corpus, Format
 from llrnn.text.datasets import DATASETS, get
 from llrnn.text.encoded import EncodedText, treat_unknown
@@ -92,7 +93,6 @@ from llrnn.text.morphology import analyser_named
 from llrnn.text.others import in_words
 from llrnn.text.raw import tokenised_lines
 from llrnn.text.readers import conllu_lines, read_lines
-from llrnn.text.shards import COLUMNS, SHARD_WORDS, BuiltCorpus, Listing, build_corpus, is_built
 from llrnn.text.vectors import WordVectors, cases
 from llrnn.training.loop import train
 from llrnn.training.updates import join_workers
@@ -620,10 +620,9 @@ def build_verb(
     unknown: Annotated[str | None, typer.Option(help="A symbol for all words that are not listed.")] = None,
     lowercase: Lowercase = False,
     format: TextFormat = "auto",
-    shard_words: Annotated[int, typer.Option(min=1, help="How many words a file holds, about.")] = SHARD_WORDS,
     as_json: AsJson = False,
 ) -> None:
-    """Turn texts into numbers on disk, in shards with check sums; all words are listed unless something is said.
+    """Turn texts into numbers on disk with check sums; all words are listed unless something is said.
 
     \b
     Example: llrnn data build news-*.txt.gz --out news --lowercase --words 100000 --unknown "<unk>"
@@ -632,7 +631,7 @@ def build_verb(
     begun = time.perf_counter()
     listing = _listing(vocabulary, words, min_count, unknown)
     kind = cast(Format, format)  # build_corpus refuses what is none
-    built = build_corpus(texts, out, listing=listing, lowercase=lowercase, format=kind, shard_words=shard_words)
+    built = build_corpus(texts, out, listing=listing, lowercase=lowercase, format=kind)
     say({**_described(built), "seconds": time.perf_counter() - begun}, as_json, _show)
 
 
@@ -668,8 +667,7 @@ def check_verb(folder: Folder) -> None:
     """
     built = BuiltCorpus(folder)
     size = built.check()
-    files = len(built.manifest.shards) * len(COLUMNS)
-    show.text(f"{folder}: {files} files, {size / 1e6:,.1f} MB, all as they were written")
+    show.text(f"{folder}: {len(COLUMNS)} files, {size / 1e6:,.1f} MB, all as they were written")
 
 
 @data_app.command("tokenise")
@@ -698,7 +696,6 @@ def _described(built: BuiltCorpus) -> dict[str, Any]:
         "unknown": manifest.unknown,
         "unknown_words": replaced,
         "lowercase": manifest.lowercase,
-        "shards": len(manifest.shards),
         "bytes": built.size,
     }
 
@@ -708,7 +705,7 @@ def _show(found: dict[str, Any]) -> None:
     took = f", built in {found['seconds']:.1f} s" if "seconds" in found else ""
     show.text(
         f"{found['corpus']}: {found['sentences']:,} sentences, {found['words']:,} words, {found['types']:,} types"
-        f"{unknown}{', lowercase' if found['lowercase'] else ''}; {found['shards']} shards, "
+        f"{unknown}{', lowercase' if found['lowercase'] else ''}; "
         f"{found['bytes'] / 1e6:,.1f} MB{took}"
     )
 

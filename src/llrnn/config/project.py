@@ -50,6 +50,7 @@ from llrnn.knowledge.features import Features
 from llrnn.model.network import LLRNN
 from llrnn.model.words import value_attribute
 from llrnn.text import french
+from llrnn.text.built import BuiltCorpus
 from llrnn.text.conditions import Conditions, numbers_of
 from llrnn.text.corpus import Corpus, FoundSlots, delexicalise
 from llrnn.text.encoded import EncodedText
@@ -57,7 +58,6 @@ from llrnn.text.lexicon import Lexicon, has_counts, read_frequencies
 from llrnn.text.others import OtherText
 from llrnn.text.raw import warn_if_raw
 from llrnn.text.readers import Sentence
-from llrnn.text.shards import BuiltCorpus
 from llrnn.text.units import BytePairs, CharacterUnits, Units
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.settings import problems

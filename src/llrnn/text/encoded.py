@@ -80,7 +80,7 @@ class EncodedText:
     `keys` names the sentences of a text to train on, for knowledge that was estimated on the same text. `inside` has,
     for every word of an open vocabulary, the log-probability of the word within its cell (see `text.vocabulary`). `cut`
     says which sentences are pieces of longer ones (see `of_listed`). What cuts a text into batches asks for `lengths`,
-    `framed`, `keys_of` and `run`, so that none of it need be in memory (`text.shards`).
+    `framed`, `keys_of` and `run`, so that none of it need be in memory (`text.built`).
     """
 
     sentences: Sequence[Ints]

@@ -29,10 +29,10 @@ from llrnn.knowledge.process import Batch, ModelState
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import Prefetched, derived_seed, score
 from llrnn.model.words import as_read, try_add_from_conditions
+from llrnn.text.built import BuiltText
 from llrnn.text.corpus import Corpus, require_corpus
 from llrnn.text.encoded import EncodedText, TrainingSummary
 from llrnn.text.others import OtherText
-from llrnn.text.shards import BuiltText
 from llrnn.training.runs import Progress, ReadOnlyRunFolder, Record, RunFolder, model_digest
 from llrnn.training.schedule import Schedule
 from llrnn.training.settings import TrainingSettings

@@ -1,14 +1,14 @@
-"""Corpora larger than memory: numbers on disk in checksummed shards, built once, then read where they lie.
+"""Corpora larger than memory: numbers on disk with checksums, built once, then read where they lie.
 
-A built corpus is a folder with `corpus.json` and the columns of its shards:
+A built corpus is a folder with `corpus.json` and its columns:
 
-    00000.words   int32   the text as one run: a sentence, EOS, a sentence, EOS, ...
-    00000.ends    int64   for each sentence, the place in the whole text behind its EOS
-    00000.keys    int64   for each sentence, a number that names it by its words as they were read (`sentence_key`)
+    corpus.words   int32   the text as one run: a sentence, EOS, a sentence, EOS, ...
+    corpus.ends    int64   for each sentence, the place in the text behind its EOS
+    corpus.keys    int64   for each sentence, a number that names it by its words as they were read (`sentence_key`)
 
-All of them little-endian and nothing else, so that a column is an array where it lies. Shards are cut between
-sentences. `corpus.json` lists the words with their counts, the totals, and the SHA-256 of every file; its last key is
-the SHA-256 of all before it. It is written last: a folder without it was not finished.
+All of them little-endian and nothing else, so that a column is an array where it lies. `corpus.json` lists the words
+with their counts, the totals, and the SHA-256 of every file; its last key is the SHA-256 of all before it. It is
+written last: a folder without it was not finished.
 
 As an `EncodedText` the ids of any vocabulary are looked up where the words lie,
 
@@ -27,8 +27,9 @@ import os
 import shutil
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -46,52 +47,13 @@ from llrnn.text.vocabulary import EOS, Vocabulary, by_frequency, with_others
 
 __all__ = ["BuiltCorpus", "Listing", "build_corpus", "is_built"]
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "corpus.json"
 COLUMNS = {"words": "<i4", "ends": "<i8", "keys": "<i8"}
-SHARD_WORDS = 50_000_000
 BLOCK = 1 << 20  # numbers that a pass over the whole looks at together
 _CHEAP = 1 << 26  # bytes: smaller files are compared with their SHA-256 when they are opened, larger ones only in size
 _AGAIN = "restore it from a copy, or build the corpus again: llrnn data build"
 _EMPTY = np.zeros(0, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class Shard:
-    """One shard: how much of the text it holds, and the SHA-256 of its files by column."""
-
-    name: str
-    sentences: int
-    words: int  # ends of sentences among them
-    sha256: Mapping[str, str]
-
-    def length(self, column: str) -> int:
-        """How many numbers a column has."""
-        return self.words if column == "words" else self.sentences
-
-    def size(self, column: str) -> int:
-        """How many bytes a column has."""
-        return self.length(column) * int(COLUMNS[column][-1])
-
-    def check(self, folder: Path, column: str, *, size_only: bool = False) -> Path:
-        """The file of a column, as it was written."""
-        path, size = folder / f"{self.name}.{column}", self.size(column)
-        try:
-            found = path.stat().st_size
-            if found != size:
-                cut = f"{size:,} bytes are required, found {found:,}: the file was cut or changed"
-                raise CorpusError(f"{cut}; {_AGAIN}", path=path)
-            if not size_only:
-                with open_file(path) as file:
-                    digest = hashlib.file_digest(file, "sha256").hexdigest()
-                if digest != self.sha256[column]:
-                    altered = f"altered after it was written (its SHA-256 differs from {MANIFEST})"
-                    raise CorpusError(f"{altered}; {_AGAIN}", path=path)
-        except FileNotFoundError:
-            raise CorpusError(f"missing, though {MANIFEST} lists it; {_AGAIN}", path=path) from None
-        except OSError as error:
-            raise CorpusError(f"the file cannot be read: {error.strerror or error}", path=path) from error
-        return path
 
 
 @dataclass(frozen=True)
@@ -105,7 +67,15 @@ class Manifest:
     sentences: int
     tokens: int  # ends of sentences not counted
     characters: int  # of the words as they were read, each with one for the space behind it
-    shards: tuple[Shard, ...]
+    sha256: Mapping[str, str]  # of the columns
+
+    def length(self, column: str) -> int:
+        """How many numbers a column has."""
+        return self.sentences + (self.tokens if column == "words" else 0)
+
+    def size(self, column: str) -> int:
+        """How many bytes a column has."""
+        return self.length(column) * int(COLUMNS[column][-1])
 
     def write(self, folder: Path) -> None:
         """The last file of a build."""
@@ -128,9 +98,7 @@ class Manifest:
             raise CorpusError(f"altered after it was written (its SHA-256 differs); {_AGAIN}", path=path)
         # a right seal says that nothing was altered, not that what was sealed was right: who may write may also seal
         try:
-            shards = tuple(Shard(**shard) for shard in data["shards"])
-            lists = {"words": tuple(data["words"]), "counts": tuple(data["counts"]), "shards": shards}
-            made = cls(**{**data, **lists})
+            made = cls(**{**data, "words": tuple(data["words"]), "counts": tuple(data["counts"])})
             wrong = next((rule for holds, rule in made._rules() if not holds), None)
         except (TypeError, KeyError, AttributeError) as error:
             wrong = f"a field is missing, unknown or of another type ({str(error)[:100]})"
@@ -140,26 +108,19 @@ class Manifest:
 
     def _rules(self) -> Iterator[tuple[bool, str]]:
         """What must hold of the fields among themselves, and whether it does."""
-        words, shards, positions = self.words, self.shards, self.sentences + self.tokens
-        sizes = [self.sentences, self.tokens, self.characters, *self.counts]
-        sizes += [size for shard in shards for size in (shard.sentences, shard.words)]
+        words, positions = self.words, self.sentences + self.tokens
         distinct = all(type(word) is str for word in words) and len(set(words)) == len(words)
         yield distinct and EOS in words, "words must be strings, each once, the end of sentences among them"
+        sizes = [self.sentences, self.tokens, self.characters, *self.counts]
         whole = all(type(size) is int and 0 <= size < 2**62 for size in sizes)
-        yield whole, "numbers must be whole, from 0 and below 2^62"
+        yield whole and self.sentences > 0, "numbers must be whole, from 0 and below 2^62, and there is a sentence"
         yield len(self.counts) == len(words), "every word must have its count"
         yield self.unknown is None or self.unknown in words, "`unknown` must be one of the words, or null"
         yield type(self.lowercase) is bool, "`lowercase` must be true or false"
-        named = all(shard.name == f"{number:05}" for number, shard in enumerate(shards))
-        digests = [shard.sha256 for shard in shards if named]
-        digests_fit = all(d.keys() == COLUMNS.keys() and all(type(one) is str for one in d.values()) for d in digests)
-        yield named and digests_fit, "shards must be named by their numbers, with a SHA-256 for each column"
-        for what, found, required in (
-            ("sentences of the shards", sum(shard.sentences for shard in shards), self.sentences),
-            ("words of the shards", sum(shard.words for shard in shards), positions),
-            ("counts of words", sum(self.counts), positions),
-        ):
-            yield found == required, f"the {what} must add up to {required:.6g}, found {found:.6g}"
+        digests = self.sha256.keys() == COLUMNS.keys() and all(type(one) is str for one in self.sha256.values())
+        yield digests, "there must be a SHA-256 for each column"
+        found = sum(self.counts)
+        yield found == positions, f"the counts of words must add up to {positions:.6g}, found {found:.6g}"
 
 
 def _read(path: Path) -> bytes:
@@ -180,55 +141,53 @@ def is_built(path: str | PathLike[str]) -> bool:
     return (Path(path) / MANIFEST).is_file()
 
 
-class ShardColumn:
-    """One array over many files, opened shard by shard: `column[places]`, `column.slice(start, stop)`; all int64."""
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The numbers of one file, opened and checked when they are first asked for: `column[places]`, all int64."""
 
-    def __init__(self, folder: Path, manifest: Manifest, name: str) -> None:
-        self._folder, self._shards, self._name = folder, manifest.shards, name
-        self.begins = np.cumsum([0, *(shard.length(name) for shard in manifest.shards)])  # of each shard, and the end
-        self._open: dict[int, NDArray[Any]] = {}
+    path: Path
+    manifest: Manifest
+    name: str
+
+    @property
+    def size(self) -> int:
+        """How many bytes the file has."""
+        return self.manifest.size(self.name)
+
+    def check(self, *, size_only: bool = False) -> None:
+        """Compare the file with its size and its SHA-256."""
+        try:
+            found = self.path.stat().st_size
+            if found != self.size:
+                cut = f"{self.size:,} bytes are required, found {found:,}: the file was cut or changed"
+                raise CorpusError(f"{cut}; {_AGAIN}", path=self.path)
+            if not size_only:
+                with open_file(self.path) as file:
+                    digest = hashlib.file_digest(file, "sha256").hexdigest()
+                if digest != self.manifest.sha256[self.name]:
+                    altered = f"altered after it was written (its SHA-256 differs from {MANIFEST})"
+                    raise CorpusError(f"{altered}; {_AGAIN}", path=self.path)
+        except FileNotFoundError:
+            raise CorpusError(f"missing, though {MANIFEST} lists it; {_AGAIN}", path=self.path) from None
+        except OSError as error:
+            raise CorpusError(f"the file cannot be read: {error.strerror or error}", path=self.path) from error
+
+    @cached_property
+    def array(self) -> NDArray[Any]:
+        """The file, mapped; a small one is compared with its SHA-256 first."""
+        self.check(size_only=self.size > _CHEAP)
+        with open_file(self.path) as file:
+            return np.memmap(file, dtype=COLUMNS[self.name], mode="r", shape=(len(self),))
 
     def __len__(self) -> int:
-        return int(self.begins[-1])
+        return self.manifest.length(self.name)
 
-    def __getitem__(self, places: Ints) -> Ints:
-        """The numbers at some places, in the shape of the places."""
-        return _by_shard(places, self.begins, lambda k, here: self._shard(k)[here - self.begins[k]])
-
-    def places(self, numbers: Ints, shard_begins: Ints) -> Ints:
-        """How many numbers of this sorted column are at most each of some; those of shard k are above its begin."""
-        return _by_shard(
-            numbers, shard_begins, lambda k, here: np.searchsorted(self._shard(k), here, side="right") + self.begins[k]
-        )
-
-    def slice(self, start: int, stop: int) -> Ints:
-        """The numbers from one place up to another."""
-        first, last = np.searchsorted(self.begins, [start, max(stop - 1, start)], side="right") - 1
-        parts = [self._shard(k)[max(start - self.begins[k], 0) : stop - self.begins[k]] for k in range(first, last + 1)]
-        return np.concatenate(parts).astype(np.int64)
+    def __getitem__(self, places: Ints | slice) -> Ints:
+        return np.asarray(self.array[places], dtype=np.int64)
 
     def blocks(self) -> Iterator[Ints]:
         """All of it, one piece after another."""
-        return (self.slice(start, min(start + BLOCK, len(self))) for start in range(0, len(self), BLOCK))
-
-    def _shard(self, number: int) -> NDArray[Any]:
-        if number not in self._open:
-            shard, name = self._shards[number], self._name
-            path = shard.check(self._folder, name, size_only=shard.size(name) > _CHEAP)
-            with open_file(path) as file:
-                self._open[number] = np.memmap(file, dtype=COLUMNS[name], mode="r", shape=(shard.length(name),))
-        return self._open[number]
-
-
-def _by_shard(numbers: Ints, begins: Ints, of: Callable[[int, Ints], Ints]) -> Ints:
-    """What `of(shard, some of the numbers)` says of the numbers of each shard, in the shape of the numbers."""
-    flat = numbers.reshape(-1)
-    found = np.empty(len(flat), dtype=np.int64)
-    which = np.searchsorted(begins, flat, side="right") - 1
-    for shard in np.unique(which).tolist():
-        here = which == shard
-        found[here] = of(shard, flat[here])
-    return found.reshape(numbers.shape)
+        return (self[start : start + BLOCK] for start in range(0, len(self), BLOCK))
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +201,7 @@ class BuiltText(EncodedText):
     cut: None = field(init=False, default=None)
     folder: Path
     manifest: Manifest
-    columns: Mapping[str, ShardColumn]
+    columns: Mapping[str, Column]
     number: Ints  # (words of the corpus,) ids of the vocabulary, -1 for words that the manifest does not count
     log_inside: Floats  # (words of the corpus,)
     is_open: bool = False
@@ -260,7 +219,7 @@ class BuiltText(EncodedText):
     @classmethod
     def plain(cls, folder: Path, manifest: Manifest) -> BuiltText:
         """By the numbers of the corpus itself."""
-        columns = {name: ShardColumn(folder, manifest, name) for name in COLUMNS}
+        columns = {name: Column(folder / f"corpus.{name}", manifest, name) for name in COLUMNS}
         n = len(manifest.words)
         return cls(manifest.words.index(EOS), folder, manifest, columns, np.arange(n), np.zeros(n))
 
@@ -274,7 +233,7 @@ class BuiltText(EncodedText):
 
     def words_of(self, sentence: int) -> Ints:
         """The words of a sentence by their numbers in the corpus."""
-        return self.columns["words"].slice(*self._bounds(sentence))
+        return self.columns["words"][slice(*self._bounds(sentence))]
 
     def _look_up(self, table: NDArray[Any], words: Ints) -> NDArray[Any]:
         """Entries of a table by words of the corpus, each of which the manifest must count."""
@@ -294,12 +253,7 @@ class BuiltText(EncodedText):
     @property
     def lengths(self) -> Ints:
         """Eight bytes for each sentence: what planning batches of sentences needs."""
-        found = np.empty(len(self.columns["ends"]), dtype=np.int64)
-        done, before = 0, 0
-        for ends in self.columns["ends"].blocks():
-            found[done : done + len(ends)] = np.diff(ends, prepend=before)
-            done, before = done + len(ends), int(ends[-1])
-        return found
+        return np.diff(self.columns["ends"].array, prepend=0)
 
     @property
     def n_targets(self) -> int:
@@ -316,7 +270,9 @@ class BuiltText(EncodedText):
             return np.where(places > 0, self.symbols_at(np.maximum(places - 1, 0)), self.eos)
 
         def keys_at(places: Ints) -> Ints | None:
-            return keys[ends.places(np.maximum(places - 1, 0), words.begins)] if self.with_keys else None
+            return (
+                keys[np.searchsorted(ends.array, np.maximum(places - 1, 0), side="right")] if self.with_keys else None
+            )
 
         def inside_at(places: Ints) -> Floats | None:
             if not self.is_open:
@@ -338,7 +294,7 @@ class BuiltText(EncodedText):
 
     def digest(self) -> str:
         """Of the corpus and of the numbers that its words have, not of every sentence."""
-        files = " ".join(digest for shard in self.manifest.shards for digest in shard.sha256.values())
+        files = " ".join(self.manifest.sha256.values())
         digest = hashlib.sha256(hashlib.sha256(files.encode()).hexdigest().encode())
         for part in (self.number, self.shown_at, self.shown):
             digest.update(f"{len(part)} ".encode() + part.tobytes())
@@ -357,9 +313,9 @@ class BuiltText(EncodedText):
         """The bytes of every sentence without its end, from one pass over the words."""
         words, all_ends, first, begin = self.columns["words"], self.columns["ends"], 0, 0
         while first < len(all_ends):
-            far = np.array([min(begin + BLOCK, len(words) - 1)])
-            last = max(first + 1, int(all_ends.places(far, words.begins)[0]))
-            ends = all_ends.slice(first, last)
+            far = min(begin + BLOCK, len(words) - 1)
+            last = max(first + 1, int(np.searchsorted(all_ends.array, far, side="right")))
+            ends = all_ends[first:last]
             symbols = self.symbols_at(np.arange(begin, int(ends[-1])))
             view, cuts = memoryview(symbols.tobytes()), ((ends - begin) * symbols.itemsize).tolist()
             for start, stop in zip([0, *cuts[:-1]], cuts, strict=True):
@@ -450,15 +406,14 @@ class BuiltCorpus(Corpus, Stored):
 
     def check(self) -> int:
         """Compare every file with its SHA-256; the number of bytes that were read."""
-        for shard in self.manifest.shards:
-            for column in COLUMNS:
-                shard.check(self.folder, column)
+        for column in self._plain.columns.values():
+            column.check()
         return self.size
 
     @property
     def size(self) -> int:
         """The bytes of all columns."""
-        return sum(shard.size(column) for shard in self.manifest.shards for column in COLUMNS)
+        return sum(map(self.manifest.size, COLUMNS))
 
     def run_blocks(self) -> Iterator[Ints]:
         """The text by the numbers of `manifest.words` in pieces: a sentence, EOS, a sentence, EOS, ..."""
@@ -491,7 +446,7 @@ class BuiltCorpus(Corpus, Stored):
 # From text files to a built corpus, one line at a time.
 #
 #     pass 1   count the words of all files, choose those to list           (not where the list is given)
-#     pass 2   numbers of words into shards, each file with its SHA-256     memory: the words, and a million numbers
+#     pass 2   numbers of words into the columns, each with its SHA-256     memory: the words, and a million numbers
 #
 # All of it happens in the folder `.NAME.building` beside the result, which gets its name when everything is on disk. A
 # build that is killed leaves that folder; the next one removes it. The bytes depend on the texts and the options alone.
@@ -537,26 +492,23 @@ def build_corpus(
     listing: Listing | None = None,
     lowercase: bool = False,
     format: Format = "auto",
-    shard_words: int = SHARD_WORDS,
 ) -> BuiltCorpus:
     """Write text files as a built corpus into the new folder `out`; all of it or nothing.
 
         build_corpus(["news.txt"], "news", listing=Listing(top=100_000, unknown="<unk>"), lowercase=True)
 
     `listing` says which words are listed (all of them), `lowercase` whether words are lowercased first, `format` what
-    the files are (by their extensions), `shard_words` about how many words a file holds.
+    the files are (by their extensions).
     """
     if not paths:
         raise CorpusError("at least one file is required, found none; name one")
-    if shard_words < 1:
-        raise CorpusError(f"a shard must hold a word, found room for {shard_words}; give 1 or more")
     out, listing = Path(out), listing or Listing()
     if out.exists():
         raise CorpusError("a new folder is required, but there is something of this name; choose another", path=out)
     try:
         with _being_built(out) as folder:
             symbols = listing.symbols(stream_words(paths, format=format, lowercase=lowercase))
-            with contextlib.closing(_Writer(folder, symbols, listing.unknown, shard_words)) as writer:
+            with contextlib.closing(_Writer(folder, symbols, listing.unknown)) as writer:
                 for place, words in stream_words(paths, format=format, lowercase=lowercase):
                     writer.add(place, words)
                 writer.finish(lowercase)
@@ -599,7 +551,7 @@ def _locked(building: Path, out: Path) -> int:
 
 
 class _File:
-    """A column of one shard, written piece by piece."""
+    """A column, written piece by piece."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self._file: BinaryIO = path.open("wb")
@@ -621,17 +573,15 @@ class _File:
 
 
 class _Writer:
-    """Sentences into shards."""
+    """Sentences into columns."""
 
-    def __init__(self, folder: Path, symbols: tuple[str, ...], unknown: str | None, shard_words: int) -> None:
-        self._folder, self._symbols, self._unknown, self._shard_words = folder, symbols, unknown, shard_words
+    def __init__(self, folder: Path, symbols: tuple[str, ...], unknown: str | None) -> None:
+        self._folder, self._symbols, self._unknown = folder, symbols, unknown
         self._numbers = {symbol: number for number, symbol in enumerate(symbols)}
         self._counts = np.zeros(len(symbols), dtype=np.int64)
         self._pending = {"words": array("i"), "ends": array("q"), "keys": array("q")}
-        self._shards: list[Shard] = []
-        self._files: dict[str, _File] = {}
+        self._files = {column: _File(folder / f"corpus.{column}", kind) for column, kind in COLUMNS.items()}
         self._total = self._sentences = self._characters = 0
-        self._begun = (0, 0)  # sentences and words before this shard
 
     def add(self, place: str, words: list[str]) -> None:
         if EOS in words:
@@ -648,35 +598,23 @@ class _Writer:
         self._sentences += 1
         self._pending["ends"].append(self._total)
         self._pending["keys"].append(sentence_key(words))
-        if self._total - self._begun[1] >= self._shard_words:
-            self._end_shard()
-        elif len(numbers) >= BLOCK:
+        if len(numbers) >= BLOCK:
             self._flush()
 
     def _flush(self) -> None:
-        self._counts += np.bincount(np.array(self._pending["words"]), minlength=len(self._symbols))
-        for column, kind in COLUMNS.items():
-            if column not in self._files:
-                self._files[column] = _File(self._folder / f"{len(self._shards):05}.{column}", kind)
-            self._files[column].write(self._pending[column])
+        self._counts += np.bincount(np.array(self._pending["words"], dtype=np.int64), minlength=len(self._symbols))
+        for column, file in self._files.items():
+            file.write(self._pending[column])
             del self._pending[column][:]
-
-    def _end_shard(self) -> None:
-        self._flush()
-        digests = {column: file.synced() for column, file in self._files.items()}
-        self.close()
-        sentences, words = self._sentences - self._begun[0], self._total - self._begun[1]
-        self._shards.append(Shard(f"{len(self._shards):05}", sentences, words, digests))
-        self._files, self._begun = {}, (self._sentences, self._total)
 
     def close(self) -> None:
         for file in self._files.values():
             file.close()
 
     def finish(self, lowercase: bool) -> None:
-        if self._total > self._begun[1]:
-            self._end_shard()
-        counts, shards, tokens = tuple(self._counts.tolist()), tuple(self._shards), self._total - self._sentences
-        Manifest(
-            self._symbols, counts, self._unknown, lowercase, self._sentences, tokens, self._characters, shards
-        ).write(self._folder)
+        """Write what is left, and the manifest when all of it is on disk."""
+        self._flush()
+        digests = {column: file.synced() for column, file in self._files.items()}
+        counts, tokens = tuple(self._counts.tolist()), self._total - self._sentences
+        made = (self._symbols, counts, self._unknown, lowercase, self._sentences, tokens, self._characters, digests)
+        Manifest(*made).write(self._folder)

@@ -21,10 +21,10 @@ from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, UnknownWor
 from llrnn.ground.files import sealed_json
 from llrnn.model import checkpoint
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, score, tally
-from llrnn.text import shards
+from llrnn.text import built as built_corpora
+from llrnn.text.built import BuiltCorpus, Listing, build_corpus
 from llrnn.text.encoded import EncodedText, TrainingSummary
 from llrnn.text.readers import conllu_lines
-from llrnn.text.shards import BuiltCorpus, Listing, build_corpus
 from strategies import draws
 
 WAYS: list[Batching] = [Sentences(40), Continuous(5, 7), Windows(4, 6), Sliding(3, 11)]
@@ -74,12 +74,12 @@ TEXTS = st.lists(st.lists(st.one_of(WORDS, st.sampled_from(["la", "12", "3,5", "
 
 
 @settings(max_examples=draws(30))
-@given(TEXTS.filter(any), st.integers(1, 30), st.booleans())
-def test_round_trip_of_odd_texts(tmp_path: Path, text: list[list[str]], shard_words: int, small: bool) -> None:
+@given(TEXTS.filter(any), st.booleans())
+def test_round_trip_of_odd_texts(tmp_path: Path, text: list[list[str]], small: bool) -> None:
     """Blank lines, Unicode, one word or many: the corpus in memory and the built one are the same text."""
     file = written(tmp_path / "text.txt", [" ".join(line) for line in text])
     shutil.rmtree(tmp_path / "built", ignore_errors=True)
-    built = build_corpus([file], tmp_path / "built", lowercase=small, shard_words=shard_words)
+    built = build_corpus([file], tmp_path / "built", lowercase=small)
     plain = Corpus.from_text(file, lowercase=small)
     assert [sentence.words for sentence in built] == [sentence.words for sentence in plain]
     assert (len(built), built.tokens, built.characters) == (len(plain), plain.tokens, plain.characters)
@@ -95,9 +95,8 @@ def test_round_trip_of_odd_texts(tmp_path: Path, text: list[list[str]], shard_wo
 
 
 def test_passes_in_small_blocks_see_the_same(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards, "BLOCK", 13)
-    built = build_corpus([text], tmp_path / "built", shard_words=100)
-    assert len(built.manifest.shards) > 5
+    monkeypatch.setattr(built_corpora, "BLOCK", 13)
+    built = build_corpus([text], tmp_path / "built")
     plain = Corpus.from_text(text)
     assert_same_text(
         EncodedText.encode(built, built.vocabulary), EncodedText.encode(plain, built.vocabulary), len(built.vocabulary)
@@ -106,8 +105,7 @@ def test_passes_in_small_blocks_see_the_same(text: Path, tmp_path: Path, monkeyp
 
 def test_a_very_long_line(tmp_path: Path) -> None:
     file = written(tmp_path / "text.txt", [" ".join(f"w{i % 7}" for i in range(200_000)), "w1"])
-    built = build_corpus([file], tmp_path / "built", shard_words=1000)
-    assert [shard.words for shard in built.manifest.shards] == [200_001, 2]
+    built = build_corpus([file], tmp_path / "built")
     assert len(built[0].words) == 200_000
     assert built[-1].words == ("w1",)
 
@@ -146,7 +144,7 @@ def test_words_that_are_given(text: Path, tmp_path: Path) -> None:
 
 def test_another_vocabulary_than_its_own(text: Path, tmp_path: Path) -> None:
     """Numbers are looked up: a corpus serves every model that has a place for its words."""
-    plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built", shard_words=50)
+    plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built")
     other = Vocabulary(["zzz", *sorted(plain.counts()), "</s>"])
     assert_same_text(EncodedText.to_train_on(built, other), EncodedText.to_train_on(plain, other), len(other))
     with pytest.raises(UnknownWordError, match="built: the word"):
@@ -157,7 +155,7 @@ def test_another_vocabulary_than_its_own(text: Path, tmp_path: Path) -> None:
 
 def test_an_open_vocabulary(text: Path, tmp_path: Path) -> None:
     """What is inside a cell is looked up by the word; words that train as new are shown as their cells once."""
-    plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built", shard_words=70)
+    plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built")
     spelling = domains.Spelling(list(plain.counts()), order=2, endings=0)
     wide = Vocabulary.from_corpus(plain, top=40, domains=[spelling], as_new=0.9)
     assert wide.as_new
@@ -179,7 +177,7 @@ def small_model(corpus: Corpus) -> LLRNN:
 
 @pytest.mark.parametrize("kind", ["sentences", "continuous", "windows", "sliding"])
 def test_training_is_the_same_bit_for_bit(text: Path, tmp_path: Path, kind: str) -> None:
-    plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built", shard_words=90)
+    plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built")
     models = []
     for one in (plain, built):
         model = small_model(one)
@@ -197,7 +195,7 @@ def test_training_is_the_same_bit_for_bit(text: Path, tmp_path: Path, kind: str)
 def test_cross_fitted_knowledge_knows_its_sentences(text: Path, tmp_path: Path) -> None:
     """The keys are of the words as they were read, also where the corpus holds <unk> in their place."""
     plain = Corpus.from_text(text)
-    built = build_corpus([text], tmp_path / "built", listing=Listing(top=30, unknown="<unk>"), shard_words=90)
+    built = build_corpus([text], tmp_path / "built", listing=Listing(top=30, unknown="<unk>"))
     vocabulary = Vocabulary.from_corpus(plain, top=30, unknown="<unk>")
     ours, theirs = EncodedText.to_train_on(built, vocabulary), EncodedText.to_train_on(plain, vocabulary)
     group = np.array([5, 0, 59])
@@ -210,7 +208,7 @@ def test_cross_fitted_knowledge_knows_its_sentences(text: Path, tmp_path: Path) 
 
 
 def test_scores_and_evaluation_are_the_same(text: Path, tmp_path: Path) -> None:
-    plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built", shard_words=90)
+    plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built")
     model = small_model(plain)
     model.training_summary = TrainingSummary.of(EncodedText.encode(plain, model.vocabulary), len(model.vocabulary))
     one, other = evaluate(model, plain), evaluate(model, built)
@@ -256,8 +254,6 @@ def test_wrong_requests_are_refused(text: Path, tmp_path: Path) -> None:
         build_corpus([text], tmp_path)
     with pytest.raises(CorpusError, match="at least one file"):
         build_corpus([], tmp_path / "built")
-    with pytest.raises(CorpusError, match="a shard must hold a word"):
-        build_corpus([text], tmp_path / "built", shard_words=0)
     with pytest.raises(CorpusError, match="a symbol for them is required"):
         Listing(top=5)
     with pytest.raises(CorpusError, match="either given or chosen"):
@@ -272,8 +268,8 @@ def test_wrong_requests_are_refused(text: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("column", ["words", "ends", "keys"])
 def test_a_file_that_was_altered_cut_or_lost(text: Path, tmp_path: Path, column: str) -> None:
-    build_corpus([text], tmp_path / "built", shard_words=100)
-    file = tmp_path / "built" / f"00002.{column}"
+    build_corpus([text], tmp_path / "built")
+    file = tmp_path / "built" / f"corpus.{column}"
     whole = file.read_bytes()
     for content, said in [
         (whole[:8] + bytes([whole[8] ^ 1]) + whole[9:], "SHA-256 differs"),
@@ -283,11 +279,10 @@ def test_a_file_that_was_altered_cut_or_lost(text: Path, tmp_path: Path, column:
         file.unlink()
         if content is not None:
             file.write_bytes(content)
-        built = BuiltCorpus(tmp_path / "built")  # opens: nothing of that shard was asked for
-        assert built[0].words
-        with pytest.raises(CorpusError, match=rf"00002\.{column}: .*{said}"):
+        built = BuiltCorpus(tmp_path / "built")  # opens: nothing of that file was asked for
+        with pytest.raises(CorpusError, match=rf"corpus\.{column}: .*{said}"):
             built.check()
-        with pytest.raises(CorpusError, match=rf"00002\.{column}: .*{said}"):
+        with pytest.raises(CorpusError, match=rf"corpus\.{column}: .*{said}"):
             list(Sliding(2).plan(EncodedText.to_train_on(built, built.vocabulary)))
 
 
@@ -295,9 +290,9 @@ def test_a_large_file_that_was_altered_gives_no_nonsense(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Large files are only looked at in size when they are opened; a number of no word is still refused."""
-    monkeypatch.setattr(shards, "_CHEAP", 0)
+    monkeypatch.setattr(built_corpora, "_CHEAP", 0)
     build_corpus([text], tmp_path / "built")
-    file = tmp_path / "built" / "00000.words"
+    file = tmp_path / "built" / "corpus.words"
     file.write_bytes(b"\xff" + file.read_bytes()[1:3] + b"\xff" + file.read_bytes()[4:])
     built = BuiltCorpus(tmp_path / "built")
     with pytest.raises(CorpusError, match="llrnn data check"):
@@ -310,7 +305,7 @@ def test_a_manifest_that_was_altered(text: Path, tmp_path: Path) -> None:
     whole = file.read_text(encoding="utf8")
     for content, said in [
         (whole.replace('"la"', '"ta"', 1), "SHA-256 differs"),
-        (whole.replace('"format": 1', '"format": 2'), "format 1 .* found 2"),
+        (whole.replace('"format": 2', '"format": 1'), "format 2 .* found 1"),
         (whole[:50], "found another file"),
         ("[]", "found another file"),
     ]:
@@ -322,11 +317,10 @@ def test_a_manifest_that_was_altered(text: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"shards": [7]}, "of another type"),
-        ({"shards": 1.5}, "of another type"),
-        ({"shards": [{"name": "00000", "sentences": 1, "words": 2, "sha256": 7}]}, "of another type"),
-        ({"shards": [{"name": "../00000", "sentences": 1, "words": 2, "sha256": {}}]}, "named by their numbers"),
-        ({"shards": []}, "sentences of the shards"),
+        ({"sha256": 1.5}, "of another type"),
+        ({"sha256": {}}, "a SHA-256 for each column"),
+        ({"sha256": {"words": 7, "ends": "", "keys": ""}}, "a SHA-256 for each column"),
+        ({"sentences": 0}, "there is a sentence"),
         ({"words": ["la"]}, "the end of sentences"),
         ({"words": None}, "of another type"),
         ({"counts": [1]}, "its count"),
@@ -336,7 +330,7 @@ def test_a_manifest_that_was_altered(text: Path, tmp_path: Path) -> None:
         ({"sentences": True}, "whole"),
         ({"tokens": 10**400}, "whole"),
         ({"characters": -1}, "whole"),
-        ({"tokens": 1}, "words of the shards"),
+        ({"tokens": 1}, "the counts of words must add up"),
     ],
 )
 def test_a_sealed_manifest_of_wrong_content(change: dict[str, object], said: str, text: Path, tmp_path: Path) -> None:
@@ -353,11 +347,11 @@ def test_a_sealed_manifest_of_wrong_content(change: dict[str, object], said: str
 KILLED_EVERYWHERE = """
 import os, signal, sys
 from pathlib import Path
-from llrnn.text import shards
-from llrnn.text.shards import build_corpus, is_built
+from llrnn.text import built as built_corpora
+from llrnn.text.built import build_corpus, is_built
 
 text, out, copies = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
-shards.BLOCK = 100
+built_corpora.BLOCK = 100
 
 def counted(call):
     def instead(*arguments):
@@ -373,8 +367,9 @@ while status == signal.SIGKILL:
     child = os.fork()
     if child == 0:
         left = kills
-        os.fsync, os.rename, shards._File.write = counted(os.fsync), counted(os.rename), counted(shards._File.write)
-        build_corpus([text], out, shard_words=200)
+        os.fsync, os.rename = counted(os.fsync), counted(os.rename)
+        built_corpora._File.write = counted(built_corpora._File.write)
+        build_corpus([text], out)
         os._exit(0)
     _, status = os.waitpid(child, 0)
     if status == signal.SIGKILL:
@@ -395,7 +390,7 @@ def content_of(folder: Path) -> dict[str, bytes]:
 def test_a_killed_build_leaves_nothing_finished_and_is_built_again(tmp_path: Path) -> None:
     """SIGKILL before every write; what comes out in the end is the same, byte for byte. It forks: away from pytest."""
     file = written(tmp_path / "text.txt", lines(50))
-    wanted = build_corpus([file], tmp_path / "wanted", shard_words=200)
+    wanted = build_corpus([file], tmp_path / "wanted")
     out, copies = tmp_path / "built", tmp_path / "copies"
     copies.mkdir()
     command = [sys.executable, "-c", KILLED_EVERYWHERE, str(file), str(out), str(copies)]
@@ -408,7 +403,7 @@ def test_a_killed_build_leaves_nothing_finished_and_is_built_again(tmp_path: Pat
 
 
 def test_two_cannot_build_the_same(text: Path, tmp_path: Path) -> None:
-    with shards._being_built(tmp_path / "built"), pytest.raises(CorpusError, match="another process"):
+    with built_corpora._being_built(tmp_path / "built"), pytest.raises(CorpusError, match="another process"):
         build_corpus([text], tmp_path / "built")
 
 
@@ -416,7 +411,7 @@ def test_a_full_disk_is_told(text: Path, tmp_path: Path, monkeypatch: pytest.Mon
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(shards._File, "write", full)
+    monkeypatch.setattr(built_corpora._File, "write", full)
     with pytest.raises(CorpusError, match=r"built: .*No space left on device; choose a place"):
         build_corpus([text], tmp_path / "built")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["text.txt"]
@@ -500,7 +495,7 @@ import itertools, resource, sys
 from llrnn import LLRNN, LSTM, Corpus, backgrounds, features, train
 from llrnn.model.scoring import Continuous, Sentences
 from llrnn.model.scoring import walk
-from llrnn.text.shards import BuiltCorpus, build_corpus
+from llrnn.text.built import BuiltCorpus, build_corpus
 from llrnn.text.encoded import EncodedText
 
 (data,) = (int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmData:"))
@@ -509,7 +504,7 @@ file, out = sys.argv[2:]
 if out == "memory":
     Corpus.from_text(file)
 else:
-    corpus = build_corpus([file], out, shard_words=3_000_000)
+    corpus = build_corpus([file], out)
     model = LLRNN(corpus.vocabulary, output_features=features.Suffixes(1), controller=LSTM(hidden=4),
                   background=backgrounds.Unigram.from_corpus(corpus))
     for batches in ({"kind": "sentences", "words": 4096}, {"kind": "continuous", "rows": 64}):
