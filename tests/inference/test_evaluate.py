@@ -257,10 +257,10 @@ def test_scores_that_are_no_numbers_are_told(number: float, context: tuple[conte
 
 def test_an_audit_that_fails_is_an_error_in_a_study(model: LLRNN, monkeypatch: pytest.MonkeyPatch) -> None:
     assert evaluate(model, TEST).sound("here").words > 0
-    monkeypatch.setattr(sys.modules["llrnn.inference.evaluation"], "_check_contexts", lambda *given: (2e-5, 0.0))
+    monkeypatch.setattr(sys.modules["llrnn.inference.evaluation"], "_check_contexts", lambda *given: 2e-5)
     with pytest.raises(AuditError, match=r"^study, test: probabilities do not sum to one \(off by 2.0e-05\)"):
         evaluate(model, TEST).sound("study, test")
-    monkeypatch.setattr(sys.modules["llrnn.inference.evaluation"], "_check_contexts", lambda *given: (math.nan, 0.0))
+    monkeypatch.setattr(sys.modules["llrnn.inference.evaluation"], "_check_contexts", lambda *given: math.nan)
     assert evaluate(model, TEST).audit.failures()
 
 

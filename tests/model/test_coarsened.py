@@ -38,7 +38,7 @@ from llrnn.model.testing import check_features
 from llrnn.model.words import Entry, add, remove
 from llrnn.text.encoded import EncodedText
 from strategies import QUICK
-from test_words import open_features, open_vocabulary
+from test_words import open_features
 
 CLASSES = 25
 
@@ -211,34 +211,6 @@ def test_cells_are_merged_with_words_and_all_strings_sum_to_one(classes: int) ->
     found = np.exp(p.log_probs().detach().numpy()[0, ids] + inside)
     assert math.isclose(found.sum(), 1.0, abs_tol=1e-9)
     assert np.allclose(found, weighed / weighed.sum(), rtol=1e-5)
-
-
-def test_open_vocabularies_have_as_few_classes_as_wished_but_for_tails() -> None:
-    headed = domains.Headed(domains.Regular({"one": "[0-9]+"}, dict.fromkeys("0123456789", 0.05)), tolerance=0.3)
-    held = [headed, *open_vocabulary().domains[1:]]
-    vocabulary = Vocabulary.from_corpus(small_corpus(), domains=held, as_new=0.5)
-    fine, few = compile_features(open_features(), vocabulary), len(vocabulary.tails) + 5
-    read, made = open_features().coarsened(few).compiled(vocabulary)
-    assert 0 < len(vocabulary.tails) < few == made.n_classes < len(vocabulary.cells)
-    assert all(made.row(tail) == fine.row(tail) for tail in vocabulary.tails)
-    assert np.array_equal(read.class_of, fine.class_of)
-    with pytest.raises(FeatureError, match="tails of domains are never merged"):
-        compile_features(open_features().coarsened(1), vocabulary)
-    model = LLRNN(
-        vocabulary,
-        output_features=open_features().coarsened(few),
-        background=backgrounds.Discounted.from_corpus(small_corpus()),
-        controller=llrnn.GRU(5),
-    ).double()
-    shaken(model, 2.0)
-    p, _ = model.step(model.start(), [vocabulary.eos])
-    assert math.isclose(float(p.log_probs().detach().exp().sum()), 1.0, abs_tol=1e-9)
-    added = add(model, [Entry("zzyzx")])
-    assert added.output_features.row(added.vocabulary.id("zzyzx")) == added.input_features.row(
-        added.vocabulary.id("zzyzx")
-    )
-    before, after = (sentence_log_probs(one, ["xzyzz", "1984"]) for one in (model, remove(added, ["zzyzx"])))
-    assert np.allclose(before, after, atol=1e-9)
 
 
 MADE: dict[str, Callable[[], LLRNN]] = {

@@ -18,7 +18,7 @@ from helpers import shaken, small_corpus
 from llrnn import EOS, GRU, LLRNN, Corpus, Vocabulary, complete, domains, features, testing, words
 from llrnn.ground.errors import ConfigError, DomainError, UnknownWordError
 from llrnn.knowledge.backgrounds import Discounted
-from llrnn.languages.domains import Headed, Names, Numbers, Regular, Spelling
+from llrnn.languages.domains import Names, Numbers, Regular, Spelling
 from llrnn.model.completion import Completer, split_letters
 from llrnn.text.vocabulary import Domain
 from strategies import QUICK, draws
@@ -45,7 +45,6 @@ def some_spelling() -> Spelling:
 DOMAINS: dict[str, Callable[[], Any]] = {  # made when they are asked for, not when tests are collected
     "plate": plate,
     "numbers": lambda: Numbers("fr"),
-    "headed": lambda: Headed(plate(), tolerance=0.1),
     "spelling": some_spelling,
     "one cell": lambda: Spelling(GIVEN, order=2, cells=False),
     "names": lambda: Names({"ab": ["City"], "bab": ["Person"], "Abba": ["City"]}, some_spelling()),

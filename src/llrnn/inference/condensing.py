@@ -95,7 +95,6 @@ class _Moments:
     def of(cls, model: LLRNN, text: EncodedText) -> _Moments:
         class_of, G = model.output_features.class_of, model.output_features.n_classes
         mass = np.bincount(class_of, symbol_mass(model.background, model.vocabulary), G)
-        mass[class_of[list(model.vocabulary.tails)]] = np.inf  # bounds of their real-valued features hold: they stay
         order = np.argsort(-mass, kind="stable")
         edges = [0, *(size for size in (_FIRST << i for i in range(40)) if size < G), G]
         B, H = len(edges) - 1, model.layer.weight.shape[1]

@@ -15,38 +15,16 @@ from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from llrnn.ground.errors import AuditError
 from llrnn.ground.rendering import Line, Renderable, Sheet, Strong, TextTable
 from llrnn.inference.documents import DocumentContext
-from llrnn.layer.loglinear import Distribution
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import Batching, Sentences, Tally, tally, walk
 from llrnn.model.words import as_read
 from llrnn.text.conditions import Before
 from llrnn.text.corpus import Corpus, require_corpus
 from llrnn.text.encoded import EncodedText, Oov, treat_unknown
-
-# How far log Z is from what it would be with the true values of real-valued features on the tails of domains.
-#
-# On a tail cell c a feature k has the middle of its bounds, and its true values lie within r_k of it. So the score of a
-# string of the tail is off by no more than s = Σ_k |a_k| r_k, and with P the probability of all tails,
-#
-#     log Z + log(1 − P + P e^{−s})  ≤  log of the true Z  ≤  log Z + log(1 − P + P e^{s})
-
-
-def log_z_interval(model: LLRNN, distribution: Distribution) -> tuple[Tensor, Tensor]:
-    """Between which values the true log Z lies, (N,) and (N,): equal ones where no feature is bounded only."""
-    log_z = distribution.log_z.detach().double()
-    names = model.output_features.names
-    radius = torch.tensor([model.radius.get(name, 0.0) for name in names], dtype=torch.float64, device=log_z.device)
-    off = distribution.adaptor.detach().double().abs() @ radius  # (N,)
-    tails = torch.tensor(sorted(model.vocabulary.tails), dtype=torch.long, device=log_z.device)
-    n, log_p = distribution.n, distribution.log_prob
-    in_tails = sum((log_p(word.expand(n)).detach().double().exp() for word in tails), torch.zeros_like(log_z))
-    return log_z + torch.log1p(in_tails * torch.expm1(-off)), log_z + torch.log1p(in_tails * torch.expm1(off))
-
 
 BANDS = ((0, 0, "unseen"), (1, 5, "1-5"), (6, 50, "6-50"), (51, math.inf, "more"))
 _SUM_TO_ONE = 1e-5  # within this Σ p must be 1: float32 adds up the longest rows to a millionth
@@ -89,7 +67,6 @@ class Audit:
     unknown_policy: str
     seen_in_training: float | None  # share of sentences; None where the model does not know its training text
     coverage: dict[str, Coverage]  # by feature group
-    log_z_width: float = 0.0  # how far bounded features leave log Z open, at worst (`log_z_interval`)
 
     def failures(self) -> list[str]:
         """Why the figure is wrong, whatever the texts: a defect of the model's code."""
@@ -291,9 +268,8 @@ def _audit(
         policy = "every word is listed; there is no unknown-word symbol"
     else:
         policy = f"{outside} words outside the vocabulary were counted as {unknown}"
-    worst, width = _check_contexts(model, text, contexts, seed)
     return Audit(
-        worst_sum_error=worst,
+        worst_sum_error=_check_contexts(model, text, contexts, seed),
         contexts_checked=min(contexts, counted),
         words_counted=counted,
         words_expected=sum(len(sentence) + 1 for sentence in text.sentences)
@@ -302,26 +278,21 @@ def _audit(
         unknown_policy=policy,
         seen_in_training=None if model.training_summary is None else model.training_summary.share_of(text),
         coverage=_coverage(model, text),
-        log_z_width=width,
     )
 
 
 @torch.no_grad()
-def _check_contexts(model: LLRNN, text: EncodedText, contexts: int, seed: int) -> tuple[float, float]:
-    """At contexts of randomly chosen sentences: the largest |Σ_x p(x) − 1|, summed word by word, and the widest
-    interval of log Z, 0 where every feature is known everywhere."""
+def _check_contexts(model: LLRNN, text: EncodedText, contexts: int, seed: int) -> float:
+    """At contexts of randomly chosen sentences: the largest |Σ_x p(x) − 1|, summed word by word."""
     chosen = np.random.default_rng(seed).permutation(len(text.sentences))[: max(1, contexts // 8)]
     some = EncodedText(tuple(text.sentences[i] for i in chosen), tuple(text.conditions[i] for i in chosen), text.eos)
-    worst, width, left = 0.0, 0.0, contexts
+    worst, left = 0.0, contexts
     for _, distribution in walk(model, some):
         if left > 0:
             sums = distribution.log_probs().double().exp().sum(-1)[:left]
             worst = max(worst, float((sums - 1).abs().max()))
             left -= len(sums)
-        if model.radius:
-            low, high = log_z_interval(model, distribution)
-            width = max(width, float((high - low).max()))
-    return worst, width
+    return worst
 
 
 def _coverage(model: LLRNN, text: EncodedText) -> dict[str, Coverage]:

@@ -119,10 +119,6 @@ class Features(ABC):
         """Only on listed words: strings of a domain have none of these features, whatever they look like."""
         return self._each(OfListed)
 
-    def bounded(self, bounds: Mapping[str, tuple[float, float]]) -> Features:
-        """The same, with bounds for named features that are not constant on the tails of domains."""
-        return BoundedFeatures(self, bounds)
-
     def coarsened(self, classes: int, *, mass: Floats | None = None, seed: int = 0) -> Coarsened:
         """At most so many classes: of rare words that are alike, each has the mean of their features.
 
@@ -133,10 +129,6 @@ class Features(ABC):
             phi = (Identity(top=2500) + Suffixes(4) + Vectors("vectors-fr.npz")).coarsened(4000)
         """
         return Coarsened(self, classes, mass, seed)
-
-    def radius(self) -> Mapping[str, float]:
-        """How far the true value of a feature may be from what it is on the tail of a domain; 0 if not named."""
-        return {}
 
     def deviations(self) -> Iterable[str]:
         """Strings, outside the vocabulary perhaps, on which these features may differ from others of their look."""
@@ -163,9 +155,6 @@ class FeatureSum(Features):
 
     def deviations(self) -> Iterable[str]:
         return chain.from_iterable(part.deviations() for part in self._parts)
-
-    def radius(self) -> Mapping[str, float]:
-        return {name: far for part in self._parts for name, far in part.radius().items()}
 
     def __repr__(self) -> str:
         return " + ".join(repr(part) for part in self._parts)
@@ -294,37 +283,8 @@ class OfListed(Wrapped):
         return f"{self._inner!r}.of_listed()"
 
 
-class BoundedFeatures(Wrapped):
-    """Real-valued features with known bounds: on the tail of a domain they take the middle (see `domains.Headed`)."""
-
-    def __init__(self, inner: Features, bounds: Mapping[str, tuple[float, float]]) -> None:
-        super().__init__(inner)
-        self._bounds = dict(bounds)
-        for name, (low, high) in self._bounds.items():
-            if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-                raise FeatureError(f"the bounds of {name!r} must be finite and rise, found {low} and {high}")
-
-    def __call__(self, symbol: str) -> Mapping[str, float]:
-        values = dict(self._inner(symbol))
-        for name, (low, high) in self._bounds.items():
-            if not low <= values.get(name, 0.0) <= high:
-                raise FeatureError(
-                    f"{name!r} must lie between {low} and {high} on every string, found {values.get(name, 0.0)} "
-                    f"on {symbol!r}; give wider bounds"
-                )
-        if self._vocabulary is not None and self._vocabulary.is_tail(symbol):
-            values.update({name: (low + high) / 2 for name, (low, high) in self._bounds.items()})
-        return values
-
-    def radius(self) -> Mapping[str, float]:
-        return {name: (high - low) / 2 for name, (low, high) in self._bounds.items()}
-
-    def __repr__(self) -> str:
-        return f"{self._inner!r}.bounded({self._bounds})"
-
-
 class Coarsened(Wrapped):
-    """At most so many classes: rows merged where least is lost (`layer.coarse`); tails of domains stay as they are."""
+    """At most so many classes: rows merged where least is lost (`layer.coarse`)."""
 
     def __init__(self, inner: Features, classes: int, mass: Floats | None, seed: int) -> None:
         super().__init__(inner)
@@ -338,7 +298,7 @@ class Coarsened(Wrapped):
         if self._made is None or self._made[0] is not vocabulary:
             fine = compile_features(self._inner, vocabulary)
             mass = np.asarray(vocabulary.counts) + 0.5 if self._mass is None else self._mass
-            made = coarse.coarsened(fine, self._classes, mass, alone=vocabulary.tails, seed=self._seed)
+            made = coarse.coarsened(fine, self._classes, mass, seed=self._seed)
             self._made = vocabulary, fine, made
         return self._made[1:]
 
@@ -362,9 +322,6 @@ class Coarsened(Wrapped):
         alone = int((np.diff(made.member_offsets) == 1).sum())
         told = f"coarsened: {fine.n_classes:,} classes as {made.n_classes:,}; {alone:,} words stand alone"
         return (told, *(note for part in self._inner.parts() for note in part.notes(vocabulary)))
-
-    def radius(self) -> Mapping[str, float]:
-        return self._inner.radius()
 
     def __repr__(self) -> str:
         return f"({self._inner!r}).coarsened({self._classes})"

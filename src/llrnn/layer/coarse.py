@@ -20,7 +20,6 @@ Pairs are looked for within buckets of at most 2,048 rows that lie together, fou
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,23 +69,20 @@ class Merges:
 
     def _steps(self, classes: int) -> int:
         if classes < self.fewest:
-            tails = "; tails of domains are never merged" if self.fewest > 1 else ""
-            raise FeatureError(f"{self.fewest:,} classes or more are needed, found {classes:,}{tails}; give more")
+            raise FeatureError(f"{self.fewest:,} classes or more are needed, found {classes:,}; give more")
         return max(0, self.n_classes - classes)
 
 
-def coarsened(
-    matrix: FeatureMatrix, classes: int, mass: Floats, *, alone: Collection[int] = (), seed: int = 0
-) -> FeatureMatrix:
+def coarsened(matrix: FeatureMatrix, classes: int, mass: Floats, *, seed: int = 0) -> FeatureMatrix:
     """The matrix with at most so many classes, merged where least is lost; itself, where it has no more.
 
-    `mass` (V,): b of each symbol; `alone`: symbols that are not merged; `seed`: of the random projection.
+    `mass` (V,): b of each symbol; `seed`: of the random projection.
     """
     if classes >= matrix.n_classes:
         return matrix
     if len(mass) != matrix.n_symbols:
         raise FeatureError(f"a mass of each of the {matrix.n_symbols:,} symbols is required, found {len(mass):,}")
-    return merged(matrix, mass, merges(matrix, mass, alone=alone, seed=seed).new_classes(classes))
+    return merged(matrix, mass, merges(matrix, mass, seed=seed).new_classes(classes))
 
 
 def merges(
@@ -94,22 +90,17 @@ def merges(
     mass: Floats,
     *,
     scale: Floats | None = None,
-    alone: Collection[int] = (),
     seed: int = 0,
 ) -> Merges:
     """The tree of merges of a matrix over V symbols.
 
-    `mass` (V,): b; `scale` (m, k): R, of a trained model; a random projection of `seed` by default; `alone`: symbols
-    whose classes are not merged.
+    `mass` (V,): b; `scale` (m, k): R, of a trained model; a random projection of `seed` by default.
     """
     if scale is None:
         scale = np.random.default_rng(seed).standard_normal((matrix.n_features, _DIMENSIONS)) / np.sqrt(_DIMENSIONS)
     points = (SparseMatrix(matrix) @ torch.from_numpy(np.asarray(scale, dtype=np.float32))).numpy()
     weights = _class_weights(matrix, mass)
-    free = np.ones(matrix.n_classes, dtype=bool)
-    free[matrix.class_of[list(alone)]] = False
-    rows = np.flatnonzero(free)
-    buckets = _buckets(points, rows)
+    buckets = _buckets(points, np.arange(matrix.n_classes))
     within = np.concatenate([_tree(points[own], weights[own], own) for own in buckets] or [_NO_MERGES])
     within = within[np.argsort(within["cost"], kind="stable")]
     # at last what is left of each bucket, its first row: only a handful of classes asks for that

@@ -68,7 +68,6 @@ class _ModelData(BaseModel):
     input_features: _FeatureData | None = None
     background: _SourceData
     domains: list[_DomainData] = []
-    radius: dict[str, float] = {}
     units: dict[str, Any] | None = None
 
 
@@ -190,7 +189,7 @@ def _build(
         seed=None,
     )
     _require(list(model.input_names) == data.input_names, "contextual inputs with other numbers than it was trained on")
-    model.provenance, model.radius = data.provenance, data.radius
+    model.provenance = data.provenance
     if "seen.counts" in tensors:
         model.training_summary = TrainingSummary(tensors["seen.counts"].numpy(), tensors["seen.sentences"].numpy())
     model.to(tensors["weights.layer.bias"].dtype)  # float64 stays float64

@@ -153,8 +153,6 @@ class LLRNN(nn.Module):
         if controller is not None:
             require_kind(controller, Controller, "from_module(...) makes one of a module of torch")
         self.controller = controller or LSTM()
-        # of real-valued features on the tails of domains: how far their true values may be (see `inference.bounds`)
-        self.radius = dict(output_features.radius()) if isinstance(output_features, Features) else {}
         self.provenance: dict[str, Any] = {}  # how it came about: configuration, data
         self.training_summary: TrainingSummary | None = None  # what it was trained on
         self.embedding = FeatureEmbedding(self.input_features, self.controller.inputs)
@@ -568,8 +566,6 @@ class LLRNN(nn.Module):
             "word_dropout": self.word_dropout,
             "provenance": self.provenance,
         }
-        if self.radius:
-            data["radius"] = self.radius
         if self.vocabulary.units is not None:
             data["units"] = self.vocabulary.units.data()
         tensors = self.weights()

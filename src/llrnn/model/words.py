@@ -398,7 +398,6 @@ def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], d
     made.load_weights(weights)
     earlier = model.provenance
     made.provenance = {**earlier, **{key: earlier.get(key, 0) + count for key, count in done.items()}}
-    made.radius = dict(model.radius)
     words, seen = revision.kept[: revision.vocabulary.n_words], model.training_summary
     stays = words[words >= 0]
     # its sentences are hashes of the numbers of words: forgotten, where these mean other words now

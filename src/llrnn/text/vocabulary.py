@@ -54,7 +54,6 @@ class Cell:
     name: str
     attributes: tuple[str, ...] = ()
     source: str = ""  # what its strings are new as (`New:spelling`); the name of the domain if nothing is said
-    tail: bool = False  # what is left when shorter strings were written out: real-valued features are bounded on it
 
 
 class Domain(ABC):
@@ -662,15 +661,6 @@ class Vocabulary:
         """The cells of all domains; the id of the first is the number of words."""
         named = [(domain.name, cell) for domain in self.domains for cell in domain.cells]
         return tuple(replace(cell, source=cell.source or name) for name, cell in named)
-
-    def is_tail(self, word: str) -> bool:
-        """Whether a word is a string of the tail of a domain, on which real-valued features are bounded only."""
-        return word not in self and self.id(word) in self.tails
-
-    @cached_property
-    def tails(self) -> frozenset[int]:
-        """The ids of the cells that are tails."""
-        return frozenset(number for number, cell in enumerate(self.cells, self.n_words) if cell.tail)
 
     def spelled(self, symbol: int, rng: np.random.Generator) -> str:
         """The word of an id; for a cell, a string drawn from it that is not listed, exactly."""

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from llrnn.ground.errors import DomainError
 from llrnn.ground.plugins import find_kind
-from llrnn.languages.domains.regular import Headed, Names, Numbers, Regular
+from llrnn.languages.domains.regular import Names, Numbers, Regular
 from llrnn.languages.domains.spelling import Spelling
 from llrnn.text.vocabulary import Cell, Domain, check
 
-__all__ = ["Cell", "Domain", "Headed", "Names", "Numbers", "Regular", "Spelling", "check", "register", "restore"]
+__all__ = ["Cell", "Domain", "Names", "Numbers", "Regular", "Spelling", "check", "register", "restore"]
 
 Restorer = Callable[[dict[str, Any], dict[str, NDArray[Any]]], Domain]
 
@@ -21,7 +21,6 @@ _KINDS: dict[str, Restorer] = {
     "regular": Regular.restored,
     "spelling": Spelling.restored,
     "names": Names.restored,
-    "headed": Headed.restored,
 }
 
 
@@ -36,6 +35,8 @@ def restore(plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Domain:
     if kind in _KINDS:
         return _KINDS[kind](plain, arrays)
     found = find_kind("domains", str(kind), Domain, DomainError)
+    if kind == "headed":
+        raise DomainError("this llrnn has no domain 'headed' any more; train with the regular domain in it")
     if found is None:
         raise DomainError(
             f"no domain of the kind {kind!r} is known; register it: llrnn.domains.register(kind, restored), or install "

@@ -8,7 +8,7 @@ A regular language is geometric in the length of its strings:
 The sum over infinitely many strings is one linear system, solved once; it is finite if and only if the spectral radius
 of M is below 1. What is left of a string is drawn by the same numbers: (I − M)⁻¹ 1_c at each state.
 
-Listed strings have cells of their own in front (`Names`, `Headed`); all others stay in the cells they have:
+Listed strings have cells of their own in front (`Names`); all others stay in the cells they have:
 
     q(x) = what the list says of x                      for a listed string, which has left its cell of the domain
     q(x) = rest · q_domain(x)                           for any other string
@@ -17,7 +17,6 @@ Listed strings have cells of their own in front (`Names`, `Headed`); all others 
 from __future__ import annotations
 
 import heapq
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache, cached_property
@@ -192,31 +191,6 @@ class Regular(Domain):
             state[going] = self._automaton.moves[state[going], column]
         return ["".join(characters) for characters in drawn]
 
-    def length_that_leaves(self, share: float) -> int:
-        """The least length such that longer strings have no more than this share of the mass."""
-        scale = np.exp(self._log_scale)
-        whole, M, length = self._ahead[0] @ scale, self._step(), 0
-        here = np.zeros(len(M))
-        here[0] = 1.0
-        while (here @ M) @ self._ahead @ scale > share * whole:
-            here, length = here @ M, length + 1
-        return length
-
-    def strings_up_to(self, length: int, most: int) -> list[str]:
-        """All strings of so many characters or fewer, shortest first within each cell."""
-        short = self._automaton.both(pattern(f".{{1,{max(1, length)}}}"))
-        sizes = [short.count(cell) for cell in range(len(self._cells))]
-        found = sum(size for size in sizes if size is not None)
-        if None in sizes or found > most:
-            number = "too many to count" if None in sizes else f"{found:,}"
-            raise DomainError(
-                f"to write out {self.name!r} up to {length} characters takes {number} strings, more than {most:,}; "
-                "allow a larger tolerance, or smaller weights, so that longer strings matter less"
-            )
-        strings = [string for cell, size in enumerate(sizes) for string in short.strings(cell, size or 0)]
-        _, log_q = self.locate(strings)
-        return [string for string, log in zip(strings, log_q.tolist(), strict=True) if log > -np.inf]
-
     def members(self, cell: int) -> Sequence[str] | None:
         size = self._automaton.count(cell)
         return None if size is None or size > MOST_MEMBERS else self._automaton.strings(cell, size)
@@ -333,81 +307,7 @@ def _cells(language: str) -> Mapping[str, DFA]:
     return cells
 
 
-class PartlyListed(Domain):
-    """A domain with listed strings: a subclass says which cell each is in, and its log q."""
-
-    _domain: Domain  # of all other strings
-    _n_own: int  # cells of listed strings
-
-    @cached_property
-    @abstractmethod
-    def _listed(self) -> dict[str, tuple[int, float]]:
-        """The cell and log q of each listed string."""
-
-    @property
-    def _log_rest(self) -> float:
-        """log of the factor of all strings that are not listed."""
-        return 0.0
-
-    @cached_property
-    def log_mass(self) -> Floats:
-        own = np.full(self._n_own, -np.inf)
-        for cell, log_q in self._listed.values():
-            own[cell] = np.logaddexp(own[cell], log_q)
-        return np.concatenate([own, log_mass_left(self._domain, list(self._listed)) + self._log_rest])
-
-    @property
-    def language(self) -> DFA:
-        return self._domain.language
-
-    def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:
-        cells, log_q = self._domain.locate(strings)
-        cells, log_q = np.where(cells >= 0, cells + self._n_own, cells), log_q + self._log_rest
-        for i, string in enumerate(strings):
-            cells[i], log_q[i] = self._listed.get(string, (cells[i], log_q[i]))
-        return cells, log_q
-
-    def log_mass_of(self, letters: str) -> Floats:
-        own, gone = np.full(self._n_own, -np.inf), [string for string in self._listed if string.startswith(letters)]
-        for string in gone:
-            cell, log_q = self._listed[string]
-            own[cell] = np.logaddexp(own[cell], log_q)
-        whole = log_mass_without(self._domain.log_mass_of(letters), *self._domain.locate(gone))
-        return np.concatenate([own, whole + self._log_rest])
-
-    def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
-        own = [
-            (log_q + float(log_weight[cell]), string)
-            for string, (cell, log_q) in self._listed.items()
-            if string.startswith(letters) and log_weight[cell] > -np.inf
-        ]
-        others = self._domain.ranked(letters, log_weight[self._n_own :] + self._log_rest, least)
-        rest = (one for one in others if one[1] not in self._listed)
-        own = [one for one in own if one[0] >= least]
-        return heapq.merge(sorted(own, reverse=True), rest, key=lambda one: one[0], reverse=True)
-
-    def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
-        if cell < self._n_own:
-            mine = self._members(cell)
-            weights = np.exp([self._listed[string][1] for string in mine])
-            return [mine[i] for i in rng.choice(len(mine), size=count, p=weights / weights.sum())]
-        drawn: list[str] = []
-        while len(drawn) < count:  # listed strings have left the cells of the domain
-            more = self._domain.draw(cell - self._n_own, count - len(drawn), rng)
-            drawn += [string for string in more if string not in self._listed]
-        return drawn
-
-    def _members(self, cell: int) -> list[str]:
-        return [string for string, (own, _) in self._listed.items() if own == cell]
-
-    def members(self, cell: int) -> Sequence[str] | None:
-        if cell < self._n_own:
-            return self._members(cell)
-        whole = self._domain.members(cell - self._n_own)
-        return None if whole is None else [string for string in whole if string not in self._listed]
-
-
-class Names(PartlyListed):
+class Names(Domain):
     """A gazetteer mixed with a spelling: `Names({"Rome": ["City"], "Anna": ["Person"]}, Spelling(words))`.
 
         q(x) = share · g(x) + (1 − share) · s(x)        g: the gazetteer, normalised;  s: the spelling, normalised
@@ -470,6 +370,63 @@ class Names(PartlyListed):
         spelled, source = self._domain.cells, self._domain.name  # nobody knows that those are names
         return (*own, *(Cell(f"{self.name}:{cell.name}", cell.attributes, source) for cell in spelled))
 
+    @cached_property
+    def log_mass(self) -> Floats:
+        own = np.full(self._n_own, -np.inf)
+        for cell, log_q in self._listed.values():
+            own[cell] = np.logaddexp(own[cell], log_q)
+        return np.concatenate([own, log_mass_left(self._domain, list(self._listed)) + self._log_rest])
+
+    @property
+    def language(self) -> DFA:
+        return self._domain.language
+
+    def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:
+        cells, log_q = self._domain.locate(strings)
+        cells, log_q = np.where(cells >= 0, cells + self._n_own, cells), log_q + self._log_rest
+        for i, string in enumerate(strings):
+            cells[i], log_q[i] = self._listed.get(string, (cells[i], log_q[i]))
+        return cells, log_q
+
+    def log_mass_of(self, letters: str) -> Floats:
+        own, gone = np.full(self._n_own, -np.inf), [string for string in self._listed if string.startswith(letters)]
+        for string in gone:
+            cell, log_q = self._listed[string]
+            own[cell] = np.logaddexp(own[cell], log_q)
+        whole = log_mass_without(self._domain.log_mass_of(letters), *self._domain.locate(gone))
+        return np.concatenate([own, whole + self._log_rest])
+
+    def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
+        own = [
+            (log_q + float(log_weight[cell]), string)
+            for string, (cell, log_q) in self._listed.items()
+            if string.startswith(letters) and log_weight[cell] > -np.inf
+        ]
+        others = self._domain.ranked(letters, log_weight[self._n_own :] + self._log_rest, least)
+        rest = (one for one in others if one[1] not in self._listed)
+        own = [one for one in own if one[0] >= least]
+        return heapq.merge(sorted(own, reverse=True), rest, key=lambda one: one[0], reverse=True)
+
+    def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
+        if cell < self._n_own:
+            mine = self._members(cell)
+            weights = np.exp([self._listed[string][1] for string in mine])
+            return [mine[i] for i in rng.choice(len(mine), size=count, p=weights / weights.sum())]
+        drawn: list[str] = []
+        while len(drawn) < count:  # listed strings have left the cells of the domain
+            more = self._domain.draw(cell - self._n_own, count - len(drawn), rng)
+            drawn += [string for string in more if string not in self._listed]
+        return drawn
+
+    def _members(self, cell: int) -> list[str]:
+        return [string for string, (own, _) in self._listed.items() if own == cell]
+
+    def members(self, cell: int) -> Sequence[str] | None:
+        if cell < self._n_own:
+            return self._members(cell)
+        whole = self._domain.members(cell - self._n_own)
+        return None if whole is None else [string for string in whole if string not in self._listed]
+
     def without(self, language: DFA) -> Domain:
         kept = {entry: shown for entry, shown in self._gazetteer.items() if language.label(entry) < 0}
         weights = dict(zip(self._gazetteer, self._weights.tolist(), strict=True))
@@ -496,61 +453,3 @@ class Names(PartlyListed):
 
     def __repr__(self) -> str:
         return f"Names({len(self._gazetteer)} entries, {self._domain!r})"
-
-
-class Headed(PartlyListed):
-    """A regular domain with its shorter strings written out, each a cell of its own: `Headed(domain, tolerance=0.05)`.
-
-    tolerance   how much of the mass may be left to longer strings
-    most        how many strings are written out at most
-
-    So a real-valued feature may have any value on the head; on the tail it takes the middle of its bounds
-    (`features.Bounded`). With that the model is exact; how far it is from one with the true values everywhere,
-    `inference.evaluation.log_z_interval` reports as an interval of log Z.
-    """
-
-    def __init__(self, domain: Regular, *, tolerance: float = 1e-3, most: int = 100_000) -> None:
-        if not 0 < tolerance < 1:
-            raise DomainError(f"the tolerance of a head must lie between 0 and 1, found {tolerance}")
-        self._domain, self._tolerance, self._most = domain, tolerance, most
-        self._head = domain.strings_up_to(domain.length_that_leaves(tolerance), most)
-        self._n_own = len(self._head)
-        self._located = domain.locate(self._head)
-
-    @property
-    def name(self) -> str:
-        return self._domain.name
-
-    @cached_property
-    def _listed(self) -> dict[str, tuple[int, float]]:
-        return dict(zip(self._head, enumerate(self._located[1].tolist()), strict=True))
-
-    def _members(self, cell: int) -> list[str]:
-        return [self._head[cell]]
-
-    @cached_property
-    def cells(self) -> tuple[Cell, ...]:
-        whole = self._domain.cells
-        own = [
-            Cell(f"{self.name}={string}", whole[cell].attributes, whole[cell].source)
-            for string, cell in zip(self._head, self._located[0].tolist(), strict=True)
-        ]
-        return (*own, *(Cell(cell.name, cell.attributes, cell.source, tail=True) for cell in whole))
-
-    @property
-    def tail_share(self) -> float:
-        """How much of the domain's mass is in the tail."""
-        left = np.logaddexp.reduce(self.log_mass[self._n_own :])
-        return float(np.exp(left - np.logaddexp.reduce(self._domain.log_mass)))
-
-    def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        plain, arrays = self._domain.described()
-        return {"kind": "headed", "tolerance": self._tolerance, "most": self._most, "domain": plain}, arrays
-
-    @classmethod
-    def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Headed:
-        """The inverse of `described`."""
-        return cls(Regular.restored(plain["domain"], arrays), tolerance=plain["tolerance"], most=plain["most"])
-
-    def __repr__(self) -> str:
-        return f"Headed({self._domain!r}, {self._n_own} strings, {self.tail_share:.1e} of the mass in the tail)"
