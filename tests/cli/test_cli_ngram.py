@@ -314,7 +314,7 @@ CLOSED = "\\data\\\nngram 1=2\n\n\\1-grams:\n-0.5\t</s>\n-0.5\ta\n\n\\end\\\n"  
         (["prune", "folder", "--out", "m"], "ngram.json: missing; folder holds no complete ngram"),
         (
             ["interpolate", "closed.arpa", "closed.arpa", "--text", "good.txt", "--out", "m"],
-            "has no <unk>, and does not",
+            "is not among the",
         ),
         (["interpolate", "closed.arpa", "closed.arpa", "--text", "missing.txt", "--out", "m"], "a file is required"),
         (["interpolate", "closed.arpa", "closed.arpa", "--text", "marked.txt", "--out", "m"], "marked.txt:3: </s> "),

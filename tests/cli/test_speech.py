@@ -100,7 +100,7 @@ def test_oov_of_ngrams_without_unk(capsys: Capture) -> None:
         skipped = skipped[0] if isinstance(skipped, list) else skipped
         assert skipped["ppl1"] > skipped["perplexity"] > 1
     assert "--oov skip" in refused(capsys, "score", "closed.arpa", "test.txt")
-    assert "test.txt: the model has no <unk>" in refused(capsys, "score", "closed.arpa", "test.txt")
+    assert "test.txt:1: the word 'zorg' is not among" in refused(capsys, "score", "closed.arpa", "test.txt")
     # what follows an unknown word has no context, as with SRILM
     rows = as_json(capsys, "score", "closed.arpa", "test.txt", "--oov", "skip")["scores"][0]["log_p"]
     table = read_arpa("closed.arpa")
@@ -367,7 +367,7 @@ dropout = 3.0
         ("rescore u.arpa cycle.txt --lattices", "cycle.txt:1: ", "write it without loops"),
         ("rescore u.arpa lists.tsv --references one.txt", "one.txt: ", "add its line, or take it out of lists.tsv"),
         ("evaluate closed.arpa test.txt", "test.txt:1: ", "leave such words out with --oov skip"),
-        ("score closed.arpa test.txt", "test.txt: ", "leave them out: --oov skip"),
+        ("score closed.arpa test.txt", "test.txt:1: ", "leave such words out with --oov skip"),
         ("rescore closed.arpa lists.tsv", "utterance u1: ", "leave such words out with --oov skip"),
         (
             "ngram interpolate closed.arpa u.arpa --text train.txt --out x.arpa",

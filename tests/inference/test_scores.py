@@ -15,7 +15,7 @@ import pytest
 import llrnn
 from helpers import sentence_log_probs, small_corpus, small_model, tiny_model
 from llrnn import LLRNN, LSTM, Corpus, cli, evaluate, score
-from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError, LLRNNError, UnknownWordError
+from llrnn.ground.errors import CheckpointError, ConfigError, CorpusError, LLRNNError, UnknownWordError
 from llrnn.inference.scores import UNITS
 from llrnn.knowledge.backgrounds import Mask
 from llrnn.text.vocabulary import EOS, Vocabulary
@@ -171,8 +171,8 @@ def test_mistakes_are_told_in_one_line(arpa: Path, tmp_path: Path) -> None:
         (ConfigError, "a list of texts is required", lambda: score(model, "w0 w1")),
         (ConfigError, "unit must be nats, bits, log10", lambda: score(model, ["w0"], unit="dB")),  # type: ignore[arg-type]
         (ConfigError, "one condition for each of 1 texts", lambda: score(model, ["w0"], conditions=[1, 2])),
-        (ConfigError, "no such file or folder", lambda: score(tmp_path / "nothing", ["w0"])),
-        (ConfigError, "neither a model nor n-grams", lambda: score(tmp_path, ["w0"])),
+        (CheckpointError, "there is none of this name", lambda: score(tmp_path / "nothing", ["w0"])),
+        (CheckpointError, "holds no complete model", lambda: score(tmp_path, ["w0"])),
         (ConfigError, "n-gram model does not look at conditions", lambda: score(arpa, ["la"], conditions=["x"])),
         (ConfigError, "by words or by sentences", lambda: list(score(model, ["w0"]).rows("letters"))),  # type: ignore[arg-type]
         (UnknownWordError, "'zut' is not among", lambda: score(model, ["zut"])),
@@ -185,7 +185,7 @@ def test_mistakes_are_told_in_one_line(arpa: Path, tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
     closed = tmp_path / "closed.arpa"
     closed.write_text(ARPA.replace("-1.2\t<unk>\n", "").replace("ngram 1=5", "ngram 1=4"))
-    with pytest.raises(BackgroundError, match="has no <unk>, and does not list 1 of the words, such as 'xyz'"):
+    with pytest.raises(UnknownWordError, match="'xyz' is not among the 3 symbols"):
         score(closed, TEXTS)
 
 
@@ -236,7 +236,7 @@ def test_the_verb_reads_a_pipe(arpa: Path) -> None:
 def test_mistakes_on_the_command_line_exit_with_2(capsys: Capture, folder: Path, arpa: Path) -> None:
     model, text = str(folder / "model"), str(folder / "text.txt")
     for said, *arguments in (
-        ("no such file or folder", str(folder / "none"), text),
+        ("there is none of this name", str(folder / "none"), text),
         ("unit must be nats, bits, log10, found 'ban'", model, text, "--unit", "ban"),
         ("by words or by sentences, found 'letters'", model, text, "--by", "letters"),
         ("choose one form", model, text, "--json", "--jsonl"),

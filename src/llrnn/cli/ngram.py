@@ -37,7 +37,6 @@ from llrnn.ground.files import STANDARD
 from llrnn.inference.mixing import fitted_shares
 from llrnn.inference.projection import distil, written
 from llrnn.inference.scores import score
-from llrnn.knowledge.backgrounds.ngram import over_own_words
 from llrnn.languages.ngrams import (
     UNKNOWN,
     NGramTable,
@@ -50,7 +49,7 @@ from llrnn.languages.ngrams import (
     stream_pieces,
     write_table,
 )
-from llrnn.model.checkpoint import load
+from llrnn.model.checkpoint import load, ngram_model
 from llrnn.text.built import BuiltCorpus, is_built
 from llrnn.text.corpus import Corpus
 from llrnn.text.readers import read_lines
@@ -256,7 +255,7 @@ def interpolate_verb(
     if held is not None:
         equal = [1.0 / len(tables)] * len(tables)
         interpolated([_unigrams(one) for one in tables], equal, names=names)  # words that differ are told first
-        scores = [score(over_own_words(one), held) for one in tables]
+        scores = [score(ngram_model(one), held) for one in tables]
         shares = fitted_shares(torch.tensor([[p for one in found.sentences for p in one.log_p] for found in scores]))
         alone = [found.perplexity for found in scores]
     else:
@@ -266,7 +265,7 @@ def interpolate_verb(
     report: dict[str, Any] = {"out": str(out), "models": names, "weights": shares, "perplexities": alone}
     report["ngrams"] = [len(level) for level in table.levels]
     if held is not None:
-        report["perplexity"] = score(over_own_words(table), held).perplexity
+        report["perplexity"] = score(ngram_model(table), held).perplexity
     told(report, out, as_json, _show_interpolated)
 
 

@@ -18,21 +18,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from llrnn.ground.arrays import Floats, Ints
-from llrnn.ground.bundle import has_bundle
-from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
-from llrnn.ground.files import STANDARD, StrPath
-from llrnn.knowledge.backgrounds.ngram import NGram, over_own_words
-from llrnn.languages.ngrams import UNKNOWN, read_table, with_unknown
-from llrnn.model.checkpoint import load
+from llrnn.ground.errors import ConfigError, CorpusError
+from llrnn.ground.files import StrPath
+from llrnn.knowledge.backgrounds.ngram import NGram
+from llrnn.model.checkpoint import open_model
 from llrnn.model.decode import prepared
 from llrnn.model.network import LLRNN, require_model
-from llrnn.model.pretrained import holds_model
 from llrnn.model.scoring import sentence_log_probs
 from llrnn.text.corpus import Corpus, Sentence
 from llrnn.text.encoded import EncodedText, Oov, treat_unknown
@@ -178,7 +174,7 @@ class TextScores:
 
 
 def score(
-    model: LLRNN | NGram | StrPath,
+    model: LLRNN | StrPath,
     texts: Corpus | Sequence[str | Sequence[str]],
     *,
     conditions: Sequence[object] | None = None,
@@ -200,24 +196,19 @@ def score(
     """
     if unit not in UNITS:
         raise ConfigError(f"unit must be {', '.join(UNITS)}, found {unit!r}; choose one")
-    opened = model if isinstance(model, LLRNN | NGram) else open_scorer(model, oov=oov)
-    small = isinstance(opened, LLRNN) and opened.reads_lowercase if lowercase is None else lowercase
+    opened = open_model(model, oov=oov) if isinstance(model, str | PathLike) else model
+    require_model(opened)
     corpus = _corpus(texts, conditions)
-    corpus = corpus.lowercased() if small else corpus
-    if isinstance(opened, NGram):
-        if any(one is not None for one in corpus.conditions):
-            raise ConfigError("an n-gram model does not look at conditions, found a text that has some; leave them out")
-        if oov is None:
-            # says what an n-gram model lacks
-            numbers_of(sorted(corpus.counts()), opened.vocabulary, place=corpus.name)
+    corpus = corpus.lowercased() if (opened.reads_lowercase if lowercase is None else lowercase) else corpus
+    ngram = opened.background if isinstance(opened.background, NGram) and not opened.feature_names else None
+    conditioned = any(one is not None for one in corpus.conditions)
+    if ngram is not None and conditioned:
+        raise ConfigError("an n-gram model does not look at conditions, found a text that has some; leave them out")
     read, _ = treat_unknown(corpus, opened.vocabulary, oov)
-    if isinstance(opened, NGram):
-        text = EncodedText.encode(read, opened.vocabulary)
-        found = _scores(read, opened.vocabulary, text, _by_ngrams(opened, text), unit)
-    else:
-        ready = prepared(opened, read.conditions) if any(one is not None for one in read.conditions) else opened
-        text = EncodedText.encode(read, ready.vocabulary)
-        found = _scores(read, ready.vocabulary, text, sentence_log_probs(ready, text), unit)
+    ready = prepared(opened, read.conditions) if conditioned else opened
+    text = EncodedText.encode(read, ready.vocabulary)
+    log_probs = sentence_log_probs(ready, text) if ngram is None else _by_ngrams(ngram, text)
+    found = _scores(read, ready.vocabulary, text, log_probs, unit)
     return found if oov != "skip" else TextScores(tuple(map(_skipping, corpus, found.sentences)), unit)
 
 
@@ -237,32 +228,6 @@ def _skipping(sentence: Sentence, found: SentenceScore) -> SentenceScore:
         told.append((its if known else math.nan, known))
         here, its = next(left, ("", math.nan)) if known else (here, its)
     return SentenceScore(words, tuple(p for p, _ in told), tuple(known for _, known in told), found.unit)
-
-
-def open_scorer(path: StrPath, *, oov: Oov | None = None) -> LLRNN | NGram:
-    """What a path holds: the model of a folder, or an n-gram model (`oov="skip"`: one that can read unknown words)."""
-    if not isinstance(path, str | PathLike):
-        require_model(path)
-    if not (str(path) == STANDARD or Path(path).exists()):
-        raise ConfigError(f"{path}: no such file or folder; give a model folder or an ARPA file")
-    if holds_model(path):
-        return load(path)
-    if Path(path).is_dir() and not has_bundle(Path(path), "ngram"):
-        raise ConfigError(f"{path}: the folder holds neither a model nor n-grams; give a model folder or an ARPA file")
-    table = read_table(Path(path))
-    return over_own_words(with_unknown(table) if oov == "skip" else table)
-
-
-def numbers_of(words: Sequence[str], vocabulary: Vocabulary, *, place: str = "") -> list[int]:
-    """The numbers of words in an n-gram model; `place`: where they come from, for the message about unknown ones."""
-    unknown = [word for word in words if word not in vocabulary]
-    if unknown and vocabulary.unknown is None:
-        raise BackgroundError(
-            f"{place}{': ' if place else ''}the model has no {UNKNOWN}, and does not list {len(unknown)} of the words, "
-            f"such as {unknown[0]!r}; "
-            "estimate it with a vocabulary that holds them, or leave them out: --oov skip"
-        )
-    return vocabulary.ids(words)
 
 
 def _corpus(texts: Corpus | Sequence[str | Sequence[str]], conditions: Sequence[object] | None) -> Corpus:
