@@ -44,7 +44,6 @@ CIRCLES: list[tuple[str, ...]] = [  # of modules that import one another, as the
         "llrnn.layer.steered",
         "llrnn.layer.ways",
     ),
-    ("llrnn.model.checkpoint", "llrnn.model.network", "llrnn.model.pretrained"),
 ]
 
 

@@ -199,7 +199,6 @@ ALLOWED = {
     "inference/keyboard/__init__.py": {"read_text"},  # a page that comes with the library
     "serve/app.py": {"read_bytes"},  # the page that comes with the library
     "knowledge/backgrounds/neural.py": {"from_pretrained"},  # once `open_file` has had every file of the folder
-    "inference/adaptation.py": {"from_pretrained"},  # our own
     "cli/verbs.py": {"open"},  # a model, by `options.open`
     "../llrnn_agreement/rules.py": {"read_text"},  # rules that come with the package
     "../llrnn_morphology/tags/__init__.py": {"read_text"},  # tables that come with the package

@@ -18,8 +18,7 @@ from llrnn.cli.options import Device, device_named, refuse_idle, split_option
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError, MissingExtraError
 from llrnn.ground.files import read_file
-from llrnn.model.checkpoint import load
-from llrnn.model.pretrained import holds_model
+from llrnn.model.checkpoint import holds_model, load
 from llrnn.model.steering import tables_of
 from llrnn.serve.messages import Limits
 

@@ -64,7 +64,7 @@ from llrnn.inference.explanation import explain
 from llrnn.inference.meanings import told_scores, written_scores
 from llrnn.inference.pairs import read_pairs, score_pairs
 from llrnn.inference.scores import score as score_texts
-from llrnn.model.checkpoint import load
+from llrnn.model.checkpoint import holds_model, load
 from llrnn.model.completion import complete, split_letters
 from llrnn.model.decode import (
     Greedy,
@@ -80,7 +80,6 @@ from llrnn.model.decode import (
 )
 from llrnn.model.ensembles import member
 from llrnn.model.network import LLRNN
-from llrnn.model.pretrained import holds_model
 from llrnn.model.scoring import score
 from llrnn.model.transfer import transfer
 from llrnn.model.words import add, read_words, remove

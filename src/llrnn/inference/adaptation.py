@@ -28,9 +28,9 @@ from llrnn.knowledge.backgrounds.ngram import over_own_words
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.features import Features
 from llrnn.languages.ngrams import read_table
+from llrnn.model.checkpoint import holds_model, load
 from llrnn.model.controllers import LSTM, make_controller
 from llrnn.model.network import LLRNN
-from llrnn.model.pretrained import holds_model
 from llrnn.model.scoring import Sentences
 from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import EncodedText
@@ -69,7 +69,7 @@ def open_base(path: str | PathLike[str]) -> Base:
     if not path.exists():
         raise ConfigError(f"{path}: no such base; give an ARPA file, an llrnn model or a Hugging Face folder")
     if holds_model(path):
-        return base_of(LLRNN.from_pretrained(path))
+        return base_of(load(path))
     if (path / "config.json").exists():
         background = HuggingFace.from_folder(path)
         return Base(vocabulary_of(background.tokenizer), background, tokenizer=background.tokenizer)

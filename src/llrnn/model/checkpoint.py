@@ -1,4 +1,4 @@
-"""A model from its folder: the inverse of `LLRNN.save`."""
+"""A model from its folder: the inverse of `LLRNN.save` and `save_pretrained`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from llrnn.ground.bundle import Bundle, has_bundle, read_bundle
 from llrnn.ground.errors import CheckpointError, ConfigError, LLRNNError
-from llrnn.ground.files import STANDARD
+from llrnn.ground.files import STANDARD, parse_json, read_file
 from llrnn.knowledge import backgrounds, contextual
 from llrnn.knowledge.backgrounds import Background
 from llrnn.knowledge.backgrounds.ngram import over_own_words
@@ -25,8 +25,8 @@ from llrnn.knowledge.process import Saved
 from llrnn.languages import domains
 from llrnn.languages.ngrams import NGramTable, is_arpa, read_table, with_unknown
 from llrnn.model.controllers import Controller, Silent, make_controller, skip_init
-from llrnn.model.network import FEATURE_ARRAYS, LLRNN, require_finite
-from llrnn.model.pretrained import bundle_name, find_folder, holds_model
+from llrnn.model.network import LLRNN
+from llrnn.model.saving import CONFIG, FEATURE_ARRAYS, require_finite
 from llrnn.text import units
 from llrnn.text.encoded import Oov, TrainingSummary
 from llrnn.text.vocabulary import ARRAYS, Domain, Spellings, Vocabulary
@@ -113,16 +113,40 @@ def load(
         raise CheckpointError(f"{folder}: the files of the model do not fit together: {error}") from error
 
 
-def load_pretrained(
-    name: str | PathLike[str],
-    *,
-    revision: str | None = None,
-    token: str | None = None,
-    endpoint: str | None = None,
-    **options: Any,
-) -> LLRNN:
-    """What `LLRNN.from_pretrained` does: a folder, or a repository to download; `options` are of `load`."""
-    return load(find_folder(name, revision=revision, token=token, endpoint=endpoint), **options)
+def holds_model(folder: str | PathLike[str]) -> bool:
+    """Whether a folder holds a model of ours, under either name; another library's has a config.json, too."""
+    return has_bundle(folder, "model") or _model_type(Path(folder)) == "llrnn"
+
+
+def bundle_name(folder: str | PathLike[str]) -> str:
+    """Under which name a folder holds a model, `model` or `config`; an error that says what it is where it does not."""
+    if has_bundle(folder, "model"):
+        return "model"
+    if has_bundle(folder, "ngram"):
+        raise CheckpointError(
+            f"{folder}: a model folder is required, as `llrnn train --out` writes it, found n-grams, which "
+            "evaluate, score, rescore, generate, complete and explain take, and --background"
+        )
+    kind = _model_type(Path(folder))
+    if kind not in (None, "llrnn"):
+        raise CheckpointError(
+            f"{folder}: a model of llrnn is required, found one of transformers ({kind}); a language model is opened "
+            "as a background, backgrounds.HuggingFace.from_folder(folder)"
+        )
+    return CONFIG if kind == "llrnn" else "model"
+
+
+def _model_type(folder: Path) -> str | None:
+    path = folder / f"{CONFIG}.json"
+    try:
+        found = parse_json(read_file(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise CheckpointError(f"{path}: not JSON ({error}); the file is damaged, restore it") from None
+    return str(found.get("model_type")) if isinstance(found, dict) else None
 
 
 def find_device(device: str | torch.device) -> torch.device:

@@ -15,23 +15,21 @@ eval mode; whatever scores, generates or explains does it in eval mode, and leav
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from os import PathLike
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from llrnn.ground.bundle import write_bundle
-from llrnn.ground.errors import CheckpointError, ConfigError, InputError, NumericalError, ZeroMassError, require_kind
+from llrnn.ground.errors import ConfigError, InputError, NumericalError, ZeroMassError, require_kind
 from llrnn.knowledge.backgrounds.base import Background, Uniform
 from llrnn.knowledge.contextual.base import ContextualFeature, LinearFeature
 from llrnn.knowledge.contextual.inputs import ContextualInput
 from llrnn.knowledge.features import Coarsened, Features, compile_features
-from llrnn.knowledge.process import Batch, ModelState, PackedStates, Process, Saved, State
+from llrnn.knowledge.process import Batch, ModelState, PackedStates, Process, State
 from llrnn.layer import ways
 from llrnn.layer.chunked import product
 from llrnn.layer.linear import AnyValues
@@ -40,20 +38,18 @@ from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_
 from llrnn.layer.mixed import MixedDistribution
 from llrnn.layer.priors import ContextValues, Prior, join
 from llrnn.layer.steered import Steered
-from llrnn.model import pretrained
 from llrnn.model.controllers import (
     LSTM,
     Controller,
-    described_controller,
     initialise,
     mode_generator,
     uniform,
     untouched_init,
 )
+from llrnn.model.saving import Persistent
 from llrnn.text.encoded import TrainingSummary
-from llrnn.text.vocabulary import MANY_WORDS, Vocabulary
+from llrnn.text.vocabulary import Vocabulary
 
-FEATURE_ARRAYS = ("class_of", "offsets", "columns", "values")
 _FEW = 4  # times as many classes as words in a batch: then their rows alone are composed
 
 
@@ -110,7 +106,7 @@ class FeatureEmbedding(nn.Module):
 Followed = dict[object, tuple[Sequence[State], tuple[State, ...]]]  # by state_key: states at positions, and the last
 
 
-class LLRNN(nn.Module):
+class LLRNN(Persistent):
     """A log-linear recurrent language model over a vocabulary."""
 
     def __init__(
@@ -206,30 +202,9 @@ class LLRNN(nn.Module):
         return self.layer.weight.device
 
     @property
-    def corpus_settings(self) -> Mapping[str, Any]:
-        """How its configuration reads texts."""
-        settings: Mapping[str, Any] = self.provenance.get("config", {}).get("corpus", {})
-        return settings
-
-    @property
     def reads_lowercase(self) -> bool:
         """Whether its configuration lowercases every word."""
         return bool(self.corpus_settings.get("lowercase", False))
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """The names of all output features, static ones first: the coordinates of a."""
-        return (*self.output_features.names, *self.context_names)
-
-    @property
-    def context_names(self) -> tuple[str, ...]:
-        """The names of the contextual features: the last coordinates of a."""
-        return tuple(name for feature in self.contextual for name in feature.names)
-
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """The names of the numbers that contextual inputs say: the rows of `input_weight`."""
-        return tuple(name for one in self.contextual_inputs for name in one.names)
 
     @property
     def processes(self) -> tuple[Process, ...]:
@@ -473,127 +448,6 @@ class LLRNN(nn.Module):
         mixed = [one.prior(known[one.state_key][0]) for one in self.mixed]
         return self.background.prior(known[self.background.state_key][0]), values, mixed, after
 
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Write the model as a folder of safetensors and JSON, atomically; `llrnn.load` reads it back."""
-        data, tensors = self.checked()
-        as_arrays = any(name.endswith("symbols.text") for name in tensors)  # its own words, or those of a background
-        write_bundle(folder, "model", data, tensors, version=2 if as_arrays else 1)
-
-    def checked(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """All that is saved; what is no number is refused."""
-        data, tensors = self.described()
-        require_finite(tensors)
-        return data, tensors
-
-    def save_pretrained(
-        self,
-        folder: str | PathLike[str],
-        *,
-        license: str | None = None,
-        data: str | None = None,
-        figures: Mapping[str, float] | None = None,
-    ) -> None:
-        """Write config.json, model.safetensors and a README.md card, as the Hugging Face Hub expects a model.
-
-        `license`, a name such as cc-by-sa-4.0, `data`, a sentence on the text that it was trained on, and `figures`,
-        measures by name, go into the card.
-
-            model.save_pretrained("french", license="cc-by-sa-4.0", figures={"perplexity, UD French GSD": 107.3})
-        """
-        pretrained.write_pretrained(
-            self, folder, pretrained.make_card(self, license=license, data=data, figures=figures)
-        )
-
-    def push_to_hub(
-        self,
-        repository: str,
-        *,
-        private: bool | None = None,
-        token: str | None = None,
-        endpoint: str | None = None,
-        license: str | None = None,
-        data: str | None = None,
-        figures: Mapping[str, float] | None = None,
-    ) -> str:
-        """Put what `save_pretrained` writes into a repository `owner/name` of the Hub, made if need be; its address.
-
-        `private`: seen by its owner only; `token`: instead of that of `hf auth login`; `endpoint`: another Hub than the
-        public one; the others as `save_pretrained` has them. Needs the extra `hf`.
-
-            model.push_to_hub("me/french", license="cc-by-sa-4.0")
-        """
-        card = pretrained.make_card(self, license=license, data=data, figures=figures)
-        return pretrained.push(self, repository, card, private=private, token=token, endpoint=endpoint)
-
-    @classmethod
-    def from_pretrained(cls, name: str | PathLike[str], **options: Any) -> LLRNN:
-        """A model from a folder of `save_pretrained` or of `save`, or from a repository of the Hub (extra `hf`).
-
-        `options`: `background`, `contextual`, `contextual_inputs`, `controller` and `device` as for `llrnn.load`;
-        `revision`, `token` and `endpoint` of the Hub.
-
-            model = LLRNN.from_pretrained("me/french", device="cuda")
-        """
-        from llrnn.model.checkpoint import load_pretrained  # it makes models, so it imports this module
-
-        return load_pretrained(name, **options)
-
-    def weights(self) -> dict[str, Tensor]:
-        """All parameters, and the buffers of the controller, by the names that folders give them."""
-        buffers, kept = dict(self.controller.named_buffers()), self.controller.state_dict().keys()
-        named = {f"weights.{name}": parameter.detach() for name, parameter in self.named_parameters()}
-        return named | {f"buffers.{name}": buffers[name] for name in buffers if name in kept}
-
-    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Copy weights of a model of the same shape, by the names that `weights` gives them."""
-        for name, own in self.weights().items():
-            if (found := weights.get(name)) is None:
-                raise CheckpointError(f"the weights of {name.partition('.')[2]} are missing")
-            if found.shape != own.shape:
-                raise CheckpointError(
-                    f"the files of the model do not fit together: found weights of {name.partition('.')[2]} of shape "
-                    f"{tuple(found.shape)}, where {tuple(own.shape)} is needed"
-                )
-            with torch.no_grad():
-                own.copy_(found)
-
-    def described(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Everything that makes up this model, as plain data and tensors."""
-        data: dict[str, Any] = {
-            "unknown": self.vocabulary.unknown,
-            "controller": described_controller(self.controller),
-            "tied": self.tied,
-            "word_dropout": self.word_dropout,
-            "provenance": self.provenance,
-        }
-        if self.vocabulary.units is not None:
-            data["units"] = self.vocabulary.units.data()
-        tensors = self.weights()
-        _describe_words(self.vocabulary, data, tensors)
-        for i, domain in enumerate(self.vocabulary.domains):
-            plain, arrays = domain.described()
-            tensors.update({f"domains.{i}.{name}": torch.from_numpy(array) for name, array in arrays.items()})
-            data.setdefault("domains", []).append({"plain": plain, "arrays": sorted(arrays)})
-        if self.training_summary is not None:
-            tensors["seen.counts"] = torch.from_numpy(self.training_summary.counts)
-            tensors["seen.sentences"] = torch.from_numpy(self.training_summary.sentences)
-        _describe_features("output", self.output_features, data, tensors)
-        if self.input_features is not self.output_features:
-            _describe_features("input", self.input_features, data, tensors)
-        data["background"] = _describe_source(self.background.saved(), "background", tensors)
-        data["contextual"] = [
-            _describe_source(feature.saved(), f"contextual.{i}", tensors) for i, feature in enumerate(self.contextual)
-        ]
-        if self.contextual_inputs:
-            data["input_names"] = list(self.input_names)
-            data["contextual_inputs"] = [
-                _describe_source(one.saved(), f"contextual_inputs.{i}", tensors)
-                for i, one in enumerate(self.contextual_inputs)
-            ]
-        if self.mixed:
-            data["mixed"] = [_describe_source(one.saved(), f"mixed.{i}", tensors) for i, one in enumerate(self.mixed)]
-        return data, tensors
-
 
 def require_model(given: object) -> None:
     """Refuse what is no model of llrnn, and say how to come by one."""
@@ -626,49 +480,6 @@ def _counting(states: Sequence[State], batch: Batch) -> Sequence[State] | None:
     if isinstance(states, PackedStates):
         return states.taken(batch.read.counting)
     return [states[place] for place in batch.read.counting]
-
-
-def require_finite(tensors: Mapping[str, Tensor]) -> None:
-    """That the weights and the values of features are numbers: with another, every probability would be nan."""
-    for name, tensor in tensors.items():
-        is_of_the_sum = name.startswith("weights.") or name.endswith("put_features.values")
-        if not (is_of_the_sum and tensor.is_floating_point() and tensor.numel()):
-            continue
-        # by its extremes, which are nan where a number is: one pass, and nothing of its size is made
-        if not all(bool(torch.isfinite(extreme)) for extreme in torch.aminmax(tensor)):
-            found = tensor[~torch.isfinite(tensor)][0].item()
-            raise CheckpointError(
-                f"finite numbers are required, but {name} holds {found}; the model is of no use: go back to an "
-                "earlier save, and train on with a lower learning rate or harder clipping"
-            )
-
-
-def _describe_words(vocabulary: Vocabulary, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Plain data as long as they are few: a reader with eyes can see them. A million would take seconds to read."""
-    counts = torch.tensor(vocabulary.counts[: vocabulary.n_words])
-    tensors["symbols.counts"] = counts
-    if vocabulary.n_words < MANY_WORDS:
-        data["symbols"] = vocabulary.words
-    else:
-        small = int(counts.max()) < 2**31 and int(counts.min()) >= 0
-        tensors["symbols.counts"] = counts.int() if small else counts  # half as much to check on opening
-        arrays = vocabulary.spellings.arrays()
-        tensors.update({f"symbols.{name}": torch.from_numpy(array) for name, array in arrays.items()})
-        if vocabulary.is_open:
-            tensors["symbols.log_left"] = torch.from_numpy(vocabulary.log_left)
-
-
-def _describe_features(side: str, features: FeatureMatrix, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    data[f"{side}_features"] = {"names": features.names, "groups": features.groups}
-    for name in FEATURE_ARRAYS:
-        tensors[f"{side}_features.{name}"] = torch.from_numpy(getattr(features, name))
-
-
-def _describe_source(saved: Saved, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """The nested description of a source of knowledge; its tensors go to `tensors` under dotted names."""
-    tensors.update({f"{prefix}.{name}": tensor for name, tensor in saved.tensors.items()})
-    parts = [_describe_source(part, f"{prefix}.{i}", tensors) for i, part in enumerate(saved.parts)]
-    return {"kind": saved.kind, "fields": saved.fields, "tensors": sorted(saved.tensors), "parts": parts}
 
 
 Given = Features | FeatureMatrix | None

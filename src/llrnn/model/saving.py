@@ -1,0 +1,257 @@
+"""A model as a folder: plain data in JSON, tensors in safetensors, written atomically; nothing is pickled.
+
+    save                 model.json, model-*.safetensors
+    save_pretrained      config.json, model.safetensors, README.md: the names that the Hugging Face Hub looks for
+
+Both hold what the model is, and the SHA-256 of every tensor; `llrnn.load` and every verb read both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from llrnn import __version__
+from llrnn.ground.bundle import write_bundle
+from llrnn.ground.errors import CheckpointError
+from llrnn.ground.files import write_atomically
+from llrnn.knowledge.backgrounds.base import Background
+from llrnn.knowledge.contextual.base import ContextualFeature
+from llrnn.knowledge.contextual.inputs import ContextualInput
+from llrnn.knowledge.process import Process, Saved
+from llrnn.layer.matrix import FeatureMatrix
+from llrnn.model.controllers import Controller, described_controller
+from llrnn.text.encoded import TrainingSummary
+from llrnn.text.others import in_words
+from llrnn.text.vocabulary import MANY_WORDS, Vocabulary
+
+FEATURE_ARRAYS = ("class_of", "offsets", "columns", "values")
+CONFIG, TENSORS, CARD = "config", "model.safetensors", "README.md"
+
+
+class Persistent(nn.Module):
+    """What a model is made of, and how it is written: the base of `LLRNN`, which computes with it."""
+
+    vocabulary: Vocabulary
+    output_features: FeatureMatrix
+    input_features: FeatureMatrix
+    background: Background
+    contextual: tuple[ContextualFeature, ...]
+    contextual_inputs: tuple[ContextualInput, ...]
+    mixed: tuple[Background, ...]
+    controller: Controller
+    tied: bool
+    word_dropout: float
+    provenance: dict[str, Any]  # how it came about: configuration, data
+    training_summary: TrainingSummary | None  # what it was trained on
+
+    @property
+    def corpus_settings(self) -> Mapping[str, Any]:
+        """How its configuration reads texts."""
+        settings: Mapping[str, Any] = self.provenance.get("config", {}).get("corpus", {})
+        return settings
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of all output features, static ones first: the coordinates of a."""
+        return (*self.output_features.names, *self.context_names)
+
+    @property
+    def context_names(self) -> tuple[str, ...]:
+        """The names of the contextual features: the last coordinates of a."""
+        return tuple(name for feature in self.contextual for name in feature.names)
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The names of the numbers that contextual inputs say: the rows of `input_weight`."""
+        return tuple(name for one in self.contextual_inputs for name in one.names)
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write the model as a folder of safetensors and JSON, atomically; `llrnn.load` reads it back."""
+        data, tensors = self.checked()
+        as_arrays = any(name.endswith("symbols.text") for name in tensors)  # its own words, or those of a background
+        write_bundle(folder, "model", data, tensors, version=2 if as_arrays else 1)
+
+    def checked(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """All that is saved; what is no number is refused."""
+        data, tensors = self.described()
+        require_finite(tensors)
+        return data, tensors
+
+    def save_pretrained(
+        self,
+        folder: str | PathLike[str],
+        *,
+        license: str | None = None,
+        data: str | None = None,
+        figures: Mapping[str, float] | None = None,
+    ) -> None:
+        """Write config.json, model.safetensors and a README.md card, as the Hugging Face Hub expects a model.
+
+        `license`, a name such as cc-by-sa-4.0, `data`, a sentence on the text that it was trained on, and `figures`,
+        measures by name, go into the card.
+
+            model.save_pretrained("french", license="cc-by-sa-4.0", figures={"perplexity, UD French GSD": 107.3})
+        """
+        described, tensors = self.checked()
+        header = {"model_type": "llrnn", "architectures": ["LLRNN"], "llrnn_version": __version__}
+        write_bundle(folder, CONFIG, described, tensors, version=2, file=TENSORS, header=header)
+        card = make_card(self, license, data, figures)
+        write_atomically(Path(folder) / CARD, card.encode())
+
+    def weights(self) -> dict[str, Tensor]:
+        """All parameters, and the buffers of the controller, by the names that folders give them."""
+        buffers, kept = dict(self.controller.named_buffers()), self.controller.state_dict().keys()
+        named = {f"weights.{name}": parameter.detach() for name, parameter in self.named_parameters()}
+        return named | {f"buffers.{name}": buffers[name] for name in buffers if name in kept}
+
+    def load_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Copy weights of a model of the same shape, by the names that `weights` gives them."""
+        for name, own in self.weights().items():
+            if (found := weights.get(name)) is None:
+                raise CheckpointError(f"the weights of {name.partition('.')[2]} are missing")
+            if found.shape != own.shape:
+                raise CheckpointError(
+                    f"the files of the model do not fit together: found weights of {name.partition('.')[2]} of shape "
+                    f"{tuple(found.shape)}, where {tuple(own.shape)} is needed"
+                )
+            with torch.no_grad():
+                own.copy_(found)
+
+    def described(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Everything that makes up this model, as plain data and tensors."""
+        data: dict[str, Any] = {
+            "unknown": self.vocabulary.unknown,
+            "controller": described_controller(self.controller),
+            "tied": self.tied,
+            "word_dropout": self.word_dropout,
+            "provenance": self.provenance,
+        }
+        if self.vocabulary.units is not None:
+            data["units"] = self.vocabulary.units.data()
+        tensors = self.weights()
+        _describe_words(self.vocabulary, data, tensors)
+        for i, domain in enumerate(self.vocabulary.domains):
+            plain, arrays = domain.described()
+            tensors.update({f"domains.{i}.{name}": torch.from_numpy(array) for name, array in arrays.items()})
+            data.setdefault("domains", []).append({"plain": plain, "arrays": sorted(arrays)})
+        if self.training_summary is not None:
+            tensors["seen.counts"] = torch.from_numpy(self.training_summary.counts)
+            tensors["seen.sentences"] = torch.from_numpy(self.training_summary.sentences)
+        _describe_features("output", self.output_features, data, tensors)
+        if self.input_features is not self.output_features:
+            _describe_features("input", self.input_features, data, tensors)
+        data["background"] = _describe_source(self.background.saved(), "background", tensors)
+        groups: dict[str, Sequence[Process]] = {"contextual": self.contextual}
+        if self.contextual_inputs:
+            data["input_names"] = list(self.input_names)
+            groups["contextual_inputs"] = self.contextual_inputs
+        if self.mixed:
+            groups["mixed"] = self.mixed
+        for name, sources in groups.items():
+            data[name] = [_describe_source(one.saved(), f"{name}.{i}", tensors) for i, one in enumerate(sources)]
+        return data, tensors
+
+
+def require_finite(tensors: Mapping[str, Tensor]) -> None:
+    """That the weights and the values of features are numbers: with another, every probability would be nan."""
+    for name, tensor in tensors.items():
+        is_of_the_sum = name.startswith("weights.") or name.endswith("put_features.values")
+        if not (is_of_the_sum and tensor.is_floating_point() and tensor.numel()):
+            continue
+        # by its extremes, which are nan where a number is: one pass, and nothing of its size is made
+        if not all(bool(torch.isfinite(extreme)) for extreme in torch.aminmax(tensor)):
+            found = tensor[~torch.isfinite(tensor)][0].item()
+            raise CheckpointError(
+                f"finite numbers are required, but {name} holds {found}; the model is of no use: go back to an "
+                "earlier save, and train on with a lower learning rate or harder clipping"
+            )
+
+
+def _describe_words(vocabulary: Vocabulary, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Plain data as long as they are few: a reader with eyes can see them. A million would take seconds to read."""
+    counts = torch.tensor(vocabulary.counts[: vocabulary.n_words])
+    tensors["symbols.counts"] = counts
+    if vocabulary.n_words < MANY_WORDS:
+        data["symbols"] = vocabulary.words
+    else:
+        small = int(counts.max()) < 2**31 and int(counts.min()) >= 0
+        tensors["symbols.counts"] = counts.int() if small else counts  # half as much to check on opening
+        arrays = vocabulary.spellings.arrays()
+        tensors.update({f"symbols.{name}": torch.from_numpy(array) for name, array in arrays.items()})
+        if vocabulary.is_open:
+            tensors["symbols.log_left"] = torch.from_numpy(vocabulary.log_left)
+
+
+def _describe_features(side: str, features: FeatureMatrix, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    data[f"{side}_features"] = {"names": features.names, "groups": features.groups}
+    for name in FEATURE_ARRAYS:
+        tensors[f"{side}_features.{name}"] = torch.from_numpy(getattr(features, name))
+
+
+def _describe_source(saved: Saved, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
+    """The nested description of a source of knowledge; its tensors go to `tensors` under dotted names."""
+    tensors.update({f"{prefix}.{name}": tensor for name, tensor in saved.tensors.items()})
+    parts = [_describe_source(part, f"{prefix}.{i}", tensors) for i, part in enumerate(saved.parts)]
+    return {"kind": saved.kind, "fields": saved.fields, "tensors": sorted(saved.tensors), "parts": parts}
+
+
+def make_card(model: Persistent, license: str | None, data: str | None, figures: Mapping[str, float] | None) -> str:
+    """README.md: what was given, and what the model knows of itself; what nobody said is said to be unknown."""
+    front = ["---", "library_name: llrnn", "pipeline_tag: text-generation", "tags: [llrnn, language-model]"]
+    front += [f"license: {license}"] if license else []
+    known = {**model.provenance.get("figures", {}), **(figures or {})}
+    rows = [f"| {name} | {value:g} |" for name, value in known.items()]
+    return "\n".join(
+        [
+            *front,
+            "---",
+            "",
+            "# A log-linear recurrent language model",
+            "",
+            f"p(x | K) ∝ b(K, x) · exp(a(h)·φ(K, x)) over {len(model.vocabulary):,} symbols: {model.controller!r} over "
+            f"{len(model.feature_names):,} output features, background `{model.background!r}`, "
+            f"{sum(p.numel() for p in model.parameters()):,} weights.",
+            "",
+            "```python",
+            "import llrnn",
+            "",
+            'model = llrnn.load("this folder")',
+            "llrnn.generate(model)",
+            "```",
+            "",
+            "## Data",
+            "",
+            data or "Not stated by who saved it.",
+            *_trained_on(model),
+            "",
+            "## Figures",
+            "",
+            *(["| measure | value |", "| --- | --- |", *rows] if rows else ["None were given."]),
+            "",
+            "## Licence",
+            "",
+            license or "Not stated: ask who trained it before you use it.",
+            "",
+            "## Intended use",
+            "",
+            "To score and to write text like that of its data. It says what is likely, not what is true, and repeats "
+            "what its data holds; do not rely on it for decisions about people.",
+            "",
+        ]
+    )
+
+
+def _trained_on(model: Persistent) -> list[str]:
+    """What the model itself knows of its training text."""
+    summary = model.training_summary
+    found = [] if summary is None else ["", f"Trained on {int(summary.counts.sum()):,} words and ends of sentences."]
+    files = model.corpus_settings.get("train")
+    names = [files] if isinstance(files, str) else files or []
+    found += [f"Files: {', '.join(Path(str(one)).name for one in names)}."] if names else []
+    return found + [in_words(other) for other in model.provenance.get("other_texts", [])]
