@@ -198,8 +198,6 @@ FORMATS: dict[str, Format] = {
     "hunspell .dic": Format("fr.dic", function=llrnn_morphology.hunspell, beside=("fr.aff",)),
     "hunspell .aff": Format("fr.aff", function=lambda file: llrnn_morphology.hunspell(file.with_suffix(".dic")),
                             beside=("fr.dic",)),
-    "Lefff": Format("lefff.txt", function=llrnn_morphology.lefff),
-    "Lexique": Format("lexique.tsv", function=llrnn_morphology.lexique),
     "frequencies": Format("frequencies.tsv", ("config features frequencies.toml --set background.frequencies={file}",)),
     "lexicon": Format("lexicon.tsv", ("config features plain.toml --set lexicon.tsv=['{file}']",)),
     "word list": Format("words.txt", ("ngram estimate text.txt --order 2 --words {file} --out {out}.arpa",

@@ -136,8 +136,6 @@ _and: "et"
 
 HUNSPELL_AFF = "SET UTF-8\nSFX S Y 1\nSFX S 0 s [^s] is:pl\nPFX R Y 1\nPFX R 0 re . is:re\n"
 HUNSPELL_DIC = "3\nchat/S po:nom\nmaison/S po:nom\ndire/R po:v1\n"
-LEFFF = "chat\tnc\tchat\tms\nmaison\tnc\tmaison\tfs\ndort\tv\tdormir\tP3s\n"
-LEXIQUE = "1_ortho\t4_cgram\t5_genre\t6_nombre\t11_infover\nchat\tNOM\tm\ts\t\ndort\tVER\t\t\tind:pre:3s;\n"
 
 
 def make_samples(folder: Path) -> Path:
@@ -214,8 +212,6 @@ def _knowledge(folder: Path) -> None:
         "removed.tsv": "maison\nest\n",
         "fr.aff": HUNSPELL_AFF,
         "fr.dic": HUNSPELL_DIC,
-        "lefff.txt": LEFFF,
-        "lexique.tsv": LEXIQUE,
     }
     for name, text in written.items():
         (folder / name).write_text(text, encoding="utf8")

@@ -14,7 +14,7 @@ import torch
 from campaign import flips, formats, kills, malformed, mutations, numbers, server
 from campaign.results import Finding, Outcome, Setting, Tally, rng_of, table, tallied
 from campaign.workers import Here
-from llrnn import cli
+from llrnn import Lexicon, cli
 from llrnn.ground import bundle
 from llrnn.ground.errors import CorpusError
 from llrnn.layer.loglinear import Distribution
@@ -27,7 +27,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = "la maison est grande .\nle chat dort .\nla reine est grande .\n"
     (folder / "text.txt").write_text(text, encoding="utf8")
     (folder / "added.tsv").write_text("girafe\tPOS:NOUN\t3\n", encoding="utf8")
-    (folder / "lefff.txt").write_text("chat\tnc\tchat\tms\nmaison\tnc\tmaison\tfs\n", encoding="utf8")
+    (folder / "lexicon.tsv").write_text("chat\tPOS:NOUN\nmaison\tPOS:NOUN\n", encoding="utf8")
     bundle.write_bundle(folder / "run", "training", {"step": 3}, {"weight": torch.arange(12.0)})
     return folder
 
@@ -77,13 +77,14 @@ def read(pool: Here, samples: Path, name: str, count: int = 12) -> list[Outcome]
 def building(monkeypatch: pytest.MonkeyPatch) -> None:
     build = formats.Format("text.txt", ("data build {file} --out {out}",))
     monkeypatch.setitem(formats.FORMATS, "text", build)
+    monkeypatch.setitem(formats.FORMATS, "words", formats.Format("lexicon.tsv", function=Lexicon.from_tsv))
 
 
 @pytest.mark.usefixtures("building")
 def test_malformed_files_are_read_or_refused(pool: Here, samples: Path) -> None:
-    outcomes = read(pool, samples, "Lefff", 20)
+    outcomes = read(pool, samples, "words", 20)
     assert {one.result for one in outcomes + read(pool, samples, "text", 4)} == {"read", "refused"}
-    assert outcomes == read(pool, samples, "Lefff", 20)  # the same seed, the same cases
+    assert outcomes == read(pool, samples, "words", 20)  # the same seed, the same cases
 
 
 @pytest.mark.parametrize(
@@ -115,6 +116,7 @@ def test_what_must_come_of_a_hostile_file(
     hostile = formats.Hostile("", refusal), formats.Hostile("la maison .", "never")
     build = formats.Format("text.txt", ("data build {file} --out {out}",), hostile=hostile)
     monkeypatch.setitem(formats.FORMATS, "text", build)
+    monkeypatch.setitem(formats.FORMATS, "words", formats.Format("lexicon.tsv", function=Lexicon.from_tsv))
     assert found(read(pool, samples, "text", 1)) == {kind}
     assert found(read(pool, samples, "text", 2)) == {kind, "must be refused"}
 

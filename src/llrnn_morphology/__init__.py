@@ -2,19 +2,16 @@
 
 Each tool or file says of a form what it can be, in the names of Universal Dependencies (`llrnn.text.morphology` is the
 seam): `analysers` for Turkish, Estonian, Finnish, Russian, transducers and UniMorph; `dictionaries` of hunspell and
-their `affixes`; `french` for the Lefff and Lexique. What tags mean is data, `tags/*.toml`. `llrnn data readings
+their `affixes`. What tags mean is data, `tags/*.toml`. `llrnn data readings
 --analyser NAME` and `llrnn init --analyser NAME` find them by name.
 """
 
-from llrnn_morphology.analysers import Hfst, Lefff, Lexique, Pymorphy, UniMorph, Vabamorf, Voikko, Zeyrek
+from llrnn_morphology.analysers import Hfst, Pymorphy, UniMorph, Vabamorf, Voikko, Zeyrek
 from llrnn_morphology.dictionaries import Hunspell, Tags, hunspell, hunspell_readings
-from llrnn_morphology.french import lefff, lexique
 
 __all__ = [
     "Hfst",
     "Hunspell",
-    "Lefff",
-    "Lexique",
     "Pymorphy",
     "Tags",
     "UniMorph",
@@ -23,6 +20,4 @@ __all__ = [
     "Zeyrek",
     "hunspell",
     "hunspell_readings",
-    "lefff",
-    "lexique",
 ]

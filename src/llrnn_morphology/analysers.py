@@ -18,9 +18,8 @@ from typing import Any
 
 from llrnn.ground.errors import LexiconError, MissingExtraError
 from llrnn.ground.files import StrPath
-from llrnn.text.morphology import Analyser, FromLexicon, attribute_value
+from llrnn.text.morphology import Analyser, attribute_value
 from llrnn.text.readers import read_entries
-from llrnn_morphology.french import lefff, lexique
 from llrnn_morphology.tags import attributes_of, tag_table
 
 Found = Iterator[tuple[str, Iterable[str], float]]
@@ -189,17 +188,3 @@ class UniMorph(Analyser):
 
     def readings(self, form: str) -> Found:
         return ((lemma, attributes, 1.0) for lemma, attributes in self._known.get(form, ()))
-
-
-class Lefff(FromLexicon):
-    """The Lefff as an analyser: `lefff:FILE`."""
-
-    def __init__(self, path: StrPath) -> None:
-        super().__init__(lefff(path))
-
-
-class Lexique(FromLexicon):
-    """Lexique 3 as an analyser: `lexique:FILE`."""
-
-    def __init__(self, path: StrPath) -> None:
-        super().__init__(lexique(path))

