@@ -49,12 +49,9 @@ GOOD_FEATURES: list[Features] = [
     features.Shape(),
     features.Numeric(),
     small_features(),
-    small_features().balanced(),
     small_features().scaled(0.5),
-    features.Shape() & features.Suffixes(1, min_count=1),
     small_vectors(),
-    small_features() + small_vectors(components=None).balanced(),
-    small_vectors().scaled({"Vectors:pc1": 0.5}),
+    small_features() + small_vectors(components=None).scaled(0.5),
     Function(lambda word: {"length": float(len(word))}),
 ]
 

@@ -18,8 +18,7 @@ from llrnn.ground.errors import FeatureError, LexiconError, LLRNNWarning
 from llrnn.inference.explanation import in_blocks
 from llrnn.knowledge.features import Features, Identity, Vectors, compile_features, summarise
 from llrnn.languages.domains import Spelling
-from llrnn.model.testing import check_features
-from llrnn.text.vectors import WordVectors, quantised
+from llrnn.text.vectors import WordVectors
 
 WORDS = ("le", EOS, "chat", "Chien", "dort", "court", "mange", "ici")
 VOCABULARY = Vocabulary(WORDS)
@@ -64,12 +63,11 @@ def test_words_that_share_a_vector_count_once_each() -> None:
     assert matrix.class_of[WORDS.index("le")] == matrix.class_of[WORDS.index("mange")]
 
 
-def test_balanced_and_scaled_are_the_scale() -> None:
+def test_scaled_is_the_scale() -> None:
     whole = values(Vectors(SOURCE, components=3, scale=3.0))
-    np.testing.assert_allclose(values(Vectors(SOURCE, components=3).balanced().scaled(3)), whole, rtol=1e-12)
     np.testing.assert_allclose(values(Vectors(SOURCE, components=3, scale=1.5).scaled(2)), whole, rtol=1e-12)
-    fitted = Vectors(SOURCE, components=3).fitted(VOCABULARY).balanced()
-    np.testing.assert_allclose(3 * values(fitted), whole, rtol=1e-12)
+    fitted = Vectors(SOURCE, components=3).fitted(VOCABULARY).scaled(0.5)
+    np.testing.assert_allclose(2 * values(fitted), whole, rtol=1e-12)
 
 
 def test_words_without_a_vector_are_marked_and_counted() -> None:
@@ -93,56 +91,6 @@ def test_only_the_most_frequent_words_have_a_vector() -> None:
     with pytest.warns(LLRNNWarning, match="3 of 7 words"):
         alone = Vectors(among, components=2).fitted(VOCABULARY)
     assert all(fitted(word) == alone(word) for word in WORDS)
-
-
-@pytest.mark.parametrize("codes", [1, 3, 9, 40])
-def test_quantised_vectors_are_weighted_means_of_what_is_near(codes: int) -> None:
-    """At a fixed point every row has its nearest centre, and every centre is the mean of its rows; by brute force."""
-    rng = np.random.default_rng(codes)
-    table, weights = rng.normal(size=(40, 3)), rng.exponential(size=40)
-    centres, of = quantised(table, weights, codes, rounds=50)
-    distances = ((table[:, None] - centres) ** 2).sum(2)
-    np.testing.assert_array_equal(of, distances.argmin(1))
-    for code in range(codes):
-        own = of == code
-        mean = (table[own] * weights[own, None]).sum(0) / weights[own].sum()
-        np.testing.assert_allclose(centres[code], mean, rtol=1e-9, atol=1e-12)
-    lost = [
-        (weights * ((table - c[own]) ** 2).sum(1)).sum()
-        for c, own in (quantised(table, weights, codes, rounds=n) for n in range(6))
-    ]
-    assert np.all(np.diff(lost) <= 1e-9)
-    again = quantised(table, weights, codes, rounds=50)
-    assert np.array_equal(again[0], centres)
-    assert np.array_equal(again[1], of)
-
-
-def test_a_centre_without_weight_stays() -> None:
-    table = np.array([[0.0], [0.0], [5.0]])
-    centres, of = quantised(table, np.array([3.0, 2.0, 1.0]), 2, rounds=1)  # both begin at 0: the first has all rows
-    np.testing.assert_allclose(centres, [[5 / 6], [0.0]])
-    assert of.tolist() == [1, 1, 0]
-
-
-def test_codes_are_shared_by_rare_words() -> None:
-    """Fewer classes, and the same as without where there are as many codes as vectors."""
-    corpus = small_corpus()
-    vocabulary = Vocabulary.from_corpus(corpus)
-    rng = np.random.default_rng(3)
-    source = {word: rng.normal(size=6).tolist() for word in vocabulary.words}
-    whole, many, few = (
-        compile_features(Vectors(source, components=4, codes=codes), vocabulary) for codes in (None, 10_000, 5)
-    )
-    for key in ("class_of", "offsets", "columns", "values"):
-        assert np.array_equal(getattr(whole, key), getattr(many, key))
-    assert few.n_classes == 6  # and the end of sentences
-    assert many.n_classes == len(vocabulary)
-    fitted = Vectors(source, components=4).fitted(vocabulary)
-    listed = [word for word in vocabulary.words if word != EOS]
-    table = np.array([[*fitted(word).values()] for word in listed])
-    centres, of = quantised(table, 1 / (np.arange(len(listed)) + 1.0), 5)
-    np.testing.assert_allclose(values(Vectors(source, components=4, codes=5), tuple(listed), vocabulary), centres[of])
-    check_features(Vectors(source, components=4, codes=5), vocabulary)
 
 
 def test_few_words_with_a_vector_are_a_warning() -> None:
@@ -169,7 +117,6 @@ def test_strings_that_are_not_listed_have_no_vector() -> None:
         (lambda: Vectors({"hond": [1.0], "kat": [2.0]}, components=1), "a vector for none of the 7 words"),
         (lambda: Vectors({"le": [1.0], "chat": [1.0], "dort": [1.0]}, components=1), "vectors that differ"),
         (lambda: Vectors(SOURCE, components=0), "one component or more, found 0"),
-        (lambda: Vectors(SOURCE, codes=0), "one code or more, found 0"),
         (lambda: Vectors(SOURCE, top=0), r"one word \(top\) or more, found 0"),
         (lambda: Vectors(SOURCE, scale=-1.0), "a scale must be a finite number above 0, found -1.0"),
         (lambda: Vectors(SOURCE, components=2) + Vectors(SOURCE, components=2), "'Vectors:pc1' is named by Vectors"),

@@ -659,7 +659,7 @@ def test_a_uniform_background_over_infinitely_many_strings_is_refused() -> None:
         features.Attributes(Lexicon({types()[0]: frozenset({"POS:DET"}), "zyzzyva": frozenset({"POS:NOUN"})})),
         features.Function(lambda word: {f"first {word[0]}": 1.0}),
         features.Function(lambda word: {"length": float(len(word))}),
-        features.CellAttributes() & features.Prefixes(1, min_count=1),
+        features.Prefixes(1, min_count=1),
     ],
     ids=repr,
 )

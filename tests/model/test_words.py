@@ -84,7 +84,7 @@ def closed_features() -> Features:
     return (
         features.Identity(top=20)
         + features.Attributes(word_lexicon()).scaled(0.5)
-        + features.Suffixes(3, min_count=3).balanced()
+        + features.Suffixes(3, min_count=3).scaled(0.7)
         + features.Prefixes(2, min_count=3)
         + features.Shape()
     )
@@ -338,12 +338,10 @@ def rows_of(matrix: FeatureMatrix) -> list[dict[str, float]]:
 
 FEATURES: dict[str, Callable[[], Features]] = {
     "suffixes": lambda: features.Suffixes(3, min_count=3),
-    "balanced prefixes": lambda: features.Prefixes(2, min_count=3).scaled(0.3),
+    "prefixes": lambda: features.Prefixes(2, min_count=3).scaled(0.3),
     "shape": lambda: features.Shape().scaled(2.0),
     "identity": lambda: features.Identity(top=10).scaled(0.5),
     "attributes": lambda: features.Attributes(given_lexicon()).scaled(0.7),
-    "conjunctions": lambda: features.Attributes(given_lexicon()) & features.Suffixes(1, min_count=3),
-    "identity in conjunctions": lambda: features.Identity(top=5) & features.Suffixes(1, min_count=3),
     "numbers": lambda: features.Suffixes(1) + features.Numeric(small=50.0).scaled(0.4),
 }
 LISTED = ["12", "37", "0", "1950", "le", "la", "maison", "raison", "saison", "Paris", "relation", "relatif", "religion"]

@@ -163,7 +163,6 @@ class VectorsConfig(FeatureConfig):
     scale: float = Field(3.0, gt=0, description="root mean square norm over the words that have a vector")
     any_case: bool = Field(False, description="look up paris as Paris and PARIS too")
     top: int | None = Field(None, ge=1, description="only the most frequent words have one")
-    codes: int | None = Field(None, ge=1, description="so many clusters of vectors, whose centres words have instead")
     name: str = Field("Vectors", description="the group's name in reports")
 
     def bare(self, context: Context) -> Features:
@@ -174,7 +173,6 @@ class VectorsConfig(FeatureConfig):
             words=self.words,
             any_case=self.any_case,
             top=self.top,
-            codes=self.codes,
             name=self.name,
         )
 

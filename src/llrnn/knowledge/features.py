@@ -1,8 +1,8 @@
 """What is known of a symbol: features φ(x), as `(symbol) -> {name: value}`.
 
 A user writes one method, `__call__`; what depends on the vocabulary (the most frequent words, the commonest suffixes)
-is settled in `fitted`. `phi + psi` puts features side by side, `phi & psi` conjoins them (a feature for each pair that
-fires together), `phi.scaled(0.5)` and `phi.balanced()` set how loud they are; `phi.coarsened(4000)` merges rare words.
+is settled in `fitted`. `phi + psi` puts features side by side, `phi.scaled(0.5)` sets how large they are;
+`phi.coarsened(4000)` merges rare words.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from llrnn.ground.errors import FeatureError, LexiconError, shown_number, warn
 from llrnn.ground.files import StrPath
 from llrnn.layer import coarse
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
-from llrnn.text.vectors import WordVectors, cases, principal_components, quantised
+from llrnn.text.vectors import WordVectors, cases, principal_components
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 __all__ = [
@@ -95,25 +95,18 @@ class Features(ABC):
     def __add__(self, other: Features) -> FeatureSum:
         return FeatureSum((*self.parts(), *other.parts()))
 
-    def __and__(self, other: Features) -> Conjunction:
-        return Conjunction(self, other)
-
     def _each(self, wrap: Callable[[Features], Features]) -> Features:
         """Every group wrapped by itself."""
         made = [wrap(part) for part in self.parts()]
         return made[0] if len(made) == 1 else FeatureSum(made)
 
-    def scaled(self, by: float | Mapping[str, float]) -> Features:
-        """All values times `by`; with a mapping, each named feature times its own factor."""
+    def scaled(self, by: float) -> Features:
+        """All values times `by`."""
         return self._each(lambda part: ScaledFeatures(part, by))
 
-    def balanced(self) -> Features:
-        """Values divided by their root mean square norm over the symbols on which any fires, group by group."""
-        return self._each(Balanced)
-
-    def frequent(self, *, min_count: int = 2, top: int | None = None) -> Features:
-        """Only the features that fire on at least `min_count` symbols, and the `top` commonest of those."""
-        return self._each(lambda part: Frequent(part, min_count, top))
+    def frequent(self, *, min_count: int = 2) -> Features:
+        """Only the features that fire on at least `min_count` symbols."""
+        return self._each(lambda part: Frequent(part, min_count))
 
     def of_listed(self) -> Features:
         """Only on listed words: strings of a domain have none of these features, whatever they look like."""
@@ -160,30 +153,6 @@ class FeatureSum(Features):
         return " + ".join(repr(part) for part in self._parts)
 
 
-class Conjunction(Features):
-    """A feature for each pair that fires together, with the product of their values: `a & b`."""
-
-    def __init__(self, left: Features, right: Features) -> None:
-        self._sides = left, right
-
-    @property
-    def group(self) -> str:
-        return " & ".join(" + ".join(part.group for part in side.parts()) for side in self._sides)
-
-    def deviations(self) -> Iterable[str]:
-        return chain.from_iterable(side.deviations() for side in self._sides)
-
-    def __call__(self, symbol: str) -> Mapping[str, float]:
-        left, right = (side(symbol) for side in self._sides)
-        return {f"{a}&{b}": left[a] * right[b] for a in left for b in right}
-
-    def fitted(self, vocabulary: Vocabulary) -> Features:
-        return Conjunction(*(side.fitted(vocabulary) for side in self._sides))
-
-    def __repr__(self) -> str:
-        return " & ".join(f"({side!r})" if len(side.parts()) > 1 else repr(side) for side in self._sides)
-
-
 class Wrapped(Features):
     """Features that keep the names of other features and change their values."""
 
@@ -208,56 +177,36 @@ class Wrapped(Features):
 
 
 class ScaledFeatures(Wrapped):
-    """Values times a factor, or times a factor for each named feature."""
+    """Values times a factor."""
 
-    def __init__(self, inner: Features, by: float | Mapping[str, float]) -> None:
+    def __init__(self, inner: Features, by: float) -> None:
         super().__init__(inner)
-        self._by = by
-        for factor in by.values() if isinstance(by, Mapping) else (by,):
-            if not (isinstance(factor, int | float) and 0 < factor <= LARGEST_FLOAT32):
-                raise FeatureError(f"a scale must be a finite number above 0, found {shown_number(factor)}")
+        self._by = _checked_scale(by)
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
-        by = self._by
-        values = self._inner(symbol).items()
-        return {name: value * (by.get(name, 1.0) if isinstance(by, Mapping) else by) for name, value in values}
+        return {name: value * self._by for name, value in self._inner(symbol).items()}
 
     def __repr__(self) -> str:
         return f"{self._inner!r}.scaled({self._by!r})"
 
 
-class Balanced(Wrapped):
-    """Values divided by their root mean square norm, so that no group swamps training."""
-
-    def __call__(self, symbol: str) -> Mapping[str, float]:
-        self._require_fitted()
-        return self._inner(symbol)  # on which nothing fires, else it would have been scaled
-
-    def fitted(self, vocabulary: Vocabulary) -> Features:
-        inner = self._inner.fitted(vocabulary)
-        squares = [
-            sum(checked(value, name, symbol) ** 2 for name, value in values_of(inner, symbol).items())
-            for symbol in vocabulary.words
-        ]
-        firing = [square for square in squares if square > 0]
-        return ScaledFeatures(inner, math.sqrt(len(firing) / sum(firing))) if firing else inner
-
-    def __repr__(self) -> str:
-        return f"{self._inner!r}.balanced()"
+def _checked_scale(by: float) -> float:
+    if not (isinstance(by, int | float) and 0 < by <= LARGEST_FLOAT32):
+        raise FeatureError(f"a scale must be a finite number above 0, found {shown_number(by)}")
+    return by
 
 
 class Frequent(Wrapped):
     """Only the features that enough symbols share: a lemma with one form says no more than the word itself."""
 
-    def __init__(self, inner: Features, min_count: int, top: int | None) -> None:
+    def __init__(self, inner: Features, min_count: int) -> None:
         super().__init__(inner)
-        self._min_count, self._top = min_count, top
-        self._known: frozenset[str] = frozenset()
+        self._min_count, self._known = min_count, frozenset[str]()
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
         inner = self._inner.fitted(vocabulary)
         names = (name for symbol in vocabulary.words for name, value in inner(symbol).items() if value)
-        return self._fitted(vocabulary, _inner=inner, _known=commonest(names, self._min_count, self._top))
+        return self._fitted(vocabulary, _inner=inner, _known=commonest(names, self._min_count, None))
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
         self._require_fitted()
@@ -267,7 +216,7 @@ class Frequent(Wrapped):
         return ()
 
     def __repr__(self) -> str:
-        return f"{self._inner!r}.frequent(min_count={self._min_count}, top={self._top})"
+        return f"{self._inner!r}.frequent(min_count={self._min_count})"
 
 
 class OfListed(Wrapped):
@@ -554,11 +503,12 @@ class Numeric(Features):
 
     _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*%?")
 
-    def __init__(self, *, small: float = 100.0, years: Iterable[int] = range(1000, 2100)) -> None:
+    _YEARS = frozenset(map(str, range(1000, 2100)))
+
+    def __init__(self, *, small: float = 100.0) -> None:
         if not small > 0:
             raise FeatureError(f"Numeric(small=...) must be above 0, found {small}")
         self._small = small
-        self._years = frozenset(str(year) for year in years)
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
         if not self._NUMBER.fullmatch(symbol):
@@ -567,7 +517,7 @@ class Numeric(Features):
         return (
             {"Number": 1.0}
             | ({"SmallNumber": smallness} if smallness > 0 else {})
-            | ({"Year": 1.0} if symbol in self._years else {})
+            | ({"Year": 1.0} if symbol in self._YEARS else {})
         )
 
     def __repr__(self) -> str:
@@ -600,9 +550,7 @@ class Vectors(Features):
 
     `source` is a file (see `llrnn.text.vectors`; `words` is the list of words of .npy and .safetensors), a
     `WordVectors`, or a mapping from words to numbers. `any_case` looks up `paris` as `Paris` and `PARIS` where the file
-    has no `paris`. `name` tells two such groups apart. Fewer classes: only the `top` most frequent words have a vector;
-    with `codes`, vectors are the centres of so many clusters (`text.vectors.quantised`) in which word x weighs 1/rank,
-    so that rare words share theirs with those near to them.
+    has no `paris`. `name` tells two such groups apart. Fewer classes: only the `top` most frequent words have a vector.
 
         phi = Identity(top=2500) + Vectors("cc.fr.300.vec.gz", components=150)
     """
@@ -616,17 +564,14 @@ class Vectors(Features):
         words: StrPath | None = None,
         any_case: bool = False,
         top: int | None = None,
-        codes: int | None = None,
         name: str = "Vectors",
     ) -> None:
-        for what, number in (("component", components), ("word (top)", top), ("code", codes)):
+        for what, number in (("component", components), ("word (top)", top)):
             if number is not None and number < 1:
                 raise FeatureError(f"{name} needs one {what} or more, found {number}")
-        if not 0 < scale <= LARGEST_FLOAT32:
-            raise FeatureError(f"a scale must be a finite number above 0, found {shown_number(scale)}")
         self._source = WordVectors.from_mapping(source) if isinstance(source, Mapping) else source
-        self._components, self._scale, self._words = components, scale, words
-        self._any_case, self._top, self._codes, self._name = any_case, top, codes, name
+        self._components, self._scale, self._words = components, _checked_scale(scale), words
+        self._any_case, self._top, self._name = any_case, top, name
         self._row_of: dict[str, int] = {}
         self._table: Floats = np.zeros((0, 0))
 
@@ -634,16 +579,9 @@ class Vectors(Features):
     def group(self) -> str:
         return self._name
 
-    def scaled(self, by: float | Mapping[str, float]) -> Features:
-        return super().scaled(by) if isinstance(by, Mapping) else self._scaled_to(self._scale * by)
-
-    def balanced(self) -> Features:
-        """The same with scale 1."""
-        return self._scaled_to(1.0)
-
-    def _scaled_to(self, scale: float) -> Vectors:
+    def scaled(self, by: float) -> Features:
         made = copy.copy(self)
-        made._scale, made._table = scale, self._table * (scale / self._scale)
+        made._scale, made._table = self._scale * by, self._table * by
         return made
 
     def of_listed(self) -> Features:
@@ -663,10 +601,6 @@ class Vectors(Features):
             )
         used, of_word, counts = np.unique(rows[rows >= 0], return_inverse=True, return_counts=True)
         table = self._scale * principal_components(vectors.table[used], counts, self._components, repr(self))
-        if self._codes is not None:
-            weights = np.bincount(of_word, 1.0 / (np.flatnonzero(rows >= 0) + 1.0)).astype(np.float64)
-            table, code = quantised(table, weights, self._codes)
-            of_word = code[of_word]
         if len(known) < _FEW * len(words):
             warn(f"{self._name}: {_coverage(len(known), words)}; give a larger file, or any_case where capitals differ")
         return self._fitted(vocabulary, _row_of=dict(zip(known, of_word.tolist(), strict=True)), _table=table)
@@ -704,8 +638,8 @@ class Vectors(Features):
 
     def __repr__(self) -> str:
         of = self._source if isinstance(self._source, WordVectors) else repr(str(self._source))
-        fewer = [f", {key}={n}" for key, n in (("top", self._top), ("codes", self._codes)) if n is not None]
-        return f"Vectors({of}, components={self._components}, scale={self._scale:g}{''.join(fewer)})"
+        top = "" if self._top is None else f", top={self._top}"
+        return f"Vectors({of}, components={self._components}, scale={self._scale:g}{top})"
 
 
 def _coverage(known: int, words: Sequence[str]) -> str:

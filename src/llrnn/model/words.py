@@ -128,7 +128,7 @@ def _entry(line: Line) -> Entry:
 #
 #     φ(x) = {names that the table gives} ∪ {names that the spelling of x shows}, as far as the model has them
 #
-# The values are those that the features have on the old words, so scaled and balanced groups stay so.
+# The values are those that the features have on the old words, so scaled groups stay so.
 
 
 _FAR = 1e6  # SmallNumber with this limit tells any smaller number to ten digits
@@ -143,29 +143,16 @@ class FeatureColumns:
     def __init__(self, matrix: FeatureMatrix, vocabulary: Vocabulary) -> None:
         self._matrix, self._vocabulary = matrix, vocabulary
         self._column = matrix.column_of
-        self._pairs: dict[str, list[tuple[frozenset[str], int]]] = {}  # conjunctions by their first side
-        sides: set[str] = set()
-        for column, (name, group) in enumerate(zip(matrix.names, matrix.groups, strict=True)):
-            if " & " in group:
-                first, *others = name.split("&")
-                self._pairs.setdefault(first, []).append((frozenset(others), column))
-                sides |= {first, *others}
-        self._sides = frozenset(sides)
         self._longest = max(map(len, matrix.names), default=0)
-        named = {name for name, group in zip(matrix.names, matrix.groups, strict=True) if group == "Identity"}
-        if any("Identity" in re.split(r" [&+] ", group) for group in set(matrix.groups) if " & " in group):
-            named |= {side for side in sides if side.startswith(("Word:", "NotAmong:"))}
-        self._identities = frozenset(named)
-        groups = zip(matrix.names, matrix.groups, strict=True)
-        self._no_vector = {name: group for name, group in groups if name == f"{group}:none"}  # as of `features.Vectors`
-        self._not_among = [name for name in named if name.startswith("NotAmong:")]
+        groups = dict(zip(matrix.names, matrix.groups, strict=True))
+        self._identities = frozenset(name for name, group in groups.items() if group == "Identity")
+        self._no_vector = {name: group for name, group in groups.items() if name == f"{group}:none"}  # of `Vectors`
+        self._not_among = [name for name in self._identities if name.startswith("NotAmong:")]
 
     def find(self, attribute: str) -> str | None:
-        """The name of a feature, or of a side of conjunctions, that a table means; `Gender=Fem` is `Gender:Fem`."""
-        for name in (attribute, attribute.replace("=", ":", 1)):
-            if name in self._column or name in self._sides:
-                return name
-        return None
+        """The name of a feature that a table means; `Gender=Fem` is `Gender:Fem`."""
+        names = (attribute, attribute.replace("=", ":", 1))
+        return next((name for name in names if name in self._column), None)
 
     def row(self, entry: Entry, cell: Cell | None) -> Row:
         """The features of a new word, as if they had been compiled."""
@@ -175,14 +162,11 @@ class FeatureColumns:
             shown[f"New:{cell.source}"] = "CellAttributes"  # it is as new as it was when its cell stood for it
         if not given & self._identities:
             shown |= dict.fromkeys(self._identity(entry, cell), "Identity")
-        columns = {self._column[name] for name in given if name in self._column}
+        columns = {self._column[name] for name in given}
         for name, group in shown.items():
             column = self._column.get(name)
             if column is not None and self._matrix.groups[column] == group:
                 columns.add(column)
-        fires = given | shown.keys()
-        for name in fires & self._pairs.keys():
-            columns |= {column for others, column in self._pairs[name] if others <= fires}
         values = ((column, self._value(column, entry)) for column in sorted(columns))
         return tuple((column, value) for column, value in values if value != 0)
 

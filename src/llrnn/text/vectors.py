@@ -41,10 +41,9 @@ from llrnn.ground.errors import FeatureError, LexiconError, quoted, shown_number
 from llrnn.ground.files import StrPath, open_file, parse_json, read_at_most, replacing, write_lines
 from llrnn.text.readers import Line, read_entries, require_file
 
-__all__ = ["WordVectors", "quantised"]
+__all__ = ["WordVectors"]
 
 Table = npt.NDArray[np.float32]
-_ROWS = 4096  # whose distances are reckoned at once
 _CHECKED = 100  # lines of a text that are read whether anybody asks for their words or not: is it a file of vectors?
 _FASTTEXT = 793712314  # the first four bytes of a fastText model
 _MATRICES = (".npy", ".safetensors")
@@ -190,39 +189,6 @@ class WordVectors:
 
     def __repr__(self) -> str:
         return f"WordVectors({len(self.words):,} words, {self.dimensions} dimensions)"
-
-
-def quantised(table: Floats, weights: Floats, codes: int, *, rounds: int = 5) -> tuple[Floats, Ints]:
-    """Weighted k-means: the centres of `codes` clusters of rows, (codes, d), and the cluster of each row, (R,).
-
-        Σ_i w_i ‖t_i − c(i)‖²                what each of `rounds` rounds makes smaller
-
-    The heaviest rows are the first centres, so nothing is drawn. Each row is its own where there are as many codes.
-
-        centres, of = quantised(table, counts, 4000)
-    """
-    if codes >= len(table):
-        return table, np.arange(len(table))
-    centres = table[np.argsort(-weights, kind="stable")[:codes]]
-    for _ in range(rounds):
-        centres = _means(table, weights, _nearest(table, centres), centres)
-    return centres, _nearest(table, centres)
-
-
-def _means(table: Floats, weights: Floats, of: Ints, centres: Floats) -> Floats:
-    """The weighted means of clusters, (K, d); one that has no weight stays where it is."""
-    order, heavy = np.argsort(of, kind="stable"), np.bincount(of, weights, minlength=len(centres))
-    begins = np.flatnonzero(np.diff(of[order], prepend=-1))
-    sums = np.zeros_like(centres)
-    sums[of[order][begins]] = np.add.reduceat(table[order] * weights[order, None], begins, axis=0)
-    return np.where(heavy[:, None] > 0, sums / np.where(heavy > 0, heavy, 1.0)[:, None], centres)
-
-
-def _nearest(table: Floats, centres: Floats) -> Ints:
-    """The nearest centre of each row, (R,); of equal ones the first."""
-    half, across = ((centres**2).sum(1) / 2).astype(np.float32), centres.T.astype(np.float32)
-    parts = (table[i : i + _ROWS].astype(np.float32) for i in range(0, len(table), _ROWS))
-    return np.concatenate([(part @ across - half).argmax(1) for part in parts])
 
 
 @dataclass(frozen=True)
