@@ -35,7 +35,6 @@ BESIDE = [ROOT / "src" / "llrnn_agreement", ROOT / "src" / "llrnn_morphology"]  
 MOST_LINES, MOST_LINES_WITH_PACKAGES = 34_700, 36_700  # on the way to 32,000 and 34,500
 LONGEST_CHAIN = 20  # of modules that import one another
 CIRCLES: list[tuple[str, ...]] = [  # of modules that import one another, as they stand: take them out, add none
-    ("llrnn.knowledge.backgrounds.base", "llrnn.knowledge.backgrounds.constraint"),
     (
         "llrnn.layer.drawing",
         "llrnn.layer.linear",

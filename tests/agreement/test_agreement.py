@@ -430,7 +430,7 @@ def test_steady_weights_are_the_same_everywhere(agreement: Agreement, vocabulary
     loaded = llrnn.load(tmp_path / "model")
     assert not loaded.layer.context_weight.any()
     assert loaded.layer.context_bias.abs().sum() > 0.1
-    assert loaded.contextual[0].steady  # type: ignore[attr-defined]
+    assert loaded.contextual[0].steady
     torch.testing.assert_close(loaded.log_prob(batch), model.log_prob(batch), rtol=0, atol=0)
 
 

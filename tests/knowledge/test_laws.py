@@ -307,7 +307,7 @@ class OwnFeature(ContextualFeature):
 
 class BatchDependent(OwnFeature):
     def values(self, states: Sequence[State]) -> ContextValues:
-        found = super().values(states)
+        found: ContextValues = super().values(states)
         found.rest.fill_(float(len(states)))
         return found
 

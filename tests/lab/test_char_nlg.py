@@ -16,6 +16,7 @@ from llrnn import Corpus, Vocabulary, backgrounds, features
 from llrnn.ground.errors import BackgroundError
 from llrnn.inference.meanings import Inventory
 from llrnn.knowledge.backgrounds import Dictionary
+from llrnn.knowledge.backgrounds.constraint import constraints_of
 from llrnn.model.decode import generate
 from llrnn.model.network import LLRNN
 from llrnn.model.testing import check_background
@@ -201,8 +202,8 @@ def test_char_nlg(capsys: Capture, small: None, monkeypatch: pytest.MonkeyPatch)
     assert masked < alone  # what is forbidden leaves its mass to the rest
     assert len([line for line in out.splitlines() if line.startswith("|")]) == 2 + 9
     held, plain = (llrnn.load(f"out/models/both.seed0/{name}") for name in ("automaton", "softmax"))
-    assert [type(one) for one in held.background.constraints] == [Dictionary]
-    assert not plain.background.constraints
+    assert [type(one) for one in constraints_of(held.background)] == [Dictionary]
+    assert not constraints_of(plain.background)
     assert not torch.equal(held.layer.weight, plain.layer.weight)  # both have learnt, and not the same
 
 

@@ -15,9 +15,8 @@ from starlette.testclient import TestClient
 import llrnn
 from llrnn.model.network import LLRNN
 from llrnn.serve.app import create_app
-from llrnn.serve.completions import CompletionAnswer
 from llrnn.serve.engine import Engine
-from llrnn.serve.messages import ErrorAnswer
+from llrnn.serve.messages import CompletionAnswer, ErrorAnswer
 from llrnn.serve.served import Files, Served
 from served_models import PREFIX, tiny_model
 from web_client import client_of

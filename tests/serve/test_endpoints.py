@@ -26,10 +26,9 @@ from llrnn import LLRNN, LSTM, Vocabulary, backgrounds, features
 from llrnn.languages.domains import Numbers
 from llrnn.serve import guard
 from llrnn.serve.app import create_app
-from llrnn.serve.completions import CompletionRequest
 from llrnn.serve.costs import HYPOTHESIS_COST, STEP_COST, cost_of
 from llrnn.serve.engine import Engine
-from llrnn.serve.messages import ErrorAnswer, Limits, NextRequest, Refused, WriteRequest, most
+from llrnn.serve.messages import CompletionRequest, ErrorAnswer, Limits, NextRequest, Refused, WriteRequest, most
 from llrnn.serve.served import SCOPE, Batcher, RequestScope, Served
 
 ENDLESS = {"changes": [{"feature": "Word:</s>", "offset": -1e6}]}

@@ -35,6 +35,7 @@ from llrnn.knowledge.backgrounds import (
     entity_words,
 )
 from llrnn.knowledge.backgrounds.base import absolute_discount, symbol_mass
+from llrnn.knowledge.backgrounds.constraint import constraints_of
 from llrnn.knowledge.backgrounds.ngram import estimated_on
 from llrnn.knowledge.contextual import (
     Announced,
@@ -267,10 +268,10 @@ def _more_mass(given: keys.AnyBackground, part: str) -> str:
 
 def _require_language(model: LLRNN, corpus: Corpus) -> None:
     """Every sentence is a string of the languages that the background holds it to."""
-    if not model.background.constraints:
+    if not (constraints := constraints_of(model.background)):
         return
     text = EncodedText.encode(corpus, model.vocabulary)
-    for constraint in model.background.constraints:
+    for constraint in constraints:
         for sentence, ids in zip(corpus, text.sentences, strict=True):
             reason = constraint.objection(sentence.condition, ids.tolist())
             if reason is not None:

@@ -26,13 +26,13 @@ from torch.nn import functional as F
 
 from llrnn.ground.errors import ConfigError, InputError, NumericalError, ZeroMassError, require_kind
 from llrnn.knowledge.backgrounds.base import Background, Uniform
-from llrnn.knowledge.contextual.base import ContextualFeature, LinearFeature
+from llrnn.knowledge.contextual.base import ContextualFeature
 from llrnn.knowledge.contextual.inputs import ContextualInput
 from llrnn.knowledge.features import Coarsened, Features, compile_features
 from llrnn.knowledge.process import Batch, ModelState, PackedStates, Process, State
 from llrnn.layer import ways
 from llrnn.layer.chunked import product
-from llrnn.layer.linear import AnyValues
+from llrnn.layer.linear import AnyValues, LinearValues
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached
 from llrnn.layer.mixed import MixedDistribution
@@ -141,9 +141,7 @@ class LLRNN(Persistent):
         same = input_features is None or input_features is output_features
         self.input_features = fine if same else _compiled(input_features, vocabulary)[0]
         self.background: Background = (background or Uniform()).bind(vocabulary)
-        bound = (feature.bind(vocabulary) for feature in contextual)
-        on = self.output_features
-        self.contextual = tuple(one.on(on) if isinstance(one, LinearFeature) else one for one in bound)
+        self.contextual = tuple(one.bind(vocabulary).on(self.output_features) for one in contextual)
         self.contextual_inputs = tuple(one.bind(vocabulary) for one in contextual_inputs)
         self.mixed = tuple(one.bind(vocabulary) for one in mixed)
         if controller is not None:
@@ -180,7 +178,7 @@ class LLRNN(Persistent):
             drawn = {id(parameter) for parameter in untouched_init(self.controller)}
             given = {id(parameter) for parameter in self.controller.parameters()} - drawn | {id(self.input_weight)}
             initialise([(name, p) for name, p in self.named_parameters() if id(p) not in given], seed)
-        steady = [isinstance(one, LinearFeature) and one.steady for one in self.contextual for _ in one.names]
+        steady = [one.steady for one in self.contextual for _ in one.names]
         with torch.no_grad():
             self.layer.context_weight[torch.tensor(steady, dtype=torch.bool)] = 0.0
 
@@ -272,15 +270,16 @@ class LLRNN(Persistent):
         single out, are filled up to `room` of their number. Where they are many beside the classes, the batch is
         returned as it came.
         """
-        placed = batch.to(self.device) if len(self._linear()) < len(self.contextual) else batch
+        placed = batch if all(one.linear_in for one in self.contextual) else batch.to(self.device)
         given = batch.conditions if batch.conditions is not None else [None] * len(batch.inputs)
         followed: dict[object, Sequence[State]] = {}
         for process in (*self.contextual, *self.contextual_inputs):
             if process.state_key not in followed:
                 followed[process.state_key] = process.follow([process.initial(one) for one in given], placed)[0]
         numbers = [one.numbers(followed[one.state_key]) for one in self.contextual_inputs]
-        slopes = [one.values(followed[one.state_key]).slope.flatten(1) for one in self._linear()]
-        others = [one.values(followed[one.state_key]) for one in self._others()]
+        values: list[AnyValues] = [one.values(followed[one.state_key]) for one in self.contextual]
+        slopes = [part.slope.flatten(1) for part in values if isinstance(part, LinearValues)]
+        others = [part for part in values if isinstance(part, ContextValues)]
         exceptional, gained = self._exceptions(others, batch.n_positions, room) if others else (None, None)
         if gained is not None and ways.MANY_WORDS * len(gained) > batch.n_positions * self.layer.classes.count:
             return batch
@@ -303,25 +302,19 @@ class LLRNN(Persistent):
         last = torch.tensor([[n], [0]], device=like.device).expand(2, more)  # at a position that is not there
         return torch.cat([torch.stack([known.position, known.word]), last], 1), F.pad(gained, (0, 0, 0, more))
 
-    def _linear(self) -> list[LinearFeature[Any]]:
-        return [one for one in self.contextual if isinstance(one, LinearFeature)]
-
-    def _others(self) -> list[ContextualFeature[Any]]:
-        return [one for one in self.contextual if not isinstance(one, LinearFeature)]
-
     def _heard_values(self, batch: Batch) -> list[AnyValues]:
         """The values of contextual features that a batch brings along, in their order."""
-        linear, others = list[AnyValues](), list[AnyValues]()
-        if batch.slopes is not None:
-            parts = torch.split(batch.slopes, [one.size for one in self._linear()], 1)
-            linear = [one.values_of(part.contiguous()) for one, part in zip(self._linear(), parts, strict=True)]
-        if batch.exceptional is not None and batch.gained is not None:
-            position, word = batch.exceptional
-            for part in torch.split(batch.gained, [len(one.names) for one in self._others()], 1):
-                rest = part.new_zeros(batch.n_positions, part.shape[1])
-                others.append(ContextValues(rest, position, word, part, filled=True))
-        of_linear, of_others = iter(linear), iter(others)
-        return [next(of_linear if isinstance(one, LinearFeature) else of_others) for one in self.contextual]
+        n, found, slopes, gained = batch.n_positions, list[AnyValues](), batch.slopes, batch.gained
+        for one in self.contextual:
+            k, J = len(one.names), len(one.linear_in)
+            if J and slopes is not None:
+                own, slopes = slopes[:, : k * J], slopes[:, k * J :]
+                found.append(LinearValues(own.contiguous().view(n, k, J), one.linear_in, one.steady))
+            elif gained is not None and batch.exceptional is not None:
+                own, gained = gained[:, :k], gained[:, k:]
+                position, word = batch.exceptional
+                found.append(ContextValues(own.new_zeros(n, k), position, word, own, filled=True))
+        return found
 
     def _with_mixed(self, own: Distribution, h: Tensor, mixed: Sequence[Prior]) -> Distribution:
         """The mixture that the network sets, or what it is without one."""
@@ -489,7 +482,7 @@ def _with_static(contextual: Sequence[ContextualFeature], output: Any, inputs: G
     """The features of words with those that linear contextual ones are made of; on both sides where they are tied."""
     same = inputs is None or inputs is output
     for feature in contextual:
-        static = feature.static if isinstance(feature, LinearFeature) else None
+        static = feature.static
         if static is not None and isinstance(output, Features):
             output = _beside(output, static)
             inputs = _beside(inputs, static) if tied and isinstance(inputs, Features) and not same else inputs

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from llrnn.ground.arrays import ByteCache, Ints
 from llrnn.ground.errors import ConfigError, quoted
 from llrnn.knowledge.backgrounds.base import Background
-from llrnn.knowledge.backgrounds.constraint import Constraint
+from llrnn.knowledge.backgrounds.constraint import Constraint, constraints_of
 from llrnn.knowledge.contextual.base import Expert
 from llrnn.knowledge.contextual.lookup import Lookup
 from llrnn.model.network import LLRNN
@@ -167,7 +167,7 @@ def swap(
     others, changed = experts or {}, tables or {}
     require_experts(model, others)
     _require(changed, [*tables_of(model)], "table")
-    if background is not None and background.constraints and model.mixed:
+    if background is not None and constraints_of(background) and model.mixed:
         raise ConfigError(
             f"the model mixes {model.mixed[0]!r} in, which would go on saying what {background!r} forbids; constrain a "
             "model without mixed parts"

@@ -32,6 +32,7 @@ from llrnn.ground.errors import (
     quoted,
 )
 from llrnn.ground.files import StrPath
+from llrnn.knowledge.backgrounds.constraint import constraints_of
 from llrnn.knowledge.contextual.lookup import Lookup
 from llrnn.knowledge.features import Numeric, Shape
 from llrnn.layer.matrix import FeatureMatrix
@@ -484,7 +485,7 @@ def add_from_conditions(
     words_in = any(one.reads_conditions and not one.needs_condition for one in model.contextual_inputs)  # not numbers
     if model.background.is_static and not model.contextual and not words_in:
         return model
-    if any(constraint.over == "characters" for constraint in model.background.constraints):
+    if any(constraint.over == "characters" for constraint in constraints_of(model.background)):
         return model
     conditions, slots = list(conditions), dict[str, set[str]]()
     values = chain.from_iterable(values_of(condition) for condition in conditions)

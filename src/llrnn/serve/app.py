@@ -43,40 +43,10 @@ from starlette.types import Receive, Scope, Send
 
 import llrnn
 from llrnn.ground.errors import ConfigError
-from llrnn.serve import messages
-from llrnn.serve.completions import CompletionAnswer, CompletionRequest, CompletionWork
-from llrnn.serve.guard import (
-    CONTENT_TYPE,
-    HEALTH,
-    LOCAL_HOSTS,
-    PROBES,
-    READY,
-    Gate,
-    Guard,
-    Metrics,
-    bounded_protocol,
-    json_bytes,
-    read_body,
-    until_gone,
-)
-from llrnn.serve.messages import (
-    CompleteRequest,
-    ExplainRequest,
-    GenerateRequest,
-    InfluenceRequest,
-    Limits,
-    Message,
-    NextRequest,
-    ReadRequest,
-    Refused,
-    ReloadRequest,
-    ScoreRequest,
-    WriteRequest,
-    at_most,
-    most,
-    refusal_of,
-    refusal_of_body,
-)
+from llrnn.serve import guard, messages
+from llrnn.serve.completions import CompletionWork
+from llrnn.serve.guard import HEALTH, READY, Gate, Guard, json_bytes
+from llrnn.serve.messages import Limits, Message, Refused, at_most, most
 from llrnn.serve.served import THREAD
 
 if TYPE_CHECKING:
@@ -145,7 +115,7 @@ class EventStream(Response):
             async with asyncio.timeout(_LAST_WORDS):
                 await send({"type": "http.response.body", "body": self.written("error", refused.body())})
         except TimeoutError:
-            await until_gone(receive)
+            await guard.until_gone(receive)
 
 
 class CompletionStream(EventStream):
@@ -159,18 +129,19 @@ class CompletionStream(EventStream):
 
 # --- the OpenAPI description: requests and answers from their models, and every status that an endpoint may have ------
 
-_REQUESTS: tuple[type[Message], ...] = (
-    ReadRequest,
-    NextRequest,
-    CompleteRequest,
-    ExplainRequest,
-    InfluenceRequest,
-    GenerateRequest,
-    WriteRequest,
-    ScoreRequest,
-    CompletionRequest,
-    ReloadRequest,
-)
+# below /v1: what an endpoint reads, and what it answers
+_QUESTIONS: dict[str, tuple[type[Message], type[messages.Answer]]] = {
+    "read": (messages.ReadRequest, messages.ReadAnswer),
+    "next": (messages.NextRequest, messages.Next),
+    "complete": (messages.CompleteRequest, messages.CompleteAnswer),
+    "explain": (messages.ExplainRequest, messages.ExplainAnswer),
+    "influence": (messages.InfluenceRequest, messages.InfluenceAnswer),
+    "score": (messages.ScoreRequest, messages.ScoreAnswer),
+    "write": (messages.WriteRequest, messages.WriteAnswer),
+    "generate": (messages.GenerateRequest, messages.GenerateAnswer),
+    "completions": (messages.CompletionRequest, messages.CompletionAnswer),
+    "reload": (messages.ReloadRequest, messages.Reloaded),
+}
 _ABOUT = "Next words, explanations, scores and texts from Log-Linear RNNs. docs/server.md is the guide."
 _SEVERAL = {"Retry-After": {"description": "seconds to wait", "schema": {"type": "integer"}, "required": True}}
 _MEANINGS: dict[int, dict[str, Any]] = {
@@ -211,18 +182,18 @@ def _event(name: str, data: type[messages.Answer]) -> dict[str, Any]:
     return {"type": "object", "required": ["event", "data"], "properties": {"event": {"const": name}, "data": text}}
 
 
-EVENTS: dict[str, type[messages.Answer]] = {
-    "word": messages.Written,
-    "done": messages.Finished,
-    "error": messages.ErrorAnswer,
+_Event = type[messages.Answer]
+EVENTS: dict[str, _Event] = {"word": messages.Written, "done": messages.Finished, "error": messages.ErrorAnswer}
+_STREAMS = {
+    "generate": {"oneOf": [_event(name, data) for name, data in EVENTS.items()]},
+    "completions": {"type": "object", "required": ["data"], "properties": {"data": {"type": "string"}}},
 }
-EVENT_STREAM = {"text/event-stream": {"itemSchema": {"oneOf": [_event(name, data) for name, data in EVENTS.items()]}}}
 
 
 def described(app: FastAPI, *, needs_token: bool) -> dict[str, Any]:
     """The description of all endpoints, and of the bodies which they read by themselves."""
     found = get_openapi(title="llrnn", version=app.version, description=_ABOUT, routes=app.routes)
-    models: list[type[BaseModel]] = [*_REQUESTS, messages.Finished]
+    models: list[type[BaseModel]] = [*(request for request, _ in _QUESTIONS.values()), messages.Finished]
     place = "#/components/schemas/{model}"
     _, others = models_json_schema([(one, "validation") for one in models], ref_template=place)
     found["components"]["schemas"].update(others["$defs"])
@@ -239,26 +210,25 @@ def described(app: FastAPI, *, needs_token: bool) -> dict[str, Any]:
 Asked = TypeVar("Asked", bound=Message)
 Answer = dict[str, Any]
 Ask = Callable[[], Awaitable[Answer]]
+Endpoint = Callable[..., Awaitable[Response]]
 _SHORT: dict[str, Any] = {"maxLength": most("characters")}
-ModelName = Annotated[str, Path(description="a served model", json_schema_extra=_SHORT), at_most("characters")]
-Part = Annotated[str, Query(description="a part of the name", json_schema_extra=_SHORT), at_most("characters")]
-Count = Annotated[
-    int,
-    Query(ge=1, description="how many at most", json_schema_extra={"maximum": most("listing")}),
-    at_most("listing", int),
-]
 
 
-CellName = Annotated[
-    str, Query(description="a cell, as next names it", json_schema_extra=_SHORT), at_most("characters")
-]
-Few = Annotated[
-    int,
-    Query(ge=1, description="how many are drawn", json_schema_extra={"maximum": most("strings")}),
-    at_most("strings", int),
-]
+def _text(description: str) -> tuple[Any, ...]:
+    return Query(description=description, json_schema_extra=_SHORT), at_most("characters")
+
+
+def _count(limit: str, description: str) -> tuple[Any, ...]:
+    return Query(ge=1, description=description, json_schema_extra={"maximum": most(limit)}), at_most(limit, int)
+
+
+_ModelPath = Path(description="a served model", json_schema_extra=_SHORT)
+ModelName = Annotated[str, _ModelPath, at_most("characters")]
+Part = Annotated[str, *_text("a part of the name")]
+CellName = Annotated[str, *_text("a cell, as next names it")]
+Count = Annotated[int, *_count("listing", "how many at most")]
+Few = Annotated[int, *_count("strings", "how many are drawn")]
 Seed = Annotated[int, Query(ge=0, le=messages.LARGEST_SEED, description="the same seed, the same strings")]
-
 
 _LARGE = 8192  # bytes of a body that takes a millisecond or so to read
 
@@ -266,25 +236,20 @@ _LARGE = 8192  # bytes of a body that takes a millisecond or so to read
 class Endpoints:
     """What every endpoint needs."""
 
-    def __init__(self, app: FastAPI, engine: Engine, gate: Gate, metrics: Metrics) -> None:
+    def __init__(self, app: FastAPI, engine: Engine, gate: Gate, metrics: guard.Metrics) -> None:
         self.app, self.engine, self.gate, self.metrics = app, engine, gate, metrics
         self.began = time.monotonic()
 
     def add_all(self, *, has_operator: bool) -> None:
         """`has_operator`: whoever has the token may have tables read anew."""
         reload = self.engine.reload if has_operator else switched_off
-        self._add_question("/v1/reload", ReloadRequest, messages.Reloaded, lambda _: reload(), OF_RELOAD)
-        self._add_question("/v1/read", ReadRequest, messages.ReadAnswer, self.engine.read)
-        self._add_question("/v1/next", NextRequest, messages.Next, self.engine.next)
-        self._add_question("/v1/complete", CompleteRequest, messages.CompleteAnswer, self.engine.complete)
-        self._add_question("/v1/explain", ExplainRequest, messages.ExplainAnswer, self.engine.explain)
-        self._add_question("/v1/influence", InfluenceRequest, messages.InfluenceAnswer, self.engine.influence)
-        self._add_question("/v1/score", ScoreRequest, messages.ScoreAnswer, self.engine.score)
-        self._add_question("/v1/write", WriteRequest, messages.WriteAnswer, self.engine.write)
-        self._add("/v1/generate", messages.GenerateAnswer, self.generate, OF_QUESTIONS, GenerateRequest, EVENT_STREAM)
-        chunk = {"type": "object", "required": ["data"], "properties": {"data": {"type": "string"}}}
-        chunks = {"text/event-stream": {"itemSchema": chunk}}
-        self._add("/v1/completions", CompletionAnswer, self.completions, OF_QUESTIONS, CompletionRequest, chunks)
+        reloading = self._question(messages.ReloadRequest, lambda _: reload())
+        own = {"generate": self.generate, "completions": self.completions, "reload": reloading}
+        for name, (message, answer) in _QUESTIONS.items():
+            endpoint = own.get(name) or self._question(message, getattr(self.engine, name))
+            content = {"text/event-stream": {"itemSchema": _STREAMS[name]}} if name in _STREAMS else None
+            errors = OF_RELOAD if name == "reload" else OF_QUESTIONS
+            self._add(f"/v1/{name}", answer, endpoint, errors, message, content)
         self._add("/v1/models", messages.ModelsAnswer, self.models, OF_FACTS)
         self._add("/v1/models/{name}", messages.RetrievedModel, self.model, (400, 401, 404, 422, 500, 503))
         self._add("/v1/models/{name}/features", messages.FeaturesAnswer, self.features, OF_LISTS)
@@ -294,28 +259,23 @@ class Endpoints:
         self._add(READY, messages.Ready, self.ready, OF_PROBES)
         self._add("/v1/metrics", None, self.counted, OF_FACTS, content={"text/plain": {"schema": {"type": "string"}}})
         same = {HEALTH: self.health, READY: self.ready, "/v1/metrics": self.counted}
-        for path, of in PROBES.items():
+        for path, of in guard.PROBES.items():
             self.app.add_api_route(path, same[of], include_in_schema=False, response_model=None)
 
-    def _add_question(
-        self,
-        path: str,
-        message: type[Asked],
-        answer: type[messages.Answer],
-        ask: Callable[[Asked], Awaitable[Answer]],
-        errors: tuple[int, ...] = OF_QUESTIONS,
-    ) -> None:
+    def _question(self, message: type[Asked], ask: Callable[[Asked], Awaitable[Answer]]) -> Endpoint:
+        """The endpoint that reads a message, and asks the engine."""
+
         async def endpoint(request: Request) -> Response:
             asked = await _read(request, message, self.gate)
             return await self._answer(request, partial(ask, asked))
 
-        self._add(path, answer, endpoint, errors, message)
+        return endpoint
 
     def _add(
         self,
         path: str,
         answer: type[messages.Answer] | None,
-        endpoint: Callable[..., Awaitable[Response]],
+        endpoint: Endpoint,
         errors: tuple[int, ...],
         message: type[Message] | None = None,
         content: dict[str, Any] | None = None,
@@ -337,14 +297,14 @@ class Endpoints:
         )
 
     async def generate(self, request: Request) -> Response:
-        asked = await _read(request, GenerateRequest, self.gate)
+        asked = await _read(request, messages.GenerateRequest, self.gate)
         events = self.engine.generate(asked)
         if asked.stream:
             return EventStream(events, self.gate, self._saw)
         return await self._answer(request, partial(self._whole, asked, events))
 
     async def completions(self, request: Request) -> Response:
-        asked = await _read(request, CompletionRequest, self.gate)
+        asked = await _read(request, messages.CompletionRequest, self.gate)
         texts = [self._counting(events) for events in self.engine.continuations(asked)]
         made = CompletionWork(asked, texts, asked.model or self.engine.names[0])
         if asked.stream:
@@ -365,7 +325,7 @@ class Endpoints:
     def _saw(self, event: str) -> None:
         self.metrics.words.inc(event == "word")
 
-    async def _whole(self, asked: GenerateRequest, events: Events) -> Answer:
+    async def _whole(self, asked: messages.GenerateRequest, events: Events) -> Answer:
         words, end = [], {}
         async with aclosing(events):
             async for name, data in events:
@@ -416,7 +376,7 @@ class Endpoints:
 
     async def counted(self) -> Response:
         """What the server has counted, for Prometheus."""
-        return Response(self.metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+        return Response(self.metrics.text(), headers={"Content-Type": guard.CONTENT_TYPE})
 
 
 async def switched_off() -> NoReturn:
@@ -430,14 +390,14 @@ def _json(data: Answer, status: int = 200) -> Response:
 
 
 async def _read(request: Request, message: type[Asked], gate: Gate) -> Asked:
-    body = await read_body(request, gate.limits)
+    body = await guard.read_body(request, gate.limits)
     # large ones one at a time: else all that have come would be read in a row, and health would wait for them
     async with gate.one_large_body if len(body) > _LARGE else nullcontext():
         await asyncio.sleep(0)
         try:
             return message.model_validate_json(body)
         except ValidationError as error:
-            raise refusal_of_body(error) from None
+            raise messages.refusal_of_body(error) from None
 
 
 INDEX = "index.html"
@@ -478,13 +438,13 @@ def create_app(
     limits: Limits | None = None,
     *,
     token: str | None = None,
-    hosts: Collection[str] = LOCAL_HOSTS,
+    hosts: Collection[str] = guard.LOCAL_HOSTS,
     page: dict[str, PageFile] | None = None,
     access_log: bool = False,
 ) -> FastAPI:
     """The server's application; `app.state.gate` tells whether it is stopping, and how busy it is."""
     gate = Gate(limits or Limits())
-    metrics = Metrics(lambda: gate.inside)
+    metrics = guard.Metrics(lambda: gate.inside)
     engine.observe_steps(metrics.step)
 
     @asynccontextmanager
@@ -524,7 +484,7 @@ def _refuse_http(request: Request, error: Exception) -> NoReturn:
 
 def _refuse_parameters(request: Request, error: Exception) -> NoReturn:
     assert isinstance(error, RequestValidationError)
-    raise refusal_of(error.errors())
+    raise messages.refusal_of(error.errors())
 
 
 def _add_page(app: FastAPI, files: dict[str, PageFile]) -> None:
@@ -586,7 +546,7 @@ def serve(app: FastAPI, taken: socket.socket, *, ready: Callable[[], None]) -> N
     gate: Gate = app.state.gate
     config = uvicorn.Config(
         app,
-        http=bounded_protocol(gate.limits, app.state.metrics.refuse),
+        http=guard.bounded_protocol(gate.limits, app.state.metrics.refuse),
         ws="none",
         lifespan="on",
         log_config=None,

@@ -21,22 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from llrnn.serve.completions import CompletionRequest
-from llrnn.serve.messages import (
-    CompleteRequest,
-    GenerateRequest,
-    InfluenceRequest,
-    ModelQuery,
-    NextRequest,
-    Query,
-    ReadRequest,
-    ScoreRequest,
-    WriteRequest,
-    most,
-    require,
-    require_work,
-    words_of,
-)
+from llrnn.serve import messages
+from llrnn.serve.messages import most, require, require_work, words_of
 from llrnn.serve.served import Served, current_scope, spelled_for
 
 STEP_COST = 10.0  # of a word that is generated
@@ -45,20 +31,6 @@ NEARED = 5  # unknown words of a request, for which near ones are looked for
 _NEAR_COST = 500.0  # of each
 _SUM_COST = 2000.0  # of the sum over all strings that begin with some letters
 _LARGEST = 5000.0  # of looking through a vocabulary, or all features
-
-
-@dataclass(frozen=True)
-class NameListing:
-    """A request for names, of which so many are looked through."""
-
-    names: int
-
-
-@dataclass(frozen=True)
-class StringDrawing:
-    """A request for strings of a cell."""
-
-    limit: int
 
 
 @dataclass(frozen=True)
@@ -73,64 +45,68 @@ class Cost:
         return self.begin + self.steps
 
 
-Request = Query | ScoreRequest | WriteRequest | CompletionRequest | NameListing | StringDrawing
-
-
-def admit(served: Served, request: Request) -> Cost:
-    """What a request costs, which is then all that may be done for it; refuse one that costs too much."""
-    cost = cost_of(served, request)
+def admit(cost: Cost) -> Cost:
+    """The cost of a request, which is then all that may be done for it; refuse one that costs too much."""
     require_work(cost.total)
     current_scope().allowed = cost.total
     return cost
 
 
-def cost_of(served: Served, request: Request) -> Cost:
+def cost_of_names(count: int) -> Cost:
+    """What it costs to look through so many names."""
+    return Cost(1.0 + min(count / 200, _LARGEST))
+
+
+def cost_of_strings(count: int) -> Cost:
+    """What it costs to draw so many strings of a cell."""
+    return Cost(50.0 + 5.0 * count)
+
+
+def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
     """What a whole request costs."""
     match request:
-        case NameListing():
-            return Cost(1.0 + min(request.names / 200, _LARGEST))
-        case StringDrawing():
-            return Cost(50.0 + 5.0 * request.limit)
-        case WriteRequest():
+        case messages.WriteRequest():
             hypotheses = request.max_words * request.width * len(request.conditions)
             return Cost(_conditions_cost(served, request.conditions), HYPOTHESIS_COST * hypotheses)
-        case ScoreRequest():
+        case messages.ScoreRequest():
             lookup = _lookup_cost(served, request, request.conditions or ())
             return Cost(_words_cost(request, map(words_of, request.texts)) + lookup)
-        case CompletionRequest():
+        case messages.CompletionRequest():
             lookup = _lookup_cost(served, request, [request.condition])
             read = request.n * _words_cost(request, map(words_of, request.prompts))
             return Cost(read + lookup, STEP_COST * request.max_tokens * request.n * len(request.prompts))
-        case CompleteRequest() if served.model.vocabulary.units is not None:
+        case messages.CompleteRequest() if served.model.vocabulary.units is not None:
             begin = _query_cost(served, request)
             return Cost(begin, max(0.0, most("work") - begin))
-        case GenerateRequest():
+        case messages.GenerateRequest():
             return Cost(_query_cost(served, request), STEP_COST * request.max_words)
-    return Cost(_query_cost(served, request))
+        case messages.Query():
+            return Cost(_query_cost(served, request))
+    raise TypeError(f"{type(request).__name__} has no cost")
 
 
-def _query_cost(served: Served, request: Query) -> float:
+def _query_cost(served: Served, request: messages.Query) -> float:
     """To read the prefix, and what is asked of it."""
-    cost = _words_cost(request, [request.prefix_words]) * (6 if isinstance(request, InfluenceRequest) else 1)
+    cost = _words_cost(request, [request.prefix_words]) * (6 if isinstance(request, messages.InfluenceRequest) else 1)
     cost += _lookup_cost(served, request, [request.condition])
     match request:
-        case NextRequest():
+        case messages.NextRequest():
             return cost + (request.top + len(request.words)) / 20
-        case ReadRequest():
+        case messages.ReadRequest():
             words = {*spelled_for(served.model, (*request.prefix_words, *request.words))}
             lost = sum(word not in served.model.vocabulary for word in words)
             return cost + len(request.words) + _NEAR_COST * min(NEARED, lost)
-        case CompleteRequest():
+        case messages.CompleteRequest():
             return cost + request.k + (_SUM_COST if request.mass and served.model.vocabulary.is_open else 0.0)
     return cost
 
 
-def _words_cost(request: ModelQuery | CompletionRequest, texts: Iterable[tuple[str, ...]]) -> float:
+def _words_cost(request: messages.ModelQuery, texts: Iterable[tuple[str, ...]]) -> float:
     """Words that are read, and the end of each sentence."""
     return sum(1 + len(text) for text in texts) * (1.5 if request.changes else 1.0)
 
 
-def _lookup_cost(served: Served, request: ModelQuery | CompletionRequest, conditions: Iterable[str | None]) -> float:
+def _lookup_cost(served: Served, request: messages.ModelQuery, conditions: Iterable[str | None]) -> float:
     """To read conditions, and to find the features that are changed."""
     patterns = {change.feature for change in request.changes if served.names.is_pattern(change.feature)}
     names = len(served.names) * len(patterns)

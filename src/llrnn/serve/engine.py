@@ -36,31 +36,15 @@ from llrnn.model.completion import Completions, NextUnits, NextWords
 from llrnn.model.decode import Generated, Search, Strategy, advance_searches, begin_searches, chosen_strategy, spoken
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import Change, FeatureNames, scale_and_offset
-from llrnn.serve.completions import CompletionRequest
-from llrnn.serve.costs import HYPOTHESIS_COST, NEARED, STEP_COST, NameListing, StringDrawing, admit
+from llrnn.serve import messages
+from llrnn.serve.costs import HYPOTHESIS_COST, NEARED, STEP_COST, Cost, admit, cost_of, cost_of_names, cost_of_strings
 from llrnn.serve.introduction import telling
-from llrnn.serve.messages import (
-    ChangeMessage,
-    ComparisonAnswer,
-    CompleteRequest,
-    ExplainRequest,
-    ExplanationAnswer,
-    GenerateRequest,
-    InfluenceRequest,
-    MixturePartAnswer,
-    NextRequest,
-    Query,
-    ReadRequest,
-    Refused,
-    ScoreRequest,
-    TermAnswer,
-    WriteRequest,
-    words_of,
-)
+from llrnn.serve.messages import Query, Refused, words_of
 from llrnn.serve.served import Batcher, PreparedModel, RequestScope, Served, current_scope, spelled_for, together
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 Answer = dict[str, Any]
+Continued = messages.GenerateRequest | messages.CompletionRequest
 R = TypeVar("R", bound=Query)
 Steering = tuple[Tensor, Tensor] | None  # scale and offset of all weights; None leaves them as they are
 _POSITIONS = 512  # of a scan, when texts are scored: nobody else can be answered while it goes on
@@ -106,7 +90,7 @@ def encode(ready: PreparedModel, words: Sequence[str], steering: Steering, place
     return EncodedPrefix(written, tuple(ids), ready.condition, steering)
 
 
-def steering(ready: PreparedModel, changes: Sequence[ChangeMessage]) -> Steering:
+def steering(ready: PreparedModel, changes: Sequence[messages.ChangeMessage]) -> Steering:
     """Messages of changes as scale and offset of all weights, for a whole request; none where there are none."""
     if not changes:
         return None
@@ -337,10 +321,10 @@ def answered(kind: type[Any], served: Served, requests: Sequence[Any]) -> list[A
     return found
 
 
-class NextQuestion(Question[NextRequest]):
+class NextQuestion(Question[messages.NextRequest]):
     """Prefixes of any length together."""
 
-    def __init__(self, served: Served, request: NextRequest) -> None:
+    def __init__(self, served: Served, request: messages.NextRequest) -> None:
         super().__init__(served, request)
         self.words = spelled_for(self.model, request.words)
         self.symbols, self.inside = self.model.vocabulary.locate(self.words, place="words")
@@ -372,7 +356,7 @@ class ReadQuestion:
 
     batch_key = None
 
-    def __init__(self, served: Served, request: ReadRequest) -> None:
+    def __init__(self, served: Served, request: messages.ReadRequest) -> None:
         self.served, self.request = served, request
         self.model = served.ready(request.background, request.condition).model
 
@@ -391,13 +375,13 @@ class ReadQuestion:
         return {**asked, "prefix": list(prefix), "unknown": unknown}
 
 
-class CompleteQuestion(Question[CompleteRequest]):
+class CompleteQuestion(Question[messages.CompleteRequest]):
     """Prefixes of any length together; each then has letters of its own.
 
     A word of several units goes on from where the sequence stands: there, prefixes of one length together.
     """
 
-    def __init__(self, served: Served, asked: tuple[CompleteRequest, RequestScope]) -> None:
+    def __init__(self, served: Served, asked: tuple[messages.CompleteRequest, RequestScope]) -> None:
         request, self._scope = asked
         super().__init__(served, request)
         self.batch_key = None if self.model.vocabulary.units is None else len(self.asked.ids)
@@ -447,19 +431,19 @@ class _StatefulQuestion(Question[R]):
         """The answer, from what follows the prefix and where the sequence stands."""
 
 
-class ExplainQuestion(_StatefulQuestion[ExplainRequest]):
+class ExplainQuestion(_StatefulQuestion[messages.ExplainRequest]):
     """Why this word, and why not another."""
 
     def after(self, p: Distribution, state: ModelState) -> Answer:
         word, *rest = spelled_for(self.model, [self.request.word, *filter(None, [self.request.rival])])
         found = explain_next(self.model, p, state, self.asked.words, word, rest[0] if rest else None)
-        if isinstance(found, Explanation):
-            return {**self.header(), "word": as_json(found, ExplanationAnswer), "rival": None, "comparison": None}
-        chosen, other = (as_json(one, ExplanationAnswer) for one in (found.chosen, found.rival))
-        return {**self.header(), "word": chosen, "rival": other, "comparison": as_json(found, ComparisonAnswer)}
+        sides = (found,) if isinstance(found, Explanation) else (found.chosen, found.rival)
+        word_json, *rival = (as_json(one, messages.ExplanationAnswer) for one in sides)
+        comparison = as_json(found, messages.ComparisonAnswer) if rival else None
+        return {**self.header(), "word": word_json, "rival": rival[0] if rival else None, "comparison": comparison}
 
 
-class GenerateQuestion(_StatefulQuestion[GenerateRequest]):
+class GenerateQuestion(_StatefulQuestion[messages.GenerateRequest]):
     """The first word of a text."""
 
     def after(self, p: Distribution, state: ModelState) -> Any:
@@ -474,7 +458,7 @@ class GenerateQuestion(_StatefulQuestion[GenerateRequest]):
 class WriteQuestion:
     """One condition of a request: searches of one model and width begin together, and then go on together."""
 
-    def __init__(self, served: Served, asked: tuple[WriteRequest, str]) -> None:
+    def __init__(self, served: Served, asked: tuple[messages.WriteRequest, str]) -> None:
         self.request, condition = asked
         ready = served.ready(self.request.background, condition)
         self.model, self.condition, self.warnings = ready.model, ready.condition, ready.warnings
@@ -517,10 +501,10 @@ def search_on(writing: Sequence[PendingText]) -> list[Any]:
     return [settled(one.answer) if one.search.has_ended else one for one in writing]
 
 
-class InfluenceQuestion(Question[InfluenceRequest]):
+class InfluenceQuestion(Question[messages.InfluenceRequest]):
     """What moved a weight: one by one, since each needs a gradient of its own."""
 
-    def __init__(self, served: Served, request: InfluenceRequest) -> None:
+    def __init__(self, served: Served, request: messages.InfluenceRequest) -> None:
         super().__init__(served, request)
         if request.feature not in self.model.feature_names:
             raise Refused(
@@ -548,7 +532,7 @@ class ScoreQuestion:
     by `Served.ready`: a request may have as many conditions as texts.
     """
 
-    def __init__(self, served: Served, request: ScoreRequest) -> None:
+    def __init__(self, served: Served, request: messages.ScoreRequest) -> None:
         self.served, self.request = served, request
         self.scores: list[Answer | None] = [None] * len(request.texts)
         self._words = [words_of(text) for text in request.texts]
@@ -597,9 +581,9 @@ def _plain(value: Any) -> Any:
         case float():
             return finite(value)
         case Term():
-            return as_json(value, TermAnswer)
+            return as_json(value, messages.TermAnswer)
         case MixturePart():
-            return as_json(value, MixturePartAnswer)
+            return as_json(value, messages.MixturePartAnswer)
         case (str() as name, float() as log_b):  # a factor of the background
             return {"name": name, "log_b": finite(log_b)}
         case tuple():
@@ -651,36 +635,36 @@ class Engine:
         described = [one.described for one in self._served.values()]
         self._models = {"models": described, "object": "list", "data": [*map(named, self._served)]}
 
-    async def read(self, request: ReadRequest) -> Answer:
+    async def read(self, request: messages.ReadRequest) -> Answer:
         return await self._ask(ReadQuestion, request)
 
-    async def next(self, request: NextRequest) -> Answer:
+    async def next(self, request: messages.NextRequest) -> Answer:
         return await self._ask(NextQuestion, request)
 
-    async def complete(self, request: CompleteRequest) -> Answer:
+    async def complete(self, request: messages.CompleteRequest) -> Answer:
         return await self._ask(CompleteQuestion, request, (request, current_scope()))
 
-    async def explain(self, request: ExplainRequest) -> Answer:
+    async def explain(self, request: messages.ExplainRequest) -> Answer:
         return await self._ask(ExplainQuestion, request)
 
-    async def influence(self, request: InfluenceRequest) -> Answer:
+    async def influence(self, request: messages.InfluenceRequest) -> Answer:
         return await self._ask(InfluenceQuestion, request)
 
-    async def score(self, request: ScoreRequest) -> Answer:
+    async def score(self, request: messages.ScoreRequest) -> Answer:
         served = self.find(request.model)
-        cost, scored = admit(served, request).total, ScoreQuestion(served, request)
+        cost, scored = admit(cost_of(served, request)).total, ScoreQuestion(served, request)
         pieces = list(scored.pieces())
         for piece in pieces:
             await self._batchers[served.name].submit(scored, one_by_one(scored.add), piece, cost / len(pieces))
         return scored.answer()
 
-    async def write(self, request: WriteRequest) -> Answer:
+    async def write(self, request: messages.WriteRequest) -> Answer:
         served = self.find(request.model)
-        begin = admit(served, request).begin / len(request.conditions)
+        begin = admit(cost_of(served, request)).begin / len(request.conditions)
         texts = await together(self._written(served, request, place, begin) for place in range(len(request.conditions)))
         return {"model": served.name, "background": request.background, "texts": texts}
 
-    async def _written(self, served: Served, request: WriteRequest, place: int, begin: float) -> Answer:
+    async def _written(self, served: Served, request: messages.WriteRequest, place: int, begin: float) -> Answer:
         """The search of one condition: between two of its steps others have their turn, or take them with it."""
         batcher, run = self._batchers[served.name], partial(answered, WriteQuestion, served)
         try:
@@ -692,18 +676,18 @@ class Engine:
         answer: Answer = found
         return answer
 
-    def generate(self, request: GenerateRequest) -> AsyncGenerator[tuple[str, Answer]]:
+    def generate(self, request: messages.GenerateRequest) -> AsyncGenerator[tuple[str, Answer]]:
         """("word", …) for each word as it is chosen, then ("done", …)."""
         return self.continuations(request)[0]
 
-    def continuations(self, request: GenerateRequest | CompletionRequest) -> list[AsyncGenerator[tuple[str, Answer]]]:
+    def continuations(self, request: Continued) -> list[AsyncGenerator[tuple[str, Answer]]]:
         """The events of every text that is asked for; it costs the same to begin each."""
         served = self.find(request.model)
-        cost, texts = admit(served, request), request.continuations()  # which take milliseconds to make
+        cost, texts = admit(cost_of(served, request)), request.continuations()  # which take milliseconds to make
         return [self._continued(served, one, cost.begin / len(texts) + STEP_COST) for one in texts]
 
     async def _continued(
-        self, served: Served, request: GenerateRequest, cost: float
+        self, served: Served, request: messages.GenerateRequest, cost: float
     ) -> AsyncGenerator[tuple[str, Answer]]:
         batcher, run = self._batchers[served.name], partial(answered, GenerateQuestion, served)
         text: Any = await batcher.submit(GenerateQuestion, run, request, cost)
@@ -741,19 +725,19 @@ class Engine:
     async def strings(self, name: str, cell: str, limit: int, seed: int) -> Answer:
         """Strings drawn from a cell."""
         served = self.find(name)
-        cost, work = (
-            admit(served, StringDrawing(limit)).total,
-            one_by_one(partial(_strings, served.model, limit=limit, seed=seed)),
-        )
-        found: Answer = await self._batchers[served.name].submit(work, work, cell, cost)
-        return found
+        work = partial(_strings, served.model, limit=limit, seed=seed)
+        return await self._run_alone(served, work, cell, cost_of_strings(limit))
 
     async def _list(self, listing: Callable[..., Answer], name: str, query: str, limit: int) -> Answer:
         """In the model's thread: there may be a million names, and the event loop waits for nobody."""
         served = self.find(name)
         names = len(served.names) if listing is _features else len(served.model.vocabulary)
-        cost, work = admit(served, NameListing(names)).total, one_by_one(partial(listing, served.model, limit=limit))
-        found: Answer = await self._batchers[served.name].submit(work, work, query.lower(), cost)
+        work = partial(listing, served.model, limit=limit)
+        return await self._run_alone(served, work, query.lower(), cost_of_names(names))
+
+    async def _run_alone(self, served: Served, work: Callable[[str], Answer], asked: str, cost: Cost) -> Answer:
+        run = one_by_one(work)
+        found: Answer = await self._batchers[served.name].submit(run, run, asked, admit(cost).total)
         return found
 
     def find(self, name: str | None) -> Served:
@@ -767,7 +751,7 @@ class Engine:
     async def _ask(self, kind: type, request: Query, payload: Any = None) -> Answer:
         """`payload`: what the question is made of, where that is not the request alone."""
         served = self.find(request.model)
-        run, cost = partial(answered, kind, served), admit(served, request).begin
+        run, cost = partial(answered, kind, served), admit(cost_of(served, request)).begin
         answer: Answer = await self._batchers[served.name].submit(kind, run, payload or request, cost)
         return answer
 

@@ -22,18 +22,11 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    ProcessCollector,
-    disable_created_metrics,
-    generate_latest,
-)
+import prometheus_client as prometheus
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -45,31 +38,25 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _ROWS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 
-disable_created_metrics()  # type: ignore[no-untyped-call]
+prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
     """All families of one server; `in_flight` is read when they are asked for."""
 
     def __init__(self, in_flight: Callable[[], float]) -> None:
-        own = self.registry = CollectorRegistry()
-        self.requests = Counter("llrnn_requests", "Requests answered.", ["endpoint", "status"], registry=own)
-        self.seconds = Histogram(
-            "llrnn_request_seconds", "Seconds to answer.", ["endpoint"], buckets=_SECONDS, registry=own
-        )
-        self.refused = Counter("llrnn_refused", "Requests that were refused, by code.", ["code"], registry=own)
-        self.rows = Histogram("llrnn_step_rows", "Sequences in a step of a model.", buckets=_ROWS, registry=own)
-        self.step_seconds = Histogram(
-            "llrnn_step_seconds", "Seconds of a step of a model.", buckets=_SECONDS, registry=own
-        )
-        self.words = Counter("llrnn_words_generated", "Words generated.", registry=own)
-        Gauge("llrnn_requests_in_flight", "Requests that are worked on.", registry=own).set_function(in_flight)
-        ProcessCollector(registry=own)
-
-    def answer(self, endpoint: str, status: str, seconds: float) -> None:
-        """Count a request that was answered."""
-        self.requests.labels(endpoint, status).inc()
-        self.seconds.labels(endpoint).observe(seconds)
+        own = self.registry = prometheus.CollectorRegistry()
+        counter = partial(prometheus.Counter, registry=own)
+        histogram = partial(prometheus.Histogram, registry=own)
+        self.requests = counter("llrnn_requests", "Requests answered.", ["endpoint", "status"])
+        self.seconds = histogram("llrnn_request_seconds", "Seconds to answer.", ["endpoint"], buckets=_SECONDS)
+        self.refused = counter("llrnn_refused", "Requests that were refused, by code.", ["code"])
+        self.rows = histogram("llrnn_step_rows", "Sequences in a step of a model.", buckets=_ROWS)
+        self.step_seconds = histogram("llrnn_step_seconds", "Seconds of a step of a model.", buckets=_SECONDS)
+        self.words = counter("llrnn_words_generated", "Words generated.")
+        present = prometheus.Gauge("llrnn_requests_in_flight", "Requests that are worked on.", registry=own)
+        present.set_function(in_flight)
+        prometheus.ProcessCollector(registry=own)
 
     def refuse(self, code: str) -> None:
         """Count a request that was refused."""
@@ -82,7 +69,7 @@ class Metrics:
 
     def text(self) -> bytes:
         """All of them in the text format (version 0.0.4)."""
-        return generate_latest(self.registry)
+        return prometheus.generate_latest(self.registry)
 
 
 log = logging.getLogger("llrnn.serve")
@@ -118,9 +105,7 @@ class Gate:
     def __init__(self, limits: Limits) -> None:
         self.limits, self.stopping = limits, False
         self.one_large_body = asyncio.Lock()  # is read at a time
-        self._inside_of: collections.Counter[str] = (
-            collections.Counter()
-        )  # requests that are worked on, by the address of the client
+        self._inside_of = collections.Counter[str]()  # requests that are worked on, by the address of the client
         self.present = 0  # between their headers and the end of their answer
 
     @property
@@ -235,7 +220,8 @@ class Guard:
             self.gate.present -= 1
             endpoint = getattr(scope.get("route"), "path", "other")
             seconds = time.perf_counter() - began
-            self.metrics.answer(endpoint, answer.status, seconds)
+            self.metrics.requests.labels(endpoint, answer.status).inc()
+            self.metrics.seconds.labels(endpoint).observe(seconds)
             if self.access_log:  # paths without their queries: words of users are no business of a log
                 asked = f"{request.client[0]} {scope['method']} {endpoint} {answer.status} {1000 * seconds:.0f} ms"
                 access.info(asked)
@@ -328,22 +314,6 @@ else:
     from uvicorn.protocols.http.h11_impl import H11Protocol as Parser
 
 
-class _Timer:
-    """Something that happens unless it is stopped in time; starting it twice is starting it once."""
-
-    def __init__(self) -> None:
-        self._handle: asyncio.TimerHandle | None = None
-
-    def start(self, seconds: float, happens: Callable[[], None]) -> None:
-        if self._handle is None:
-            self._handle = asyncio.get_running_loop().call_later(seconds, happens)
-
-    def stop(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-
-
 class BoundedConnection(Parser):
     """uvicorn's HTTP protocol, of either parser, with a bound on everything before and after a request.
 
@@ -361,7 +331,7 @@ class BoundedConnection(Parser):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._received = 0  # bytes since the last request was complete
-        self._headers_due, self._answer_due = _Timer(), _Timer()
+        self._due: dict[str, asyncio.TimerHandle] = {}  # what happens unless it comes in time: headers, an answer
 
     @property
     def _awaits_headers(self) -> bool:
@@ -380,11 +350,20 @@ class BoundedConnection(Parser):
         for limit, found in (("connections", len(addresses)), ("client_connections", own)):
             if found > getattr(self.limits, limit):
                 self._close_with(self.limits.refused(limit))
-        self._headers_due.start(self.limits.header_seconds, self._headers_are_late)
+        self._start("headers", self.limits.header_seconds, self._headers_are_late)
+
+    def _start(self, what: str, seconds: float, late: Callable[[], None]) -> None:
+        """Starting it twice is starting it once."""
+        if what not in self._due:
+            self._due[what] = asyncio.get_running_loop().call_later(seconds, late)
+
+    def _stop(self, *waited_for: str) -> None:
+        for what in waited_for:
+            if what in self._due:
+                self._due.pop(what).cancel()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._headers_due.stop()
-        self._answer_due.stop()
+        self._stop("headers", "answer")
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -392,11 +371,11 @@ class BoundedConnection(Parser):
             return
         if self._awaits_headers:
             self._received += len(data)
-            self._headers_due.start(self.limits.header_seconds, self._headers_are_late)
+            self._start("headers", self.limits.header_seconds, self._headers_are_late)
         super().data_received(data)
         if not self._awaits_headers:
             self._received = 0
-            self._headers_due.stop()
+            self._stop("headers")
         elif self._received > (_THROWN_AWAY if self._throws_away else self.limits.header_bytes):
             self._close_with(self.limits.refused("header_bytes"))
 
@@ -408,11 +387,11 @@ class BoundedConnection(Parser):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._answer_due.start(self.limits.seconds, self.transport.abort)
+        self._start("answer", self.limits.seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._answer_due.stop()
+        self._stop("answer")
 
     def send_400_response(self, msg: str) -> None:
         """What the parser cannot read; in our form."""

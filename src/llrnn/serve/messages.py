@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self, overload
@@ -206,7 +207,7 @@ def _items(limit: str, description: str) -> Any:
     return Field(fail_fast=True, description=description, json_schema_extra={"maxItems": most(limit)})
 
 
-def _integer(least: int, limit: str, description: str) -> tuple[Any, ...]:
+def integer(least: int, limit: str, description: str) -> tuple[Any, ...]:
     """JSON has one kind of number: 3.0 is 3. What is no number stays as it is, to be refused."""
     field = Field(strict=True, ge=least, description=description, json_schema_extra={"maximum": most(limit)})
     return field, WHOLE, at_most(limit, int)
@@ -226,6 +227,8 @@ def _whole(given: object) -> object:
 
 
 WHOLE = BeforeValidator(_whole)
+Flag = Annotated[bool, Field(strict=True)]
+Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Name = Annotated[str, *_string("characters", "the name of a model, a background or a feature")]
 Word = Annotated[str, *_string("characters", "one word, as the model writes it")]
 
@@ -260,9 +263,9 @@ Condition = Annotated[
 PrefixText = Annotated[str, *_string("prefix_characters", "words, separated by white space")]
 Text = Annotated[str, *_string("text_characters", "words, separated by white space")]
 TextWords = Annotated[tuple[Word, ...], _items("one_text_words", "words, one by one")]
-Number = Annotated[
-    float, Field(strict=True, allow_inf_nan=False, ge=-_LARGEST_CHANGE, le=_LARGEST_CHANGE, description="a number")
-]
+Number = Annotated[Real, Field(ge=-_LARGEST_CHANGE, le=_LARGEST_CHANGE, description="a number")]
+Share = Annotated[Real, Field(ge=1e-6, le=1)]
+Seed = Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED, description="the same seed, the same text"), WHOLE]
 
 
 class Message(BaseModel):
@@ -284,11 +287,16 @@ Changes = Annotated[
 ]
 
 
-class ModelQuery(Message):
-    """What all requests share: a model, its background, and what is changed."""
+class ModelChoice(Message):
+    """What all requests share: a model, and its background."""
 
     model: Annotated[Name | None, Field(description="the name of a served model; the first one by default")] = None
     background: Annotated[Name, Field(description="the name of a background on offer")] = "own"
+
+
+class ModelQuery(ModelChoice):
+    """A request in which weights may be changed."""
+
     changes: Changes = ()
 
 
@@ -317,7 +325,7 @@ class ReadRequest(Query):
 class NextRequest(Query):
     """Which words come next?"""
 
-    top: Annotated[int, *_integer(0, "top", "how many of the most probable words")] = 10
+    top: Annotated[int, *integer(0, "top", "how many of the most probable words")] = 10
     words: Annotated[tuple[Word, ...], _items("words", "words whose probability is asked too"), at_most("words")] = ()
 
 
@@ -327,9 +335,9 @@ class CompleteRequest(Query):
     letters: Annotated[
         str, *_string("characters", "what is typed of the word so far, without white space before it")
     ] = ""
-    k: Annotated[int, *_integer(1, "completions", "how many of the best words")] = 3
+    k: Annotated[int, *integer(1, "completions", "how many of the best words")] = 3
     mass: Annotated[
-        bool, Field(strict=True, description="also p(begins with the letters); a large open vocabulary takes seconds")
+        Flag, Field(description="also p(begins with the letters); a large open vocabulary takes seconds")
     ] = False
 
 
@@ -354,25 +362,17 @@ class InfluenceRequest(Query):
 class GenerateRequest(Query):
     """Go on from the prefix, word by word: by exact samples, or greedily; the names are those of `llrnn.generate`."""
 
-    max_words: Annotated[int, *_integer(1, "max_words", "stop after so many")] = 60
-    greedy: Annotated[bool, Field(strict=True, description="always the most probable word; nothing is drawn")] = False
-    temperature: Annotated[
-        float, Field(strict=True, allow_inf_nan=False, gt=0, le=1000, description="below 1 cooler, above 1 hotter")
-    ] = 1.0
+    max_words: Annotated[int, *integer(1, "max_words", "stop after so many")] = 60
+    greedy: Annotated[Flag, Field(description="always the most probable word; nothing is drawn")] = False
+    temperature: Annotated[Real, Field(gt=0, le=1000, description="below 1 cooler, above 1 hotter")] = 1.0
     top_k: Annotated[
         Annotated[int, Field(strict=True, ge=1, le=LARGEST_SEED), WHOLE] | None,
         Field(description="from the k most probable words"),
     ] = None
-    top_p: Annotated[
-        float | None,
-        Field(strict=True, allow_inf_nan=False, ge=1e-6, le=1, description="from the smallest set of this mass"),
-    ] = None
-
-    seed: Annotated[
-        int, Field(strict=True, ge=0, le=LARGEST_SEED, description="the same seed, the same text"), WHOLE
-    ] = 0
-    alternatives: Annotated[int, *_integer(0, "alternatives", "so many of the most probable words beside each")] = 0
-    stream: Annotated[bool, Field(strict=True, description="events as they come, or one JSON object")] = True
+    top_p: Annotated[Share | None, Field(description="from the smallest set of this mass")] = None
+    seed: Seed = 0
+    alternatives: Annotated[int, *integer(0, "alternatives", "so many of the most probable words beside each")] = 0
+    stream: Annotated[Flag, Field(description="events as they come, or one JSON object")] = True
 
     def continuations(self) -> tuple[GenerateRequest, ...]:
         """The texts that are asked for, one by one."""
@@ -406,22 +406,114 @@ class ReloadRequest(Message):
     """Read the tables and lists of words again that the server was started with; of whoever has its token."""
 
 
-class WriteRequest(Message):
+class WriteRequest(ModelChoice):
     """A text for each condition, or several: the best of a beam, which batches of others go through as well."""
 
-    model: Annotated[Name | None, Field(description="the name of a served model; the first one by default")] = None
-    background: Annotated[Name, Field(description="the name of a background on offer")] = "own"
     conditions: Annotated[
         tuple[Condition, ...], _items("texts", "what is to be said"), Field(min_length=1), at_most("texts")
     ]
-    beam: Annotated[int, *_integer(1, "beam", "so many hypotheses; 1 is greedy")] = 5
-    count: Annotated[int, *_integer(1, "beam", "so many texts for each condition, best first")] = 1
-    max_words: Annotated[int, *_integer(1, "max_words", "stop after so many")] = 60
+    beam: Annotated[int, *integer(1, "beam", "so many hypotheses; 1 is greedy")] = 5
+    count: Annotated[int, *integer(1, "beam", "so many texts for each condition, best first")] = 1
+    max_words: Annotated[int, *integer(1, "max_words", "stop after so many")] = 60
 
     @property
     def width(self) -> int:
         """The beam, which is as wide as there are texts to be found."""
         return max(self.beam, self.count)
+
+
+def _only(*allowed: object) -> tuple[Any, ...]:
+    """A field that may be sent, with values that change nothing; what would be ignored is refused."""
+
+    def check(given: object) -> object:
+        for one in allowed:
+            if given == one and isinstance(given, bool) == isinstance(one, bool):
+                return given
+        raise ValueError(f"only {' or '.join(json.dumps(one) for one in allowed)} is possible here")
+
+    return BeforeValidator(check), WithJsonSchema({"enum": list(allowed)})
+
+
+class StreamOptions(Message):
+    """What a stream says at its end."""
+
+    include_usage: Flag = False
+
+
+_TEXTS = {"json_schema_extra": {"maxItems": most("texts")}}
+_Stop = Annotated[str, Field(min_length=1, max_length=100)]
+_STOPS = 4
+_Prompt = Annotated[PrefixText, at_most("prefix_words", count_words)]
+
+
+class CompletionRequest(ModelQuery):
+    """Go on from a prompt, in the form of OpenAI's completions."""
+
+    prompt: Annotated[
+        _Prompt
+        | Annotated[tuple[_Prompt, ...], Field(min_length=1, description="several", **_TEXTS), at_most("texts")],
+        Field(description="the words before"),
+    ] = ""
+    max_tokens: Annotated[int, *integer(1, "max_words", "stop after so many words")] = 16
+    temperature: Annotated[Real, Field(ge=0, le=1000)] = 1.0
+    top_p: Share = 1.0
+    n: Annotated[int, *integer(1, "texts", "so many texts for each prompt")] = 1
+    stop: Annotated[_Stop | Annotated[tuple[_Stop, ...], Field(max_length=_STOPS)] | None, Field()] = None
+    seed: Seed | None = None
+    logprobs: Annotated[
+        Annotated[int, *integer(0, "alternatives", "so many of the most probable words beside each")] | None, Field()
+    ] = None
+    stream: Flag = False
+    stream_options: StreamOptions | None = None
+    user: Annotated[str | None, Field(max_length=1000, description="not looked at")] = None
+    condition: Condition | None = None
+    # of the form, with the one value that a model of words has
+    echo: Annotated[Any, *_only(False)] = False
+    best_of: Annotated[Any, *_only(1, None)] = None
+    presence_penalty: Annotated[Any, *_only(0)] = 0
+    frequency_penalty: Annotated[Any, *_only(0)] = 0
+    logit_bias: Annotated[Any, *_only({}, None)] = None
+    suffix: Annotated[Any, *_only(None)] = None
+
+    @model_validator(mode="after")
+    def _no_batch_of_too_many_texts(self) -> Self:
+        require("texts", self.n * len(self.prompts), "n × prompt")
+        return self
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        return (self.prompt,) if isinstance(self.prompt, str) else self.prompt
+
+    @property
+    def stops(self) -> tuple[str, ...]:
+        return () if self.stop is None else (self.stop,) if isinstance(self.stop, str) else self.stop
+
+    def continuations(self) -> list[GenerateRequest]:
+        """The texts that are asked for, one by one: n of each prompt."""
+        first = secrets.randbits(62) if self.seed is None else self.seed
+        drawing: dict[str, Any] = {"greedy": True} if self.temperature == 0 else {"temperature": self.temperature}
+        if self.temperature and self.top_p < 1:
+            drawing["top_p"] = self.top_p
+        same = {"model": self.model, "background": self.background, "changes": self.changes, "stream": True}
+        return [
+            _Continuation(
+                prefix=prompt,
+                condition=self.condition,
+                max_words=self.max_tokens,
+                seed=(first + number) % LARGEST_SEED,
+                alternatives=self.logprobs or 0,
+                **same,
+                **drawing,
+            )
+            for prompt in self.prompts
+            for number in range(self.n)
+        ]
+
+
+class _Continuation(GenerateRequest):
+    """One text of a request."""
+
+    place: ClassVar[str] = "prompt"
 
 
 # --- what is wrong with a request, in our own words -------------------------------------------------------------------
@@ -877,3 +969,41 @@ class Health(Answer):
     version: str
     models: tuple[str, ...]
     uptime_seconds: float
+
+
+class LogProbs(Answer):
+    """By word: itself, its log p, the most probable ones and itself, and where it begins in the text."""
+
+    tokens: tuple[str, ...]
+    token_logprobs: tuple[float, ...]
+    top_logprobs: tuple[dict[str, float], ...]
+    text_offset: tuple[int, ...]
+
+
+class Choice(Answer):
+    """One text."""
+
+    text: str
+    index: int
+    logprobs: LogProbs | None
+    finish_reason: Literal["stop", "length"] | None
+
+
+class Usage(Answer):
+    """Words that were read and written."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class CompletionAnswer(Answer):
+    """Texts that go on from the prompts."""
+
+    id: str
+    object: Literal["text_completion"]
+    created: int
+    model: str
+    choices: tuple[Choice, ...]
+    usage: Usage | None = None
+    warnings: tuple[str, ...] = ()

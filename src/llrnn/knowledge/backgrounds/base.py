@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from os import PathLike
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -27,9 +27,6 @@ from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, FullPrior
 from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import read_frequencies
 from llrnn.text.vocabulary import EOS, Revision, Vocabulary
-
-if TYPE_CHECKING:
-    from llrnn.knowledge.backgrounds.constraint import Constraint
 
 
 class Background(Process[S]):
@@ -55,11 +52,6 @@ class Background(Process[S]):
     def as_expert(self) -> Self:
         """This, as an expert asks it: tables are what it says of words in general, and the rest are exceptions."""
         return self
-
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        """The languages that every text is a string of."""
-        return ()
 
     def refusal(self, state: S) -> str | None:
         """Why nothing can follow at a state, if that is so by what came before; None if it is not known."""
@@ -144,10 +136,6 @@ class Combined(Background[Together]):
         parts = tuple(part.revised(own) for part, own in zip(self._parts, self._revisions(revision), strict=True))
         return self._changed(revision.vocabulary, _parts=parts)
 
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        return tuple(constraint for part in self._parts for constraint in part.constraints)
-
     def as_expert(self) -> Self:
         return self.with_parts(part.as_expert() for part in self._parts)
 
@@ -216,8 +204,6 @@ class Product(Combined):
 
 class Mixture(Combined):
     """Σ wᵢ bᵢ(K, x): each part brings what it knows, with fixed weights; `names` are for explanations."""
-
-    constraints = ()  # what one part forbids, another may allow
 
     def __init__(
         self, *parts: Background, weights: Sequence[float] | None = None, names: Sequence[str] | None = None

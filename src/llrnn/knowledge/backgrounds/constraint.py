@@ -208,10 +208,6 @@ class Constraint(Background[At]):
     def _softness(self) -> str:
         return f", violation={self.violation}" if self.violation else ""
 
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        return () if self.violation else (self,)
-
     def objection(self, condition: object, symbols: Sequence[int]) -> str | None:
         """Why a sentence, without its end, is not in the language; None if it is."""
         state = self.initial(condition)
@@ -256,6 +252,14 @@ def _read_text(path: str | PathLike[str]) -> str:
         return "\n".join(text for _, text in read_lines(path))
     except CorpusError as error:
         raise BackgroundError(str(error)) from None
+
+
+def constraints_of(background: Background) -> tuple[Constraint, ...]:
+    """The languages that every text is a string of; what one part of a mixture forbids, another may allow."""
+    if isinstance(background, Constraint):
+        return () if background.violation else (background,)
+    parts = background.parts if isinstance(background, Combined) and not isinstance(background, Mixture) else ()
+    return tuple(constraint for part in parts for constraint in constraints_of(part))
 
 
 def without(background: Background, constraint: Constraint) -> Background:

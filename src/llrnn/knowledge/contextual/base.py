@@ -97,6 +97,18 @@ class ContextualFeature(NamedProcess[S]):
     `ContextualFeature[S]` says what its states are, as `Background[S]` does; `names`, the coordinates of a.
     """
 
+    steady = False  # whether they count the same in every context: weights that are learned, and no function of h
+    linear_in: tuple[int, ...] = ()  # the columns of Φ that its values are linear in, if they are (`LinearFeature`)
+
+    @property
+    def static(self) -> Features | None:
+        """Features of words that it needs, which a model adds to its own."""
+        return None
+
+    def on(self, features: FeatureMatrix) -> Self:
+        """A copy that knows the features of words beside it."""
+        return self
+
     def value(self, state: S) -> tuple[Value, Mapping[int, Value]]:
         """The value on all words but a few, and on those few by their ids; a value for each name, if several."""
         found = self.values([state])
@@ -110,8 +122,8 @@ class ContextualFeature(NamedProcess[S]):
         """
         return {}
 
-    def values(self, states: Sequence[S]) -> ContextValues:
-        """The values for a batch of states. A subclass has this method, or `value`."""
+    def values(self, states: Sequence[S]) -> Any:  # a subclass says which
+        """`ContextValues`, or `LinearValues`, for a batch of states. A subclass has this method, or `value`."""
         if type(self).value is ContextualFeature.value:
             raise TypeError(f"{type(self).__name__} needs a method `value`, or `values` for a batch of states")
         answers, width = [self.value(state) for state in states], len(self.names)
@@ -128,17 +140,12 @@ class ContextualFeature(NamedProcess[S]):
 class LinearFeature(ContextualFeature[S]):
     """Features that are linear in static ones: φ_i(K, x) = Σ_j S_ij(K) φ_j(x), on any number of words (`layer.linear`).
 
-    A subclass has `names`, the features φ_i; `static`, the features φ_j of words, which a model adds to its own; their
-    names, `columns`; and `slopes`. One that never fires on a vocabulary has no column there, and counts for nothing.
+    A subclass has `names`, the features φ_i; `static`, the features φ_j of words, None where they are not known, as in
+    a model that was loaded; their names, `columns`; and `slopes`. One that never fires on a vocabulary has no column
+    there, and counts for nothing.
     """
 
-    _found: tuple[tuple[int, ...], tuple[int, ...]] | None = None  # which of `columns`, and where they are in Φ
-    steady = False  # whether they count the same in every context: weights that are learned, and no function of h
-
-    @property
-    @abstractmethod
-    def static(self) -> Features | None:
-        """The static features that it needs; None where they are not known, as in a model that was loaded."""
+    _there: tuple[int, ...] = ()  # which of `columns` are in Φ
 
     @property
     @abstractmethod
@@ -158,28 +165,15 @@ class LinearFeature(ContextualFeature[S]):
                 "the output features, as output_features=features + agreement.static"
             )
         made = copy.copy(self)
-        made._found = tuple(there), tuple(features.column_of[self.columns[j]] for j in there)
+        made._there, made.linear_in = tuple(there), tuple(features.column_of[self.columns[j]] for j in there)
         return made
 
-    def values(self, states: Sequence[S]) -> LinearValues:  # type: ignore[override]  # what a layer takes as well
-        own, columns = self._places()
-        slopes = self.slopes(states)
-        slopes = slopes if len(own) == slopes.shape[2] else slopes[:, :, list(own)]
-        return LinearValues(slopes, columns, self.steady)
-
-    @property
-    def size(self) -> int:
-        """How many slopes there are at a position."""
-        return len(self.names) * len(self._places()[1])
-
-    def values_of(self, slopes: Tensor) -> LinearValues:
-        """From the slopes alone, (N, `size`)."""
-        return LinearValues(slopes.view(len(slopes), len(self.names), -1), self._places()[1], self.steady)
-
-    def _places(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        if self._found is None:
+    def values(self, states: Sequence[S]) -> LinearValues:
+        if not self.linear_in:
             raise FeatureError(f"{self!r} must know the static features of a model before it is used: .on(features)")
-        return self._found
+        slopes = self.slopes(states)
+        slopes = slopes if len(self._there) == slopes.shape[2] else slopes[:, :, list(self._there)]
+        return LinearValues(slopes, self.linear_in, self.steady)
 
 
 class Repeated(ContextualFeature[tuple[int, ...]]):
