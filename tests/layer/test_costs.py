@@ -15,11 +15,10 @@ from typer.testing import CliRunner
 
 from helpers import banded_features
 from llrnn.cli import app
-from llrnn.knowledge.features import FeatureMatrix
 from llrnn.layer import ways
 from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, MakeBlocks, Pairs, SpreadBlocks, log_sums, mean_loss
 from llrnn.layer.loglinear import LogLinear
-from llrnn.layer.matrix import SparseMatrix
+from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
 from llrnn.layer.ways import Size
 
 FRENCH = Size(1024, 3244, 2553, 19_464, 256)

@@ -19,10 +19,9 @@ from torch import Tensor
 
 from brute import Array, Brute
 from llrnn.ground.errors import BackgroundError, NumericalError, ZeroMassError
-from llrnn.knowledge.features import FeatureMatrix
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.masses import Classes
-from llrnn.layer.matrix import SparseMatrix
+from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
 from llrnn.layer.numerics import class_logsumexp, segment_logsumexp
 from llrnn.layer.priors import ContextValues, DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.layer.ways import Way

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llrnn.ground.errors import ZeroMassError
-from llrnn.knowledge.features import FeatureMatrix
 from llrnn.layer import drawing, ways
 from llrnn.layer.loglinear import Distribution, LogLinear
 from llrnn.layer.masses import alias_of, log_masses
+from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import MINUS_INFINITY, ContextValues, SparsePrior, Table
 from llrnn_lab.bench.inference import by_vocabulary
 from llrnn_lab.bench.neural import french_like

@@ -27,23 +27,8 @@ from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
 from llrnn.text.vectors import WordVectors, cases, principal_components
 from llrnn.text.vocabulary import EOS, Vocabulary
 
-__all__ = [
-    "Attributes",
-    "CellAttributes",
-    "Coarsened",
-    "FeatureMatrix",
-    "FeatureSummary",
-    "Features",
-    "Function",
-    "Identity",
-    "Numeric",
-    "Prefixes",
-    "Shape",
-    "Suffixes",
-    "Vectors",
-    "compile_features",
-    "summarise",
-]
+__all__ = """Attributes CellAttributes Coarsened FeatureMatrix FeatureSummary Features Function Identity Numeric
+    Prefixes Shape Suffixes Vectors compile_features summarise""".split()  # noqa: SIM905
 
 
 class Features(ABC):

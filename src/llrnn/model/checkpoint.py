@@ -20,10 +20,10 @@ from llrnn.knowledge import backgrounds, contextual
 from llrnn.knowledge.backgrounds import Background
 from llrnn.knowledge.backgrounds.ngram import over_own_words
 from llrnn.knowledge.contextual import ContextualFeature, ContextualInput
-from llrnn.knowledge.features import FeatureMatrix
 from llrnn.knowledge.process import Saved
 from llrnn.languages import domains
 from llrnn.languages.ngrams import NGramTable, is_arpa, read_table, with_unknown
+from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.controllers import Controller, Silent, make_controller, skip_init
 from llrnn.model.network import LLRNN
 from llrnn.model.saving import CONFIG, FEATURE_ARRAYS, require_finite

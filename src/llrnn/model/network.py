@@ -305,14 +305,15 @@ class LLRNN(Persistent):
     def _heard_values(self, batch: Batch) -> list[AnyValues]:
         """The values of contextual features that a batch brings along, in their order."""
         n, found, slopes, gained = batch.n_positions, list[AnyValues](), batch.slopes, batch.gained
+        shared = () if batch.exceptional is None else batch.exceptional.unbind()  # the same two tensors for all
         for one in self.contextual:
             k, J = len(one.names), len(one.linear_in)
             if J and slopes is not None:
                 own, slopes = slopes[:, : k * J], slopes[:, k * J :]
                 found.append(LinearValues(own.contiguous().view(n, k, J), one.linear_in, one.steady))
-            elif gained is not None and batch.exceptional is not None:
+            elif gained is not None:
                 own, gained = gained[:, :k], gained[:, k:]
-                position, word = batch.exceptional
+                position, word = shared
                 found.append(ContextValues(own.new_zeros(n, k), position, word, own, filled=True))
         return found
 

@@ -1,9 +1,9 @@
 """What a request may hold, what is answered, and everything that the server bounds.
 
 Only what is written here is accepted: no unknown field, no number as text, no true for 1, no NaN, no NUL. Bounds are in
-one table (`LIMITS`), and stand in the OpenAPI description too: who is beyond one is refused in its own words, as soon
-as it is found. Those of the server itself (`Limits`) can be set when it is started; no request can change any. Models
-are frozen and hold tuples, so that whatever is made for a request can be kept by its parts.
+one table (`limits.toml`), and stand in the OpenAPI description too: who is beyond one is refused in its own words, as
+soon as it is found. Those of the server itself (`Limits`) can be set when it is started; no request can change any.
+Models are frozen and hold tuples, so that whatever is made for a request can be kept by its parts.
 
 Answers are described for OpenAPI, for tests, and as `llrnn.Client` returns them. The server does not make them from
 these models: the engine's own dictionaries are sent as they are, which is faster, and
@@ -17,6 +17,7 @@ import math
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import resources
 from typing import Annotated, Any, ClassVar, Literal, Self, overload
 
 from pydantic import (
@@ -32,6 +33,7 @@ from pydantic import (
 )
 
 from llrnn.ground.errors import ConfigError, LLRNNError
+from llrnn.ground.files import parse_toml
 from llrnn.ground.rendering import Renderable, Sheet, TextTable
 
 
@@ -51,7 +53,7 @@ class Refused(LLRNNError):  # noqa: N818 (what it says: the request is refused)
 
 @dataclass(frozen=True)
 class Limit:
-    """One row: `message` may name the bound as {most}, what was found as {found}, and the field as {field}."""
+    """One row of `limits.toml`."""
 
     name: str
     most: int
@@ -72,74 +74,8 @@ class Limit:
 # a client may come back when there is room; of one that is slow no more is read
 _HEADERS = {408: {"Connection": "close"}, 429: {"Retry-After": "1"}, 503: {"Retry-After": "1"}}
 
-_ROWS: tuple[tuple[str, int, str, int, str, str], ...] = (
-    # the server
-    ("body_bytes", 262_144, "bytes of a request's body", 413, "body_too_large",
-     "the body must have at most {most} bytes, found {found}; send less text at once"),
-    ("body_seconds", 10, "seconds to send the body", 408, "slow_client",
-     "the body must arrive within {most} seconds; send it at once, or less of it"),
-    ("header_seconds", 10, "seconds to send the request line and the headers", 408, "slow_client",
-     "the headers must arrive within {most} seconds; send them at once"),
-    ("header_bytes", 16_384, "bytes of the request line and the headers", 431, "headers_too_large",
-     "the request line and the headers must have at most {most} bytes; send what is long in the body"),
-    ("seconds", 30, "seconds to work on a request and to send the answer", 503, "took_too_long",
-     "an answer may take at most {most} seconds; ask for less at once, or try again when the server is less busy"),
-    ("in_flight", 64, "requests that are worked on at a time", 429, "too_many_requests",
-     "the server works on at most {most} requests at a time, and for each of n clients on 1 / (n + 1) of them; "
-     "try again after the seconds that Retry-After says"),
-    ("connections", 512, "open connections", 429, "too_many_requests",
-     "the server keeps at most {most} connections open; close some, or try again later"),
-    ("client_connections", 48, "open connections of one address", 429, "too_many_requests",
-     "one address may keep at most {most} connections open; close some, or send requests one after the other"),
-    # single fields
-    ("body_commas", 6000, "commas in a request's body", 413, "body_too_large",
-     "the body must have at most {most} commas, found {found}; send fewer words or texts at once"),
-    ("work", 20_000, "work of a request, in words that are read (see below)", 422, "too_much_work",
-     "a request may cost at most as much as reading {most} words, found {found}; "
-     "ask for fewer words or texts, or send shorter texts, conditions or patterns"),
-    ("prefix_words", 1000, "words of a prefix", 422, "prefix_too_long",
-     "{field} must have at most {most} words, found {found}; leave out the first ones"),
-    ("prefix_characters", 20_000, "characters of a prefix written as one string", 422, "prefix_too_long",
-     "{field} must have at most {most} characters, found {found}; leave out the first words"),
-    ("influence_words", 200, "words of a prefix whose influence is asked", 422, "prefix_too_long",
-     "influence looks at a prefix of at most {most} words, found {found}; leave out the first ones"),
-    ("max_words", 500, "words to be generated", 422, "too_many_words",
-     "{field} must be at most {most}, found {found}; go on from the text in a second request"),
-    ("words", 1000, "words whose probability is asked", 422, "too_many_words",
-     "{field} must list at most {most} words, found {found}; ask for the others in a second request"),
-    ("top", 1000, "most probable words to be listed", 422, "top_too_large",
-     "{field} must be at most {most}, found {found}; name single words in `words`"),
-    ("completions", 50, "words that letters are completed to", 422, "top_too_large",
-     "{field} must be at most {most}, found {found}; type another letter"),
-    ("beam", 20, "hypotheses of a beam, and texts for one condition", 422, "beam_too_wide",
-     "{field} must be at most {most}, found {found}; ask for fewer"),
-    ("alternatives", 20, "words that are listed beside each that is generated", 422, "top_too_large",
-     "{field} must be at most {most}, found {found}; ask /v1/next for more"),
-    ("texts", 64, "texts to be scored at once", 422, "batch_too_large",
-     "{field} must list at most {most} texts, found {found}; send the others in a second request"),
-    ("text_words", 4000, "words of all texts to be scored at once", 422, "batch_too_large",
-     "all texts together must have at most {most} words, found {found}; score some in a second request"),
-    ("one_text_words", 1000, "words of a single text to be scored", 422, "batch_too_large",
-     "a text must have at most {most} words, found {found}; cut it into sentences"),
-    ("text_characters", 20_000, "characters of a text to be scored", 422, "text_too_long",
-     "a text must have at most {most} characters, found {found}; send a shorter one"),
-    ("condition_characters", 4000, "characters of a condition", 422, "text_too_long",
-     "a condition must have at most {most} characters, found {found}; send a shorter one"),
-    ("changes", 200, "changes of weights", 422, "too_many_changes",
-     "{field} must list at most {most} changes, found {found}; a pattern with * changes many features at once"),
-    ("pattern_names", 200_000, "names that the patterns of a request look through: patterns × features of the model",
-     422, "too_many_changes",
-     "all patterns with * together may look through at most {most} names of features, found {found}; "
-     "send fewer patterns, or name features one by one"),
-    ("characters", 1000, "characters of a word, or of a name", 422, "text_too_long",
-     "a word or a name must have at most {most} characters, found {found}; send a shorter one"),
-    ("strings", 50, "strings drawn from a cell", 422, "listing_too_long",
-     "limit must be at most {most}, found {found}; draw others with another seed"),
-    ("listing", 1000, "features or words to be listed", 422, "listing_too_long",
-     "limit must be at most {most}, found {found}; narrow the query"),
-)  # fmt: skip
-
-LIMITS: Mapping[str, Limit] = {row[0]: Limit(*row) for row in _ROWS}
+_TABLE = parse_toml((resources.files("llrnn.serve") / "limits.toml").read_text(encoding="utf8"))
+LIMITS: Mapping[str, Limit] = {name: Limit(name, **row) for name, row in _TABLE.items()}
 
 
 def most(name: str) -> int:
@@ -582,24 +518,34 @@ class ErrorAnswer(Answer):
     error: ErrorDetail
 
 
-class AskedAnswer(Answer):
-    """What was asked, as it was understood."""
+class ModelAnswer(Answer):
+    """Who answered."""
 
     model: str
     background: str
+
+
+class AskedAnswer(ModelAnswer):
+    """What was asked, as it was understood."""
+
     prefix: tuple[str, ...]
 
 
-class Likely(Answer):
-    """A word and its probability; a cell of an open vocabulary stands for all of its strings."""
+class WordAnswer(Answer):
+    """A word; printed, it is that."""
 
     word: str
-    log_p: LogProbability
-    p: float
-    cell: bool
 
     def __str__(self) -> str:
         return self.word
+
+
+class Likely(WordAnswer):
+    """A word and its probability; a cell of an open vocabulary stands for all of its strings."""
+
+    log_p: LogProbability
+    p: float
+    cell: bool
 
 
 class Next(AskedAnswer, Sequence[Likely], Renderable):
@@ -634,17 +580,13 @@ class Next(AskedAnswer, Sequence[Likely], Renderable):
         return Sheet(((said,), TextTable(("word", "p", "log p"), rows), (figures,)))
 
 
-class Completed(Answer):
+class Completed(WordAnswer):
     """A word that letters may become; `cell` of one that is not listed, `share`: p given the letters, if asked for."""
 
-    word: str
     log_p: float
     p: float
     cell: str | None
     share: float | None
-
-    def __str__(self) -> str:
-        return self.word
 
 
 class CompleteAnswer(AskedAnswer):
@@ -673,19 +615,16 @@ class FactorAnswer(Answer):
     log_b: LogProbability
 
 
-class MixturePartAnswer(Answer):
+class MixturePartAnswer(FactorAnswer):
     """One part of a mixture: share = weight * exp(log_b) / the background's mass of the word."""
 
-    name: str
     weight: float
-    log_b: LogProbability
     share: float
 
 
-class ExplanationAnswer(Answer):
+class ExplanationAnswer(WordAnswer):
     """log_p = total = log_b + the sum of all shares - log_z."""
 
-    word: str
     log_p: LogProbability
     log_b: LogProbability
     log_z: float
@@ -737,11 +676,10 @@ class InfluenceAnswer(AskedAnswer):
     terms: tuple[InfluenceTermAnswer, ...]
 
 
-class Written(Answer):
+class Written(WordAnswer):
     """A word that the model has just written, with the features that fire on it."""
 
     index: Annotated[int, Field(ge=0)]
-    word: str
     log_p: float
     p: float
     features: tuple[str, ...]
@@ -750,48 +688,40 @@ class Written(Answer):
         tuple[Likely, ...], Field(description="the most probable words there, if they were asked for")
     ] = ()
 
-    def __str__(self) -> str:
-        return self.word
-
 
 Warnings = Annotated[
     tuple[str, ...], Field(description="acts, slots and values of the condition that are new to the model")
 ]
 
 
-class Finished(Answer):
-    """The end of a stream: `text` has the prefix too."""
+class TextAnswer(Answer):
+    """A text and its probability; printed, it is that."""
 
     text: str
-    words: tuple[str, ...]
     log_prob: float
     finished: Annotated[bool, Field(description="the model ended the sentence itself")]
-    warnings: Warnings = ()
 
     def __str__(self) -> str:
         return self.text
 
 
-class GenerateAnswer(AskedAnswer):
+class WrittenText(TextAnswer):
+    """One text that says a condition."""
+
+    words: tuple[str, ...]
+
+
+class Finished(WrittenText):
+    """The end of a stream: `text` has the prefix too."""
+
+    warnings: Warnings = ()
+
+
+class GenerateAnswer(TextAnswer, AskedAnswer):
     """A whole continuation, with `"stream": false`."""
 
     words: tuple[Written, ...]
-    text: str
-    log_prob: float
-    finished: Annotated[bool, Field(description="the model ended the sentence itself")]
     warnings: Warnings = ()
-
-
-class WrittenText(Answer):
-    """One text that says a condition."""
-
-    text: str
-    words: tuple[str, ...]
-    log_prob: float
-    finished: Annotated[bool, Field(description="the model ended the sentence itself")]
-
-    def __str__(self) -> str:
-        return self.text
 
 
 class ConditionTexts(Answer):
@@ -801,11 +731,9 @@ class ConditionTexts(Answer):
     warnings: Warnings = ()
 
 
-class WriteAnswer(Answer):
+class WriteAnswer(ModelAnswer):
     """Texts for all conditions, in the order asked."""
 
-    model: str
-    background: str
     texts: tuple[ConditionTexts, ...]
 
 
@@ -818,11 +746,9 @@ class Score(Answer):
     perplexity: Perplexity
 
 
-class ScoreAnswer(Answer):
+class ScoreAnswer(ModelAnswer):
     """All texts, in the order asked."""
 
-    model: str
-    background: str
     scores: tuple[Score, ...]
 
 
@@ -923,10 +849,9 @@ class WordsAnswer(Answer):
     matching: int
 
 
-class UnknownWord(Answer):
+class UnknownWord(WordAnswer):
     """A word that the model does not have, and some that are written nearly so."""
 
-    word: str
     near: tuple[str, ...]
 
 
@@ -936,10 +861,9 @@ class ReadAnswer(AskedAnswer):
     unknown: tuple[UnknownWord, ...]
 
 
-class StringAnswer(Answer):
+class StringAnswer(WordAnswer):
     """A string of a cell, and which part of the cell's probability is its own."""
 
-    word: str
     share: float
 
 

@@ -20,11 +20,10 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from llrnn.ground.errors import ConfigError
-from llrnn.knowledge.features import FeatureMatrix
 from llrnn.layer import twin
 from llrnn.layer.chunked import Plan, Problem, weighted_loss
 from llrnn.layer.loglinear import LogLinear
-from llrnn.layer.matrix import SparseMatrix
+from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
 from llrnn_lab.bench.log_sums import log_sum_and_score
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from llrnn.knowledge.features import FeatureMatrix
+from llrnn.layer.matrix import FeatureMatrix
 from llrnn_lab.bench import counts
 from llrnn_lab.bench.machine import Speeds, cores
 from llrnn_lab.bench.neural import against_dense, by_vocabulary, french_like, memory, own_classes

@@ -28,6 +28,7 @@ from torch import Tensor
 from llrnn.ground.errors import BackgroundError, CorpusError
 from llrnn.knowledge.backgrounds.base import Background, Combined, Mask, Mixture, Product
 from llrnn.knowledge.process import Saved
+from llrnn.languages.grammars import notation
 from llrnn.languages.grammars.automaton import LetterColumns, Node, Over
 from llrnn.languages.grammars.context_free import ContextFree
 from llrnn.languages.grammars.expressions import (
@@ -41,17 +42,6 @@ from llrnn.languages.grammars.expressions import (
     words,
 )
 from llrnn.languages.grammars.finite import Conditional, finite
-from llrnn.languages.grammars.notation import (
-    Terminal,
-    described,
-    limited,
-    matching,
-    parsed,
-    read_grammar,
-    regular,
-    restored,
-    symbolic,
-)
 from llrnn.languages.grammars.rows import BLANK, Row, SymbolReader, SymbolSpellings, letters_of
 from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.text.conditions import values_of
@@ -322,7 +312,7 @@ class Automaton(Constraint):
     ) -> None:
         super().__init__(over=over, violation=violation, longest=longest, spelling=spelling)
         if isinstance(expression, str):
-            expression = symbolic(expression) if over == "symbols" else regular(expression)
+            expression = notation.symbolic(expression) if over == "symbols" else notation.regular(expression)
         if not isinstance(expression, Expression):
             raise BackgroundError(f"an automaton is made of an expression or a text, found {expression!r}")
         self.expression, self.weighted = expression, weighted
@@ -340,7 +330,7 @@ class Automaton(Constraint):
     def saved(self) -> Saved:
         if holes_of(self.expression):  # functions cannot be saved
             return super().saved()
-        plain, tensors = described(self.expression)
+        plain, tensors = notation.described(self.expression)
         fields = {"expression": plain, "over": self.over, "weighted": self.weighted, **self._limits()}
         return Saved("automaton", fields, tensors)
 
@@ -348,7 +338,7 @@ class Automaton(Constraint):
     def restored(cls, saved: Saved) -> Automaton:
         """The inverse of `saved`."""
         fields = dict(saved.fields)
-        return cls(restored(fields.pop("expression"), saved.tensors), **fields)
+        return cls(notation.restored(fields.pop("expression"), saved.tensors), **fields)
 
     def __repr__(self) -> str:
         return f"Automaton({shown(self.expression)}{'' if self.weighted else ', weighted=False'}{self._softness})"
@@ -389,8 +379,8 @@ class Grammar(Constraint):
         self._weights = None if weights is None else dict(weights)
         self._name = name
         place = "the grammar" if name is None else name
-        notation = read_grammar(text, start=start, weights=weights, place=place)
-        self._notation = notation if deepest is None else limited(notation, deepest)
+        grammar = notation.read_grammar(text, start=start, weights=weights, place=place)
+        self._notation = grammar if deepest is None else notation.limited(grammar, deepest)
         terminals = self._notation.terminals
         self._expressions = {name: _terminal_expression(terminal, over, place) for name, terminal in terminals.items()}
 
@@ -439,14 +429,14 @@ class Grammar(Constraint):
         return f"Grammar({self._name or f'{len(self._notation.productions)} alternatives'}{self._softness})"
 
 
-def _terminal_expression(terminal: Terminal, over: Over, place: str) -> Expression:
+def _terminal_expression(terminal: notation.Terminal, over: Over, place: str) -> Expression:
     """What a terminal reads; `place` is what messages call the grammar."""
     try:
-        if not terminal.text or (not terminal.is_literal and parsed(terminal.text)[2]):
+        if not terminal.text or (not terminal.is_literal and notation.parsed(terminal.text)[2]):
             raise BackgroundError("it matches the empty string; make it optional in a rule instead")
         if terminal.is_literal:
             return letter(terminal.text) if over == "symbols" else words([terminal.text])
-        return matching(terminal.text) if over == "symbols" else regular(terminal.text)
+        return notation.matching(terminal.text) if over == "symbols" else notation.regular(terminal.text)
     except BackgroundError as error:
         raise BackgroundError(f"the terminal {terminal.name} of {place} cannot be read: {error}") from None
 

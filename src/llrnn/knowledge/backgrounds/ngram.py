@@ -24,21 +24,7 @@ from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import BackgroundError, EstimationWarning, TrainingError
 from llrnn.knowledge.backgrounds.base import Background, UnboundBackground
 from llrnn.knowledge.process import Batch, PackedStates, S, Saved, State
-from llrnn.languages.ngrams import (
-    EMPTY,
-    UNKNOWN,
-    DenseRows,
-    Level,
-    NGramRows,
-    NGramTable,
-    Trie,
-    estimate,
-    for_vocabulary,
-    read_arpa,
-    read_table,
-    revised,
-    with_unknown,
-)
+from llrnn.languages import ngrams
 from llrnn.languages.ngrams.arpa import SHARING, described, table_from
 from llrnn.layer.priors import DensePrior, Exceptions, FullPrior, Prior, SparsePrior, Table
 from llrnn.text.corpus import Corpus
@@ -228,18 +214,18 @@ class FoldedNGram(CrossFitted):
     """Cross-fitted n-grams; outside training they are the model of the whole."""
 
     _tables: tuple[Table, ...]
-    _tries: dict[torch.device, Trie]
+    _tries: dict[torch.device, ngrams.Trie]
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         if self._vocabulary is vocabulary:
             return self  # it is large: one is enough for all who share it
         bound = super().bind(vocabulary)
-        tables: list[NGramTable] = [part.table for part in bound._parts]  # type: ignore[attr-defined]
+        tables: list[ngrams.NGramTable] = [part.table for part in bound._parts]  # type: ignore[attr-defined]
         bound._tables = tuple(Table(torch.from_numpy(table.levels[0].log_prob)) for table in tables)
-        bound._tries = {torch.device("cpu"): Trie.from_table(joined(tables))}
+        bound._tries = {torch.device("cpu"): ngrams.Trie.from_table(joined(tables))}
         return bound
 
-    def _trie(self, device: torch.device) -> Trie:
+    def _trie(self, device: torch.device) -> ngrams.Trie:
         if device not in self._tries:
             self._tries[device] = self._tries[torch.device("cpu")].to(device)
         return self._tries[device]
@@ -249,7 +235,7 @@ class FoldedNGram(CrossFitted):
             return super().follow(states, batch)
         inputs = batch.inputs
         # a state of the whole is met before the first word only, when there is nothing to know yet
-        before = [state.own if state.part == _JOINED else EMPTY for state in states]
+        before = [state.own if state.part == _JOINED else ngrams.EMPTY for state in states]
         words = inputs + self._part_of(batch) * len(self.vocabulary)
         seen = self._trie(inputs.device).states(torch.tensor(before, device=inputs.device), words)
         return Nodes.of(seen[batch.mask]), [FoldState(_JOINED, node, None) for node in seen[:, -1].tolist()]
@@ -267,7 +253,7 @@ class FoldedNGram(CrossFitted):
         return SparsePrior(tuple(table.to(nodes.device) for table in self._tables), shift, exceptions)
 
 
-def joined(tables: Sequence[NGramTable]) -> NGramTable:
+def joined(tables: Sequence[ngrams.NGramTable]) -> ngrams.NGramTable:
     """One table in which word x of table p is the word p · V + x."""
     V, order = len(tables[0].words), max(table.order for table in tables)
     levels = []
@@ -276,17 +262,17 @@ def joined(tables: Sequence[NGramTable]) -> NGramTable:
         below = [0 if n == 0 else (len(table.levels[n - 1]) if n <= table.order else 0) for table in tables]
         begins = list(accumulate(below, initial=0))[:-1]  # where the contexts of each table begin
         levels.append(
-            Level(
+            ngrams.Level(
                 np.concatenate([level.context + begin for level, begin in zip(own, begins, strict=True)]),
                 np.concatenate([level.word + part * V for part, level in enumerate(own)]),
                 np.concatenate([level.log_prob for level in own]),
                 np.concatenate([level.log_backoff for level in own]),
             )
         )
-    return NGramTable(tables[0].words * len(tables), tuple(levels))
+    return ngrams.NGramTable(tables[0].words * len(tables), tuple(levels))
 
 
-_EMPTY = Level(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+_EMPTY = ngrams.Level(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
 
 
 class NGram(Background[int]):
@@ -296,22 +282,22 @@ class NGram(Background[int]):
     NGram.from_arpa("web.arpa.gz", restrict=True)
     """
 
-    def __init__(self, table: NGramTable, *, restrict: bool = False) -> None:
+    def __init__(self, table: ngrams.NGramTable, *, restrict: bool = False) -> None:
         self.table = table
         self._restrict = restrict
-        self._tries: dict[torch.device, Trie] = {}
+        self._tries: dict[torch.device, ngrams.Trie] = {}
         self._static: tuple[Table, ...] = ()  # unigrams; those of the words that share `<unk>` apart
-        self._dense: DenseRows | None = None
+        self._dense: ngrams.DenseRows | None = None
 
     @classmethod
     def from_arpa(cls, path: str | PathLike[str], *, restrict: bool = False) -> NGram:
         """From an ARPA file, plain or gzip; `restrict` leaves out words that the vocabulary does not list."""
-        return cls(read_arpa(path), restrict=restrict)
+        return cls(ngrams.read_arpa(path), restrict=restrict)
 
     @classmethod
     def from_path(cls, path: str | PathLike[str], *, restrict: bool = False) -> NGram:
         """From what `llrnn ngram estimate` wrote: an ARPA file or a folder."""
-        return cls(read_table(path), restrict=restrict)
+        return cls(ngrams.read_table(path), restrict=restrict)
 
     @classmethod
     def from_corpus(
@@ -341,16 +327,16 @@ class NGram(Background[int]):
         if self._vocabulary is vocabulary:
             return self  # it is large: one is enough for all who share it
         bound = super().bind(vocabulary)
-        bound.table = for_vocabulary(self.table, vocabulary, restrict=self._restrict)
+        bound.table = ngrams.for_vocabulary(self.table, vocabulary, restrict=self._restrict)
         bound._static = _static_tables(bound.table)
         bound._dense = None
-        bound._tries = {torch.device("cpu"): Trie.from_table(bound.table)}
+        bound._tries = {torch.device("cpu"): ngrams.Trie.from_table(bound.table)}
         return bound
 
     def revised(self, revision: Revision) -> Self:
-        return self._changed(revision.vocabulary, table=revised(self.table, revision))
+        return self._changed(revision.vocabulary, table=ngrams.revised(self.table, revision))
 
-    def trie(self, device: torch.device) -> Trie:
+    def trie(self, device: torch.device) -> ngrams.Trie:
         if not self._tries:
             raise self._unbound()
         if device not in self._tries:
@@ -360,7 +346,7 @@ class NGram(Background[int]):
     reads_conditions = False
 
     def initial(self, condition: object = None) -> int:
-        return EMPTY
+        return ngrams.EMPTY
 
     def advance(self, state: int, symbol: int) -> int:
         return self.trie(torch.device("cpu")).advance(state, symbol)
@@ -371,7 +357,7 @@ class NGram(Background[int]):
         seen = self.trie(inputs.device).states(before, inputs)
         return Nodes.of(seen[batch.mask]), seen[:, -1].tolist()
 
-    def rows(self, states: Sequence[int] | Tensor) -> NGramRows:
+    def rows(self, states: Sequence[int] | Tensor) -> ngrams.NGramRows:
         """The next-word distributions of a batch of states, in the sparse form.
 
         Words that share `<unk>` (`table.shared`) are not among the listed ones: see `prior`.
@@ -381,7 +367,7 @@ class NGram(Background[int]):
         if self.table.shared is None or not self.table.shared.hidden:
             return rows
         seen = rows.word != self.table.shared.word
-        return NGramRows(rows.rest, rows.position[seen], rows.word[seen], rows.log_prob[seen])
+        return ngrams.NGramRows(rows.rest, rows.position[seen], rows.word[seen], rows.log_prob[seen])
 
     def prior(self, states: Sequence[int]) -> Prior:
         nodes = _as_tensor(states)
@@ -404,7 +390,7 @@ class NGram(Background[int]):
         whole = torch.empty(len(nodes), trie.n_words, device=nodes.device) if out is None else out
         if nodes.device.type == "cpu":
             if self._dense is None:
-                self._dense = DenseRows(trie)
+                self._dense = ngrams.DenseRows(trie)
             self._dense.fill(nodes, whole)
             return whole
         rows = trie.rows(nodes)
@@ -438,21 +424,21 @@ class NGram(Background[int]):
         return f"NGram(order={self.order}, {self.table.size} n-grams)"
 
 
-def over_own_words(table: NGramTable) -> NGram:
+def over_own_words(table: ngrams.NGramTable) -> NGram:
     """An n-gram model over the words that it lists; `<unk>`, if it is one of them, stands for all others."""
-    return NGram(table).bind(Vocabulary(table.words, unknown=UNKNOWN if UNKNOWN in table.index else None))
+    return NGram(table).bind(Vocabulary(table.words, unknown=ngrams.UNKNOWN if ngrams.UNKNOWN in table.index else None))
 
 
 _LISTED, _GAP, _SAMPLED = 0.9, 1.0, 2000  # share of n-grams, nats a word, sentences
 
 
-def estimated_on(table: NGramTable, corpus: Corpus, held_out: Corpus | None = None) -> str | None:
+def estimated_on(table: ngrams.NGramTable, corpus: Corpus, held_out: Corpus | None = None) -> str | None:
     """What shows that n-grams were estimated on a text, or None: nearly all of its longest n-grams are listed, or it is
     far more probable than a text that is held out.
 
     estimated_on(read_arpa("corpus.arpa"), train, valid)
     """
-    ngram = over_own_words(with_unknown(table))
+    ngram = over_own_words(ngrams.with_unknown(table))
     nats, listed = _fit(ngram, corpus)
     if ngram.order > 2 and listed >= _LISTED:
         return f"{listed:.0%} of its {ngram.order}-grams are listed"
@@ -473,7 +459,7 @@ def _fit(ngram: NGram, corpus: Corpus) -> tuple[float, float]:
     return nats, float((length[deep] == ngram.order).double().mean()) if deep.any() else 0.0
 
 
-def _static_tables(table: NGramTable) -> tuple[Table, ...]:
+def _static_tables(table: ngrams.NGramTable) -> tuple[Table, ...]:
     """The unigrams; where words share `<unk>`, in two parts: theirs, which has a weight of its own, comes second."""
     log_prob = torch.from_numpy(table.levels[0].log_prob[: len(table.symbols)])
     if table.shared is None:
@@ -501,7 +487,7 @@ class _Estimated(UnboundBackground):
             counted = Vocabulary(dict.fromkeys([*vocabulary.symbols, *self._corpus.counts()]))
         text = EncodedText.to_train_on(self._corpus, counted)
         stream = replace(text, conditions=(None,) * len(text.sentences)).stream()
-        table = estimate(stream, counted.symbols, order=self._order, min_counts=self._min_counts)
+        table = ngrams.estimate(stream, counted.symbols, order=self._order, min_counts=self._min_counts)
         for note in table.notes:
             warnings.warn(f"{self!r}: {note}", EstimationWarning, stacklevel=2)
         return NGram(table, restrict=self._restrict).bind(vocabulary)

@@ -17,35 +17,13 @@ from llrnn.knowledge.contextual.base import (
     Unsaid,
 )
 from llrnn.knowledge.contextual.frames import Framed
-from llrnn.knowledge.contextual.inputs import (
-    Announced,
-    ConditionNumbers,
-    ContextualInput,
-    SlotProgress,
-)
+from llrnn.knowledge.contextual.inputs import Announced, ConditionNumbers, ContextualInput, SlotProgress
 from llrnn.knowledge.contextual.lookup import Lookup, Matching
 from llrnn.knowledge.process import Saved, own_restorer
 from llrnn.text.conditions import NumericFields
 
-__all__ = [
-    "Announced",
-    "ConditionNumbers",
-    "ContextualFeature",
-    "ContextualInput",
-    "Continued",
-    "Copied",
-    "Expert",
-    "Framed",
-    "LinearFeature",
-    "Lookup",
-    "Matching",
-    "Repeated",
-    "Said",
-    "SlotProgress",
-    "Unsaid",
-    "restore",
-    "restore_input",
-]
+__all__ = """Announced ConditionNumbers ContextualFeature ContextualInput Continued Copied Expert Framed
+    LinearFeature Lookup Matching Repeated Said SlotProgress Unsaid restore restore_input""".split()  # noqa: SIM905
 
 
 _RESTORERS: dict[str, Callable[[Saved], ContextualFeature]] = {

@@ -20,14 +20,7 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import FeatureError
-from llrnn.knowledge.contextual.base import (
-    CopyProgress,
-    Following,
-    NamedProcess,
-    Unsaid,
-    Value,
-    said_of,
-)
+from llrnn.knowledge.contextual.base import CopyProgress, Following, NamedProcess, Unsaid, Value, said_of
 from llrnn.knowledge.contextual.frames import Framed, FrameState
 from llrnn.knowledge.process import S, Saved
 from llrnn.text.conditions import NumericFields
