@@ -35,7 +35,8 @@ from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
 from llrnn.model.controllers import WithoutOneDNN
 from llrnn.text.encoded import EncodedText
 from llrnn.training.settings import AnyBatches, SentenceBatches, SlidingBatches
-from llrnn.training.updates import Updater, Workers
+from llrnn.training.updates import Updater
+from llrnn.training.workers import Workers
 
 ENTRIES = 6  # of each class
 SIZES = ((1024, 3244, 2553, 256), (1024, 10_000, 500, 256), (1024, 900, 440, 128), (256, 3244, 2553, 256))  # N, G, m, H

@@ -21,7 +21,7 @@ from llrnn.model.testing import check_contextual, check_contextual_input, check_
 from llrnn.text.lexicon import Readings
 from llrnn.training.loop import _Run
 from llrnn.training.settings import TrainingSettings
-from llrnn.training.updates import Workers
+from llrnn.training.workers import Workers
 from llrnn_agreement import Agreement, AgreementRules, Governors
 
 WORDS = {

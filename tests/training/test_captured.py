@@ -26,20 +26,12 @@ from llrnn.model.controllers import Elman, Recurrent
 from llrnn.model.own import from_module
 from llrnn.model.scoring import Continuous, Prefetched, Sentences
 from llrnn.text.encoded import EncodedText
-from llrnn.training.hearing import Hearing
+from llrnn.training.graphs import Act, CudaGraphs, GraphedUpdater, Replay, Results, can_be_captured, updater_for
 from llrnn.training.objectives import Exact
+from llrnn.training.precompute import KnowledgeCache
 from llrnn.training.settings import TrainingSettings
-from llrnn.training.updates import (
-    Act,
-    CudaGraphs,
-    GraphedUpdater,
-    Replay,
-    Results,
-    Updater,
-    Workers,
-    can_be_captured,
-    updater_for,
-)
+from llrnn.training.updates import Updater
+from llrnn.training.workers import Workers
 from llrnn_agreement import Agreement, Governors
 
 ALL = Corpus.from_sentences(french.sentences(80)).lowercased()
@@ -143,7 +135,7 @@ def test_a_step_with_a_static_background_asks_for_no_number_once_it_has_run() ->
 def test_nor_does_one_with_linear_features_that_were_heard() -> None:
     model = knowing_model()
     batch = Sentences(60).plan(EncodedText.encode(TRAIN, VOCABULARY), seed=0)[0]
-    heard = model.heard(batch.filled(16, 20, VOCABULARY.eos))
+    heard = model.precompute(batch.padded(16, 20, VOCABULARY.eos))
     Exact()(model, model.scan(heard)[0], heard, None)
     with NoNumberAsked():  # type: ignore[no-untyped-call]
         assert ways.static_mass(model.scan(heard)[0]) is not None
@@ -285,10 +277,10 @@ def test_words_that_experts_single_out_are_inputs_of_the_record() -> None:
     model = expert_model().double()
     for batch in sentences_to_train_on()[:4]:
         B, T = batch.inputs.shape
-        heard = model.heard(batch.filled(B + 3, T + 5, VOCABULARY.eos), lambda n: n + 7)
-        assert heard.gained is not None
-        assert len(heard.gained) > 7
-        assert not heard.gained[-7:].any()
+        heard = model.precompute(batch.padded(B + 3, T + 5, VOCABULARY.eos), lambda n: n + 7)
+        assert heard.precomputed.differences is not None
+        assert len(heard.precomputed.differences) > 7
+        assert not heard.precomputed.differences[-7:].any()
         expected, gradients = loss_and_gradients(model, batch)
         found, own = loss_and_gradients(model, heard)
         assert found == pytest.approx(expected, rel=1e-12)
@@ -300,18 +292,18 @@ def test_words_that_experts_single_out_are_inputs_of_the_record() -> None:
 def test_what_knowledge_says_of_a_sentence_is_asked_once(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches put together from what was kept, from what was not, and from both, have the usual loss and gradients."""
     model, asked = expert_model().double(), list[int]()
-    hearing, hear = Hearing(model, limit, lambda n: n + 7), model.heard
+    cache, ask = KnowledgeCache(model, limit, lambda n: n + 7), model.precompute
 
     def counted(batch: Batch) -> Batch:
         asked.append(len(batch.inputs))
-        return hear(batch)
+        return ask(batch)
 
-    monkeypatch.setattr(model, "heard", counted)
+    monkeypatch.setattr(model, "precompute", counted)
     text = EncodedText.to_train_on(TRAIN, VOCABULARY)
     for epoch in range(3):
         for batch in Sentences(60).plan(text, seed=3, epoch=epoch)[:4]:
             B, T = batch.inputs.shape
-            heard = hearing.heard(batch, B + 2, T + 3)
+            heard = cache.precompute(batch, B + 2, T + 3)
             assert heard is not None
             expected, gradients = loss_and_gradients(model, batch)
             found, own = loss_and_gradients(model, heard)
@@ -319,20 +311,20 @@ def test_what_knowledge_says_of_a_sentence_is_asked_once(limit: int, monkeypatch
             for one, other in zip(gradients, own, strict=True):
                 torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-11)
     for batch in Sentences(60).plan(text, seed=3, epoch=4):
-        hearing.heard(batch, *batch.inputs.shape)
+        cache.precompute(batch, *batch.inputs.shape)
     before = sum(asked)
     for batch in Sentences(60).plan(text, seed=3, epoch=5):
-        hearing.heard(batch, *batch.inputs.shape)
+        cache.precompute(batch, *batch.inputs.shape)
     again, distinct = sum(asked) - before, len({sentence.words for sentence in TRAIN})
     assert again == 0 if limit == 10**9 else 0 < again <= len(TRAIN)
     assert limit or again >= distinct
-    assert hearing.kept <= limit
+    assert cache.kept <= limit
 
 
 def test_nor_does_a_step_with_such_words_ask_for_a_number() -> None:
     model, batch = expert_model(), sentences_to_train_on()[0]
     B, T = batch.inputs.shape
-    heard = model.heard(batch.filled(B + 1, T + 1, VOCABULARY.eos))
+    heard = model.precompute(batch.padded(B + 1, T + 1, VOCABULARY.eos))
     loss_and_gradients(model, heard)
     with NoNumberAsked():  # type: ignore[no-untyped-call]
         assert Exact()(model, model.scan(heard)[0], heard, None).requires_grad
@@ -340,8 +332,8 @@ def test_nor_does_a_step_with_such_words_ask_for_a_number() -> None:
 
 def test_what_was_heard_stays_filled_up_in_other_numbers() -> None:
     """Of a model in half precision values are float32 in the layer, and what fills up has no position there, too."""
-    values = expert_model().heard(sentences_to_train_on()[0].filled(9, 24, VOCABULARY.eos), lambda n: n + 5)
-    (first, *_), cpu = expert_model()._heard_values(values), torch.device("cpu")
+    values = expert_model().precompute(sentences_to_train_on()[0].padded(9, 24, VOCABULARY.eos), lambda n: n + 5)
+    (first, *_), cpu = expert_model()._precomputed_values(values), torch.device("cpu")
     assert isinstance(first, ContextValues)
     other = first.to(cpu, torch.float64)
     assert other.filled
@@ -376,7 +368,7 @@ def test_what_is_heard_leaves_out_the_sentence_that_is_read() -> None:
     batch = Sentences(60).plan(EncodedText.to_train_on(TRAIN, VOCABULARY), seed=0)[0]
     (B, T), state = batch.inputs.shape, model.start([None] * len(batch.inputs))
     expected, _ = model.input_numbers(batch, state)
-    heard = model.heard(batch.filled(B + 2, T + 3, VOCABULARY.eos)).numbers
+    heard = model.precompute(batch.padded(B + 2, T + 3, VOCABULARY.eos)).precomputed.numbers
     assert heard is not None
     assert torch.equal(heard[:B, :T][batch.mask], expected[batch.mask])
     without, _ = model.input_numbers(replace(batch, sentences=None), state)
@@ -399,10 +391,10 @@ def test_a_batch_that_is_filled_up_has_the_same_loss() -> None:
     model = knowing_model().double()
     for batch in sentences_to_train_on()[:4]:
         B, T = batch.inputs.shape
-        filled = batch.filled(B + 3, T + 5, VOCABULARY.eos)
+        filled = batch.padded(B + 3, T + 5, VOCABULARY.eos)
         assert (filled.n_words, filled.n_positions) == (batch.n_positions, (B + 3) * (T + 5))
         expected, gradients = loss_and_gradients(model, batch)
-        for other in (filled, model.heard(filled)):
+        for other in (filled, model.precompute(filled)):
             found, own = loss_and_gradients(model, other)
             assert found == pytest.approx(expected, rel=1e-12)
             for one, another in zip(gradients, own, strict=True):

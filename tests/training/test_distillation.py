@@ -23,10 +23,12 @@ from llrnn.model.ensembles import mixture
 from llrnn.model.scoring import Sentences, score
 from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import EOS
+from llrnn.training.graphs import can_be_captured, updater_for
 from llrnn.training.loop import train
 from llrnn.training.objectives import Distilled, Exact
 from llrnn.training.settings import DistilObjective, TrainingSettings
-from llrnn.training.updates import Updater, Workers, can_be_captured, updater_for
+from llrnn.training.updates import Updater
+from llrnn.training.workers import Workers
 from test_captured import (
     CUDA,
     TRAIN,
@@ -215,11 +217,13 @@ def test_a_step_asks_for_no_number_once_it_has_run(folders: list[str]) -> None:
     model, (batch, *_) = a_model(), Sentences(100).plan(EncodedText.encode(TRAIN, VOCABULARY))
     objective = DistilObjective(kind="distil", teacher=folders).make()
     assert isinstance(objective, Distilled)
-    taught = objective.taught(batch)
+    taught = objective.with_teacher(batch)
+    q = taught.precomputed.teacher
+    assert q is not None
     found = objective(model, model.scan(taught)[0], taught, None)
     with NoNumberAsked():  # type: ignore[no-untyped-call]
         again = model.scan(taught)[0]
-        difference = objective.difference(model.output_features, again, taught)
+        difference = objective.difference(model.output_features, again, taught, q)
     exact = Exact()(model, again, batch, None)
     assert torch.allclose(found, exact + 0.5 * difference)
 

@@ -149,7 +149,7 @@ def test_gradients_are_finite_differences(objective: str, kind: str) -> None:
     """In float64, along a random direction of every parameter; the words that are drawn are the same ones."""
     model, minimised = MODELS[kind]().double(), MINIMISED[objective]()
     (batch,) = Sentences(500).plan(EncodedText.encode(small_corpus()[:2], model.vocabulary))
-    batch = minimised.taught(batch) if isinstance(minimised, Distilled) else batch
+    batch = minimised.with_teacher(batch) if isinstance(minimised, Distilled) else batch
 
     def loss() -> Tensor:
         return minimised(model, model.scan(batch)[0], batch, seeded(4))

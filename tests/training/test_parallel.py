@@ -34,7 +34,7 @@ from llrnn.model.scoring import Continuous, Sentences
 from llrnn.text.conditions import Words
 from llrnn.text.encoded import EncodedText
 from llrnn.training.loop import train
-from llrnn.training.updates import Workers, join_workers
+from llrnn.training.workers import Workers, join_workers
 from llrnn_lab.bench.parallel import parallel
 from test_resume import CONFIG, StopAfter, dropping, finish, knowing, log_of, start, wait_for_steps
 from test_training import TRAIN, VALID, VOCABULARY, tiny

@@ -94,7 +94,7 @@ from llrnn.text.raw import tokenised_lines
 from llrnn.text.readers import conllu_lines, read_lines
 from llrnn.text.vectors import WordVectors, cases
 from llrnn.training.loop import train
-from llrnn.training.updates import join_workers
+from llrnn.training.workers import join_workers
 
 train_app = typer.Typer()  # the keys of a configuration stand at the end of its help
 

@@ -205,14 +205,35 @@ class BatchRead(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Precomputed:
+    """What was computed of a batch before the step that reads it, each None where it was not.
+
+    `teacher`: what the model that is learnt from says at the N positions that count. `numbers`, `slopes`, `exceptions`,
+    `differences`: what contextual inputs and features say (`LLRNN.precompute`). `weights`: of the positions of a batch
+    that was padded to a frequent shape (`Batch.padded`), 1/count for `count` of them, and 0 for the others.
+    """
+
+    teacher: Tensor | None = None  # (N, V)
+    numbers: Tensor | None = None  # (B, T, k)
+    slopes: Tensor | None = None  # (N, ·), those of one linear feature after those of another
+    exceptions: Tensor | None = None  # (2, E): the positions and words on which others have values of their own
+    differences: Tensor | None = None  # (E, k): these values, less those of the other words there
+    weights: Tensor | None = None  # (B, T)
+    count: int | None = None
+
+    @property
+    def has_knowledge(self) -> bool:
+        """Whether a step on the batch asks no knowledge."""
+        return any(part is not None for part in (self.numbers, self.slopes, self.exceptions))
+
+
+@dataclass(frozen=True)
 class Batch:
     """B rows of T symbols: inputs x_t, targets x_{t+1}, which positions count, and the condition of each row.
 
     `sentences`, in training only, names the sentence of each target (see `Process.follow`). `inside` has, for an open
-    vocabulary, the log-probability of each target within its cell (`text.vocabulary`). `teacher`, where a model learns
-    from another, is what that one says at the N positions that count; it is added to a batch that is not cut any more.
-    So are `numbers`, `slopes`, `exceptional`, `gained`, what contextual inputs and features say (`LLRNN.heard`), and
-    `weights`, where one is filled to a frequent shape (`filled`): `count` positions have the weight 1/count, others 0.
+    vocabulary, the log-probability of each target within its cell (`text.vocabulary`). `precomputed` is of a batch that
+    is not cut into rows any more.
     """
 
     inputs: Tensor  # (B, T)
@@ -221,13 +242,7 @@ class Batch:
     conditions: Sequence[object] | None = None
     sentences: Tensor | None = None  # (B, T)
     inside: Tensor | None = None  # (B, T) float64
-    teacher: Tensor | None = None  # (N, V)
-    numbers: Tensor | None = None  # (B, T, k)
-    slopes: Tensor | None = None  # (N, ·), those of one linear feature after those of another
-    exceptional: Tensor | None = None  # (2, E): the positions and words on which others have values of their own
-    gained: Tensor | None = None  # (E, k): these, less those of the other words there
-    weights: Tensor | None = None  # (B, T)
-    count: int | None = None
+    precomputed: Precomputed = Precomputed()
 
     @cached_property
     def positions(self) -> Tensor | None:
@@ -246,20 +261,16 @@ class Batch:
 
     @property
     def n_words(self) -> int:
-        """N without what was filled up, and has no weight."""
-        return self.n_positions if self.count is None else self.count
-
-    @property
-    def is_heard(self) -> bool:
-        """Whether it brings along what knowledge says of it."""
-        return any(part is not None for part in (self.numbers, self.slopes, self.exceptional))
+        """N without what was padded, and has no weight."""
+        return self.n_positions if self.precomputed.count is None else self.precomputed.count
 
     def mean(self, values: Tensor) -> Tensor:
         """Over the positions that count, (N,) -> ()."""
-        return values.mean() if self.weights is None else (values * self.picked(self.weights).to(values.dtype)).sum()
+        weights = self.precomputed.weights
+        return values.mean() if weights is None else (values * self.picked(weights).to(values.dtype)).sum()
 
-    def filled(self, rows: int, columns: int, symbol: int) -> Batch:
-        """The same mean loss from B × T positions that all count, those that were added with the weight 0.
+    def padded(self, rows: int, columns: int, symbol: int) -> Batch:
+        """A batch of `rows` × `columns` positions that all count, with the same mean loss: new ones have the weight 0.
 
         Batches of one shape are one sequence of operations, whatever their sentences are, which a GPU can be told once.
         """
@@ -275,8 +286,7 @@ class Batch:
             self.conditions and [*self.conditions, *[None] * (rows - B)],
             None if self.sentences is None else more(self.sentences, int(self.sentences[0, 0])),
             None if self.inside is None else more(self.inside, 0.0),
-            weights=more(self.mask.double() / self.n_positions, 0.0),
-            count=self.n_positions,
+            Precomputed(weights=more(self.mask.double() / self.n_positions, 0.0), count=self.n_positions),
         )
 
     def picked(self, values: Tensor) -> Tensor:
@@ -292,13 +302,16 @@ class Batch:
 
     def tensors(self) -> dict[str, Tensor]:
         """All that moves to a device: the fields that are there, and the positions unless all of them count."""
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {k: value for k, value in {**given, "positions": self.positions}.items() if isinstance(value, Tensor)}
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        given = {**own, **vars(self.precomputed), "positions": self.positions}
+        return {name: value for name, value in given.items() if isinstance(value, Tensor)}
 
     def with_tensors(self, tensors: dict[str, Tensor]) -> Batch:
-        """The same, of other tensors with the same content."""
-        given: dict[str, Any] = {name: tensor for name, tensor in tensors.items() if name != "positions"}
-        made = replace(self, **given)
+        """Copy of this batch backed by `tensors`, for example on another device."""
+        own = {field.name for field in fields(self)}
+        ahead: dict[str, Any] = {name: tensors[name] for name in tensors.keys() - own - {"positions"}}
+        given: dict[str, Any] = {name: tensors[name] for name in tensors.keys() & own}
+        made = replace(self, **given, precomputed=replace(self.precomputed, **ahead))
         vars(made)["positions"] = tensors.get("positions")  # known already: a GPU need not be asked, and waited for
         return made
 
@@ -318,7 +331,7 @@ class Batch:
 
     def select(self, rows: slice) -> Batch:
         """Some of the rows."""
-        given = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "count")
+        given = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "precomputed")
         return replace(self, **{name: value[rows] for name, value in given if value is not None})
 
 

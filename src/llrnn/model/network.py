@@ -263,11 +263,11 @@ class LLRNN(Persistent):
         own = (layer or self.layer).distribution(h, prior, values)
         return self._with_mixed(own, h, mixed), ModelState(controller, known)
 
-    def heard(self, batch: Batch, room: Callable[[int], int] = int) -> Batch:
+    def precompute(self, batch: Batch, room: Callable[[int], int] = int) -> Batch:
         """The batch with what contextual inputs and features say of it, as tensors: a step on it asks no knowledge.
 
         Of a model with a static background, and batches whose positions all count. Exceptions, the words that features
-        single out, are filled up to `room` of their number. Where they are many beside the classes, the batch is
+        single out, are padded to `room` of their number. Where they are many beside the classes, the batch is
         returned as it came.
         """
         placed = batch if all(one.linear_in for one in self.contextual) else batch.to(self.device)
@@ -280,39 +280,42 @@ class LLRNN(Persistent):
         values: list[AnyValues] = [one.values(followed[one.state_key]) for one in self.contextual]
         slopes = [part.slope.flatten(1) for part in values if isinstance(part, LinearValues)]
         others = [part for part in values if isinstance(part, ContextValues)]
-        exceptional, gained = self._exceptions(others, batch.n_positions, room) if others else (None, None)
-        if gained is not None and ways.MANY_WORDS * len(gained) > batch.n_positions * self.layer.classes.count:
+        exceptions, differences = self._exceptions(others, batch.n_positions, room) if others else (None, None)
+        most = batch.n_positions * self.layer.classes.count // ways.MANY_WORDS
+        if differences is not None and len(differences) > most:
             return batch
         like = self.layer.weight.dtype
-        return replace(
-            batch,
+        ahead = replace(
+            batch.precomputed,
             numbers=torch.cat(numbers, 1).view(*batch.inputs.shape, -1).to(like) if numbers else None,
             slopes=torch.cat(slopes, 1).to(like) if slopes else None,
-            exceptional=exceptional,
-            gained=gained,
+            exceptions=exceptions,
+            differences=differences,
         )
+        return replace(batch, precomputed=ahead)
 
     def _exceptions(self, values: Sequence[ContextValues], n: int, room: Callable[[int], int]) -> tuple[Tensor, Tensor]:
-        """Positions and words, (2, E), and values on them, less those on the rest, (E, k); the last fill up."""
+        """Positions and words, (2, E), and values on them, less those on the rest, (E, k); the last are padding."""
         like = self.layer.weight
         placed = [part.to(like.device, like.dtype) for part in values]
         known = placed[0] if len(placed) == 1 else join(self.background.prior([]).to(like.device), placed, n)
-        gained = known.value - known.rest.expand(n, -1)[known.position]
-        more = room(len(gained)) - len(gained)
+        differences = known.value - known.rest.expand(n, -1)[known.position]
+        more = room(len(differences)) - len(differences)
         last = torch.tensor([[n], [0]], device=like.device).expand(2, more)  # at a position that is not there
-        return torch.cat([torch.stack([known.position, known.word]), last], 1), F.pad(gained, (0, 0, 0, more))
+        return torch.cat([torch.stack([known.position, known.word]), last], 1), F.pad(differences, (0, 0, 0, more))
 
-    def _heard_values(self, batch: Batch) -> list[AnyValues]:
+    def _precomputed_values(self, batch: Batch) -> list[AnyValues]:
         """The values of contextual features that a batch brings along, in their order."""
-        n, found, slopes, gained = batch.n_positions, list[AnyValues](), batch.slopes, batch.gained
-        shared = () if batch.exceptional is None else batch.exceptional.unbind()  # the same two tensors for all
+        n, found, ahead = batch.n_positions, list[AnyValues](), batch.precomputed
+        slopes, differences = ahead.slopes, ahead.differences
+        shared = () if ahead.exceptions is None else ahead.exceptions.unbind()  # the same two tensors for all
         for one in self.contextual:
             k, J = len(one.names), len(one.linear_in)
             if J and slopes is not None:
                 own, slopes = slopes[:, : k * J], slopes[:, k * J :]
                 found.append(LinearValues(own.contiguous().view(n, k, J), one.linear_in, one.steady))
-            elif gained is not None:
-                own, gained = gained[:, :k], gained[:, k:]
+            elif differences is not None:
+                own, differences = differences[:, :k], differences[:, k:]
                 position, word = shared
                 found.append(ContextValues(own.new_zeros(n, k), position, word, own, filled=True))
         return found
@@ -416,8 +419,8 @@ class LLRNN(Persistent):
         """ψ: the embedded words and what contextual inputs say, (B, T, D)."""
         if self.input_weight is None:
             return psi, {}
-        if batch.numbers is not None:
-            return psi + batch.numbers @ self.input_weight, {}
+        if batch.precomputed.numbers is not None:
+            return psi + batch.precomputed.numbers @ self.input_weight, {}
         v, followed = self.input_numbers(batch, state)
         return psi + v @ self.input_weight, followed
 
@@ -428,8 +431,8 @@ class LLRNN(Persistent):
 
         `followed`: states that contextual inputs have followed, at all positions.
         """
-        if batch.is_heard:
-            return self.background.prior([]), self._heard_values(batch), [], state.knowledge
+        if batch.precomputed.has_knowledge:
+            return self.background.prior([]), self._precomputed_values(batch), [], state.knowledge
         counting = {key: (_counting(here, batch), last) for key, (here, last) in followed.items()}
         known: Followed = {key: (here, last) for key, (here, last) in counting.items() if here is not None}
         inputs = {id(one) for one in self.contextual_inputs}

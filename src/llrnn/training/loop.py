@@ -33,18 +33,13 @@ from llrnn.text.built import BuiltText
 from llrnn.text.corpus import Corpus, require_corpus
 from llrnn.text.encoded import EncodedText, TrainingSummary
 from llrnn.text.others import OtherText
+from llrnn.training.graphs import updater_for
+from llrnn.training.optimizer import optimizer_tensors, restore_optimizer, set_learning_rate
 from llrnn.training.runs import Progress, ReadOnlyRunFolder, Record, RunFolder, model_digest
 from llrnn.training.schedule import Schedule
 from llrnn.training.settings import TrainingSettings
-from llrnn.training.updates import (
-    NotFiniteError,
-    Update,
-    Workers,
-    optimizer_tensors,
-    restore_optimizer,
-    set_learning_rate,
-    updater_for,
-)
+from llrnn.training.updates import NotFiniteError, Update
+from llrnn.training.workers import Workers
 
 _UNREAD = (
     "train() trains while its records are read, and nobody has read one, so nothing was trained; write "

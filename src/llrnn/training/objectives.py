@@ -50,7 +50,8 @@ class Exact:
         self.precision = precision
 
     def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
-        weights = None if batch.weights is None else batch.picked(batch.weights)
+        ahead = batch.precomputed.weights
+        weights = None if ahead is None else batch.picked(ahead)
         taken = ways.taken_precision(p, self.precision)
         loss = ways.exact_loss(p, batch.picked(batch.targets), taken, weights=weights)
         return loss if batch.inside is None else loss - batch.mean(batch.picked(batch.inside)).to(loss.dtype)
@@ -69,7 +70,7 @@ class Distilled(Exact):
     """The exact loss, of which `share` α is the cross-entropy with a teacher's distribution instead of the target's.
 
     The teacher is in eval mode and learns nothing; what the student's background forbids is left out of q. Its
-    `temperature` τ: q^(1/τ), normalised; above 1 flattens. `taught` asks the teacher, before the step.
+    `temperature` τ: q^(1/τ), normalised; above 1 flattens. `with_teacher` asks the teacher, before the step.
     """
 
     def __init__(self, teacher: LLRNN, share: float = 0.5, temperature: float = 1.0) -> None:
@@ -89,25 +90,26 @@ class Distilled(Exact):
         require_same_symbols("the teacher", self.teacher.vocabulary, student.vocabulary, advice)
 
     @torch.no_grad()
-    def taught(self, batch: Batch) -> Batch:
-        """The batch with q at its positions, (N, V)."""
+    def with_teacher(self, batch: Batch) -> Batch:
+        """The batch with q at its positions, (N, V), as `precomputed.teacher`."""
         if self.teacher.device != batch.inputs.device:
             self.teacher.to(batch.inputs.device)
         # not by sentence: the folds that n-grams of the teacher were estimated in are not kept in its folder
         log_q = self.teacher.scan(replace(batch, sentences=None))[0].log_probs()
         q = log_q.exp() if self.temperature == 1.0 else torch.softmax(log_q / self.temperature, -1)
-        return batch.with_tensors({**batch.tensors(), "teacher": q})
+        return batch.with_tensors(batch.tensors() | {"teacher": q})
 
     def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
         loss = super().__call__(model, p, batch, generator)
-        taught = batch if batch.teacher is not None else self.taught(batch)
-        return loss + self.share * self.difference(model.output_features, p, taught).to(loss.dtype)
+        q = batch.precomputed.teacher
+        q = self.with_teacher(batch).precomputed.teacher if q is None else q
+        assert q is not None
+        return loss + self.share * self.difference(model.output_features, p, batch, q).to(loss.dtype)
 
-    def difference(self, features: FeatureMatrix, p: Distribution, batch: Batch) -> Tensor:
+    def difference(self, features: FeatureMatrix, p: Distribution, batch: Batch, q: Tensor) -> Tensor:
         """The mean of log p(x̄) − Σ_x q(x) log p(x)."""
-        assert batch.teacher is not None
         log_b = p.prior.dense(1 if p.prior.is_static else p.n, p.h.dtype).log_b
-        q = batch.teacher.to(p.h.dtype).masked_fill(log_b == MINUS_INFINITY, 0.0)
+        q = q.to(p.h.dtype).masked_fill(log_b == MINUS_INFINITY, 0.0)
         q = q / q.sum(-1, keepdim=True)
         d = (-q).scatter_add_(1, batch.picked(batch.targets)[:, None], torch.ones_like(q[:, :1]))  # (N, V)
         found = (d * finite(log_b)).sum() + (p.adaptor * self._word_sums(features, d)(d)).sum()

@@ -31,10 +31,10 @@ from llrnn.config.keys import ControllerConfig
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
 from llrnn.text.encoded import EncodedText
+from llrnn.training.graphs import CudaGraphs
 from llrnn.training.loop import train
 from llrnn.training.runs import Record
 from llrnn.training.settings import TrainingSettings
-from llrnn.training.updates import CudaGraphs
 from llrnn_lab.bench import torch_peer
 from llrnn_lab.bench.medians import medians
 

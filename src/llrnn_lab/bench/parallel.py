@@ -28,7 +28,7 @@ from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
 from llrnn.training.runs import Record
-from llrnn.training.updates import Workers, join_workers
+from llrnn.training.workers import Workers, join_workers
 from llrnn_lab.bench.machine import all_cores
 from llrnn_lab.bench.neural import french_like, n_weights
 

@@ -22,8 +22,9 @@ from llrnn.knowledge.process import Batch
 from llrnn.model.controllers import TorchLSTM
 from llrnn.model.scoring import Batching, Prefetched
 from llrnn.text.encoded import EncodedText
+from llrnn.training.graphs import CudaGraphs
+from llrnn.training.optimizer import make_optimizer
 from llrnn.training.settings import TrainingSettings
-from llrnn.training.updates import CudaGraphs, make_optimizer
 
 State = tuple[Tensor, Tensor]
 

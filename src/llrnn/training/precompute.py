@@ -1,6 +1,6 @@
-"""What knowledge says of the sentences of a text, asked once: for steps that are recorded (`training.updates`).
+"""What knowledge says of the sentences of a text, asked once: for steps that are recorded (`training.graphs`).
 
-    heard(sentence) = (v, S, E, φ_E − φ_rest) at its positions          of its words, and of its fold in cross-fitting
+    precomputed(sentence) = (v, S, E, φ_E − φ_rest) at its positions     of its words, and of its fold in cross-fitting
 
 Epochs shuffle sentences, but what n-grams, rules and lists say of each stays the same. To follow n-grams and to list a
 thousand words at every position takes longer than the update itself; so the answers are kept where the model is, in a
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from llrnn.knowledge.process import Batch
+from llrnn.knowledge.process import Batch, Precomputed
 from llrnn.model.network import LLRNN
 
 _Key = tuple[int | None, bytes]
@@ -25,27 +25,27 @@ _Key = tuple[int | None, bytes]
 
 @dataclass(frozen=True)
 class _OfSentence:
-    """What was heard at the T positions of a sentence: see `Batch`."""
+    """What knowledge says at the T positions of a sentence: see `Precomputed`."""
 
     numbers: Tensor | None  # (T, k)
     slopes: Tensor | None  # (T, ·)
     place: Tensor | None  # (E,) int32: which of the positions
     word: Tensor | None  # (E,) int32
-    gained: Tensor | None  # (E, k)
+    differences: Tensor | None  # (E, k)
 
     @property
     def bytes(self) -> int:
-        """Without what was filled up around it, a ninth or so."""
+        """Without the padding around it, a ninth or so."""
         return sum(part.nbytes for part in vars(self).values() if part is not None)
 
 
-class Hearing:
-    """Batches of whole sentences with what a model's contextual inputs and features say of them (`LLRNN.heard`).
+class KnowledgeCache:
+    """Batches of whole sentences with what a model's contextual inputs and features say of them (`LLRNN.precompute`).
 
-    `limit`: bytes that may be kept; `room`: from a number of exceptions to that which they are filled up to. Batches of
-    one shape are filled up to the most that one of them needed, so that they stay one shape.
+    `limit`: bytes that may be kept; `room`: from a number of exceptions to that which they are padded to. Batches of
+    one shape are padded to the most that one of them needed, so that they stay one shape.
 
-        batch = Hearing(model, 2**30).heard(batch, rows=72, columns=32)
+        batch = KnowledgeCache(model, 2**30).precompute(batch, rows=72, columns=32)
     """
 
     def __init__(self, model: LLRNN, limit: int, room: Callable[[int], int] = int) -> None:
@@ -54,15 +54,15 @@ class Hearing:
         self._most: dict[tuple[int, int], int] = {}  # exceptions, by shape
         self.kept = 0  # bytes
 
-    def heard(self, batch: Batch, rows: int, columns: int) -> Batch | None:
-        """The batch filled up to a shape, and heard; None where knowledge speaks of too many words."""
-        filled = batch.filled(rows, columns, self._model.vocabulary.eos)
+    def precompute(self, batch: Batch, rows: int, columns: int) -> Batch | None:
+        """The batch padded to a shape, with what knowledge says of it; None where that is of too many words."""
+        padded = batch.padded(rows, columns, self._model.vocabulary.eos)
         if any(condition is not None for condition in batch.conditions or ()):  # which knowledge may read
-            heard = self._model.heard(filled, lambda n: self._filled_to((rows, columns), n))
-            return heard if heard.is_heard else None
+            made = self._model.precompute(padded, lambda n: self._padded_to((rows, columns), n))
+            return made if made.precomputed.has_knowledge else None
         keys = _keys(batch)
         missing = [row for row, key in enumerate(keys) if key not in self._answers]
-        new = self._asked(filled, missing, batch.mask.sum(1)[missing].tolist()) if missing else []
+        new = self._asked(padded, missing, batch.mask.sum(1)[missing].tolist()) if missing else []
         if new is None:
             return None
         fresh = {keys[row]: answer for row, answer in zip(missing, new, strict=True)}
@@ -71,21 +71,21 @@ class Hearing:
         if self.kept + more <= self._limit:
             self._answers.update(fresh)
             self.kept += more
-        return self._joined(filled, answers)
+        return self._joined(padded, answers)
 
-    def _asked(self, filled: Batch, rows: Sequence[int], lengths: Sequence[int]) -> list[_OfSentence] | None:
+    def _asked(self, padded: Batch, rows: Sequence[int], lengths: Sequence[int]) -> list[_OfSentence] | None:
         """What knowledge says of some rows, at so many positions of each."""
-        names = None if filled.sentences is None else filled.sentences[rows]
-        some = Batch(filled.inputs[rows], filled.targets[rows], filled.mask[rows], sentences=names)
-        heard = self._model.heard(some)
-        if not heard.is_heard:
+        names = None if padded.sentences is None else padded.sentences[rows]
+        some = Batch(padded.inputs[rows], padded.targets[rows], padded.mask[rows], sentences=names)
+        ahead = self._model.precompute(some).precomputed
+        if not ahead.has_knowledge:
             return None
-        device, T = self._model.device, filled.inputs.shape[1]
-        numbers, slopes = (None if part is None else part.to(device) for part in (heard.numbers, heard.slopes))
-        lists, own = _by_row(heard, lengths), tuple[Tensor | None, ...]((None, None, None))
-        if heard.exceptional is not None:
-            position, word = heard.exceptional
-            own = (position % T).int(), word.int(), heard.gained
+        device, T = self._model.device, padded.inputs.shape[1]
+        numbers, slopes = (None if part is None else part.to(device) for part in (ahead.numbers, ahead.slopes))
+        lists, own = _by_row(ahead, T, lengths), tuple[Tensor | None, ...]((None, None, None))
+        if ahead.exceptions is not None:
+            position, word = ahead.exceptions
+            own = (position % T).int(), word.int(), ahead.differences
         return [
             _OfSentence(
                 None if numbers is None else numbers[row, :length],
@@ -95,24 +95,25 @@ class Hearing:
             for row, (length, where) in enumerate(zip(lengths, lists, strict=True))
         ]
 
-    def _joined(self, filled: Batch, answers: Sequence[_OfSentence]) -> Batch:
-        (B, T), exceptional, gained = filled.inputs.shape, None, None
-        if own := [answer.gained for answer in answers if answer.gained is not None]:
-            gains = torch.cat(own)
-            room = self._filled_to((B, T), len(gains)) - len(gains)
+    def _joined(self, padded: Batch, answers: Sequence[_OfSentence]) -> Batch:
+        (B, T), exceptions, differences = padded.inputs.shape, None, None
+        if own := [answer.differences for answer in answers if answer.differences is not None]:
+            found = torch.cat(own)
+            room = self._padded_to((B, T), len(found)) - len(found)
             place, word = (torch.cat([getattr(answer, name) for answer in answers]) for name in ("place", "word"))
-            counts = torch.tensor([len(part) for part in own], device=gains.device)
-            begins = torch.arange(len(own), device=gains.device) * T
-            position = place + begins.repeat_interleave(counts, output_size=len(gains))
-            # the last fill up, at a position that is not there
-            exceptional = torch.stack([F.pad(position, (0, room), value=B * T), F.pad(word.long(), (0, room))])
-            gained = F.pad(gains, (0, 0, 0, room))
+            counts = torch.tensor([len(part) for part in own], device=found.device)
+            begins = torch.arange(len(own), device=found.device) * T
+            position = place + begins.repeat_interleave(counts, output_size=len(found))
+            # the last are padding, at a position that is not there
+            exceptions = torch.stack([F.pad(position, (0, room), value=B * T), F.pad(word.long(), (0, room))])
+            differences = F.pad(found, (0, 0, 0, room))
         numbers = _side_by_side([answer.numbers for answer in answers], B, T)
         slopes = _side_by_side([answer.slopes for answer in answers], B, T)
         slopes = None if slopes is None else slopes.flatten(0, 1)
-        return replace(filled, numbers=numbers, slopes=slopes, exceptional=exceptional, gained=gained)
+        ahead = {"numbers": numbers, "slopes": slopes, "exceptions": exceptions, "differences": differences}
+        return replace(padded, precomputed=replace(padded.precomputed, **ahead))
 
-    def _filled_to(self, shape: tuple[int, int], exceptions: int) -> int:
+    def _padded_to(self, shape: tuple[int, int], exceptions: int) -> int:
         if exceptions > self._most.get(shape, -1):
             self._most[shape] = self._room(exceptions)
         return self._most[shape]
@@ -125,11 +126,11 @@ def _keys(batch: Batch) -> list[_Key]:
     return [(name, row[:n].tobytes()) for name, n, row in zip(names, lengths, rows, strict=True)]
 
 
-def _by_row(heard: Batch, lengths: Sequence[int]) -> list[slice]:
-    """Where the exceptions of each row stand, at positions that count."""
-    if heard.exceptional is None:
+def _by_row(ahead: Precomputed, T: int, lengths: Sequence[int]) -> list[slice]:
+    """Where the exceptions of each row of T positions stand, at positions that count."""
+    if ahead.exceptions is None:
         return [slice(0)] * len(lengths)
-    T, position = heard.inputs.shape[1], heard.exceptional[0]
+    position = ahead.exceptions[0]
     bounds = torch.tensor([(row * T, row * T + length) for row, length in enumerate(lengths)], device=position.device)
     return [slice(*pair) for pair in torch.searchsorted(position, bounds).tolist()]
 

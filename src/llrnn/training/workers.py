@@ -1,0 +1,189 @@
+"""The processes that train together, each with rows of every batch; or one process alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
+
+from llrnn.ground.errors import ConfigError, LostWorkerError, TrainingError
+from llrnn.knowledge.process import Batch
+from llrnn.model.controllers import Hidden, SomeRows
+from llrnn.model.scoring import Batching
+from llrnn.text.encoded import EncodedText, Lazy
+
+
+class OwnRows(Batching):
+    """The rows of one process in every batch."""
+
+    def __init__(self, batching: Batching, rows: slice) -> None:
+        self._batching, self._rows, self.carries_state = batching, rows, batching.carries_state
+
+    def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
+        return Lazy(self._batching.plan(text, seed=seed, epoch=epoch), lambda batch: batch.select(self._rows))
+
+
+class Workers:
+    """The processes of a training, as one of them sees them: `Workers()` is one alone, and has all rows.
+
+    Several are those that torchrun started (`join_workers`), whose `store` is given. They speak over torch.distributed:
+    gloo between CPUs, NCCL between GPUs.
+    """
+
+    def __init__(self, rank: int = 0, size: int = 1, store: Store | None = None) -> None:
+        self.rank, self.size = rank, size
+        self.leads = rank == 0  # whether this one writes and prints
+        # names what started them; those that are started again by it have the same
+        self.launch = None if store is None else _launch()
+        # torchrun takes any other code than 0 for a failure, and with --max-restarts starts all processes again
+        self.exit_code_when_stopped = 130 if store is None else 0  # a shell has 130 for Ctrl-C
+        together = () if store is None else ("torchrun", "--nproc-per-node", os.environ["LOCAL_WORLD_SIZE"], "-m")
+        self.command = (*together, "llrnn")  # how such processes are started
+        self._rows = slice(rank, None, size)
+        self._wants_to_stop = self._must_stop = False
+
+    def share(self, batch: Batch) -> Batch:
+        """The rows of a batch that this process takes."""
+        return batch if self.size == 1 else batch.select(self._rows)
+
+    def generator(self, batch: Batch, device: torch.device, seed: int) -> torch.Generator:
+        """Draws for its share of a batch what one process would draw for these rows."""
+        n_rows = len(batch.inputs)
+        made = torch.Generator(device) if self.size == 1 else SomeRows(device, self._rows, n_rows)
+        return made.manual_seed(seed)
+
+    def batching(self, batching: Batching) -> Batching:
+        """The same batches, of which this process has its rows."""
+        return batching if self.size == 1 else OwnRows(batching, self._rows)
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
+        """Gradients become the sums over all processes, and so does the loss that is returned.
+
+        One message for all: gradients, for each of them whether there is one at all, who wants to stop, the loss. A
+        weight that no process has a gradient for must stay as it is: with a gradient of 0 it would still decay.
+        """
+        if self.size == 1:
+            return loss
+        weights = list(parameters)
+        gradients = [weight.grad if weight.grad is not None else torch.zeros_like(weight) for weight in weights]
+        flags = [weight.grad is not None for weight in weights] + [self._wants_to_stop]
+        said = torch.tensor(flags, dtype=loss.dtype, device=loss.device)
+        flat = self._sum(torch.cat([*(gradient.flatten() for gradient in gradients), said, loss.view(1)]))
+        *sums, said, total = torch.split(flat, [*(weight.numel() for weight in weights), len(flags), 1])
+        *there, stops = said.tolist()
+        for weight, gradient, found in zip(weights, sums, there, strict=True):
+            weight.grad = gradient.view_as(weight) if found else None
+        self._must_stop = stops > 0
+        return total.squeeze(0)
+
+    def stop(self, wanted: bool) -> bool:
+        """Whether to stop before the next step, all at the same: a signal may have reached only one process.
+
+        The wish travels with the next gradients, so that asking costs no message: all stop one step later.
+        """
+        self._wants_to_stop = wanted
+        return wanted if self.size == 1 else self._must_stop
+
+    def any(self, flag: bool) -> bool:
+        """Whether it is so in any of the processes; all of them ask, and get the same answer."""
+        return bool(self._sum(torch.tensor(float(flag))))
+
+    def mean(self, values: Tensor) -> float:
+        """The mean of all values of all processes, (N_r,) of each."""
+        total, count = self._sum(torch.stack([values.double().sum().cpu(), torch.tensor(float(len(values))).double()]))
+        return float(total / count)
+
+    def whole_state(self, parts: Hidden) -> Hidden:
+        """From the states of the rows of each process to the states of all rows."""
+        if self.size == 1:
+            return parts
+        n_rows = int(self._sum(torch.tensor(len(parts[0]))))
+        wholes = tuple(part.new_zeros(n_rows, *part.shape[1:]) for part in parts)
+        for whole, part in zip(wholes, parts, strict=True):
+            whole[self._rows] = part
+            self._sum(whole)
+        return wholes
+
+    def own_state(self, parts: Hidden) -> Hidden:
+        """The states of the rows of this process, out of those of all rows."""
+        return tuple(part[self._rows] for part in parts)
+
+    def device(self, device: torch.device) -> torch.device:
+        """Where this process computes: on GPUs, one for each process of a machine."""
+        if device.type != "cuda" or self.size == 1:
+            return device
+        local, there = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+        if local >= there:
+            raise ConfigError(
+                f"--device cuda needs a GPU for each process, found {there} for {os.environ['LOCAL_WORLD_SIZE']} "
+                f"processes on this machine; start torchrun with --nproc-per-node {there}"
+            )
+        torch.cuda.set_device(local)
+        return torch.device("cuda", local)
+
+    def require_same(self, what: str, digest: Callable[[], str]) -> None:
+        """All processes must have read the same."""
+        if self.size == 1:
+            return
+        own = torch.tensor(int(digest()[:12], 16))  # 48 bits: their sum is exact
+        if int(self._sum(own.clone())) != int(own) * self.size:
+            raise TrainingError(
+                f"all {self.size} processes must train with the same {what}, found differences; give every machine the "
+                "same files, arguments and version of llrnn"
+            )
+
+    def _sum(self, tensor: Tensor) -> Tensor:
+        """In place; the same to the last bit in every process, so that all of them decide alike."""
+        if self.size == 1:
+            return tensor
+        try:
+            dist.all_reduce(tensor)
+        except RuntimeError as error:
+            if "gloo" not in str(error) and not isinstance(error, dist.DistBackendError):
+                raise  # gloo has no exception of its own
+            raise LostWorkerError(
+                f"another process of this training ended ({_reason(error)}); torchrun with --max-restarts=3 goes on "
+                "from the last checkpoint by itself; without, go on with --resume"
+            ) from None
+        return tensor
+
+
+def _reason(error: Exception) -> str:
+    """What gloo says, without the place in its source and without its advice."""
+    return str(error).partition("] ")[2].partition(". ")[0] or str(error)
+
+
+def _launch() -> str:
+    """The job's id; torchrun gives none to one that it runs on one machine, but stays the parent of all its workers."""
+    job = os.environ.get("TORCHELASTIC_RUN_ID", "none")
+    return job if job != "none" else f"process {os.getppid()}"
+
+
+@contextmanager
+def join_workers() -> Iterator[Workers]:
+    """The processes that torchrun started, of which this is one; without torchrun, this one alone.
+
+    with join_workers() as workers:
+        records = list(train(model, corpus, workers=workers))
+    """
+    if not dist.is_torchelastic_launched():
+        yield Workers()
+        return
+    # torchrun keeps one store for all restarts, in which the addresses of processes that died still stand
+    store, rank, size = next(rendezvous("env://"))
+    store = PrefixStore(f"llrnn/{os.environ['TORCHELASTIC_RESTART_COUNT']}/{size}", store)
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size)
+    try:
+        yield Workers(rank, size, store)
+    except Exception:
+        if store.add("llrnn/told", 1) == 1:  # of an error that ends all processes, one tells
+            raise
+        raise SystemExit(2) from None
+    dist.destroy_process_group()
