@@ -110,8 +110,8 @@ class KnowledgeCache:
         numbers = _side_by_side([answer.numbers for answer in answers], B, T)
         slopes = _side_by_side([answer.slopes for answer in answers], B, T)
         slopes = None if slopes is None else slopes.flatten(0, 1)
-        ahead = {"numbers": numbers, "slopes": slopes, "exceptions": exceptions, "differences": differences}
-        return replace(padded, precomputed=replace(padded.precomputed, **ahead))
+        weights, count = padded.precomputed.weights, padded.precomputed.count
+        return replace(padded, precomputed=Precomputed(None, numbers, slopes, exceptions, differences, weights, count))
 
     def _padded_to(self, shape: tuple[int, int], exceptions: int) -> int:
         if exceptions > self._most.get(shape, -1):
