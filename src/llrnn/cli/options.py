@@ -303,8 +303,7 @@ class ModelOptions:
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="A language to hold to: a grammar file in lark's notation, 'pattern: the ( big | small )* cat', or "
-            "'weighted: ...' where the weights in a pattern count.",
+            help="A language to hold to: a grammar file in lark's notation, or 'pattern: the ( big | small )* cat'.",
         ),
     ] = None
     over: Annotated[
@@ -360,8 +359,8 @@ class ModelOptions:
                 raise ConfigError(f"--{next(iter(settings))} goes with --constraint; give one, or leave it out")
             return None
         kind, colon, pattern = self.constraint.partition(":")
-        if colon and kind in ("pattern", "weighted"):
-            return Automaton(pattern.strip(), weighted=kind == "weighted", **settings)
+        if colon and kind == "pattern":
+            return Automaton(pattern.strip(), **settings)
         if not Path(self.constraint).is_file():
             raise ConfigError(
                 f"--constraint {self.constraint}: no such file; give a grammar in lark's notation, or 'pattern: ...'"
