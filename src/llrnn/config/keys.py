@@ -17,22 +17,44 @@ Paths are relative to the folder in which the command runs; `{data}` in them sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from llrnn.config.own import Context, OrOwn, OwnTable, own_table
+from llrnn.ground.errors import ConfigError, warn
 from llrnn.knowledge import features
-from llrnn.knowledge.backgrounds import Background, Dictionary, Grammar
+from llrnn.knowledge.backgrounds import (
+    Background,
+    Dictionary,
+    Discounted,
+    Grammar,
+    Inflections,
+    Mixture,
+    NGram,
+    Primed,
+    Recent,
+    Uniform,
+    Unigram,
+    entity_words,
+)
+from llrnn.knowledge.backgrounds.ngram import estimated_on
 from llrnn.knowledge.contextual import (
+    Announced,
     ConditionNumbers,
     ContextualFeature,
     ContextualInput,
     Continued,
     Copied,
+    Expert,
+    Framed,
     Lookup,
     Matching,
+    Repeated,
     Said,
     SlotProgress,
     Unsaid,
@@ -42,7 +64,7 @@ from llrnn.languages.domains import Numbers, Spelling
 from llrnn.languages.grammars.automaton import Over
 from llrnn.model.controllers import Attentive, Controller, Encoder, make_controller
 from llrnn.text.conditions import Characters, ConditionTokenizer, Slots, Whole, Words
-from llrnn.text.lexicon import Lexicon, Probabilities, Readings
+from llrnn.text.lexicon import Lexicon, Probabilities, Readings, has_counts, read_frequencies
 from llrnn.text.others import RUN, OnOverlap, When
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vocabulary import EOS, Domain
@@ -62,9 +84,21 @@ def refuse_unused(table: BaseModel, keys: Iterable[str], purpose: str, found: st
         raise ValueError(f"{', '.join(f'{place}{key}' for key in unused)} {purpose}, found {found}; leave it out")
 
 
-class FeatureConfig(Strict):
+class Row(Strict):
+    """A table of a kind: its other keys are arguments of what `makes` has for the kind."""
+
+    makes: ClassVar[Mapping[str, Callable[..., Any]]]
+    no_arguments: ClassVar[set[str]] = {"kind"}
+    kind: str
+
+    def make(self, context: Context) -> Any:
+        return self.makes[self.kind](**self.model_dump(exclude=self.no_arguments))
+
+
+class FeatureConfig(Row):
     """Scale of any group."""
 
+    no_arguments = {"kind", "scale", "shared", "listed"}
     scale: float = Field(1.0, gt=0, description="how loud the group is")
     shared: int | None = Field(None, ge=1, description="only features that at least so many types share")
     listed: bool = Field(False, description="only on listed words: strings of domains have none of the group")
@@ -76,7 +110,8 @@ class FeatureConfig(Strict):
         return made if self.scale == 1.0 else made.scaled(self.scale)
 
     def bare(self, context: Context) -> Features:
-        raise NotImplementedError
+        made: Features = Row.make(self, context)
+        return made
 
 
 class IdentityConfig(FeatureConfig):
@@ -95,12 +130,10 @@ class IdentityConfig(FeatureConfig):
 class TableConfig(FeatureConfig):
     """Attributes from a table of one's own, beside the lexicon: clusters, lemmas, topics."""
 
+    makes = {"table": lambda tsv, name: features.Function(Lexicon.from_tsv(tsv), name=name)}
     kind: Literal["table"]
     tsv: str = Field(description="a table of form and attributes")
     name: str = Field("Table", description="the group's name in reports")
-
-    def bare(self, context: Context) -> Features:
-        return features.Function(Lexicon.from_tsv(self.tsv), name=self.name)
 
 
 class ReadingsConfig(FeatureConfig):
@@ -122,40 +155,41 @@ class ReadingsConfig(FeatureConfig):
 class AffixConfig(FeatureConfig):
     """Beginnings or endings."""
 
+    makes = {"prefixes": features.Prefixes, "suffixes": features.Suffixes}
     kind: Literal["prefixes", "suffixes"]
     longest: int = Field(3, ge=1, description="longest length [characters]")
     min_count: int = Field(2, ge=1, description="how many words must share it [types]")
     top: int | None = Field(None, ge=1, description="only the commonest")
 
+
+class AttributesConfig(FeatureConfig):
+    """What the lexicon says."""
+
+    kind: Literal["attributes"]
+
     def bare(self, context: Context) -> Features:
-        made = features.Prefixes if self.kind == "prefixes" else features.Suffixes
-        return made(self.longest, min_count=self.min_count, top=self.top)
+        return features.Attributes(context.lexicon)
 
 
 class PlainFeatureConfig(FeatureConfig):
-    """What the lexicon says; capitals, digits, other signs; endings and lengths, as the cells of domains have them."""
+    """Capitals, digits, other signs; endings and lengths, as the cells of domains have them."""
 
-    kind: Literal["attributes", "shape", "orthographic"]
-
-    def bare(self, context: Context) -> Features:
-        if self.kind == "attributes":
-            return features.Attributes(context.lexicon)
-        return features.Shape() if self.kind == "shape" else features.CellAttributes()
+    makes = {"shape": features.Shape, "orthographic": features.CellAttributes}
+    kind: Literal["shape", "orthographic"]
 
 
 class NumericConfig(FeatureConfig):
     """Numbers, small numbers, years."""
 
+    makes = {"numeric": features.Numeric}
     kind: Literal["numeric"]
     small: float = Field(100.0, gt=0, description="where small numbers end")
-
-    def bare(self, context: Context) -> Features:
-        return features.Numeric(small=self.small)
 
 
 class VectorsConfig(FeatureConfig):
     """Word vectors that others have trained: their principal components."""
 
+    makes = {"vectors": lambda file, **keys: features.Vectors(file, scale=1.0, **keys)}
     kind: Literal["vectors"]
     file: str = Field(description="fastText or word2vec (.vec, .txt, .bin), .tsv, .npz, .npy, .safetensors, .whl")
     words: str | None = Field(None, description="the words of .npy and .safetensors, one a line")
@@ -164,17 +198,6 @@ class VectorsConfig(FeatureConfig):
     any_case: bool = Field(False, description="look up paris as Paris and PARIS too")
     top: int | None = Field(None, ge=1, description="only the most frequent words have one")
     name: str = Field("Vectors", description="the group's name in reports")
-
-    def bare(self, context: Context) -> Features:
-        return features.Vectors(
-            self.file,
-            components=self.components,
-            scale=1.0,
-            words=self.words,
-            any_case=self.any_case,
-            top=self.top,
-            name=self.name,
-        )
 
 
 class OwnFeature(FeatureConfig, OwnTable):
@@ -188,7 +211,14 @@ class OwnFeature(FeatureConfig, OwnTable):
 
 
 AnyFeature = Annotated[
-    IdentityConfig | TableConfig | ReadingsConfig | AffixConfig | NumericConfig | VectorsConfig | PlainFeatureConfig,
+    IdentityConfig
+    | TableConfig
+    | ReadingsConfig
+    | AffixConfig
+    | NumericConfig
+    | VectorsConfig
+    | AttributesConfig
+    | PlainFeatureConfig,
     Field(discriminator="kind"),
     OrOwn(OwnFeature),
 ]
@@ -229,11 +259,8 @@ class SpellingConfig(Strict):
         return self
 
     def make(self, context: Context) -> Domain:
-        return self.spelling(context.counts)
-
-    def spelling(self, counts: Mapping[str, int]) -> Spelling:
         at_most = self.seen_at_most
-        words = [word for word, count in counts.items() if at_most is None or count <= at_most]
+        words = [word for word, count in context.counts.items() if at_most is None or count <= at_most]
         settings = self.model_dump(include={"order", "min_counts", "endings", "longest", "lengths"})
         return Spelling(words, **settings, cells=not self.one_cell)
 
@@ -252,7 +279,7 @@ class ControllerConfig(Strict):
     inputs: int | None = Field(None, ge=1, le=2**20, description="size of ψ's embedding; as many as hidden by default")
     dropout: float = Field(0.0, ge=0, lt=1, description="variational dropout, one mask a sequence [share]")
 
-    def make(self) -> Controller:
+    def make(self, context: Context | None = None) -> Controller:
         return make_controller(self.model_dump(exclude_none=True))
 
 
@@ -291,7 +318,7 @@ class OwnController(ControllerConfig, OwnTable):
     def own_keys(self) -> dict[str, Any]:
         return self.model_dump(exclude_unset=True, exclude={"kind"})
 
-    def make(self) -> Controller:  # type: ignore[override]
+    def make(self, context: Context | None = None) -> Controller:
         return make_controller({"kind": self.kind, **self.own_keys})
 
 
@@ -389,6 +416,39 @@ class NGramsConfig(Strict):
             refuse_unused(self, ["restrict"], "is for files or arpa", "neither")
         return self
 
+    def make(self, context: Context) -> Background:
+        """From a file, from other texts, or from the corpus itself; cross-fitted where the network trains on it."""
+        if self.arpa is not None:
+            return self._of_file(self.arpa, context)
+        if self.files is not None:
+            also_read = {Path(file).resolve() for file in self.files} & {Path(one).resolve() for one in context.files}
+            text, folds = context.read(self.files), self.folds if also_read else 0
+        else:
+            if self.folds == 0 and "train" in self.parts:
+                warn(
+                    "n-grams of the training text itself, without cross-fitting (folds = 0), predict it far better "
+                    "than any other: the network will trust them too much; count parts = ['train'] with folds = 10, or "
+                    "others"
+                )
+            text, folds = reduce(add, context.parts("n-grams", self.parts)), self.folds
+        order, least = self.order, self.min_counts
+        return NGram.from_corpus(text, order=order, min_counts=least, folds=folds, restrict=self.restrict)
+
+    def _of_file(self, arpa: str, context: Context) -> Background:
+        found = NGram.from_arpa(arpa, restrict=self.restrict)
+        sign = estimated_on(found.table, context.corpora["train"], context.corpora.get("valid"))
+        if sign is not None:
+            raise ConfigError(
+                f"{arpa}: n-grams of another text than the network's are required, but these were estimated on "
+                f"the training text ({sign}): the network would trust them too much; count parts = ['train'], which is "
+                "cross-fitted, or give n-grams of another text"
+            )
+        return found
+
+    def counts_any(self, parts: Collection[str]) -> bool:
+        """Whether these n-grams are counted in any of these parts of the corpus."""
+        return self.arpa is None and self.files is None and not {*parts}.isdisjoint(self.parts)
+
 
 class PrimedConfig(Strict):
     """Words with evidence in the condition get their mass from it."""
@@ -405,6 +465,14 @@ class PrimedConfig(Strict):
             raise ValueError("give both boost and absent, or neither: then they are learnt")
         return self
 
+    def around(self, base: Background, context: Context) -> Background:
+        assert context.vocabulary is not None
+        slots, train, learnt = self.slots or None, context.words["train"], {"support": self.support}
+        if self.boost is None or self.absent is None:
+            return Primed.fitted(base, train, context.vocabulary, slots=slots, cells=self.cells, **learnt)
+        entities = entity_words(train, slots, self.support)
+        return Primed(base, entities, boost=self.boost, absent=self.absent, cells=self.cells)
+
 
 class RecentConfig(Strict):
     """Words of a running text come again: the words before are a part of the background."""
@@ -416,8 +484,12 @@ class RecentConfig(Strict):
         0.0, ge=0, lt=1, description="of a rare word's weight, what its other forms get; endings are learnt from train"
     )
 
-
-_NO_SETTINGS = {"kind", "name"}  # of a language: what it is, not how it is made
+    def around(self, base: Background, context: Context) -> Background:
+        recent = Recent(self.window, fading=self.fading)
+        if self.inflected:
+            rules = Inflections.learnt(context.corpora["train"].counts())
+            recent = Recent(self.window, fading=self.fading, inflections=rules, share=self.inflected)
+        return Mixture(base, recent, weights=[1.0 - self.weight, self.weight])
 
 
 class LanguageConfig(Strict):
@@ -442,8 +514,8 @@ class GrammarConfig(LanguageConfig):
     start: str = Field("start", description="the rule to start from")
     weights: dict[str, float] | None = Field(None, description="of alternatives, by alias or rule/number")
 
-    def make(self) -> Grammar:
-        return Grammar.from_file(self.file, **self.model_dump(exclude={"file", *_NO_SETTINGS}))
+    def around(self, base: Background, context: Context) -> Background:
+        return base * Grammar.from_file(self.file, **self.model_dump(exclude={"file"}))
 
 
 class DictionaryConfig(Strict):
@@ -454,8 +526,9 @@ class DictionaryConfig(Strict):
     violation: float = Field(0.0, ge=0, le=1, description="the factor of what the dictionary forbids; 0: never")
     longest: int | None = Field(None, ge=0, description="characters of a text at most; it always comes to an end")
 
-    def make(self) -> Dictionary:
-        return Dictionary.from_file(self.file, slots=self.slots or None, violation=self.violation, longest=self.longest)
+    def around(self, base: Background, context: Context) -> Background:
+        settings = {"slots": self.slots or None, "violation": self.violation, "longest": self.longest}
+        return base * Dictionary.from_file(self.file, **settings)
 
 
 class BackgroundConfig(Strict):
@@ -467,12 +540,24 @@ class BackgroundConfig(Strict):
     dictionary: DictionaryConfig | None = Field(None, description="words, and values, that every text is spelled of")
 
 
+def _warn_of_no_counts(listed: str) -> None:
+    """Warn that a list tells the background nothing of its words."""
+    if not has_counts(listed):
+        warn(
+            f"{listed}: one word a line without counts, so that the background takes all of them for equally likely; "
+            f"give counts, form TAB count: `llrnn init TEXT --list {listed}` makes them from how the words are spelled"
+        )
+
+
 class UniformConfig(BackgroundConfig):
     """All words alike."""
 
     kind: Literal["uniform"] = Field(
         "uniform", description="uniform, unigram, discounted (unigram with room for new words) or ngram"
     )
+
+    def make(self, context: Context) -> Background:
+        return Uniform()
 
 
 class UnigramConfig(BackgroundConfig):
@@ -489,6 +574,12 @@ class UnigramConfig(BackgroundConfig):
             refuse_unused(self, ["parts"], "is counted", f"frequencies = {self.frequencies!r} instead")
         return self
 
+    def make(self, context: Context) -> Background:
+        if self.frequencies is not None:
+            _warn_of_no_counts(self.frequencies)
+            return Unigram.from_file(self.frequencies, smoothing=self.smoothing)
+        return Unigram.from_corpus(*context.parts("background", self.parts), smoothing=self.smoothing)
+
 
 class DiscountedConfig(BackgroundConfig):
     """Relative frequencies in parts of the corpus, with room for words that are not in them."""
@@ -496,6 +587,13 @@ class DiscountedConfig(BackgroundConfig):
     kind: Literal["discounted"]
     parts: Parts = ["train"]
     frequencies: str | None = Field(None, description="a file of form and count: how likely which new word is")
+
+    def make(self, context: Context) -> Background:
+        listed = self.frequencies
+        if listed is not None:
+            _warn_of_no_counts(listed)
+        frequencies = None if listed is None else read_frequencies(listed)
+        return Discounted.from_corpus(*context.parts("background", self.parts), frequencies=frequencies)
 
 
 class NGramConfig(NGramsConfig, BackgroundConfig):
@@ -518,9 +616,10 @@ class MixedConfig(NGramsConfig):
     kind: Literal["ngram"] = "ngram"
 
 
-class RepeatedConfig(Strict):
+class RepeatedConfig(Row):
     """Whether the word occurred before."""
 
+    makes = {"repeated": Repeated}
     kind: Literal["repeated"]
     window: int = Field(50, ge=1, description="how far back [words]")
 
@@ -531,27 +630,28 @@ class ExpertConfig(NGramsConfig):
     kind: Literal["expert"]
     name: str = Field("kn", min_length=1, description="what explanations and --expert call it")
 
+    def make(self, context: Context) -> Expert:  # type: ignore[override]
+        return Expert(super().make(context), name=self.name)
 
-class CopiedConfig(Strict):
+
+class CopiedConfig(Row):
     """Values of the condition: the next word of one that has not been said, of one said, and the end."""
 
+    makes = {"copied": Copied, "said": Said, "unsaid": Unsaid}
     kind: Literal["copied", "said", "unsaid"]
     slots: list[str] = Field(
         [], description="of these slots alone, copied and said one by one; of all together by default"
     )
 
-    def make(self) -> ContextualFeature:
-        kinds: dict[str, type[Copied | Said | Unsaid]] = {"copied": Copied, "said": Said, "unsaid": Unsaid}
-        return kinds[self.kind](*self.slots)
+    def make(self, context: Context) -> Any:
+        return self.makes[self.kind](*self.slots)
 
 
-class ContinuedConfig(Strict):
+class ContinuedConfig(Row):
     """Values of the condition: the next word of one that was begun; one feature for all slots."""
 
+    makes = {"continued": Continued}
     kind: Literal["continued"]
-
-    def make(self) -> ContextualFeature:
-        return Continued()
 
 
 class FramedConfig(Strict):
@@ -560,6 +660,9 @@ class FramedConfig(Strict):
     kind: Literal["framed"]
     order: int = Field(6, ge=1, description="how many words before a value count, a value among them as one [words]")
     folds: int = Field(10, ge=2, description="training sentences see the counts without their fold")
+
+    def make(self, context: Context) -> Any:
+        return Framed.counted(context.words["train"], order=self.order, folds=self.folds)
 
 
 class LookupConfig(Strict):
@@ -579,9 +682,10 @@ class LookupConfig(Strict):
             refuse_unused(self, ["history"], "is where rows are named", "no subject = column that names them")
         return self
 
-    def make(self, lowercase: bool) -> Lookup:
+    def make(self, context: Context) -> Lookup:
         query = Matching(subject=self.subject, on=self.on, history=self.history)
-        return Lookup(KnowledgeBase.from_file(self.table, lowercase=lowercase), query, *self.columns, name=self.name)
+        table = KnowledgeBase.from_file(self.table, lowercase=context.lowercase)
+        return Lookup(table, query, *self.columns, name=self.name)
 
 
 AnyContextual = Annotated[
@@ -594,18 +698,25 @@ AnyContextual = Annotated[
 # Contextual inputs: the same processes, as numbers that the network reads.
 
 
+class FramedInputConfig(FramedConfig):
+    """Values of the condition: how well the words before announce their slot, counted in the training text."""
+
+    def make(self, context: Context) -> ContextualInput:
+        return Announced(super().make(context))
+
+
 class SlotsInputConfig(Strict):
     """What was said of the condition."""
 
     kind: Literal["slots"]
     slots: list[str] = Field([], description="of these slots, one by one; of all together by default")
 
-    def make_input(self) -> ContextualInput:
+    def make(self, context: Context) -> ContextualInput:
         return SlotProgress(*self.slots)
 
 
 AnyInput = Annotated[
-    FramedConfig | SlotsInputConfig,
+    FramedInputConfig | SlotsInputConfig,
     Field(discriminator="kind"),
     OrOwn(own_table("contextual_inputs", ContextualInput)),
 ]

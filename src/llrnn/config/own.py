@@ -10,10 +10,12 @@ A class may say what its keys are with `Keys`, a model of pydantic; else their n
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from importlib.metadata import entry_points
 from inspect import signature
+from operator import add
 from typing import Any, ClassVar, Self
 
 from pydantic import (
@@ -27,19 +29,21 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from llrnn.ground.errors import LLRNNError
+from llrnn.ground.errors import ConfigError, LLRNNError
 from llrnn.ground.plugins import find_kind
 from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import Lexicon
+from llrnn.text.vocabulary import Vocabulary
 
 
 @dataclass
 class Context:
     """What a kind is made from.
 
-    `corpora`: the texts, by part; `lowercase`: whether their words are; `counts`: of the words that the vocabulary is
-    made from; `lexicon`: attributes of words, once it is made, after contextual features; `shared`: what several kinds
-    make once.
+    `corpora`: the texts, by part, in the units of the model; `words`: the same in words; `lowercase`: whether their
+    words are; `files`: those that the network trains on; `read`: files as one text, as the corpus is read; `counts`: of
+    the words that the vocabulary is made from; `lexicon`: attributes of words, once it is made, after contextual
+    features; `shared`: what several kinds make once.
     """
 
     corpora: Mapping[str, Corpus]
@@ -47,6 +51,20 @@ class Context:
     counts: Mapping[str, int] = field(default_factory=dict)
     lexicon: Lexicon = field(default_factory=Lexicon)
     shared: dict[object, Any] = field(default_factory=dict)
+    words: Mapping[str, Corpus] = field(default_factory=dict)
+    vocabulary: Vocabulary | None = None
+    files: Sequence[str] = ()
+    read: Callable[[Sequence[str]], Corpus] = lambda files: reduce(add, map(Corpus.from_file, files))
+
+    def parts(self, table: str, names: Sequence[str]) -> list[Corpus]:
+        """The texts of the parts that a table names."""
+        for part in names:
+            if part not in self.corpora:
+                raise ConfigError(
+                    f"{table}.parts names {part!r}, but [corpus] has no {part} text; give corpus.{part}, or leave it "
+                    "out"
+                )
+        return [self.corpora[part] for part in names]
 
 
 class OwnTable(BaseModel):

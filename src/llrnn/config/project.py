@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
-from operator import add, mul
+from functools import partial, reduce
+from operator import add
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,33 +18,20 @@ from pydantic import ValidationError
 
 from llrnn.config import keys
 from llrnn.config.keys import Config
-from llrnn.config.own import Context, OwnTable
+from llrnn.config.own import Context
 from llrnn.ground.errors import ConfigError, ZeroMassError, warn
 from llrnn.ground.files import parse_toml, read_file
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import (
     Background,
-    Discounted,
-    Inflections,
-    Mixture,
-    NGram,
-    Primed,
-    Recent,
-    Uniform,
-    Unigram,
     entity_words,
 )
 from llrnn.knowledge.backgrounds.base import absolute_discount, symbol_mass
 from llrnn.knowledge.backgrounds.constraint import constraints_of
-from llrnn.knowledge.backgrounds.ngram import estimated_on
 from llrnn.knowledge.contextual import (
-    Announced,
     ContextualFeature,
     ContextualInput,
-    Expert,
-    Framed,
     Lookup,
-    Repeated,
 )
 from llrnn.knowledge.contextual.lookup import value_words
 from llrnn.knowledge.features import Features
@@ -55,7 +42,7 @@ from llrnn.text.built import BuiltCorpus
 from llrnn.text.conditions import Conditions, numbers_of
 from llrnn.text.corpus import Corpus, FoundSlots, delexicalise
 from llrnn.text.encoded import EncodedText
-from llrnn.text.lexicon import Lexicon, has_counts, read_frequencies
+from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.others import OtherText
 from llrnn.text.raw import warn_if_raw
 from llrnn.text.readers import Sentence
@@ -90,8 +77,8 @@ def _require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
         "lexicon.columns": bool(config.lexicon.columns),
         "background.primed": config.background.primed is not None,
         "background.recent": config.background.recent is not None,
-        "the background of n-grams": _counts_parts(config.background, built),
-        "an expert of n-grams": any(_counts_parts(one, built) for one in [*config.contextual, *config.mixed]),
+        "the background of n-grams": _counts_any(config.background, built),
+        "an expert of n-grams": any(_counts_any(one, built) for one in [*config.contextual, *config.mixed]),
     }
     for key in (key for key, is_set in needs_memory.items() if built and is_set):
         raise ConfigError(
@@ -100,9 +87,8 @@ def _require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
         )
 
 
-def _counts_parts(given: object, built: Sequence[str]) -> bool:
-    counts = isinstance(given, keys.NGramsConfig) and given.arpa is None and given.files is None and given.parts
-    return bool(counts and not {*built}.isdisjoint(counts))
+def _counts_any(given: object, parts: Sequence[str]) -> bool:
+    return isinstance(given, keys.NGramsConfig) and given.counts_any(parts)
 
 
 _RARE = 2  # how often a rare word was seen, at most
@@ -142,20 +128,29 @@ class Project:
             _require_conditions(corpora, config.condition)
         cut = _units(config, corpora)
         texts = corpora if cut is None else {part: cut.corpus(corpus) for part, corpus in corpora.items()}
-        made_of = Context(texts, config.corpus.lowercase)
-        context = tuple(_contextual(one, config, corpora, made_of) for one in config.contextual)
-        lexicon = made_of.lexicon = _lexicon(config, corpora, context)
-        vocabulary = _vocabulary(config, made_of, _said_by_knowledge(config, lexicon, context), cut)
-        output, given = _features(config, made_of)
-        base = _recent(config.background.recent, _background(config, made_of), corpora)
-        background = _primed(config.background.primed, base, corpora, vocabulary)
-        languages = [config.background.grammar, config.background.dictionary]
-        background = reduce(mul, [language.make() for language in languages if language is not None], background)
+        read = partial(_read, config=config)
+        files = [*config.corpus.train, *(file for other in config.corpus.other for file in other.files)]
+        context = Context(texts, config.corpus.lowercase, words=corpora, files=files, read=read)
+        contextual = tuple(one.make(context) for one in config.contextual)
+        lexicon = context.lexicon = _lexicon(config, corpora, contextual)
+        vocabulary = _vocabulary(config, context, _said_by_knowledge(config, lexicon, contextual), cut)
+        context.vocabulary = vocabulary
+        output, given = _features(config, context)
+        background = _background(config.background, context)
         output = _coarsened(config.features.coarsen, output, background, vocabulary)
-        inputs = tuple(_input(one, corpora, made_of) for one in config.contextual_inputs)
-        others = tuple(_other(one, config, corpora) for one in config.corpus.other)
-        mixed = tuple(_ngram(one, config, corpora) for one in config.mixed)
-        made = cls(config, corpora, lexicon, vocabulary, output, given, background, context, inputs, others, mixed)
+        made = cls(
+            config,
+            corpora,
+            lexicon,
+            vocabulary,
+            output,
+            given,
+            background,
+            contextual,
+            tuple(one.make(context) for one in config.contextual_inputs),
+            tuple(_other(one, config, corpora) for one in config.corpus.other),
+            tuple(one.make(context) for one in config.mixed),
+        )
         made._warn_of_coverage()
         return made
 
@@ -278,15 +273,6 @@ def _require_language(model: LLRNN, corpus: Corpus) -> None:
                 raise ZeroMassError(f"{sentence.name}: {reason}")
 
 
-def _named_parts(table: str, parts: Sequence[str], corpora: Mapping[str, Corpus]) -> list[Corpus]:
-    for part in parts:
-        if part not in corpora:
-            raise ConfigError(
-                f"{table}.parts names {part!r}, but [corpus] has no {part} text; give corpus.{part}, or leave it out"
-            )
-    return [corpora[part] for part in parts]
-
-
 def read_corpora(config: Config) -> dict[str, Corpus]:
     """train, and valid and test where there are any; running texts, where words come again."""
     corpora, recent = _read_parts(config), config.background.recent
@@ -371,7 +357,7 @@ def _other(given: keys.OtherConfig, config: Config, corpora: dict[str, Corpus]) 
     return OtherText.apart_from(text, held_out, **given.model_dump(exclude={"files"}))
 
 
-def _read(paths: list[str], config: Config, conditions: Conditions = "plain") -> Corpus:
+def _read(paths: Sequence[str], config: Config, conditions: Conditions = "plain") -> Corpus:
     """Files as one text; only the parts of the corpus have conditions to read, not texts to count words in."""
     if any(Path(path).is_dir() for path in paths):
         return _open_built(paths, config)
@@ -413,7 +399,7 @@ def _units(config: Config, corpora: dict[str, Corpus]) -> Units | None:
 
 def _vocabulary(config: Config, context: Context, said: Sequence[str], units: Units | None = None) -> Vocabulary:
     given, symbols = config.vocabulary, [] if units is None else units.symbols()
-    texts = _named_parts("vocabulary", given.parts, context.corpora) + [_read([path], config) for path in given.files]
+    texts = context.parts("vocabulary", given.parts) + [context.read([path]) for path in given.files]
     counts = context.counts = sum((Counter(corpus.counts()) for corpus in texts), Counter())
     # the symbol that a built corpus has in the place of unknown words is that of the vocabulary too
     built = (text.unknown for text in texts if isinstance(text, BuiltCorpus) and text.unknown is not None)
@@ -431,7 +417,7 @@ def _vocabulary(config: Config, context: Context, said: Sequence[str], units: Un
 
 
 def _lexicon(config: Config, corpora: dict[str, Corpus], context: Sequence[ContextualFeature]) -> Lexicon:
-    annotated = _named_parts("lexicon", config.lexicon.parts, corpora)
+    annotated = Context(corpora).parts("lexicon", config.lexicon.parts)
     annotated += [Corpus.from_file(path, lowercase=config.corpus.lowercase) for path in config.lexicon.corpora]
     lexicon = Lexicon.from_corpus(*annotated)
     if config.lexicon.min_count > 1:
@@ -477,115 +463,10 @@ def _coarsened(
     return output.coarsened(given.classes, mass=symbol_mass(background, vocabulary))
 
 
-def _warn_of_no_counts(listed: str) -> None:
-    """That a list tells the background nothing of its words."""
-    if not has_counts(listed):
-        warn(
-            f"{listed}: one word a line without counts, so that the background takes all of them for equally likely; "
-            f"give counts, form TAB count: `llrnn init TEXT --list {listed}` makes them from how the words are spelled"
-        )
-
-
-def _background(config: Config, context: Context) -> Background:
-    corpora, listed = context.corpora, getattr(config.background, "frequencies", None)
-    if listed is not None:
-        _warn_of_no_counts(listed)
-    match config.background:
-        case OwnTable():
-            return config.background.make(context)
-        case keys.UniformConfig():
-            return Uniform()
-        case keys.UnigramConfig(parts=parts, frequencies=listed, smoothing=smoothing):
-            if listed is not None:
-                return Unigram.from_file(listed, smoothing=smoothing)
-            return Unigram.from_corpus(*_named_parts("background", parts, corpora), smoothing=smoothing)
-        case keys.DiscountedConfig(parts=parts, frequencies=listed):
-            frequencies = None if listed is None else read_frequencies(listed)
-            return Discounted.from_corpus(*_named_parts("background", parts, corpora), frequencies=frequencies)
-        case ngrams:
-            return _ngram(ngrams, config, corpora)
-
-
-def _recent(given: keys.RecentConfig | None, base: Background, corpora: dict[str, Corpus]) -> Background:
-    if given is None:
-        return base
-    recent = Recent(given.window, fading=given.fading)
-    if given.inflected:
-        rules = Inflections.learnt(corpora["train"].counts())
-        recent = Recent(given.window, fading=given.fading, inflections=rules, share=given.inflected)
-    return Mixture(base, recent, weights=[1.0 - given.weight, given.weight])
-
-
-def _primed(
-    given: keys.PrimedConfig | None, base: Background, corpora: dict[str, Corpus], vocabulary: Vocabulary
-) -> Background:
-    if given is None:
-        return base
-    slots = given.slots or None
-    if given.boost is None or given.absent is None:
-        return Primed.fitted(base, corpora["train"], vocabulary, slots=slots, support=given.support, cells=given.cells)
-    entities = entity_words(corpora["train"], slots, given.support)
-    return Primed(base, entities, boost=given.boost, absent=given.absent, cells=given.cells)
-
-
-def _ngram(given: keys.NGramsConfig, config: Config, corpora: Mapping[str, Corpus]) -> Background:
-    """From a file, from other texts, or from the corpus itself; cross-fitted where the network trains on it."""
-    if given.arpa is not None:
-        found = NGram.from_arpa(given.arpa, restrict=given.restrict)
-        sign = estimated_on(found.table, corpora["train"], corpora.get("valid"))
-        if sign is not None:
-            raise ConfigError(
-                f"{given.arpa}: n-grams of another text than the network's are required, but these were estimated on "
-                f"the training text ({sign}): the network would trust them too much; count parts = ['train'], which is "
-                "cross-fitted, or give n-grams of another text"
-            )
-        return found
-    if given.files is not None:
-        files = {Path(file).resolve() for file in given.files}
-        read = [*config.corpus.train, *(file for other in config.corpus.other for file in other.files)]
-        also_read = files & {Path(file).resolve() for file in read}  # the network trains on them: cross-fitted
-        text, folds = _read(given.files, config), given.folds if also_read else 0
-    else:
-        if given.folds == 0 and "train" in given.parts:
-            warn(
-                "n-grams of the training text itself, without cross-fitting (folds = 0), predict it far better than "
-                "any other: the network will trust them too much; count parts = ['train'] with folds = 10, or others"
-            )
-        text, folds = reduce(add, _named_parts("n-grams", given.parts, corpora)), given.folds
-    order, least = given.order, given.min_counts
-    return NGram.from_corpus(text, order=order, min_counts=least, folds=folds, restrict=given.restrict)
-
-
-def _contextual(
-    given: keys.AnyContextual, config: Config, corpora: dict[str, Corpus], context: Context
-) -> ContextualFeature:
-    match given:
-        case OwnTable():
-            return given.make(context)
-        case keys.RepeatedConfig():
-            return Repeated(given.window)
-        case keys.CopiedConfig() | keys.ContinuedConfig():
-            return given.make()
-        case keys.FramedConfig():
-            return _framed(given, corpora)
-        case keys.LookupConfig():
-            return given.make(config.corpus.lowercase)
-        case _:
-            return Expert(_ngram(given, config, corpora), name=given.name)
-
-
-def _framed(given: keys.FramedConfig, corpora: dict[str, Corpus]) -> Framed:
-    return Framed.counted(corpora["train"], order=given.order, folds=given.folds)
-
-
-def _input(given: keys.AnyInput, corpora: dict[str, Corpus], context: Context) -> ContextualInput:
-    match given:
-        case OwnTable():
-            return given.make(context)
-        case keys.FramedConfig():
-            return Announced(_framed(given, corpora))
-        case _:
-            return given.make_input()
+def _background(given: keys.AnyBackground, context: Context) -> Background:
+    """The background of the kind, and around it what else is said of words."""
+    around = (one for one in (given.recent, given.primed, given.grammar, given.dictionary) if one is not None)
+    return reduce(lambda base, one: one.around(base, context), around, given.make(context))
 
 
 _DEEPEST = 20  # levels of tables and lists
