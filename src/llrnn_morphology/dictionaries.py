@@ -142,15 +142,6 @@ class Hunspell(Analyser):
     def readings(self, form: str) -> Iterator[tuple[None, Iterable[str], float]]:
         return ((None, reading, weight) for reading, weight in self.table([form])(form).items())
 
-    @property
-    def is_explained(self) -> bool:
-        """Whether it is known what its fields mean."""
-        return has_tags(self._dic)
-
-    def lexicon(self, forms: Iterable[str], *, lowercase: bool = True) -> Lexicon:
-        """The attributes of forms, where its fields are explained."""
-        return hunspell(self._dic, forms=forms, lowercase=lowercase)
-
     def forms(self, train: Corpus) -> tuple[dict[str, float], str | None]:
         """Its forms with weights, or its stems, and why affixes cannot be attached to them."""
         reason = why_not_expanded(self._dic)

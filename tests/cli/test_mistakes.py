@@ -38,7 +38,7 @@ WRONG_FILES = [
     ([*INIT, "--list", "empty.txt"], "empty.txt"),
     ([*INIT, "--list", "model"], "but this is a folder"),
     ([*INIT, "--lexicon", "counted.tsv"], "Name:Value"),
-    ([*INIT, "--hunspell", "text.txt"], "text.aff"),
+    ([*INIT, "--list", "none.dic"], "none.aff"),
     ([*INIT, "--vectors", "text.txt"], "numbers are required behind the word"),
     ([*INIT, "--analyser", "text.txt"], "an analyser is"),
     (["init", "text.txt", "--out", "no/o.toml"], "make the folder"),

@@ -100,15 +100,14 @@ def same_as_the_study(words: int, study: str, *, lists: bool = True) -> None:
     corpus = Corpus.from_sentences([[f"w{i % (words // 3)}" for i in range(k, k + 20)] for k in range(0, words, 20)])
     made, hand = sizes_for(corpus, lists=lists), read_config(CONFIGS / study)
     spelling, identity = hand.domains[1], hand.features.output[0]
-    assert made.hidden == hand.controller.hidden
-    assert (made.layers, made.dropout) == (hand.controller.layers, 0.5)
-    assert (made.order, made.endings, made.longest) == (spelling.order, spelling.endings, spelling.longest)  # type: ignore[union-attr]
-    assert list(made.lengths) == spelling.lengths  # type: ignore[union-attr]
-    assert made.identity == identity.top  # type: ignore[union-attr]
-    assert made.batch == hand.training.batches.words  # type: ignore[union-attr]
-    kept = ("learning_rate", "weight_decay", "average", "epochs")
-    assert {key: getattr(made, key) for key in kept} == {key: getattr(hand.training, key) for key in kept}
-    assert made.word_dropout == hand.word_dropout
+    assert (made["hidden"], made["layers"]) == (hand.controller.hidden, hand.controller.layers)
+    for key in ("order", "endings", "longest", "lengths"):
+        assert made[key] == getattr(spelling, key)
+    assert made["identity"] == identity.top  # type: ignore[union-attr]
+    assert made["batch"] == hand.training.batches.words  # type: ignore[union-attr]
+    for key in ("learning_rate", "weight_decay", "average", "epochs"):
+        assert made[key] == getattr(hand.training, key)
+    assert made["word_dropout"] == hand.word_dropout
 
 
 @pytest.mark.parametrize(
@@ -184,7 +183,7 @@ def test_everything_that_can_be_given(here: Path) -> None:
     write("vectors.vec", ["3 2", "le 0.1 0.2", "maison 0.3 -0.1", "kiwi 0.5 0.5"])
     Path("xx.dic").write_text("2\nmaisonnette/A\nkiwi\n", encoding="utf8")
     Path("xx.aff").write_text("SET UTF-8\nSFX A Y 1\nSFX A 0 s .\n", encoding="utf8")
-    options = ["--list", "counted.tsv", "--list", "words.txt", "--lexicon", "lexicon.tsv", "--hunspell", "xx.dic"]
+    options = ["--list", "counted.tsv", "--list", "words.txt", "--lexicon", "lexicon.tsv", "--list", "xx.dic"]
     assert cli.run(["init", "mine.conllu", *options, "--vectors", "vectors.vec", "--out", "c.toml"]) == 0
     config = read_config("c.toml")
     assert [group.kind for group in config.features.output] == ["identity", "attributes", "orthographic", "vectors"]

@@ -45,16 +45,13 @@ def init_verb(
     lexicon: Annotated[
         list[Path] | None, typer.Option(help="What is known of words: form TAB attributes, or annotated texts.")
     ] = None,
-    hunspell: Annotated[
-        list[Path] | None, typer.Option(help="A dictionary, NAME.dic, with NAME.aff beside it.")
-    ] = None,
     analyser: Annotated[
         list[str] | None,
-        typer.Option(help="What says of any word what it is: zeyrek, pymorphy3, hfst:FILE, MODULE:FUNCTION, ..."),
+        typer.Option(help="What says of any word what it is: zeyrek, hunspell:NAME.dic, MODULE:FUNCTION, ..."),
     ] = None,
     lists: Annotated[
         list[str] | None,
-        typer.Option("--list", help="Words, one a line, with or without counts; or wordfreq:LANGUAGE."),
+        typer.Option("--list", help="Words, one a line, with or without counts; NAME.dic, wordfreq:LANGUAGE."),
     ] = None,
     vectors: Annotated[
         Path | None, typer.Option(help="Word vectors, such as `llrnn data get vectors-fr` gets.")
@@ -71,7 +68,7 @@ def init_verb(
     \b
     Example: llrnn init mine.txt --out mine.toml
     Example: llrnn init train.jsonl --out waiter.toml
-    Example: llrnn init data/ud-turkish/*.conllu --list wordfreq:tr --hunspell tr_TR.dic --out turkish.toml
+    Example: llrnn init data/ud-turkish/*.conllu --list wordfreq:tr --list tr_TR.dic --out turkish.toml
     """
     require_output_file(out)
     if out.exists() and not force:
@@ -79,7 +76,7 @@ def init_verb(
     if analyser:
         find_modules_here()
     if all(map(holds_pairs, files)):
-        knowledge = ("lexicon", "hunspell", "analyser", "lists", "vectors", "as_it_is")
+        knowledge = ("lexicon", "analyser", "lists", "vectors", "as_it_is")
         refuse_idle(context, "for pairs of meaning and text", *knowledge)
         _write(draft_pairs(files, out=out, valid=valid or [], lowercase=lowercase))
         return
@@ -88,7 +85,6 @@ def init_verb(
         out=out,
         valid=valid or [],
         lexicons=lexicon or [],
-        dictionaries=hunspell or [],
         analysers={name: analyser_named(name) for name in analyser or []},
         lists=lists or [],
         vectors=vectors,
