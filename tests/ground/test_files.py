@@ -39,7 +39,6 @@ SOURCE = Path(llrnn.__file__).parent
 RULES = (SOURCE.parent / "llrnn_agreement/french.toml").read_text("utf8")
 CONFIG = '[corpus]\ntrain = ["x"]\n[features]\noutput = [{kind = "identity"}]'
 KALDI = "u\n0 1 le 1.5,10,\n1 0.25,0,\n"
-SLF = "UTTERANCE=u\nstart=0\nend=1\nN=2 L=1\nJ=0 S=0 E=1 W=le a=-10 l=-1.5\n"
 ARPA = "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<s>\n-0.5\t</s>\n-0.3\tle\n\n\\end\\\n"
 
 
@@ -95,7 +94,6 @@ READERS: dict[str, Reader] = {
     "Kaldi's lists": Reader(lambda path: read_kaldi(path, [path]), "text", "u-1 2\n"),
     "references": Reader(read_references, "ref", "u le chat\n"),
     "Kaldi's lattices": Reader(read_lattices, "lat.txt", KALDI),
-    "SLF": Reader(read_lattices, "u.slf", SLF),
     "units": Reader(units.load, "units.json", '{"kind": "characters", "listed": ["le"]}'),
     "rules": Reader(AgreementRules.from_file, "mine.toml", RULES),
     "agreement": Reader(

@@ -1,4 +1,4 @@
-"""The verbs `llrnn ngram ...`: estimate, convert, interpolate, prune, distil."""
+"""The verbs `llrnn ngram ...`: estimate, convert, interpolate, prune."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -21,21 +19,15 @@ import typer
 from llrnn.cli import show
 from llrnn.cli.options import (
     AsJson,
-    Device,
     Lowercase,
-    ModelFolder,
-    Seed,
-    device_named,
     handling,
     numbers_in,
-    read_for,
     say,
 )
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.ground.files import STANDARD
 from llrnn.inference.mixing import fitted_shares
-from llrnn.inference.projection import distil, written
 from llrnn.inference.scores import score
 from llrnn.languages.ngrams import (
     UNKNOWN,
@@ -49,7 +41,7 @@ from llrnn.languages.ngrams import (
     stream_pieces,
     write_table,
 )
-from llrnn.model.checkpoint import load, ngram_model
+from llrnn.model.checkpoint import ngram_model
 from llrnn.text.built import BuiltCorpus, is_built
 from llrnn.text.corpus import Corpus
 from llrnn.text.readers import read_lines
@@ -310,42 +302,3 @@ def prune_verb(
     report = {"out": str(out), "before": [len(level) for level in table.levels]}
     report["ngrams"] = [len(level) for level in made.levels]
     told(report, out, as_json, lambda _: show.text(f"{out}: {made!r}, before {table!r}"))
-
-
-@ngram_app.command("distil")
-def distil_verb(
-    model: ModelFolder,
-    out: Annotated[Path, typer.Option(help="NAME.arpa, NAME.arpa.gz, - for standard output; else a folder.")],
-    text: Annotated[
-        list[Path],
-        typer.Option(help="Whose contexts count, in the words of the model: its training text, or more of it."),
-    ],
-    order: Annotated[int, typer.Option(min=1, max=9, help="How many words, the predicted one included.")] = 5,
-    threshold: Annotated[
-        float, typer.Option(help="What the divergence may lose for each n-gram that is left out [nats a word].")
-    ] = 1e-8,
-    more: Annotated[
-        int, typer.Option("--written", min=0, help="Contexts of so many sentences that the model writes count, too.")
-    ] = 0,
-    device: Device = "cpu",
-    seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
-    """The n-gram model that is nearest to a network, by its exact distributions over the contexts of a text.
-
-    \b
-    Example: llrnn ngram distil runs/french --text train.txt --order 5 --out french.arpa.gz
-    Example: llrnn ngram distil runs/french --text train.txt --written 100000 --device cuda --out french.arpa.gz
-    """
-    network, begun = load(model).to(device_named(device)), time.perf_counter()
-    corpus = reduce(add, (read_for(network, path, "auto", None) for path in text)) + written(network, more, seed=seed)
-    table = distil(network, corpus, order=order, threshold=threshold, on_level=_note_level)
-    write_table(table, out)
-    report = {"out": str(out), "ngrams": [len(level) for level in table.levels]}
-    report |= {"megabytes": table.bytes / 1e6, "seconds": time.perf_counter() - begun}  # type: ignore[dict-item]
-    told(report, out, as_json, lambda _: show.text(f"{out}: {table!r}, {table.bytes / 1e6:.1f} MB of arrays"))
-
-
-def _note_level(n: int, contexts: int) -> None:
-    if show.err.is_terminal:
-        show.note(f"order {n}: {contexts:,} contexts")

@@ -93,9 +93,7 @@ def rescore_verb(
         Path | None,
         typer.Option(help="Names that may well be said, one a line: one more score, the words that belong to any."),
     ] = None,
-    lattices: Annotated[
-        bool, typer.Option("--lattices", help="NBEST has word lattices: Kaldi's text, or one in HTK's SLF.")
-    ] = False,
+    lattices: Annotated[bool, typer.Option("--lattices", help="NBEST has word lattices: Kaldi's text.")] = False,
     paths: Annotated[int, typer.Option(min=1, help="Of lattices: how many paths are listed.")] = 10,
     beam: Annotated[
         float, typer.Option(help="Of lattices: paths that are worse by more are cut off; by default none is.")

@@ -5,8 +5,6 @@
     1 2 dort 0.7,8.1,
     2 0,0,                                    a state in which it may end; a blank line ends the lattice
 
-    J=0 S=0 E=1 W=il a=-10.5 l=-1.2           HTK's SLF: logarithms; words may stand on nodes, `I=1 W=il`
-
 A path has a total, Σ_i w_i · score_i + w · log p(its words) + words · |path|, as a hypothesis of a list has. Paths are
 followed word by word, all of one length together. Two of them are one from where they are at the same node, as long,
 and have the same history for the model:
@@ -29,10 +27,9 @@ from __future__ import annotations
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
-from pathlib import PurePath
+from itertools import count, groupby
 
 import numpy as np
 import torch
@@ -114,20 +111,6 @@ class Lattice:
                 stack.append((further, iter(after[further])))
         return found[::-1]
 
-    def paths(self) -> Iterator[tuple[Words, tuple[float, float]]]:
-        """Every path, with its words and scores: exponentially many, for tests and small lattices."""
-        after = self._by_source()
-
-        def from_state(state: int) -> Iterator[tuple[Words, tuple[float, float]]]:
-            if state in self.finals:
-                yield (), self.finals[state]
-            for edge in after[state]:
-                for words, scores in from_state(edge.target):
-                    own = () if edge.word is None else (edge.word,)
-                    yield (*own, *words), (edge.scores[0] + scores[0], edge.scores[1] + scores[1])
-
-        return from_state(self.start)
-
     def number_of_paths(self) -> int:
         """From the start to an end, counted without following them."""
         after, found = self._by_source(), dict[int, int]()
@@ -182,27 +165,15 @@ def _sum(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, f
 
 
 def read_lattices(path: StrPath) -> list[Lattice]:
-    """Lattices of Kaldi's text, or the one of an SLF file: by what the first line says.
+    """Lattices of Kaldi's text.
 
     lattices = read_lattices("lat.txt.gz")
     """
-    lines = [Line(path, number, text) for number, text in read_lines(path)]
-    first = next((line for line in lines if line.text.strip() and not line.text.startswith("#")), None)
-    if first is None:
+    lines = (Line(path, number, text) for number, text in read_lines(path))
+    blocks = [[*block] for there, block in groupby(lines, lambda line: bool(line.text.strip())) if there]
+    if not blocks:
         raise CorpusError("at least one lattice is required, found none", path=path)
-    if "=" in first.text.split()[0]:
-        return [_read_slf(path, lines)]
-    return [*_read_kaldi(lines)]
-
-
-def _read_kaldi(lines: Sequence[Line]) -> Iterator[Lattice]:
-    block: list[Line] = []
-    for line in [*lines, None]:
-        if line is not None and line.text.strip():
-            block.append(line)
-        elif block:
-            yield _kaldi_lattice(block)
-            block = []
+    return [_kaldi_lattice(block) for block in blocks]
 
 
 def _kaldi_lattice(block: Sequence[Line]) -> Lattice:
@@ -246,53 +217,6 @@ def _costs(line: Line, text: str) -> tuple[float, float]:
     if not (math.isfinite(graph) and math.isfinite(acoustic)):
         line.fail(f"costs are written graph,acoustic,alignment, found {quoted(text)}; correct them", text)
     return 0.0 - acoustic, 0.0 - graph
-
-
-def _read_slf(path: StrPath, lines: Sequence[Line]) -> Lattice:
-    header: dict[str, tuple[Line, str]] = {}
-    words: dict[int, str] = {}
-    edges: list[tuple[Line, dict[str, str]]] = []
-    for line in lines:
-        text = line.text.strip()
-        if not text or text.startswith("#"):
-            continue
-        found = dict(
-            part.split("=", 1) if "=" in part else line.fail(f"NAME=VALUE is required, found {quoted(part)}")
-            for part in text.split()
-        )
-        if "J" in found:
-            edges.append((line, found))
-        elif "I" in found:
-            words[_state(line, found["I"])] = found.get("W", found.get("WORD", "!NULL"))
-        else:
-            header |= {name: (line, value) for name, value in found.items()}
-    made = []
-    for line, one in edges:
-        ends = [one.get("S", one.get("START")), one.get("E", one.get("END"))]
-        if None in ends:
-            line.fail("an arc needs S=from and E=to, found one without; correct it")
-        source, target = (_state(line, end or "") for end in ends)
-        word = one.get("W", one.get("WORD", words.get(target, "!NULL")))
-        scores = _logarithm(line, one, "a", "acoustic"), _logarithm(line, one, "l", "language")
-        made.append(Edge(source, target, None if word in _NOTHING else word, scores))
-    _, name = header.get("UTTERANCE", header.get("U", (None, PurePath(path).name.split(".")[0])))
-    if not made:
-        raise CorpusError("a lattice must have arcs, J=, found none; was it cut short?", path=path)
-    sources, targets = {edge.source for edge in made}, {edge.target for edge in made}
-    start = _state(*header["start"]) if "start" in header else min(sources - targets, default=made[0].source)
-    ends_in = {_state(*header["end"])} if "end" in header else targets - sources
-    return Lattice(name, start, tuple(made), dict.fromkeys(ends_in, (0.0, 0.0)), str(path))
-
-
-def _logarithm(line: Line, found: dict[str, str], *names: str) -> float:
-    text = next((found[name] for name in names if name in found), "0")
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        line.fail(f"a logarithm is required, found {quoted(text)}; correct it", text)
-    return value
 
 
 # --- the model's side: the states of a level, one row for each history

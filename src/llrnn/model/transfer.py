@@ -10,7 +10,7 @@ alike. So a body that was trained on one language begins another's, of which the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -23,17 +23,14 @@ from llrnn.model.network import LLRNN
 class Transferred:
     """What was taken: for each part, how many of its tensors or features, of how many."""
 
-    parts: dict[str, tuple[int, int]] = field(default_factory=dict)
-
-    @property
-    def taken(self) -> int:
-        return sum(taken for taken, _ in self.parts.values())
+    parts: dict[str, tuple[int, int]]
 
     def __str__(self) -> str:
         said = (f"{taken:,} of {size:,} {name}" for name, (taken, size) in self.parts.items() if size)
         return f"taken by name: {', '.join(said)}"
 
 
+@torch.no_grad()
 def transfer(model: LLRNN, source: LLRNN) -> Transferred:
     """Copy into `model`, in place, the weights of `source` that have the same name and fit; the source stays as it is.
 
@@ -41,57 +38,46 @@ def transfer(model: LLRNN, source: LLRNN) -> Transferred:
 
         print(transfer(model, load("runs/estonian")))
     """
-    found = Transferred()
-    with torch.no_grad():
-        found.parts["tensors of the network"] = _same_tensors(model, source)
-        same_in, same_out = (
-            getattr(model.controller, side) == getattr(source.controller, side) for side in ("inputs", "hidden")
-        )
-        ours, theirs = model.input_features.names, source.input_features.names
-        found.parts["input features"] = _same_rows(
-            same_in, ours, theirs, [(model.embedding.weight, source.embedding.weight)]
-        )
-        ours, theirs = model.output_features.names, source.output_features.names
-        pairs = [(model.layer.weight, source.layer.weight), (model.layer.bias, source.layer.bias)]
-        found.parts["output features"] = _same_rows(same_out, ours, theirs, pairs)
-        found.parts["contextual features"] = _same_rows(
-            same_out,
-            model.context_names,
-            source.context_names,
-            [
-                (model.layer.context_weight, source.layer.context_weight),
-                (model.layer.context_bias, source.layer.context_bias),
-            ],
-        )
-        if model.input_weight is not None and source.input_weight is not None:
-            inputs = [(model.input_weight, source.input_weight)]
-            found.parts["contextual inputs"] = _same_rows(same_in, model.input_names, source.input_names, inputs)
-    if not found.taken:
+    found = {"tensors of the network": _same_tensors(model, source)}
+    for part, (names, weights) in _rows(model).items():
+        theirs, others = _rows(source)[part]
+        fits = all(own.shape[1:] == other.shape[1:] for own, other in zip(weights, others, strict=True))
+        found[part] = _same_rows(names, theirs if fits else (), weights, others)
+    if not any(taken for taken, _ in found.values()):
         raise ConfigError(
             f"nothing of the other model fits: its network is {source.controller!r}, here it is {model.controller!r}; "
             "configure a network of the same kind and sizes"
         )
-    return found
+    return Transferred(found)
+
+
+def _rows(model: LLRNN) -> dict[str, tuple[Sequence[str], list[Tensor]]]:
+    """The weights that have a row for each name."""
+    layer = model.layer
+    inputs = torch.zeros(0, model.controller.inputs) if model.input_weight is None else model.input_weight
+    return {
+        "input features": (model.input_features.names, [model.embedding.weight]),
+        "output features": (model.output_features.names, [layer.weight, layer.bias]),
+        "contextual features": (model.context_names, [layer.context_weight, layer.context_bias]),
+        "contextual inputs": (model.input_names, [inputs]),
+    }
 
 
 def _same_tensors(model: LLRNN, source: LLRNN) -> tuple[int, int]:
-    theirs, own, taken = source.controller.state_dict(), model.controller.state_dict(), 0
+    theirs, own = source.controller.state_dict(), model.controller.state_dict()
     fits = type(model.controller) is type(source.controller)
-    for name, tensor in own.items():
-        if fits and name in theirs and theirs[name].shape == tensor.shape:
-            tensor.copy_(theirs[name])
-            taken += 1
-    return taken, len(own)
+    shared = [name for name in own if fits and name in theirs and theirs[name].shape == own[name].shape]
+    for name in shared:
+        own[name].copy_(theirs[name])
+    return len(shared), len(own)
 
 
 def _same_rows(
-    fits: bool, ours: Sequence[str], theirs: Sequence[str], pairs: Sequence[tuple[Tensor, Tensor]]
+    ours: Sequence[str], theirs: Sequence[str], weights: Sequence[Tensor], others: Sequence[Tensor]
 ) -> tuple[int, int]:
     """Copy the rows of the names that both have; how many, of how many."""
     row = {name: number for number, name in enumerate(theirs)}
-    shared = [(place, row[name]) for place, name in enumerate(ours) if name in row] if fits else []
-    if shared:
-        into, out = (list(side) for side in zip(*shared, strict=True))
-        for own, other in pairs:
-            own[into] = other[out].to(own)
-    return len(shared), len(ours)
+    into = [place for place, name in enumerate(ours) if name in row]
+    for own, other in zip(weights, others, strict=True) if into else ():
+        own[into] = other[[row[ours[place]] for place in into]].to(own)
+    return len(into), len(ours)
