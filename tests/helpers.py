@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.controllers import Controller
 from llrnn.text.encoded import EncodedText, TrainingSummary
 from llrnn.text.vectors import WordVectors
-from llrnn.text.vocabulary import EOS, Revision
+from llrnn.text.vocabulary import EOS
 
 HANG = 1200.0  # seconds after which something hangs: no test measures time, however busy the machine is
 
@@ -61,27 +61,17 @@ def small_vectors(*, components: int | None = 17) -> features.Vectors:
 class Expected(Following[Any], ContextualInput[Any]):
     """What a background gives the words 2 to 7, as an input: one that follows the states of another process."""
 
-    def __init__(self, background: Background) -> None:
-        self.background = background
+    followed: Background
 
-    def bind(self, vocabulary: Vocabulary) -> Self:
-        bound = super().bind(vocabulary)
-        bound.background = self.background.bind(vocabulary)
-        return bound
+    def __init__(self, background: Background) -> None:
+        self.followed = background
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(f"expected {x}" for x in range(2, 8))
 
-    @property
-    def followed(self) -> Background:
-        return self.background
-
     def numbers(self, states: Sequence[Any]) -> torch.Tensor:
-        return self.background.prior(states).dense(len(states)).log_b[:, 2:8].exp().float()
-
-    def revised(self, revision: Revision) -> Self:
-        return self._changed(revision.vocabulary, background=self.background.revised(revision))
+        return self.followed.prior(states).dense(len(states)).log_b[:, 2:8].exp().float()
 
 
 def small_model(

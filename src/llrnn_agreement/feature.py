@@ -723,10 +723,12 @@ class Governors(Following[GovernorState], ContextualInput[GovernorState]):
     subject distance        log(1 + how many words back it is)
     """
 
+    followed: Agreement
+
     def __init__(self, agreement: Agreement) -> None:
         if not isinstance(agreement, Agreement):
             raise FeatureError(f"Governors(...) needs an Agreement, found {agreement!r}")
-        self._agreement = agreement
+        self.followed = agreement
 
     Keys = AgreementKeys
 
@@ -737,29 +739,17 @@ class Governors(Following[GovernorState], ContextualInput[GovernorState]):
             raise ConfigError("contextual_inputs: steady is of features, found it at an input; leave it out there")
         return cls(Agreement.make(context, **keys))
 
-    def bind(self, vocabulary: Vocabulary) -> Self:
-        bound = super().bind(vocabulary)
-        bound._agreement = self._agreement.bind(vocabulary)
-        return bound
-
-    @property
-    def followed(self) -> Agreement:
-        return self._agreement
-
     @property
     def names(self) -> tuple[str, ...]:
-        own, name = self._agreement, self._agreement.name
+        own, name = self.followed, self.followed.name
         said = [f"{name} {relation} {A}:{value}" for relation, A, value in own.followed.values]
         return (*said, *(f"{name} {relation.name} distance" for relation in own.rules.relations))
 
     def numbers(self, states: Sequence[GovernorState]) -> Tensor:
-        return torch.cat(self._agreement.followed.expected(states), 1)
-
-    def revised(self, revision: Revision) -> Self:
-        return self._changed(revision.vocabulary, _agreement=self._agreement.revised(revision))
+        return torch.cat(self.followed.followed.expected(states), 1)
 
     def saved(self) -> Saved:
-        return Saved("governors", parts=(self._agreement.saved(),))
+        return Saved("governors", parts=(self.followed.saved(),))
 
     @classmethod
     def restored(cls, saved: Saved) -> Governors:
@@ -767,4 +757,4 @@ class Governors(Following[GovernorState], ContextualInput[GovernorState]):
         return cls(Agreement.restored(saved.parts[0]))
 
     def __repr__(self) -> str:
-        return f"Governors({self._agreement!r})"
+        return f"Governors({self.followed!r})"

@@ -168,14 +168,13 @@ def test_laws_of_backgrounds_in_every_form(form: str) -> None:
 def test_laws_of_experts(vocabulary: Vocabulary) -> None:
     for background in (Grammar(TEXT, violation=0.01), Grammar(TEXT), Automaton('( /a.*/ | "(" )*')):
         check_contextual(Expert(background), vocabulary, prefixes=3, length=3)
-    check_contextual(Expert(Grammar(TEXT, violation=0.01), Uniform()), vocabulary, prefixes=2, length=2)
 
 
 @pytest.mark.parametrize("violation", [0.0, 0.01])
 def test_an_expert_says_log_b_up_to_its_limit(violation: float) -> None:
     expert = Expert(Grammar(TEXT, violation=violation)).bind(LARGE)
     words = ["(", "a0", ")"]
-    values = expert.values(states_along(expert.background, words))
+    values = expert.values(states_along(expert.followed, words))
     assert len(values.position) <= 4 * 2 * 1_700  # only what is allowed is listed
     everything = torch.arange(len(LARGE))
     low = math.log(violation) if violation else -50.0

@@ -419,7 +419,7 @@ def test_a_symbol_for_unknown_words_is_not_the_word() -> None:
 
 def test_beside_other_knowledge() -> None:
     """Names do not clash with those of experts, and weights go to the right coordinate."""
-    model = a_model(features=(Expert(Unigram({"a": 1.0}, smoothing=1.0), Uniform()), *FOUR))
+    model = a_model(features=(Expert(Unigram({"a": 1.0}, smoothing=1.0)), *FOUR))
     wanted = ("expert", *(f"Copied:{s}" for s in SLOTS), "Continued", *(f"Said:{s}" for s in SLOTS), "Unsaid")
     assert model.context_names == wanted
     told = explain(model, prefix=("d",), word="a", condition=CONDITIONS[4])

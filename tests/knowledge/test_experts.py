@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.testing as npt
@@ -15,11 +16,11 @@ from torch import Tensor
 
 from brute import Array, Brute
 from brute_ngrams import BOUNDARY, Gram, KneserNey
-from llrnn import GRU, LLRNN, Corpus, Vocabulary, explain, french, load
+from llrnn import GRU, LLRNN, Corpus, Vocabulary, contextual, explain, french, load
 from llrnn.ground.bundle import read_bundle
-from llrnn.ground.errors import BackgroundError, FeatureError, TrainingError
+from llrnn.ground.errors import CheckpointError, TrainingError
 from llrnn.inference.explanation import Explanation
-from llrnn.knowledge.backgrounds import Background, CrossFitted, Mask, Mixture, NGram, Uniform, Unigram
+from llrnn.knowledge.backgrounds import Background, CrossFitted, Mask, Mixture, NGram, Unigram
 from llrnn.knowledge.contextual import ContextualFeature, Expert, Repeated
 from llrnn.knowledge.features import Function, Identity, Suffixes
 from llrnn.knowledge.process import Batch, Saved
@@ -93,22 +94,14 @@ def log_frequencies(sentences: Sequence[Gram]) -> Array:
     return np.log(np.array(counts) / sum(counts))
 
 
-def test_the_reference_may_be_given() -> None:
-    expert = Expert(ngram(TRAIN), counts_of(OTHER)).bind(VOCABULARY)
-    brute = KneserNey(TRAIN, WORDS, 3)
-    wanted = np.array([brute.log_probs((BOUNDARY, *context)) for context in SEEN]) - log_frequencies(OTHER)
-    npt.assert_allclose(written_out(expert.values(states_after(expert, SEEN))), wanted, atol=2e-6)
-
-
 def test_a_mixture_as_an_expert() -> None:
-    """Of several tables: nothing is constant, and without a reference it is log b itself."""
+    """Of several tables: nothing is constant, and it is log b itself."""
     brute = KneserNey(TRAIN, WORDS, 3)
     p = np.exp(np.array([brute.log_probs((BOUNDARY, *context)) for context in SEEN]))
     wanted = np.log(0.5 * p + 0.5 * np.exp(log_frequencies(OTHER)))
     mixture = Mixture(ngram(TRAIN), counts_of(OTHER))
-    for reference, usual in ((None, 0.0), (counts_of(THIRD), log_frequencies(THIRD))):
-        expert = Expert(mixture, reference).bind(VOCABULARY)
-        npt.assert_allclose(written_out(expert.values(states_after(expert, SEEN))), wanted - usual, atol=2e-6)
+    expert = Expert(mixture).bind(VOCABULARY)
+    npt.assert_allclose(written_out(expert.values(states_after(expert, SEEN))), wanted, atol=2e-6)
 
 
 class Countdown(Background):
@@ -140,14 +133,31 @@ def test_what_the_expert_forbids_is_a_finite_feature() -> None:
     npt.assert_allclose(np.delete(values, 3, 1), others, atol=2e-6)
 
 
+class WordByWord(Background[None]):
+    """The frequencies of a text, of which nothing is said in general: every word is an exception."""
+
+    is_static = True
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.counts: Background = Unigram.from_corpus(corpus, smoothing=0.5)
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        bound.counts = self.counts.bind(vocabulary)
+        return bound
+
+    def prior(self, states: Sequence[None]) -> Prior:
+        return self.counts.prior(states).dense(1)
+
+
 @pytest.mark.parametrize("folds", [0, FOLDS])
 def test_a_static_background_as_an_expert(folds: int) -> None:
     """It has no states to count positions by."""
     sentences = corpus_of(TRAIN)
-    unigram: Background = Unigram.from_corpus(sentences, smoothing=0.5)
+    unigram: Background = WordByWord(sentences)
     if folds:
-        unigram = CrossFitted(lambda corpus: Unigram.from_corpus(corpus, smoothing=0.5), sentences, folds=folds)
-    expert = Expert(unigram, Uniform(), name="usual")
+        unigram = CrossFitted(WordByWord, sentences, folds=folds)
+    expert = Expert(unigram, name="usual")
     model = LLRNN(VOCABULARY, output_features=Identity(), controller=GRU(3), contextual=[expert]).double()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -173,14 +183,6 @@ def test_no_states_of_an_expert() -> None:
         assert values.value.shape == (0, 1)
 
 
-def test_experts_that_cannot_be() -> None:
-    with pytest.raises(FeatureError, match=r"the reference of an expert must not look at the context, found NGram"):
-        Expert(Uniform(), ngram(TRAIN))
-    holed = Expert(ngram(TRAIN), Unigram({"w0": 1.0})).bind(VOCABULARY)
-    with pytest.raises(BackgroundError, match=r"the reference Unigram\(1 types, smoothing=0\) gives some word no mass"):
-        holed.values(states_after(holed, SEEN))
-
-
 # --- several at once, in a model ----------------------------------------------------------------------------------
 
 FEATURES: dict[str, dict[str, float]] = {
@@ -204,7 +206,7 @@ def model_with(background: Background, seed: int, dtype: torch.dtype = torch.flo
         contextual=[
             Expert(ngram(OTHER, 4), name="other"),
             Repeated(4),
-            Expert(ngram(THIRD, 2), counts_of(TRAIN), name="third"),
+            Expert(ngram(THIRD, 2), name="third"),
         ],
     ).to(dtype)
     generator = torch.Generator().manual_seed(seed)
@@ -224,7 +226,7 @@ class Oracle:
 
     def __init__(self) -> None:
         self.background, self.other = KneserNey(TRAIN, WORDS, 3), KneserNey(OTHER, WORDS, 4)
-        self.third, self.usual = KneserNey(THIRD, WORDS, 2), log_frequencies(TRAIN)
+        self.third = KneserNey(THIRD, WORDS, 2)
 
     def log_b(self, fed: Sequence[Gram], forbidden: Callable[[Gram], set[str]]) -> Array:
         gone = [[w in forbidden(prefix[1:]) for w in WORDS] for prefix in fed]
@@ -232,7 +234,7 @@ class Oracle:
 
     def values(self, fed: Sequence[Gram]) -> Array:
         other = np.array([self.other.log_probs(prefix) for prefix in fed]) - unigrams_of(self.other)
-        third = np.array([self.third.log_probs(prefix) for prefix in fed]) - self.usual
+        third = np.array([self.third.log_probs(prefix) for prefix in fed]) - unigrams_of(self.third)
         last = [[word for word in prefix if word != BOUNDARY][-4:] for prefix in fed]
         repeated = np.array([[float(word in words) for word in WORDS] for words in last])
         return np.stack([other, repeated, third], 2)
@@ -389,11 +391,8 @@ def test_a_cross_fitted_expert_leaves_out_the_sentence_that_it_judges() -> None:
         npt.assert_allclose(written_out(expert.values(seen)), np.array(wanted), atol=2e-6)
 
 
-@pytest.mark.parametrize("reference", [None, counts_of(OTHER)], ids=["own unigrams", "a reference"])
-def test_a_restored_expert_evaluates_as_before_and_refuses_to_train(
-    reference: Background | None, tmp_path: Path
-) -> None:
-    experts = [Expert(ngram(TRAIN, folds=FOLDS), reference, name="mine"), Expert(ngram(OTHER), name="other")]
+def test_a_restored_expert_evaluates_as_before_and_refuses_to_train(tmp_path: Path) -> None:
+    experts = [Expert(ngram(TRAIN, folds=FOLDS), name="mine"), Expert(ngram(OTHER), name="other")]
     model = LLRNN(VOCABULARY, output_features=Identity(), controller=GRU(4), contextual=experts, seed=5)
     model.save(tmp_path)
     again = load(tmp_path)
@@ -410,9 +409,11 @@ def test_a_restored_expert_evaluates_as_before_and_refuses_to_train(
 
 
 def test_a_cross_fitted_expert_is_saved_by_its_whole() -> None:
-    saved = Expert(ngram(TRAIN, folds=FOLDS), counts_of(OTHER), name="mine").bind(VOCABULARY).saved()
+    saved = Expert(ngram(TRAIN, folds=FOLDS), name="mine").bind(VOCABULARY).saved()
     assert (saved.kind, saved.fields) == ("expert", {"name": "mine"})
-    assert [part.kind for part in saved.parts] == ["crossfitted", "static"]
+    assert [part.kind for part in saved.parts] == ["crossfitted"]
+    with pytest.raises(CheckpointError, match="no experts with a reference of their own any more"):
+        contextual.restore(replace(saved, parts=(*saved.parts, *saved.parts)))
     (whole,) = saved.parts[0].parts
     assert isinstance(whole, Saved)
     assert whole.kind == "ngram"

@@ -253,10 +253,10 @@ def test_combinations_obey(name: str) -> None:
 
 
 def test_it_is_an_expert() -> None:
-    feature = contextual.Expert(Model(TINY), Uniform()).bind(WORDS)
-    state = folded(feature.background, [5, 2])
+    feature = contextual.Expert(Model(TINY)).bind(WORDS)
+    state = folded(feature.followed, [5, 2])
     _, own = feature.value(state)
-    expected = inner_log_probs(TINY, [5, 2]) + torch.tensor(6.0).log()
+    expected = inner_log_probs(TINY, [5, 2])
     assert list(own.values()) == pytest.approx(expected.tolist(), abs=1e-5)
 
 

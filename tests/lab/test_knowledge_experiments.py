@@ -94,7 +94,7 @@ def background_of(config: Path, *changes: str) -> Background:
 def expert_of(config: Path, table: str) -> Background:
     (found,) = Project.from_config(read_config(config, [f"contextual=[{{kind='expert', {table}}}]"])).model().contextual
     assert isinstance(found, Expert)
-    return found.background
+    return found.followed
 
 
 def assert_is(background: Background, brute: KneserNey, vocabulary: Vocabulary) -> None:

@@ -15,7 +15,7 @@ from brute import Array, Brute
 from brute_ngrams import BOUNDARY, Gram, KneserNey, stream_of
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, cli, evaluate, french
 from llrnn.ground.errors import BackgroundError, ConfigError
-from llrnn.knowledge.backgrounds import Background, Model, NGram, Uniform, Unigram
+from llrnn.knowledge.backgrounds import Background, Model, NGram, Uniform
 from llrnn.knowledge.contextual import Expert, Repeated
 from llrnn.knowledge.features import Function
 from llrnn.knowledge.process import Batch
@@ -41,13 +41,13 @@ def ngram(sentences: Sequence[Gram], order: int) -> NGram:
     return NGram(estimate(stream_of(sentences, WORDS), WORDS, order=order))
 
 
-def make_model(background: Background | None = None, reference: Background | None = None) -> LLRNN:
+def make_model(background: Background | None = None) -> LLRNN:
     model = LLRNN(
         VOCABULARY,
         output_features=Function(FEATURES.__getitem__),
         background=background or ngram(TRAIN, 3),
         controller=GRU(3),
-        contextual=[Expert(ngram(OTHER, 2), reference, name="kn"), Repeated(4), Expert(ngram(TRAIN, 4), name="far")],
+        contextual=[Expert(ngram(OTHER, 2), name="kn"), Repeated(4), Expert(ngram(TRAIN, 4), name="far")],
     ).double()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
@@ -156,18 +156,6 @@ def test_the_given_model_stays_as_it_is_and_shares_no_weight() -> None:
 def test_swapping_nothing_changes_nothing() -> None:
     model = make_model()
     npt.assert_array_equal(all_log_probs(swap(model)), all_log_probs(model))
-
-
-def test_the_reference_of_an_expert_stays() -> None:
-    """Its weight was learned for log b − log reference, whatever b is."""
-    fed, usual = fed_at(a_batch()), Unigram({word: float(1 + i) for i, word in enumerate(WORDS)})
-    reference = np.log(np.arange(1, len(WORDS) + 1) / sum(range(1, len(WORDS) + 1)))
-    model = make_model(reference=usual)
-    value = (log_b(KneserNey(THIRD, WORDS, 2), fed) - reference).astype(np.float32).astype(np.float64)
-    far = expert_values(KneserNey(TRAIN, WORDS, 4), fed)
-    expected = by_hand(model, log_b(KneserNey(TRAIN, WORDS, 3), fed), value, far)
-    found = all_log_probs(swap(model, experts={"kn": ngram(THIRD, 2)}))
-    npt.assert_allclose(found, expected, rtol=0, atol=1e-6)  # the reference is a static table of float32
 
 
 def test_a_swapped_model_is_steered_saved_and_loaded(tmp_path: Path) -> None:

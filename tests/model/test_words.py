@@ -121,10 +121,7 @@ MODELS: dict[str, Callable[[], LLRNN]] = {
     "closed, product": lambda: closed_model(Product(ngram(), unigram())),
     "closed, mixture": lambda: closed_model(Mixture(ngram(), unigram(), weights=[0.7, 0.3])),
     "closed, expert": lambda: closed_model(unigram(), [Expert(ngram(folds=3), name="kn"), Repeated(3)]),
-    "closed, expert with a reference": lambda: closed_model(unigram(), [Expert(ngram(), unigram(), name="kn")]),
-    "closed, expert that is a mixture": lambda: closed_model(
-        unigram(), [Expert(Mixture(ngram(), unigram()), unigram())]
-    ),
+    "closed, expert that is a mixture": lambda: closed_model(unigram(), [Expert(Mixture(ngram(), unigram()))]),
     "open, unigrams": open_model,
     "open, n-grams": lambda: open_model(ngram()),
     "open, product": lambda: open_model(Product(Discounted.from_corpus(small_corpus()), ngram())),

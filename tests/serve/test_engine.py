@@ -386,7 +386,7 @@ def test_what_reads_conditions_says_so(served: Served) -> None:
     inner = Served("inner", small_model(background=backgrounds.Model(small_model())))
     assert inner.conditions == "none"
     primed = backgrounds.Primed(backgrounds.Uniform(), entities={"la"}, boost=2.0)
-    expert = contextual.Expert(primed, name="primed", reference=backgrounds.Uniform())
+    expert = contextual.Expert(primed, name="primed")
     assert Served("expert", small_model(context=[expert])).conditions == "optional"
     mixture = backgrounds.Mixture(backgrounds.NGram.from_corpus(small_corpus(), order=2), primed, weights=[0.5, 0.5])
     assert Served("mixture", small_model(background=mixture)).conditions == "optional"

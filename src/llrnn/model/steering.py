@@ -176,7 +176,7 @@ def swap(
     if background is not None:
         swapped.background = background.bind(model.vocabulary)
     swapped.contextual = tuple(
-        old.with_background(others[old.name]).bind(model.vocabulary)
+        Expert(others[old.name], name=old.name).bind(model.vocabulary)
         if isinstance(old, Expert) and old.name in others
         else old
         for old in model.contextual

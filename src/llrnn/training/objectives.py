@@ -127,7 +127,7 @@ class Distilled(Exact):
 
 def cross_fitted(model: LLRNN) -> Iterator[Background]:
     """What a model, or a member of it, has that was estimated on its training text in folds."""
-    left = [one.background if isinstance(one, Expert) else one for one in model.processes]
+    left = [one.followed if isinstance(one, Expert) else one for one in model.processes]
     while left:
         match left.pop():
             case CrossFitted() as found:

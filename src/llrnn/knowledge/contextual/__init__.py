@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from llrnn.ground.errors import CheckpointError
 from llrnn.knowledge import backgrounds
 from llrnn.knowledge.contextual.base import (
     KINDS,
@@ -26,9 +27,15 @@ __all__ = """Announced ConditionNumbers ContextualFeature ContextualInput Contin
     LinearFeature Lookup Matching Repeated Said SlotProgress Unsaid restore restore_input""".split()  # noqa: SIM905
 
 
+def _restored_expert(saved: Saved) -> Expert:
+    if len(saved.parts) > 1:
+        raise CheckpointError("this llrnn has no experts with a reference of their own any more; train again without")
+    return Expert(backgrounds.restore(saved.parts[0]), name=saved.fields["name"])
+
+
 _RESTORERS: dict[str, Callable[[Saved], ContextualFeature]] = {
     "repeated": lambda saved: Repeated(saved.fields["window"]),
-    "expert": lambda saved: Expert(*map(backgrounds.restore, saved.parts), name=saved.fields["name"]),
+    "expert": lambda saved: _restored_expert(saved),
     "framed": lambda saved: Framed.restored(saved.fields),
     "lookup": lambda saved: Lookup.restored(saved.fields),
     **dict.fromkeys(KINDS, lambda saved: KINDS[saved.kind](*saved.fields["slots"])),

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.arrays import LARGEST_FLOAT32, ByteCache
-from llrnn.ground.errors import BackgroundError, FeatureError
+from llrnn.ground.errors import FeatureError
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.features import Features
 from llrnn.knowledge.process import Batch, Process, S, Saved
@@ -64,12 +64,17 @@ class NamedProcess(Process[S]):
 
 
 class Following(NamedProcess[S]):
-    """What says something of the states of another process, `followed`: it begins and goes on as that one does."""
+    """What says something of the states of another process, `followed`, which are computed once."""
 
-    @property
-    @abstractmethod
-    def followed(self) -> Process[S]:
-        """The process whose states these are; they are computed once."""
+    followed: Process[S]
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        bound = super().bind(vocabulary)
+        bound.followed = self.followed.bind(vocabulary)
+        return bound
+
+    def revised(self, revision: Revision) -> Self:
+        return self._changed(revision.vocabulary, followed=self.followed.revised(revision))
 
     @property
     def state_key(self) -> object:
@@ -216,100 +221,69 @@ class Expert(Following[S], ContextualFeature[S]):
 
         φ_e(K, x) = log b_e(K, x) − log b_ref(x)        its weight a_e: 0 not at all, 1 as it is, below 0 against it
 
-    The reference is, by default, what the expert itself says of words in general: the unigrams of an n-gram model. Then
-    the feature is one number on all words but those that the expert knows of in this context. `name` is how
-    explanations and `--expert NAME=FACTOR` call it.
+    The reference is what the expert itself says of words in general: the unigrams of an n-gram model. Then the feature
+    is one number on all words but those that the expert knows of in this context. An expert that says nothing of words
+    in general (another model, a mixture) has none: its feature is log b_e on every word. `name` is how explanations and
+    `--expert NAME=FACTOR` call it. On a new word, of which the expert knows no n-grams, it is what it is on the rest.
 
         Expert(NGram.from_arpa("legal.arpa"), name="legal")
     """
 
-    def __init__(self, background: Background[S], reference: Background | None = None, *, name: str = "expert") -> None:
-        if reference is not None and not reference.is_static:
-            raise FeatureError(f"the reference of an expert must not look at the context, found {reference!r}")
-        self.background, self._reference, self._name = background, reference, name
+    followed: Background[S]
 
-    def with_background(self, background: Background) -> Expert:
-        """Another expert in its place: of the same name, and with the same reference where one was given."""
-        return Expert(background, self._reference, name=self.name)
+    def __init__(self, background: Background[S], *, name: str = "expert") -> None:
+        self.followed, self._name = background, name
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         bound = super().bind(vocabulary)
-        bound.background = self.background.bind(vocabulary).as_expert()
-        bound._reference = None if self._reference is None else self._reference.bind(vocabulary)
+        bound.followed = bound.followed.as_expert()
         return bound
 
-    def revised(self, revision: Revision) -> Self:
-        """On a new word, of which the expert knows no n-grams, the feature has the value that it has on the rest."""
-        reference = None if self._reference is None else self._reference.revised(revision)
-        return self._changed(revision.vocabulary, background=self.background.revised(revision), _reference=reference)
-
-    @property
-    def followed(self) -> Process[S]:
-        return self.background
-
     def values(self, states: Sequence[S]) -> ContextValues:
-        prior, n = self.background.prior(states), len(states)
+        prior, n = self.followed.prior(states), len(states)
         if isinstance(prior, FullPrior):
-            return self._everywhere(prior.dense(n))
+            return _everywhere(prior.dense(n))
         if prior.active is None:
-            return self._by_region(prior, n)
+            return _by_region(prior, n)
         tables, exceptions = torch.stack([table.log_b for table in prior.tables]), prior.exceptions  # (K, V)
-        reference = tables if self._reference is None else self._reference_log_b(tables.device).expand_as(tables)
-        above = _difference(tables, reference)
-        if self._reference is not None and not bool((above == above[:, :1]).all()):
-            return self._everywhere(prior.dense(n))
         which = prior.active  # the one table of each position
-        rest = (prior.shift.gather(1, which[:, None]) + above[which, :1]).expand(n, -1)
-        own = _difference(exceptions.log_b, reference[which.expand(n)[exceptions.position], exceptions.word])
+        rest = prior.shift.gather(1, which[:, None]).expand(n, -1)
+        own = _difference(exceptions.log_b, tables[which.expand(n)[exceptions.position], exceptions.word])
         return _clamped(rest, exceptions.position, exceptions.word, own)
 
-    def _by_region(self, prior: SparsePrior, n: int) -> ContextValues:
-        """Each table speaks of words of its own: those of the largest are the rest, others are exceptions.
-
-        But only at positions where they differ from the rest: N times the words of the smaller tables at most.
-        """
-        if (region := prior.regions) is None:
-            return self._everywhere(prior.dense(n))
-        tables, V, shift = torch.stack([table.log_b for table in prior.tables]), prior.n_symbols, prior.shift
-        general = tables.gather(0, region[None])[0]  # what it says of words in general, (V,)
-        reference = general if self._reference is None else self._reference_log_b(tables.device)
-        above = _difference(general, reference)
-        if not bool((above == above[0]).all()):
-            return self._everywhere(prior.dense(n))
-        main = torch.bincount(region, minlength=len(tables)).argmax()
-        position, word = _differing(shift, region, main)
-        exceptions = prior.exceptions
-        own = exceptions.position * V + exceptions.word
-        key = torch.unique(torch.cat([own, position * V + word]))
-        value = shift.new_empty(len(key))
-        value[torch.searchsorted(key, position * V + word)] = shift[position, region[word]] + above[0]
-        value[torch.searchsorted(key, own)] = _difference(exceptions.log_b, reference[exceptions.word])
-        rest = (shift[:, main] + above[0])[:, None].expand(n, -1)
-        return _clamped(rest, key // V, key % V, value)
-
-    def _everywhere(self, prior: DensePrior) -> ContextValues:
-        """Nothing is constant: every word of every position is an exception. Exact, at the cost of N × V."""
-        N, V = prior.log_b.shape
-        device = prior.log_b.device
-        reference = 0.0 if self._reference is None else self._reference_log_b(device)
-        position = torch.arange(N, device=device).repeat_interleave(V)
-        word = torch.arange(V, device=device).repeat(N)
-        value = (prior.log_b - reference).reshape(-1)
-        return _clamped(torch.zeros(N, 1, dtype=value.dtype, device=device), position, word, value)
-
-    def _reference_log_b(self, device: torch.device) -> Tensor:
-        assert self._reference is not None
-        log_b = self._reference.prior([]).to(device).dense(1).log_b[0]
-        if not bool(torch.isfinite(log_b).all()):
-            raise BackgroundError(f"the reference {self._reference!r} gives some word no mass; smooth it")
-        return log_b
-
     def saved(self) -> Saved:
-        parts = (self.background,) if self._reference is None else (self.background, self._reference)
-        return Saved("expert", {"name": self.name}, parts=tuple(part.saved() for part in parts))
+        return Saved("expert", {"name": self.name}, parts=(self.followed.saved(),))
 
     def __repr__(self) -> str:
-        return f"Expert({self.background!r}, name={self.name!r})"
+        return f"Expert({self.followed!r}, name={self.name!r})"
+
+
+def _by_region(prior: SparsePrior, n: int) -> ContextValues:
+    """Each table speaks of words of its own: those of the largest are the rest, others are exceptions.
+
+    But only at positions where they differ from the rest: N times the words of the smaller tables at most.
+    """
+    if (region := prior.regions) is None:
+        return _everywhere(prior.dense(n))
+    tables, V, shift = torch.stack([table.log_b for table in prior.tables]), prior.n_symbols, prior.shift
+    reference = tables.gather(0, region[None])[0]  # what it says of words in general, (V,)
+    main = torch.bincount(region, minlength=len(tables)).argmax()
+    position, word = _differing(shift, region, main)
+    exceptions = prior.exceptions
+    own = exceptions.position * V + exceptions.word
+    key = torch.unique(torch.cat([own, position * V + word]))
+    value = shift.new_empty(len(key))
+    value[torch.searchsorted(key, position * V + word)] = shift[position, region[word]]
+    value[torch.searchsorted(key, own)] = _difference(exceptions.log_b, reference[exceptions.word])
+    return _clamped(shift[:, main][:, None].expand(n, -1), key // V, key % V, value)
+
+
+def _everywhere(prior: DensePrior) -> ContextValues:
+    """Nothing is constant: every word of every position is an exception. Exact, at the cost of N × V."""
+    (N, V), like = prior.log_b.shape, prior.log_b
+    position = torch.arange(N, device=like.device).repeat_interleave(V)
+    word = torch.arange(V, device=like.device).repeat(N)
+    return _clamped(like.new_zeros(N, 1), position, word, like.reshape(-1))
 
 
 def _differing(shift: Tensor, region: Tensor, main: Tensor) -> tuple[Tensor, Tensor]:

@@ -24,7 +24,7 @@ from llrnn.knowledge.contextual.base import CopyProgress, Following, NamedProces
 from llrnn.knowledge.contextual.frames import Framed, FrameState
 from llrnn.knowledge.process import S, Saved
 from llrnn.text.conditions import NumericFields
-from llrnn.text.vocabulary import Revision, Vocabulary
+from llrnn.text.vocabulary import Revision
 
 
 class ContextualInput(NamedProcess[S]):
@@ -64,29 +64,19 @@ class SlotProgress(Following[CopyProgress], ContextualInput[CopyProgress]):
     Values are followed as `Copied` follows them, and with it: their states are computed once.
     """
 
+    followed: Unsaid
+
     def __init__(self, *slots: str) -> None:
-        self._follows, self._slots = Unsaid(*slots), slots
+        self.followed, self._slots = Unsaid(*slots), slots
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(f"{slot} {how}" for slot in self._slots or ("values",) for how in ("unsaid", "begun", "said"))
 
-    def bind(self, vocabulary: Vocabulary) -> Self:
-        bound = super().bind(vocabulary)
-        bound._follows = self._follows.bind(vocabulary)
-        return bound
-
-    @property
-    def followed(self) -> Unsaid:
-        return self._follows
-
     def numbers(self, states: Sequence[CopyProgress]) -> Tensor:
         known: dict[int, Any] = {}
-        rows = [said_of(state, known, self._follows.progress) for state in states]
+        rows = [said_of(state, known, self.followed.progress) for state in states]
         return torch.from_numpy(np.array(rows, dtype=np.float32).reshape(len(states), len(self.names)))
-
-    def revised(self, revision: Revision) -> Self:
-        return self.bind(revision.vocabulary)
 
     def saved(self) -> Saved:
         return Saved("slot_progress", {"slots": list(self._slots)})
@@ -101,34 +91,24 @@ class Announced(Following[FrameState], ContextualInput[FrameState]):
     Announced(Framed.counted(corpus))
     """
 
+    followed: Framed
+
     def __init__(self, framed: Framed) -> None:
-        self._framed = framed
+        self.followed = framed
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"{slot} announced" for slot in self._framed.slots)
-
-    def bind(self, vocabulary: Vocabulary) -> Self:
-        bound = super().bind(vocabulary)
-        bound._framed = self._framed.bind(vocabulary)
-        return bound
-
-    @property
-    def followed(self) -> Framed:
-        return self._framed
+        return tuple(f"{slot} announced" for slot in self.followed.slots)
 
     def numbers(self, states: Sequence[FrameState]) -> Tensor:
-        slots, opinions = self._framed.slots, map(self._framed.opinion, states)
+        slots, opinions = self.followed.slots, map(self.followed.opinion, states)
         return torch.tensor([[opinion[slot] for slot in slots] for opinion in opinions]).view(len(states), len(slots))
 
-    def revised(self, revision: Revision) -> Self:
-        return self.bind(revision.vocabulary)
-
     def saved(self) -> Saved:
-        return Saved("announced", parts=(self._framed.saved(),))
+        return Saved("announced", parts=(self.followed.saved(),))
 
     def __repr__(self) -> str:
-        return f"Announced({self._framed!r})"
+        return f"Announced({self.followed!r})"
 
 
 class ConditionNumbers(ContextualInput[tuple[float, ...]]):
