@@ -294,7 +294,7 @@ def test_log_p_is_the_sum_over_all_words(masked: bool, way: Way, monkeypatch: py
     values = oracle.values(fed)
     rng = np.random.default_rng(0)
     allowed = [int(rng.choice(np.flatnonzero(row > -math.inf))) for row in log_b]
-    for seed in range(8):
+    for seed in range(16):
         model = model_with(background, seed)
         distribution, _ = model.scan(batch)
         distribution.h.retain_grad()

@@ -81,14 +81,14 @@ def test_examples_are_of_words_that_it_has_and_features_that_speak_for_them() ->
     found = examples(model)
     assert 1 <= len(found) <= introduction.EXAMPLES
     assert examples(model) == found  # seeded
-    assert len({one.prefix for one in found}) == len(found)
+    assert len({one["prefix"] for one in found}) == len(found)
     for one in found:
-        assert one.rival is not None
-        assert one.rival != one.word
-        both = explain(model, one.prefix, word=one.word, rival=one.rival)
+        assert one["rival"] is not None
+        assert one["rival"] != one["word"]
+        both = explain(model, one["prefix"], word=one["word"], rival=one["rival"])
         assert both.total == pytest.approx(both.log_ratio, abs=1e-4)
-        alone = explain(model, one.prefix, word=one.word)
-        assert one.feature is None or any(term.name == one.feature for term in (*both.terms, *alone.terms))
+        alone = explain(model, one["prefix"], word=one["word"])
+        assert one["feature"] is None or any(term.name == one["feature"] for term in (*both.terms, *alone.terms))
 
 
 def test_a_model_that_can_write_nothing_has_no_examples() -> None:

@@ -2,7 +2,8 @@
 
     next, complete, explain, influence, score, generate     as `messages` has them; answers are plain data, for JSON
 
-The engine knows nothing of HTTP. What cannot be answered is raised as `Refused`. Each kind of question is a class:
+The engine knows nothing of HTTP. What cannot be answered is raised as `Refused`. What is answered one by one is a
+function of (served, request); of what is answered together, each kind of question is a class:
 
     kind(served, request)          looks everything up; what is not there is refused, and only this request is
     question.batch_key             questions of one model for which this is equal can be answered together
@@ -285,7 +286,7 @@ def step(texts: Sequence[Text]) -> list[Any]:
 # --- the kinds of question --------------------------------------------------------------------------------------------
 
 
-class Question(ABC, Generic[R]):
+class Question(Generic[R]):
     """A request about what follows a prefix."""
 
     batch_key: Hashable = None
@@ -295,11 +296,6 @@ class Question(ABC, Generic[R]):
         ready = served.ready(request.background, request.condition)
         self.model, self.condition, self.warnings = ready.model, ready.condition, ready.warnings
         self.asked = encode(ready, request.prefix_words, steering(ready, request.changes), request.place)
-
-    @staticmethod
-    @abstractmethod
-    def answer(questions: Sequence[Any]) -> list[Any]:
-        """An answer, or an exception, for each question; all of one model."""
 
     def header(self) -> Answer:
         """How every answer begins."""
@@ -351,28 +347,16 @@ class NextQuestion(Question[messages.NextRequest]):
         return [word(self.model, symbol, log + inside, spelled) for symbol, log, inside, spelled in parts]
 
 
-class ReadQuestion:
-    """Which words a model has: each alone, since only what it does not have takes time."""
-
-    batch_key = None
-
-    def __init__(self, served: Served, request: messages.ReadRequest) -> None:
-        self.served, self.request = served, request
-        self.model = served.ready(request.background, request.condition).model
-
-    @staticmethod
-    def answer(questions: Sequence[ReadQuestion]) -> list[Any]:
-        return [settled(question._answer) for question in questions]
-
-    def _answer(self) -> Answer:
-        prefix, others = (spelled_for(self.model, part) for part in (self.request.prefix_words, self.request.words))
-        words = list(dict.fromkeys((*prefix, *others)))
-        found = self.model.vocabulary.find(words)[0].tolist()
-        lost = [word for word, symbol in zip(words, found, strict=True) if symbol < 0]
-        near = {word: self.model.vocabulary.near(word) for word in lost[:NEARED]}
-        unknown = [{"word": word, "near": near.get(word, [])} for word in lost]
-        asked = {"model": self.served.name, "background": self.request.background}
-        return {**asked, "prefix": list(prefix), "unknown": unknown}
+def read_words(served: Served, request: messages.ReadRequest) -> Answer:
+    """Which words a model has; only what it does not have takes time."""
+    model = served.ready(request.background, request.condition).model
+    prefix, others = (spelled_for(model, part) for part in (request.prefix_words, request.words))
+    words = list(dict.fromkeys((*prefix, *others)))
+    found = model.vocabulary.find(words)[0].tolist()
+    lost = [word for word, symbol in zip(words, found, strict=True) if symbol < 0]
+    near = {word: model.vocabulary.near(word) for word in lost[:NEARED]}
+    unknown = [{"word": word, "near": near.get(word, [])} for word in lost]
+    return {"model": served.name, "background": request.background, "prefix": list(prefix), "unknown": unknown}
 
 
 class CompleteQuestion(Question[messages.CompleteRequest]):
@@ -408,7 +392,7 @@ class CompleteQuestion(Question[messages.CompleteRequest]):
         return self.model.step(state, words, layer=steered(self.model, [self.asked.steering]))
 
 
-class _StatefulQuestion(Question[R]):
+class _StatefulQuestion(Question[R], ABC):
     """A question that needs to know where the sequence stands: prefixes of one length together."""
 
     def __init__(self, served: Served, request: R) -> None:
@@ -501,28 +485,19 @@ def search_on(writing: Sequence[PendingText]) -> list[Any]:
     return [settled(one.answer) if one.search.has_ended else one for one in writing]
 
 
-class InfluenceQuestion(Question[messages.InfluenceRequest]):
-    """What moved a weight: one by one, since each needs a gradient of its own."""
-
-    def __init__(self, served: Served, request: messages.InfluenceRequest) -> None:
-        super().__init__(served, request)
-        if request.feature not in self.model.feature_names:
-            raise Refused(
-                404, "unknown_feature", f"{served.name} has no feature {request.feature!r}; ask for its features"
-            )
-
-    @staticmethod
-    def answer(questions: Sequence[InfluenceQuestion]) -> list[Any]:
-        return [settled(question._answer) for question in questions]
-
-    def _answer(self) -> Answer:
-        found = influence(self.model, feature=self.request.feature, prefix=self.asked.words, condition=self.condition)
-        scale, offset = 1.0, 0.0
-        if self.asked.steering is not None:
-            k = self.model.feature_names.index(found.feature)
-            scale, offset = (float(part[k]) for part in self.asked.steering)
-        terms = [{**asdict(term), "share": scale * term.share} for term in found.terms]
-        return {**self.header(), "feature": found.feature, "weight": scale * found.weight + offset, "terms": terms}
+def weigh_influence(served: Served, request: messages.InfluenceRequest) -> Answer:
+    """What moved a weight; each needs a gradient of its own."""
+    question = Question(served, request)
+    model, asked = question.model, question.asked
+    if request.feature not in model.feature_names:
+        raise Refused(404, "unknown_feature", f"{served.name} has no feature {request.feature!r}; ask for its features")
+    found = influence(model, feature=request.feature, prefix=asked.words, condition=question.condition)
+    scale, offset = 1.0, 0.0
+    if asked.steering is not None:
+        k = model.feature_names.index(found.feature)
+        scale, offset = (float(part[k]) for part in asked.steering)
+    terms = [{**asdict(term), "share": scale * term.share} for term in found.terms]
+    return {**question.header(), "feature": found.feature, "weight": scale * found.weight + offset, "terms": terms}
 
 
 class ScoreQuestion:
@@ -636,7 +611,7 @@ class Engine:
         self._models = {"models": described, "object": "list", "data": [*map(named, self._served)]}
 
     async def read(self, request: messages.ReadRequest) -> Answer:
-        return await self._ask(ReadQuestion, request)
+        return await self._ask_alone(read_words, request)
 
     async def next(self, request: messages.NextRequest) -> Answer:
         return await self._ask(NextQuestion, request)
@@ -648,7 +623,7 @@ class Engine:
         return await self._ask(ExplainQuestion, request)
 
     async def influence(self, request: messages.InfluenceRequest) -> Answer:
-        return await self._ask(InfluenceQuestion, request)
+        return await self._ask_alone(weigh_influence, request)
 
     async def score(self, request: messages.ScoreRequest) -> Answer:
         served = self.find(request.model)
@@ -735,7 +710,11 @@ class Engine:
         work = partial(listing, served.model, limit=limit)
         return await self._run_alone(served, work, query.lower(), cost_of_names(names))
 
-    async def _run_alone(self, served: Served, work: Callable[[str], Answer], asked: str, cost: Cost) -> Answer:
+    async def _ask_alone(self, work: Callable[[Served, Any], Answer], request: Query) -> Answer:
+        served = self.find(request.model)
+        return await self._run_alone(served, partial(work, served), request, cost_of(served, request))
+
+    async def _run_alone(self, served: Served, work: Callable[[Any], Answer], asked: object, cost: Cost) -> Answer:
         run = one_by_one(work)
         found: Answer = await self._batchers[served.name].submit(run, run, asked, admit(cost).total)
         return found

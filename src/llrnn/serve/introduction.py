@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -109,23 +108,14 @@ def _worth(model: LLRNN, symbol: int) -> int:
 # --- something to try -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Example:
-    """Why this word after this prefix, and not its rival? `feature` speaks for the word, and can be turned down."""
-
-    prefix: str
-    word: str
-    rival: str | None
-    feature: str | None
-    merit: tuple[int, ...] = ()  # is it a content word, is the rival a form of it, in how many parts do they differ
-
-    def as_dict(self) -> dict[str, Any]:
-        """As the API says it."""
-        return {"prefix": self.prefix, "word": self.word, "rival": self.rival, "feature": self.feature}
+Merit = tuple[int, ...]  # is it a content word, is the rival a form of it, in how many parts do they differ
 
 
-def examples(model: LLRNN) -> list[Example]:
-    """The most telling places of texts that the model writes by itself; none where nothing can be written."""
+def examples(model: LLRNN) -> list[dict[str, Any]]:
+    """The most telling places of texts that the model writes by itself; none where nothing can be written.
+
+    Why this `word` after this `prefix`, and not its `rival`? `feature` speaks for the word, and can be turned down.
+    """
     text = condition_hint(model)["example"]
     try:
         condition = read(model, text) if text and looks_at_conditions(model) else None
@@ -136,8 +126,8 @@ def examples(model: LLRNN) -> list[Example]:
                      if (one := _example(ready, prefix, condition)) is not None]  # fmt: skip
     except LLRNNError:
         return []
-    found.sort(key=lambda one: one.merit, reverse=True)
-    return found[:EXAMPLES]
+    found.sort(key=lambda one: one[0], reverse=True)
+    return [example for _, example in found[:EXAMPLES]]
 
 
 def _prefixes(model: LLRNN, texts: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
@@ -152,7 +142,7 @@ def _last_content(model: LLRNN, words: Sequence[str]) -> int:
     return late[-1] if late else min(_SHORTEST, len(words))
 
 
-def _example(model: LLRNN, prefix: tuple[str, ...], condition: object) -> Example | None:
+def _example(model: LLRNN, prefix: tuple[str, ...], condition: object) -> tuple[Merit, dict[str, Any]] | None:
     p, state = read_prefix(model, prefix, [condition])
     symbols = p.top(min(_RIVALS, len(model.vocabulary)))[1][0].tolist()
     best = telling(model, symbols[:_LISTED])
@@ -179,14 +169,14 @@ def _is_form(word: str, other: str) -> bool:
 
 def _compared(
     model: LLRNN, p: Distribution, state: Any, prefix: tuple[str, ...], best: int, rival: int | None
-) -> Example:
+) -> tuple[Merit, dict[str, Any]]:
     word, other = model.vocabulary.symbol(best), None if rival is None else model.vocabulary.symbol(rival)
     alone = explain_next(model, p, state, prefix, word)
     both = alone if other is None else explain_next(model, p, state, prefix, word, other)
     terms = [term for term in (*both.terms, *alone.terms) if term.share > 0 and not term.name.startswith("Word:")]
     speaks = min(terms, key=lambda term: term.name in model.context_names).name if terms else None
     merit = _worth(model, best), int(other is not None and _is_form(word, other)), len(both.terms)
-    return Example(" ".join(prefix), word, other, speaks, merit)
+    return merit, {"prefix": " ".join(prefix), "word": word, "rival": other, "feature": speaks}
 
 
 # --- what a condition looks like --------------------------------------------------------------------------------------

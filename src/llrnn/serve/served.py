@@ -166,7 +166,7 @@ class Served:
             "controller": repr(model.controller),
             "example": self.example,
             "about": about(model),
-            "examples": [one.as_dict() for one in examples(model)],
+            "examples": examples(model),
             "condition": condition_hint(model),
         }
 
