@@ -70,11 +70,6 @@ def built(path: Path) -> None:
         one.rename(path.parent / one.name)
 
 
-def words_of(path: Path) -> Path | None:
-    (path.parent / "words").write_text("de\nParis\nété\nNew York\nchat", encoding="utf8")
-    return path.parent / "words" if path.suffix in (".npy", ".safetensors") else None
-
-
 READERS: dict[str, Reader] = {
     "text": Reader(Corpus.from_text, "t.txt", "le chat\n"),
     "CoNLL-U": Reader(Corpus.from_conllu, "t.conllu", "1\tle\tle\tDET\t_\t_\t0\troot\t_\t_\n\n"),
@@ -108,7 +103,7 @@ READERS: dict[str, Reader] = {
     ),
     "built corpus": Reader(lambda path: BuiltCorpus(path.parent), "corpus.json", built),
     **{
-        f"vectors {name}": Reader(lambda path: WordVectors.read(path, words=words_of(path)), name, made)
+        f"vectors {name}": Reader(WordVectors.read, name, made)
         for name, made in VECTORS.items()
     },
 }  # fmt: skip
@@ -189,7 +184,7 @@ ALLOWED = {
     "ground/files.py": {"open", "json.loads", "tomllib.loads"},  # the safe reader itself; `replacing` writes
     "ground/bundle.py": {"open", "memmap"},  # a folder to lock; what `open_file` has opened
     "text/built.py": {"open", "memmap"},  # files that are written; what `open_file` has opened
-    "text/vectors.py": {"load_file", "open"},  # once `open_file` has had the path; a part of a zip file
+    "text/vectors.py": {"open"},  # a part of a zip file
     "text/corpus.py": {"read_text"},  # that of `text.readers`
     "text/datasets.py": {"open"},  # an address
     "training/runs.py": {"open"},  # a log and a lock that are written

@@ -192,29 +192,10 @@ def test_words(file: Callable[..., Path]) -> None:
     assert second == Sentence((Token("_", pos="SYM"),), name=f"{path}:12")
 
 
-def test_surface(file: Callable[..., Path]) -> None:
-    words, _ = read_conllu(file(DU_CHAT))
-    surface, _ = read_conllu(file(DU_CHAT), multiword="surface")
-    assert surface.words == ("Du", "chat")
-    du, chat = surface.tokens
-    assert du.attributes() == words.tokens[0].attributes() | words.tokens[1].attributes()
-    assert (du.pos, du.lemma, du.head, du.relation) == ("ADP", None, None, None)
-    assert (chat.lemma, chat.head, chat.relation) == ("chat", None, "root")
-
-
-@pytest.mark.parametrize("tags", [("ADP", "DET"), ("DET", "DET"), ("_", "DET"), ("ADP", "_"), ("_", "_")])
-def test_surface_has_the_union_of_attributes(file: Callable[..., Path], tags: tuple[str, str]) -> None:
-    text = row("1-2", "ab") + row(1, "a", pos=tags[0], feats="A=1,2") + row(2, "b", pos=tags[1], feats="A=2,3|B=x")
-    (words,), (surface,) = read_conllu(file(text)), read_conllu(file(text), multiword="surface")
-    assert surface.tokens[0].attributes() == frozenset().union(*(word.attributes() for word in words.tokens))
-
-
 def test_lowercase_leaves_the_lemma(file: Callable[..., Path]) -> None:
     text = row("1-2", "AB") + row(1, "A", lemma="A") + row(2, "É", lemma="É")
     (words,) = read_conllu(file(text), lowercase=True)
     assert [(word.form, word.lemma) for word in words.tokens] == [("a", "A"), ("é", "É")]
-    (surface,) = read_conllu(file(text), lowercase=True, multiword="surface")
-    assert surface.words == ("ab",)
 
 
 @pytest.mark.parametrize("change", [lambda text: text, lambda text: text.replace("\n", "\r\n"), str.rstrip])
@@ -289,11 +270,6 @@ def test_bad_conllu(file: Callable[..., Path], content: str, expected: str) -> N
     assert message(read_conllu, file(content)).startswith(expected)
 
 
-def test_bad_multiword(file: Callable[..., Path]) -> None:
-    with pytest.raises(CorpusError, match="'words' or 'surface', found 'both'"):
-        Corpus.from_conllu(file(DU_CHAT), multiword="both")  # type: ignore[arg-type]
-
-
 # --- plain text, JSON lines
 
 
@@ -365,13 +341,8 @@ def succeeds_or_raises_corpus_error(reader: Reader, path: Path) -> None:
         return
 
 
-def surface(path: Path) -> Iterator[Sentence]:
-    return read_conllu(path, multiword="surface")
-
-
 READERS: list[tuple[Reader, bytes]] = [
     (read_conllu, DU_CHAT.encode()),
-    (surface, DU_CHAT.encode()),
     (read_jsonl, '{"target": ["é", "b"], "condition": {"k": [1.5, null]}}\n{"tokens": ["c"]}\n'.encode()),
     (read_text, "le chat\r\nété\n".encode()),
 ]
@@ -562,13 +533,7 @@ def test_the_papers_corpus() -> None:
 def test_annotated_treebanks() -> None:
     path = DATA / "ud_french" / "fr_partut-ud-dev.conllu"
     corpus = Corpus.from_conllu(path)
-    surface = Corpus.from_conllu(path, multiword="surface")
-    assert len(corpus) == len(surface)
-    assert corpus.tokens > surface.tokens
-    assert "du" in surface.counts()
-    for words, tokens in zip(corpus, surface, strict=True):
-        united = [frozenset().union(*(token.attributes() for token in part.tokens)) for part in (words, tokens)]
-        assert united[0] == united[1]
+    assert all(token.pos and token.head is not None for sentence in corpus for token in sentence.tokens)
 
 
 @needs_data

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import safetensors.numpy
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,19 +37,6 @@ def zipped(path: Path) -> None:
 def tabs(path: Path) -> None:
     rows = zip(WORDS, TABLE, strict=True)
     path.write_text("".join("\t".join([word, *map(str, map(float, row))]) + "\n" for word, row in rows))
-
-
-def binary(path: Path) -> None:
-    rows = zip(WORDS, TABLE, strict=True)
-    path.write_bytes(b"4 3\n" + b"".join(w.encode() + b" " + r.tobytes() + b"\n" for w, r in rows if " " not in w))
-
-
-def matrix(path: Path) -> None:
-    path.with_suffix(".words").write_text("\n".join(WORDS))
-    if path.suffix == ".npy":
-        np.save(path, TABLE.astype(np.float64))
-    else:
-        safetensors.numpy.save_file({"vectors": TABLE, "other": np.zeros(3, "f4")}, path)
 
 
 def archive(path: Path) -> None:
@@ -81,36 +67,32 @@ def wheel(path: Path) -> None:
 
 
 FORMATS: dict[str, Callable[[Path], None]] = {
-    "v.vec": text, "v.vec.gz": zipped, "v.txt": text, "v.tsv": tabs, "v.bin": binary, "v.npy": matrix,
-    "v.safetensors": matrix, "v.npz": archive, "v.whl": wheel,
+    "v.vec": text, "v.vec.gz": zipped, "v.txt": text, "v.tsv": tabs, "v.npz": archive, "v.whl": wheel,
 }  # fmt: skip
 
 
-def made(folder: Path, name: str) -> tuple[Path, Path | None]:
-    path = folder / name
-    FORMATS[name](path)
-    return path, path.with_suffix(".words") if FORMATS[name] is matrix else None
+def made(folder: Path, name: str) -> Path:
+    FORMATS[name](folder / name)
+    return folder / name
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_gives_the_words_and_their_numbers(name: str, tmp_path: Path) -> None:
-    path, words = made(tmp_path, name)
-    read = WordVectors.read(path, words=words)
-    assert read.words == tuple(word for word in WORDS if name != "v.bin" or " " not in word)
-    for i, word in enumerate(WORDS):
-        if word in read.words:
-            assert read.table[read.rows_of([word])[0]].tolist() == TABLE[i].tolist()
+    path = made(tmp_path, name)
+    read = WordVectors.read(path)
+    assert read.words == WORDS
+    assert read.table[read.rows_of(WORDS)].tolist() == TABLE.tolist()
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_only_some_words_are_read(name: str, tmp_path: Path) -> None:
-    path, words = made(tmp_path, name)
-    read = WordVectors.read(path, words=words, only=["chat", "New", "de", "absent"])
+    path = made(tmp_path, name)
+    read = WordVectors.read(path, only=["chat", "New", "de", "absent"])
     assert {*read.words} == {"de", "chat"}
     assert read.table[read.rows_of(["chat"])[0]].tolist() == TABLE[4].tolist()
     assert read.rows_of(["New", "absent"]).tolist() == [-1, -1]
     if name != "v.whl":  # its words have no order
-        assert WordVectors.read(path, words=words, top=2).words == ("de", "Paris")
+        assert WordVectors.read(path, top=2).words == ("de", "Paris")
 
 
 @pytest.mark.parametrize("name", ["new.npz", "new.vec", "new.vec.gz", "new.tsv"])
@@ -149,18 +131,12 @@ def test_words_are_looked_up_in_any_case_where_that_is_asked_for() -> None:
         ("v.vec", "a 1 1e39\n", "v.vec:1:5: vectors must be finite numbers .*found '1e39'"),
         ("v.vec", "a\nb\n", "v.vec:1:1: a word and its numbers are required, found one column"),
         ("v.vec", "", "v.vec: text is required, but the file is empty"),
-        ("v.csv", "a,1\n", "v.csv: a file of vectors is required, that ends in .vec, .txt, .tsv, .bin, "),
-        ("v.bin", struct.pack("<ii", 793712314, 12).decode("latin1"), "model of fastText.*give its .vec file"),
-        ("v.bin", "words\n", "a first line `words dimensions` is required"),
-        ("v.bin", "2 3\na ", "2 words are promised, but the file ends before"),
+        ("v.csv", "a,1\n", "v.csv: a file of vectors is required, that ends in .vec, .txt, .tsv, .npz, "),
         ("v.vec", "1 99999999999999999999\na 1 2\n", "1 to 100,000 dimensions, found 99999999999999999999"),
         ("v.vec", "0 999999999999\n", "1 to 100,000 dimensions, found 999999999999"),
         ("v.vec", f"1 {'9' * 5000}\na 1\n", "not a whole file of this kind: Exceeds the limit"),
-        ("v.bin", "0 999999999999\n", "1 to 100,000 dimensions"),
-        ("v.bin", "1 1\na \0\0\xc0\x7f", "vectors must be finite numbers .*found NaN or infinity for 'a'"),
         ("v.npz", "PK", "v.npz: not a whole file of this kind"),
         ("v.whl", "PK", "v.whl: not a whole file of this kind: File is not a zip file"),
-        ("v.npy", "x", "v.npy: a file that ends in .npy needs a list of its words, one a line"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_file_is_one_line(name: str, content: str, message: str, tmp_path: Path) -> None:
@@ -199,20 +175,18 @@ def archived(**parts: bytes) -> bytes:
 NAN = npy([[1.0, np.nan], [1.0, 2.0]])
 BOMB = announced("(1, 20000000)") + bytes(80_000_000)  # 80 kB when it is packed
 HOSTILE = {
-    "v.npy": {
-        "complex": npy(TABLE[:2] * 1j), "NaN": NAN, "too large": npy([[1e300], [1.0]]), "scalar": npy(1.0),
-        "row": npy([1.0, 2.0]), "cube": npy([[[1.0]], [[2.0]]]), "no column": npy(np.zeros((2, 0))),
-        "text": npy([["a"], ["b"]]), "truth": npy([[True], [False]]), "announced": announced("(2, 999999999999)"),
-        "negative": announced("(-1, -4)"), "long shape": announced("(" + "9" * 5000 + ",)"),
-        "deep": announced("(" * 3000), "object": announced("(2, 1)", "|O"), "cut": npy(TABLE[:2])[:-1],
-        "npz under its name": archived(), "version": b"\x93NUMPY\x09\x00" + npy(TABLE)[8:],
-    },
     "v.npz": {
         "scalar words": archived(words=npy(np.uint8(97))), "scalar rows": archived(rows=npy(0)),
         "scalar table": archived(table=npy(1.0)), "rows that are no numbers": archived(rows=npy([0.0, 1.0])),
         "rows behind the end": archived(rows=npy([0, 2])), "rows before the start": archived(rows=npy([0, -1])),
         "too few rows": archived(rows=npy([0])), "NaN": archived(table=NAN), "complex": archived(table=npy(TABLE * 1j)),
-        "announced": archived(table=announced("(999999999999, 3)")), "bomb": archived(table=BOMB),
+        "announced": archived(table=announced("(999999999999, 3)")), "negative": archived(table=announced("(-1, -4)")),
+        "too large": archived(table=npy([[1e300], [1.0]])), "row": archived(table=npy([1.0, 2.0])),
+        "cube": archived(table=npy([[[1.0]], [[2.0]]])), "no column": archived(table=npy(np.zeros((2, 0)))),
+        "text": archived(table=npy([["a"], ["b"]])), "truth": archived(table=npy([[True], [False]])),
+        "long shape": archived(table=announced("(" + "9" * 5000 + ",)")), "deep": archived(table=announced("(" * 3000)),
+        "object": archived(table=announced("(2, 1)", "|O")), "cut table": archived(table=npy(TABLE[:2])[:-1]),
+        "version": archived(table=b"\x93NUMPY\x09\x00" + npy(TABLE)[8:]), "bomb": archived(table=BOMB),
         "words in another code": archived(words=npy(np.array([255, 254], np.uint8))),
         "npy under its name": npy(TABLE), "cut": archived()[:-30],
     },
@@ -228,18 +202,16 @@ HOSTILE = {
         "deep": archived(strings=b"[" * 200_000), "no JSON": archived(strings=b"["), "npy under its name": npy(TABLE),
     },
 }  # fmt: skip
-SOUND = {"v.npy": npy(TABLE[:2]), "v.npz": archived(), "v.whl": archived()}
+SOUND = {"v.npz": archived(), "v.whl": archived()}
 
 
 @pytest.mark.parametrize(("name", "case"), [(name, case) for name, cases in HOSTILE.items() for case in cases])
 def test_hostile_matrices_and_archives_are_one_line(name: str, case: str, tmp_path: Path) -> None:
-    (tmp_path / "words").write_text("a\nb\n")
-    words = tmp_path / "words" if name == "v.npy" else None
     (tmp_path / name).write_bytes(SOUND[name])
-    assert WordVectors.read(tmp_path / name, words=words).words == ("a", "b")  # the control
+    assert WordVectors.read(tmp_path / name).words == ("a", "b")  # the control
     (tmp_path / name).write_bytes(HOSTILE[name][case])
     with pytest.raises(LexiconError, match=re.escape(name)) as error:
-        WordVectors.read(tmp_path / name, words=words)
+        WordVectors.read(tmp_path / name)
     assert "\n" not in str(error.value)
 
 
@@ -265,22 +237,7 @@ def test_the_first_lines_are_read_whoever_asks(tmp_path: Path) -> None:
         WordVectors.read(tmp_path / "v.vec", only=["b"])
 
 
-def test_a_matrix_and_its_words_must_fit(tmp_path: Path) -> None:
-    (tmp_path / "words").write_text("a\nb\n")
-    np.save(tmp_path / "v.npy", TABLE)
-    with pytest.raises(LexiconError, match=r"a row for each of the 2 words .* found \(5, 3\)"):
-        WordVectors.read(tmp_path / "v.npy", words=tmp_path / "words")
-    np.save(tmp_path / "v.npy", np.array([[1.0], [np.inf]]))
-    with pytest.raises(LexiconError, match="found NaN or infinity for 'b'"):
-        WordVectors.read(tmp_path / "v.npy", words=tmp_path / "words")
-    np.save(tmp_path / "v.npy", np.array(["a", "b"]))
-    with pytest.raises(LexiconError, match="a matrix of numbers is required"):
-        WordVectors.read(tmp_path / "v.npy", words=tmp_path / "words")
-    safetensors.numpy.save_file({"a": TABLE, "b": TABLE}, tmp_path / "v.safetensors")
-    with pytest.raises(LexiconError, match="one tensor with two dimensions is required, found a, b"):
-        WordVectors.read(tmp_path / "v.safetensors", words=tmp_path / "words")
-    with pytest.raises(LexiconError, match="names its own words: leave `words` out"):
-        WordVectors.read(tmp_path / "v.vec", words=tmp_path / "words")
+def test_a_file_that_is_not_there_and_a_wheel_without_vectors(tmp_path: Path) -> None:
     with pytest.raises(LexiconError, match="there is none of this name"):
         WordVectors.read(tmp_path / "v.vec")
     with zipfile.ZipFile(tmp_path / "v.whl", "w") as empty:

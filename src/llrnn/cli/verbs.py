@@ -745,10 +745,9 @@ def data_get_verb(
 
 @data_app.command("vectors")
 def data_vectors_verb(
-    source: Annotated[Path, typer.Argument(help="Vectors: .vec, .txt, .tsv, .bin, .npz, .npy, .safetensors, .whl.")],
+    source: Annotated[Path, typer.Argument(help="Vectors: .vec, .txt, .tsv, .npz, .whl.")],
     out: Annotated[Path, typer.Option(help="The file to write: .npz (exact, small), .vec or .tsv (also .gz).")],
     texts: Annotated[list[Path] | None, typer.Option("--words", help="Texts or lists: only their words.")] = None,
-    listed: Annotated[Path | None, typer.Option("--list", help="The words of .npy and .safetensors.")] = None,
     lowercase: Annotated[bool, typer.Option(help="Lowercase every word of the texts.")] = True,
     any_case: Annotated[bool, typer.Option(help="Look up paris as Paris and PARIS too.")] = True,
     top: Annotated[int | None, typer.Option(min=1, help="Only the first words of the file.")] = None,
@@ -759,13 +758,13 @@ def data_vectors_verb(
     """
     require_output_file(out)
     if not texts:
-        found = WordVectors.read(source, words=listed, top=top)
+        found = WordVectors.read(source, top=top)
         found.save(out)
         show.text(f"{len(found):,} words, {found.dimensions} dimensions: {out}")
         return
     counts = sum((Counter(Corpus.from_file(path, lowercase=lowercase).counts()) for path in texts), Counter[str]())
     asked = {form for word in counts for form in cases(word)} if any_case else counts
-    read = WordVectors.read(source, words=listed, only=asked, top=top)
+    read = WordVectors.read(source, only=asked, top=top)
     found = read.restricted((word for word, _ in counts.most_common()), any_case=any_case)
     found.save(out)
     tokens = sum(counts[word] for word in found.words) / max(counts.total(), 1)

@@ -533,9 +533,9 @@ class Vectors(Features):
     A word without a vector has one feature, `Vectors:none`, and so have the strings of an open vocabulary that are not
     listed, whatever the file holds; the end of sentences has nothing. `llrnn config features` counts them.
 
-    `source` is a file (see `llrnn.text.vectors`; `words` is the list of words of .npy and .safetensors), a
-    `WordVectors`, or a mapping from words to numbers. `any_case` looks up `paris` as `Paris` and `PARIS` where the file
-    has no `paris`. `name` tells two such groups apart. Fewer classes: only the `top` most frequent words have a vector.
+    `source` is a file (see `llrnn.text.vectors`), a `WordVectors`, or a mapping from words to numbers. `any_case`
+    looks up `paris` as `Paris` and `PARIS` where the file has no `paris`. `name` tells two such groups apart.
+    Fewer classes: only the `top` most frequent words have a vector.
 
         phi = Identity(top=2500) + Vectors("cc.fr.300.vec.gz", components=150)
     """
@@ -546,7 +546,6 @@ class Vectors(Features):
         *,
         components: int | None = 150,
         scale: float = 3.0,
-        words: StrPath | None = None,
         any_case: bool = False,
         top: int | None = None,
         name: str = "Vectors",
@@ -555,7 +554,7 @@ class Vectors(Features):
             if number is not None and number < 1:
                 raise FeatureError(f"{name} needs one {what} or more, found {number}")
         self._source = WordVectors.from_mapping(source) if isinstance(source, Mapping) else source
-        self._components, self._scale, self._words = components, _checked_scale(scale), words
+        self._components, self._scale = components, _checked_scale(scale)
         self._any_case, self._top, self._name = any_case, top, name
         self._row_of: dict[str, int] = {}
         self._table: Floats = np.zeros((0, 0))
@@ -594,7 +593,7 @@ class Vectors(Features):
         if isinstance(self._source, WordVectors):
             return self._source
         asked = {form for word in words for form in cases(word)} if self._any_case else words
-        return WordVectors.read(self._source, words=self._words, only=asked)
+        return WordVectors.read(self._source, only=asked)
 
     def _names(self) -> list[str]:
         return [f"{self._name}:pc{i + 1}" for i in range(self._table.shape[1])]

@@ -416,8 +416,8 @@ def _or_else(first: DFA, second: DFA, number: int) -> DFA:
     return first.product(second, lambda x, y: x if x >= 0 or y < 0 else number)
 
 
-def partition(named: Mapping[str, DFA], whole: DFA | None = None) -> DFA:
-    """Label i: the string is in the i-th cell. Cells may not overlap; with `whole` they fill it and no more."""
+def partition(named: Mapping[str, DFA]) -> DFA:
+    """Label i: the string is in the i-th cell. Cells may not overlap."""
     names, result = list(named), nothing()
     for number, (name, cell) in enumerate(named.items()):
         overlap = result.both(cell)
@@ -427,9 +427,5 @@ def partition(named: Mapping[str, DFA], whole: DFA | None = None) -> DFA:
                 f"cells must not overlap, but {names[overlap.label(shared)]!r} and {name!r} both hold {shared!r}; "
                 "narrow one of them"
             )
-        if whole is not None and (stray := cell.minus(whole).witness()) is not None:
-            raise DomainError(f"the cell {name!r} holds {stray!r}, which is outside of the whole; narrow the cell")
         result = _or_else(result, cell, number)
-    if whole is not None and (missed := whole.minus(result).witness()) is not None:
-        raise DomainError(f"the cells miss {missed!r}; add a cell for it, or widen one")
     return result

@@ -14,7 +14,6 @@ from llrnn.ground.errors import CorpusError, require_kind
 from llrnn.ground.files import STANDARD, StrPath
 from llrnn.text.conditions import Before, Conditions, check_conditions, values_of
 from llrnn.text.readers import (
-    Multiword,
     PlainTokens,
     Sentence,
     Token,
@@ -66,11 +65,9 @@ class Corpus:
             require_kind(first, Sentence, "Corpus.from_sentences takes lists of words, Corpus.from_file a file")
 
     @classmethod
-    def from_conllu(
-        cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, multiword: Multiword = "words"
-    ) -> Corpus:
+    def from_conllu(cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False) -> Corpus:
         """From one or several CoNLL-U files, see `read_conllu`."""
-        return _read(paths, lambda path: read_conllu(path, lowercase=lowercase, multiword=multiword))
+        return _read(paths, lambda path: read_conllu(path, lowercase=lowercase))
 
     @classmethod
     def from_text(cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False) -> Corpus:

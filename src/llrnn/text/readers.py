@@ -20,7 +20,7 @@ from itertools import chain
 from os import fspath
 from sys import intern
 from types import MappingProxyType
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 from llrnn.ground.errors import CorpusError, PlacedError
 from llrnn.ground.files import STANDARD, StrPath, open_file, parse_json
@@ -237,8 +237,6 @@ class Sentence:
     def words(self) -> tuple[str, ...]:
         return tuple(token.form for token in self.tokens)
 
-
-Multiword = Literal["words", "surface"]
 
 _KEYS = ("target", "tokens", "condition")
 _CONDITION = re.compile(r'"condition"\s*:\s*"')  # a string cannot hold it: its quotes would be escaped
@@ -466,42 +464,20 @@ class FeatsCache(dict[str, Mapping[str, str]]):
         return parsed
 
 
-def merge_tokens(form: str, lemma: str | None, parts: Iterable[Token]) -> Token:
-    """One token for several words (`du` for `de` + `le`), whose attributes are the union of theirs.
-
-    Its `pos` is that of the first part; where the parts differ, all of theirs stand in `feats` under the name
-    POS, since a token has one `pos` only. Values of a name are sorted and comma-separated. It has no head and
-    no relation.
-    """
-    parts = tuple(parts)
-    values: dict[str, set[str]] = {}
-    for part in parts:
-        for name, value in part.feats.items():
-            values.setdefault(name, set()).update(value.split(","))
-    tags = {part.pos for part in parts if part.pos}
-    if len(tags) > 1 or parts[0].pos not in tags:
-        values.setdefault("POS", set()).update(tags)
-    feats = {name: ",".join(sorted(values[name])) for name in sorted(values) if values[name]}
-    return Token(form, lemma, parts[0].pos, MappingProxyType(feats))
-
-
-def read_conllu(path: StrPath, *, lowercase: bool = False, multiword: Multiword = "words") -> Iterator[Sentence]:
+def read_conllu(path: StrPath, *, lowercase: bool = False) -> Iterator[Sentence]:
     """The sentences of a CoNLL-U file; `lowercase` lowercases the forms and leaves the lemmas.
 
     One word a line in ten columns separated by a TAB, an empty line after each sentence, comments from `#`: the format
     of Universal Dependencies, https://universaldependencies.org/format.html
 
-    - Words are the *syntactic* words (1, 2, 3...); the line of a multiword token (`3-4 du`) is skipped. With
-      `multiword="surface"` the multiword token stands for its words instead, see `merge_tokens`; positions shift
-      then, so no token has a head.
+    - Words are the *syntactic* words (1, 2, 3...); the line of a multiword token (`3-4 du`) is skipped
+      once its range is checked.
     - Empty nodes (`5.1`) are skipped once their number is checked: they are not words of the text.
     - `_` means nothing in LEMMA, UPOS, FEATS, HEAD and DEPREL; in FORM it is the word `_`. XPOS, DEPS and MISC
       are not read.
     - A sentence is named by its `sent_id` comment, or by `path:line` of its first word.
     """
-    if multiword not in ("words", "surface"):
-        raise CorpusError(f"multiword must be 'words' or 'surface', found {multiword!r}; choose one")
-    reader = _ConlluReader(path, lowercase=lowercase, surface=multiword == "surface")
+    reader = _ConlluReader(path, lowercase)
     rows: list[_Row] = []
     name = ""
     for number, line in chain(read_lines(path), [(0, "")]):
@@ -538,8 +514,8 @@ def _fail_on_count(line: Line) -> NoReturn:
 class _ConlluReader:
     """Turns the rows of one sentence after another into sentences, sharing what they have in common."""
 
-    def __init__(self, path: StrPath, *, lowercase: bool, surface: bool) -> None:
-        self.path, self.lowercase, self.surface = path, lowercase, surface
+    def __init__(self, path: StrPath, lowercase: bool) -> None:
+        self.path, self.lowercase = path, lowercase
         self.feats = FeatsCache()
         self.tags: dict[str, str | None] = {"_": None}
 
@@ -562,8 +538,6 @@ class _ConlluReader:
                 if match is None or (int(match[1]), int(match[2])) != (len(words), empty_nodes):
                     self.fail_on_id(row, len(words))
         self.check_whole(rows, words, word_rows, ranges)
-        if self.surface:
-            words = self.merged(words, ranges)
         return Sentence(tuple(words), name=name or f"{fspath(self.path)}:{rows[0][0]}")
 
     def word(self, row: _Row) -> Token:
@@ -619,18 +593,6 @@ class _ConlluReader:
             row = ranges[-1][2]
             reason = f"the multiword token must cover words of its sentence, found {row[1][_ID]!r}"
             self.fail(row, _ID, f"{reason} where the last word is {count}; correct the range")
-
-    def merged(self, words: list[Token], ranges: list[_Range]) -> list[Token]:
-        tokens: list[Token] = []
-        done = 0
-        for first, last, (_, columns) in ranges:
-            form, lemma = columns[_FORM], columns[_LEMMA]
-            form = intern(form.lower() if self.lowercase else form)
-            whole = merge_tokens(form, None if lemma in ("_", "") else lemma, words[first - 1 : last])
-            tokens += [*words[done : first - 1], whole]
-            done = last
-        # Not dataclasses.replace, which takes longer than reading the line.
-        return [Token(t.form, t.lemma, t.pos, t.feats, None, t.relation) for t in (*tokens, *words[done:])]
 
     def fail_on_id(self, row: _Row, words: int) -> NoReturn:
         following = words + 1

@@ -1,4 +1,4 @@
-"""Word vectors in files: fastText and word2vec, numpy and safetensors with a list of words, a TSV, a spaCy wheel.
+"""Word vectors in files: text of fastText and word2vec, a TSV, our own archive, a spaCy wheel.
 
     vectors = WordVectors.read("cc.fr.300.vec.gz", only=vocabulary.words)
     vectors.rows_of(["chat", "zzz"])                    # rows of `vectors.table`; -1: no vector
@@ -7,8 +7,6 @@
 | --- | --- |
 | `.vec`, `.txt`, also `.gz` | text: an optional line `words dimensions`, then `word number number ...` |
 | `.tsv`, also `.gz` | the same with TABs |
-| `.bin` | word2vec's binary format (that of fastText is another one: take its `.vec` file) |
-| `.npy`, `.safetensors` | a matrix; its words stand in another file, one a line |
 | `.npz` | our own: `words`, `rows`, `table`; words may share a row |
 | `.whl` | a package of spaCy with vectors: `vocab/vectors`, `vocab/key2row`; nothing of it is executed |
 """
@@ -18,7 +16,6 @@ from __future__ import annotations
 import io
 import lzma
 import math
-import mmap
 import os
 import re
 import struct
@@ -34,7 +31,6 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 import numpy.typing as npt
-import safetensors
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import FeatureError, LexiconError, quoted, shown_number
@@ -45,15 +41,13 @@ __all__ = ["WordVectors"]
 
 Table = npt.NDArray[np.float32]
 _CHECKED = 100  # lines of a text that are read whether anybody asks for their words or not: is it a file of vectors?
-_FASTTEXT = 793712314  # the first four bytes of a fastText model
-_MATRICES = (".npy", ".safetensors")
 _MOST_DIMENSIONS = 100_000  # of a vector that a file announces
 _UNPACKED, _TIMES = 64_000_000, 20  # a part of an archive has at most so many bytes, or so many times those of the file
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 # whatever a decoder of one of the formats stumbles over
 _DAMAGED = (
     zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, LookupError, ValueError, TypeError, ArithmeticError,
-    RuntimeError, MemoryError, SyntaxError, tokenize.TokenError, struct.error, safetensors.SafetensorError,
+    RuntimeError, MemoryError, SyntaxError, tokenize.TokenError, struct.error,
 )  # fmt: skip
 
 
@@ -103,29 +97,23 @@ class WordVectors:
         cls,
         path: StrPath,
         *,
-        words: StrPath | None = None,
         only: Collection[str] | None = None,
         top: int | None = None,
         format: str | None = None,
     ) -> WordVectors:
         """Read a file, by the ending of its name (see the module), or as if its name had the ending `format`.
 
-        `words` is the file with the words of a matrix (.npy, .safetensors). `only` these words are read, of those
-        among the first `top` of the file: files are sorted by frequency. A word that comes twice has its first vector.
+        `only` these words are read, of those among the first `top` of the file: files are sorted by frequency. A word
+        that comes twice has its first vector. Of a matrix: `WordVectors(words, np.arange(len(words)), matrix)`.
 
-            WordVectors.read("matrix.npy", words="words.txt", top=100_000)
+            WordVectors.read("cc.fr.300.vec.gz", top=100_000)
         """
         kind = next((end for end in _READERS if (format or fspath(path)).removesuffix(".gz").endswith(end)), None)
         if kind is None:
             require_file(path, error=LexiconError)
             _fail(path, f"a file of vectors is required, that ends in {', '.join(_READERS)}; rename or convert it")
-        if (words is not None) != (kind in _MATRICES):
-            need = (
-                "needs a list of its words, one a line" if words is None else "names its own words: leave `words` out"
-            )
-            _fail(path, f"a file that ends in {kind} {need}")
         try:
-            return _READERS[kind](path, _Wanted(None if only is None else frozenset(only), top, words))
+            return _READERS[kind](path, _Wanted(None if only is None else frozenset(only), top))
         except LexiconError as fault:
             raise fault if fault.path else LexiconError(fault.reason, path=path) from None
         except OSError as cause:
@@ -193,11 +181,10 @@ class WordVectors:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Which words of a file are asked for; `list` is where its words stand, if not in the file itself."""
+    """Which words of a file are asked for."""
 
     only: frozenset[str] | None
     top: int | None
-    list: StrPath | None = None
 
     def __contains__(self, word: str) -> bool:
         return self.only is None or word in self.only
@@ -279,49 +266,9 @@ def _numbers(line: Line, numbers: list[str]) -> Table:
     return vector
 
 
-def _read_binary(path: StrPath, wanted: _Wanted) -> WordVectors:
-    with open_file(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        if content[:4] == struct.pack("<i", _FASTTEXT):
-            _fail(path, "this is a model of fastText, not of word2vec: give its .vec file, or export one from it")
-        header = re.match(rb"(\d+) (\d+)\n", content)
-        if header is None:
-            _fail(path, "a first line `words dimensions` is required, as word2vec writes it")
-        return _collected(_of_bytes(content, header, wanted), path, int(header[2]))
-
-
-def _of_bytes(content: mmap.mmap, header: re.Match[bytes], wanted: _Wanted) -> Iterator[tuple[str, Table]]:
-    at, count, size = header.end(), int(header[1]), 4 * int(header[2])
-    for _ in range(count if wanted.top is None else min(count, wanted.top)):
-        end = content.find(b" ", at)
-        if end < 0 or end + 1 + size > len(content):
-            raise ValueError(f"{count:,} words are promised, but the file ends before")
-        word = content[at:end].lstrip(b"\n").decode("utf-8", "replace")
-        if word in wanted:
-            yield word, np.frombuffer(content[end + 1 : end + 1 + size], dtype="<f4")
-        at = end + 1 + size
-
-
-def _listed(path: StrPath) -> list[str]:
-    return [line.text.strip() for line in read_entries(path, error=LexiconError)]
-
-
-def _read_matrix(path: StrPath, wanted: _Wanted) -> WordVectors:
-    assert wanted.list is not None  # `read` requires it
-    words = _listed(wanted.list)
-    table = _numpy_matrix(path) if fspath(path).endswith(".npy") else _tensor_matrix(path)
-    if table.ndim != 2 or len(table) != len(words):
-        _fail(path, f"a row for each of the {len(words):,} words of {wanted.list} is required, found {table.shape}")
-    return wanted.select(words, np.arange(len(words)), _as_float32(table))
-
-
 def _as_float32(table: npt.NDArray[Any]) -> Table:
     with np.errstate(over="ignore"):  # infinity is refused
         return table.astype(np.float32)
-
-
-def _numpy_matrix(path: StrPath) -> npt.NDArray[Any]:
-    with open_file(path) as file:
-        return _array(file, os.fstat(file.fileno()).st_size)
 
 
 def _array(file: BinaryIO, size: int) -> npt.NDArray[Any]:
@@ -334,19 +281,6 @@ def _array(file: BinaryIO, size: int) -> npt.NDArray[Any]:
     file.seek(0)
     found: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
     return found
-
-
-def _tensor_matrix(path: StrPath) -> npt.NDArray[Any]:
-    import safetensors.torch  # and torch, which nothing else here needs
-
-    open_file(path).close()
-    found = {name: one for name, one in safetensors.torch.load_file(path).items() if one.dim() == 2}
-    if len(found) != 1:
-        _fail(path, f"one tensor with two dimensions is required, found {', '.join(found) or 'none'}")
-    (table,) = found.values()
-    if table.is_complex():
-        _fail(path, f"a matrix of numbers is required, found {table.dtype}")
-    return table.float().numpy()
 
 
 class _Archive(zipfile.ZipFile):
@@ -436,9 +370,6 @@ _READERS: dict[str, Callable[[StrPath, _Wanted], WordVectors]] = {
     ".vec": _read_text,
     ".txt": _read_text,
     ".tsv": _read_text,
-    ".bin": _read_binary,
-    ".npy": _read_matrix,
-    ".safetensors": _read_matrix,
     ".npz": _read_archive,
     ".whl": _read_wheel,
 }
