@@ -12,7 +12,7 @@ import torch
 
 from helpers import walked
 from llrnn.ground.errors import CorpusError, UnknownWordError
-from llrnn.inference.pairs import Accuracy, Pair, PairScores, compare, read_pairs, score_pairs, write_pairs
+from llrnn.inference.pairs import Accuracy, Pair, PairScores, read_pairs, score_pairs, write_pairs
 from llrnn.knowledge.backgrounds import Unigram
 from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.model.controllers import GRU
@@ -157,18 +157,6 @@ def test_wilson_interval() -> None:
     assert [share.low, share.high] == pytest.approx([0.4902, 0.9433], abs=1e-4)
     assert Accuracy.of([True] * 5).high == 1.0
     assert Accuracy.of([False]).low == 0.0
-
-
-def test_comparison() -> None:
-    first, second = scored(*[1.0] * 8, -1.0, 1.0), scored(*[-1.0] * 6, 1.0, 1.0, 1.0, 1.0)
-    found = compare(first, second)
-    assert (found.only_first, found.only_second, found.count) == (6, 1, 10)
-    assert found.difference == pytest.approx(0.5)
-    assert found.p_value == pytest.approx(2 * (1 + 7) / 2**7)  # McNemar, exact: 2 P(at most 1 of 7 coins)
-    assert found.low < found.difference < found.high
-    assert compare(first, first).p_value == 1.0
-    with pytest.raises(CorpusError, match="same pairs"):
-        compare(first, scored(1.0))
 
 
 def test_float64_decides() -> None:

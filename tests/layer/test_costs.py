@@ -88,11 +88,6 @@ def test_no_position_is_a_size_too() -> None:
     assert ways.cheapest(FRENCH._replace(positions=0)).multiplications == 0
 
 
-def test_sharing_pays_for_many_repeated_positions_only() -> None:
-    assert not ways.sharing_pays(1, 3244, 256)
-    assert ways.sharing_pays(500, 3244, 256)
-
-
 # --- the ways -----------------------------------------------------------------------------------------------------
 
 

@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain, takewhile
 from pathlib import PurePath
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any, TypeVar
 
 from llrnn.ground.errors import CorpusError
@@ -46,7 +46,7 @@ Fields = dict[str, tuple[object, int]]  # values, and the columns that they stan
 Band = tuple[int, float, str]
 BANDS: tuple[Band, ...] = ((1, 1, "1"), (2, 4, "2-4"), (5, math.inf, "5+"))
 
-__all__ = ["Accuracy", "Pair", "PairComparison", "PairScores", "compare", "read_pairs", "score_pairs", "write_pairs"]
+__all__ = ["Accuracy", "Pair", "PairScores", "read_pairs", "score_pairs", "write_pairs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,33 +365,3 @@ def _listed(model: LLRNN, pairs: Sequence[Pair]) -> list[tuple[Readings, Reading
 def _log_sum(log_p: Sequence[float]) -> float:
     highest = max(log_p)
     return highest if math.isinf(highest) else highest + math.log(sum(math.exp(one - highest) for one in log_p))
-
-
-@dataclass(frozen=True)
-class PairComparison:
-    """Two models on the same pairs: who is right where the other is not."""
-
-    count: int
-    only_first: int
-    only_second: int
-    difference: float  # accuracy of the first minus that of the second
-    low: float  # 95 % interval of the difference, from the spread over the pairs
-    high: float
-    p_value: float  # McNemar's exact test, two-sided
-
-
-def compare(first: PairScores, second: PairScores) -> PairComparison:
-    """Compare two models pair by pair; the test counts the pairs on which they differ."""
-    if first.pairs != second.pairs:
-        raise CorpusError("two models can only be compared on the same pairs in the same order; score both on one list")
-    differences = [int(one) - int(other) for one, other in zip(first.right, second.right, strict=True)]
-    n, mean = len(differences), fmean(differences)
-    half = _Z * stdev(differences) / math.sqrt(n) if n > 1 else 1.0
-    wins, losses = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
-    return PairComparison(n, wins, losses, mean, max(-1.0, mean - half), min(1.0, mean + half), _mcnemar(wins, losses))
-
-
-def _mcnemar(wins: int, losses: int) -> float:
-    """2 · P(at most min of n fair coins)."""
-    n = wins + losses
-    return min(1.0, 2 * sum(math.comb(n, k) for k in range(min(wins, losses) + 1)) / (1 << n))

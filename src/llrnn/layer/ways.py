@@ -66,7 +66,6 @@ MOST_KEPT = 1 << 30  # bytes of exponentials, in training
 FEW_POSITIONS = 16  # fewer are not worth blocks: their bookkeeping takes longer
 FEW_TERMS = 200_000  # N × V: so few are summed faster word by word than class by class
 AN_EXCEPTION, MANY_TERMS = 100, 4_000_000  # an exception costs as much as so many terms; no more than these pay
-FINDING_PASTS = 4.0e-4  # seconds that it takes to find the positions of a batch with the same past
 MANY_WORDS = 4  # times as many terms as exceptions: else lists of these take more memory than terms
 NO_CLASSES = 1.25  # V / G below this: the features hardly share anything between words
 
@@ -510,11 +509,6 @@ def unit_costs(device_type: str, threads: int = 1) -> UnitCosts:
 def may_keep(exponentials: int) -> bool:
     """Whether so many bytes, N × G numbers, may be kept for backward."""
     return exponentials <= MOST_KEPT
-
-
-def sharing_pays(repeated: int, classes: int, hidden: int) -> bool:
-    """Whether so many positions less are worth picking the others out, once it is known which these are."""
-    return repeated * classes * (hidden * CPU.multiplication + CPU.term) > FINDING_PASTS
 
 
 @dataclass(frozen=True)

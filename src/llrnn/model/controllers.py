@@ -87,15 +87,6 @@ class Controller(nn.Module):
         """What it was made with, as the configuration writes it."""
 
 
-def check_sizes(controller: Controller, hidden: int, layers: int, inputs: int | None, dropout: float) -> None:
-    """That something can be made of these sizes."""
-    if hidden < 1 or layers < 1 or (inputs is not None and inputs < 1):
-        name = type(controller).__name__
-        raise ConfigError(f"{name} needs hidden, layers, inputs of 1 or more, found {hidden}, {layers}, {inputs}")
-    if not 0.0 <= dropout < 1.0:
-        raise ConfigError(f"dropout must be at least 0 and below 1, found {dropout}")
-
-
 class SomeRows(torch.Generator):
     """A generator for some rows of a batch: what `uniform` draws for them is what it would draw with all rows there."""
 
@@ -283,7 +274,27 @@ class TorchLSTM(nn.LSTM):
 # below has come to the end of the text: for 64 rows of 32 words on an H200 two layers take two thirds of the time.
 
 
-class Recurrent(Controller):
+class Layered(Controller):
+    """Layers of one kind; dropout on what enters each layer and on what leaves the last."""
+
+    def __init__(self, hidden: int, layers: int, inputs: int | None, dropout: float) -> None:
+        super().__init__()
+        if hidden < 1 or layers < 1 or (inputs is not None and inputs < 1):
+            name = type(self).__name__
+            raise ConfigError(f"{name} needs hidden, layers, inputs of 1 or more, found {hidden}, {layers}, {inputs}")
+        if not 0.0 <= dropout < 1.0:
+            raise ConfigError(f"dropout must be at least 0 and below 1, found {dropout}")
+        self.hidden, self.inputs, self.dropout, self.n_layers = hidden, inputs or hidden, dropout, layers
+
+    def settings(self) -> dict[str, Any]:
+        own = {"hidden": self.hidden, "layers": self.n_layers, "inputs": self.inputs, "dropout": self.dropout}
+        return {"kind": type(self).__name__.lower(), **own}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(hidden={self.hidden}, layers={self.n_layers}, dropout={self.dropout})"
+
+
+class Recurrent(Layered):
     """Layers of one of torch's recurrent networks, dropout on what enters each layer and on what leaves the last."""
 
     _network: Callable[..., nn.RNNBase]
@@ -292,9 +303,7 @@ class Recurrent(Controller):
     _tensors_per_layer = 1
 
     def __init__(self, hidden: int = 256, *, layers: int = 1, inputs: int | None = None, dropout: float = 0.0) -> None:
-        super().__init__()
-        check_sizes(self, hidden, layers, inputs, dropout)
-        self.hidden, self.inputs, self.dropout = hidden, inputs or hidden, dropout
+        super().__init__(hidden, layers, inputs, dropout)
         sizes = [self.inputs, *[hidden] * layers]
         self.layers = nn.ModuleList(without_init(self._network, size, hidden) for size in sizes[:-1])
         init_part(self, list(self.named_parameters()))
@@ -343,18 +352,6 @@ class Recurrent(Controller):
             x, own_after = layer(x, tuple(own) if len(own) > 1 else own[0])
             after += [own_after] if isinstance(own_after, Tensor) else list(own_after)
         return variational_dropout(x, self.dropout, generator), tuple(part.squeeze(0) for part in after)
-
-    def settings(self) -> dict[str, Any]:
-        return {
-            "kind": type(self).__name__.lower(),
-            "hidden": self.hidden,
-            "layers": len(self.layers),
-            "inputs": self.inputs,
-            "dropout": self.dropout,
-        }
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(hidden={self.hidden}, layers={len(self.layers)}, dropout={self.dropout})"
 
 
 class Elman(Recurrent):

@@ -14,30 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from llrnn.ground.errors import ConfigError
-from llrnn.model.controllers import (
-    Controller,
-    Hidden,
-    check_sizes,
-    init_part,
-    register_controller,
-    variational_dropout,
-)
-
-
-class Layered(Controller):
-    """Layers of one kind; dropout on what enters each layer and on what leaves the last."""
-
-    def __init__(self, hidden: int, layers: int, inputs: int | None, dropout: float) -> None:
-        super().__init__()
-        check_sizes(self, hidden, layers, inputs, dropout)
-        self.hidden, self.inputs, self.dropout, self.n_layers = hidden, inputs or hidden, dropout, layers
-
-    def settings(self) -> dict[str, Any]:
-        own = {"hidden": self.hidden, "layers": self.n_layers, "inputs": self.inputs, "dropout": self.dropout}
-        return {"kind": type(self).__name__.lower(), **own}
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(hidden={self.hidden}, layers={self.n_layers}, dropout={self.dropout})"
+from llrnn.model.controllers import Hidden, Layered, init_part, register_controller, variational_dropout
 
 
 def _matrix(rows: int, columns: int) -> nn.Parameter:

@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -23,7 +22,6 @@ from torch import Tensor
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import CorpusError
 from llrnn.knowledge.process import Batch, ModelState
-from llrnn.layer import ways
 from llrnn.layer.loglinear import Distribution
 from llrnn.layer.numerics import MINUS_INFINITY, require_numbers
 from llrnn.model.controllers import evaluating
@@ -191,63 +189,6 @@ def _groups_of(size: int, order: Ints) -> list[Ints]:
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
-# Positions of a batch with the same past, found by their words: what is the same everywhere is computed once.
-#
-#     elle │ dort │ .            3 rows of 4 positions; those of "elle" and "elle dort" stand in two rows, and the
-#     elle │ dort │ bien         start in all three: 8 distinct pasts
-#     il   │ dort │ .
-#
-# Without dropout the state h and all knowledge are functions of the condition and the words before, so log Z and the
-# scores at such positions are equal. Rows are sorted by their words; a position is a new past if its row differs from
-# the row above in some word so far. Only equal words count, never equal numbers.
-
-
-@dataclass(frozen=True, eq=False)
-class Pasts:
-    """The U distinct pasts of the N positions of a batch that count."""
-
-    mask: Tensor  # (B, T) bool: one position of each, the first; U in all
-    at: Tensor  # (N,) which of these each position is like, 0..U-1
-
-    @property
-    def repeated(self) -> int:
-        """N − U."""
-        return len(self.at) - int(self.mask.sum())
-
-
-def distinct_pasts(batch: Batch) -> Pasts:
-    """For rows that start afresh; rows whose conditions cannot be compared by hash share nothing."""
-    inputs, counts = batch.inputs.cpu().numpy(), batch.mask.cpu().numpy()
-    B, T = inputs.shape
-    rows = np.concatenate([_numbered(batch.conditions, B)[:, None], inputs], 1)
-    order = np.lexsort(rows.T[::-1])
-    ordered = rows[order]
-    new = np.ones(rows.shape, dtype=bool)
-    new[1:] = np.logical_or.accumulate(ordered[1:] != ordered[:-1], 1)
-    first = np.maximum.accumulate(np.where(new, np.arange(B)[:, None], 0), 0)[:, 1:]  # the row where this past is new
-    past = np.empty((B, T), dtype=np.int64)
-    past[order] = first * T + np.arange(T)
-    _, where, which = np.unique(past[counts], return_index=True, return_inverse=True)
-    rank = np.empty_like(where)
-    rank[np.argsort(where)] = np.arange(len(where))
-    mask = np.zeros(B * T, dtype=bool)
-    mask[np.flatnonzero(counts)[where]] = True
-    device = batch.inputs.device
-    return Pasts(torch.from_numpy(mask.reshape(B, T)).to(device), torch.from_numpy(rank[which]).to(device))
-
-
-def _numbered(conditions: Sequence[object] | None, n_rows: int) -> Ints:
-    """A number for each row, the same where conditions are equal."""
-    if conditions is None:
-        return np.zeros(n_rows, dtype=np.int64)
-    numbers: dict[object, int] = {}
-    found = np.arange(n_rows)
-    for row, condition in enumerate(conditions):
-        with suppress(TypeError):  # what has no hash is like no other
-            found[row] = numbers.setdefault((type(condition), condition), row)
-    return found
-
-
 @dataclass(frozen=True)
 class Scores:
     """log p of the targets of a text, in the order of its batches."""
@@ -276,32 +217,20 @@ def walk(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> I
         yield placed, distribution
 
 
+@torch.no_grad()
 def log_probs(model: LLRNN, batch: Batch, *, impossible: bool = False) -> Tensor:
-    """log p of the targets of rows that start afresh, (N,); positions with the same past are computed once.
+    """log p of the targets of rows that start afresh, (N,).
 
     A target without mass is an error that names it; where it is `impossible` on purpose, its log p is −infinity.
     """
-    with torch.no_grad(), evaluating(model):
-        return _log_probs(model, batch, impossible)
-
-
-def _log_probs(model: LLRNN, batch: Batch, impossible: bool) -> Tensor:
-    pasts = distinct_pasts(batch) if batch.sentences is None else None
-    if pasts is None or not ways.sharing_pays(pasts.repeated, model.layer.phi.n_classes, model.layer.weight.shape[1]):
+    with evaluating(model):
         if not impossible:
             return model.log_prob(batch)
         distribution, _ = model.scan(batch)
         log_p = distribution.log_prob(batch.picked(batch.targets))
-    else:
-        distribution, _ = model.scan(replace(batch, mask=pasts.mask))
-        targets, order = batch.picked(batch.targets), torch.argsort(pasts.at, stable=True)
-        log_p = torch.empty_like(targets, dtype=distribution.h.dtype)
-        log_p[order] = distribution.log_prob(targets[order], pasts.at[order])
-    if impossible:  # NaN is minus infinity less minus infinity: nothing at all can follow
-        require_numbers(distribution.log_total)
-        log_p = log_p.nan_to_num(nan=MINUS_INFINITY, neginf=MINUS_INFINITY)
-    elif not torch.isfinite(log_p).all():
-        return model.log_prob(batch)  # which names the word
+    require_numbers(distribution.log_total)
+    # NaN is minus infinity less minus infinity: nothing at all can follow
+    log_p = log_p.nan_to_num(nan=MINUS_INFINITY, neginf=MINUS_INFINITY)
     return log_p if batch.inside is None else log_p + batch.picked(batch.inside)
 
 
