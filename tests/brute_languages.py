@@ -1,4 +1,4 @@
-"""What expressions mean, written on the tree: whether a string is held, by all ways to cut it. No automata."""
+"""What expressions mean, written on the tree: the weight of a string, by all ways to cut it. No automata."""
 
 from __future__ import annotations
 
@@ -10,40 +10,50 @@ from llrnn.languages.grammars.expressions import Expression
 
 
 class Naive:
-    """Whether strings are held, by the definition, remembered by part and string."""
+    """Weights of strings (or, without weights, 1 and 0) by the definition, remembered by part and string."""
 
-    def __init__(self) -> None:
-        self.known: dict[tuple[int, str], bool] = {}
+    def __init__(self, weighted: bool) -> None:
+        self.weighted = weighted
+        self.known: dict[tuple[int, str], float] = {}
 
-    def __call__(self, part: Expression, text: str) -> bool:
+    def __call__(self, part: Expression, text: str) -> float:
         key = (id(part), text)
         if key not in self.known:
-            self.known[key] = self.holds(part, text)
+            value = self.weight(part, text)
+            self.known[key] = value if self.weighted else float(value > 0)
         return self.known[key]
 
-    def holds(self, part: Expression, text: str) -> bool:
+    def weight(self, part: Expression, text: str) -> float:
         match part:
             case ex.One(atom):
-                return len(text) == 1 and atom.holds(text)
+                return float(len(text) == 1 and atom.holds(text))
             case ex.Concatenation(parts):
                 return self.in_a_row(parts, text)
             case ex.Alternation(parts):
-                return any(self(one, text) for one in parts)
-            case ex.Repeat(inner):
-                cuts = range(1, len(text) + 1)
-                return not text or any(self(inner, text[:cut]) and self(part, text[cut:]) for cut in cuts)
+                return sum(self(one, text) for one in parts)
+            case ex.Repeat(inner, again):
+                return self.repeated(part, inner, again, text)
             case ex.Times(inner, least, most):
-                return any(self.in_a_row((inner,) * times, text) for times in range(least, most + 1))
+                return sum(self.in_a_row((inner,) * times, text) for times in range(least, most + 1))
+            case ex.WeightedExpression(inner, factor):
+                return factor * self(inner, text)
             case ex.Both(left, right):
-                return self(left, text) and self(right, text)
+                return self(left, text) * self(right, text)
             case ex.Listed(entries):
-                return text in entries
+                return sum(weight for own, weight in entries if own == text)
         raise AssertionError(part)
 
-    def in_a_row(self, parts: tuple[Expression, ...], text: str) -> bool:
+    def in_a_row(self, parts: tuple[Expression, ...], text: str) -> float:
         if not parts:
-            return text == ""
-        return any(self(parts[0], text[:cut]) and self.in_a_row(parts[1:], text[cut:]) for cut in range(len(text) + 1))
+            return float(text == "")
+        return sum(self(parts[0], text[:cut]) * self.in_a_row(parts[1:], text[cut:]) for cut in range(len(text) + 1))
+
+    def repeated(self, whole: Expression, inner: Expression, again: float, text: str) -> float:
+        """S(x) = [x = ""] + again · Σ F(u) S(v) over x = uv; the term with u = "" is taken to the other side."""
+        rest = sum(again * self(inner, text[:cut]) * self(whole, text[cut:]) for cut in range(1, len(text) + 1))
+        if not self.weighted:
+            return rest + float(text == "")
+        return (rest + float(text == "")) / (1.0 - again * self(inner, ""))
 
 
 def strings(letters: str, longest: int) -> Iterator[str]:

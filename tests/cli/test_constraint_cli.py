@@ -150,7 +150,7 @@ def test_for_programs_there_is_every_position(capsys: Capture) -> None:
     assert positions["target"][: len(words) + 1] == [*words, "</s>"]
 
 
-def test_soft_constraints(capsys: Capture) -> None:
+def test_soft_constraints_and_weighted_ones(capsys: Capture) -> None:
     arguments = ["evaluate", "free", "test.txt", "--constraint", "sums.lark", "--violation", "0.01"]
     (soft,) = as_json(capsys, *arguments)
     own = measured("free", Grammar.from_file("sums.lark", violation=0.01))
@@ -158,11 +158,16 @@ def test_soft_constraints(capsys: Capture) -> None:
     assert soft["sentences"] == 23
     out = done(capsys, *arguments)
     assert "3 of 23 sentences are outside the language, they count" in out
+    spec = 'weighted: ( one | two | three <0.1> | "+" | - | "(" | ")" )*<0.1>'
+    (found,) = as_json(capsys, "evaluate", "free", "test.txt", "--constraint", spec)
+    assert found["forbidden"] == 0.0
+    assert found["divergence"] > 0.05
+    assert "all 23 sentences are in the language" in done(capsys, "evaluate", "free", "test.txt", "--constraint", spec)
 
 
 def test_a_pattern_counts_what_it_reads(capsys: Capture) -> None:
     (found,) = as_json(capsys, "evaluate", "free", "test.txt", "--constraint", PATTERN)
-    own = measured("free", Automaton('( one | two )+ "+" three'))
+    own = measured("free", Automaton('( one | two )+ "+" three', weighted=False))
     assert {name: found[name] for name in own} == own
     assert len(found["outside"]) + found["sentences"] == 23
 
@@ -292,7 +297,7 @@ def test_rivals_that_are_forbidden(capsys: Capture) -> None:
         (["--constraint", "pattern: ( one"], "is wrong at column 1: this '(' is not closed"),
         (["--constraint", "pattern: four"], "four is none of the 7 symbols"),
         (["--constraint", "pattern:"], "found nothing"),
-        (["--constraint", "weighted: one*"], "no such file; give a grammar in lark's notation"),
+        (["--constraint", "weighted: one*"], "must have a finite sum"),
         (["--over", "symbols"], "--over goes with --constraint"),
         (["--longest", "3"], "--longest goes with --constraint"),
         (["--violation", "0.5"], "--violation goes with --constraint"),

@@ -143,13 +143,13 @@ KNOWLEDGE: dict[str, Callable[[], Background]] = {
     "soft": lambda: Grammar(TEXT, violation=0.01),
     "weighted": lambda: Grammar(TEXT, weights={}),
     "longest": lambda: Grammar(TEXT, longest=4),
-    "automaton": lambda: Automaton('( /a.*/ | "(" )*'),
-    "soft automaton": lambda: Automaton('( /a.*/ | "(" )*', violation=0.5),
+    "automaton": lambda: Automaton('( /a.*/ <0.0001> | "(" <0.1> )*'),
+    "soft automaton": lambda: Automaton('( /a.*/ | "(" )*', weighted=False, violation=0.5),
     "product": lambda: Unigram({x: 1.0 + i for i, x in enumerate(SMALL.symbols)}, smoothing=0.1) * Grammar(TEXT),
     "mixture": lambda: Mixture(Grammar(TEXT), Uniform(), weights=[0.2, 0.8]),
     "mask": lambda: Mask(forbidden=["a0"]) * Grammar(TEXT),
     "primed": lambda: Primed(Grammar(TEXT), ["a0", "b1"], absent=0.5),
-    "two": lambda: Grammar(TEXT) * Automaton("( /a.*/ | /b.*/ )*"),
+    "two": lambda: Grammar(TEXT) * Automaton("( /a.*/ | /b.*/ )*", weighted=False),
 }
 
 
@@ -166,7 +166,7 @@ def test_laws_of_backgrounds_in_every_form(form: str) -> None:
 
 @pytest.mark.parametrize("vocabulary", [SMALL, LARGE], ids=["small", "large"])
 def test_laws_of_experts(vocabulary: Vocabulary) -> None:
-    for background in (Grammar(TEXT, violation=0.01), Grammar(TEXT), Automaton('( /a.*/ | "(" )*')):
+    for background in (Grammar(TEXT, violation=0.01), Grammar(TEXT), Automaton('( /a.*/ | "(" )*', weighted=False)):
         check_contextual(Expert(background), vocabulary, prefixes=3, length=3)
 
 
@@ -370,7 +370,7 @@ def test_constrained_leaves_the_model_as_it_is_and_shares_its_weights() -> None:
         Grammar(TEXT, longest=9, name="brackets"),
         Grammar(TEXT, weights={"item/1": 2.0}),
         Grammar(TEXT, violation=0.01),
-        Uniform() * Grammar(TEXT) * Automaton('( /a.*/ | /b.*/ | "(" | ")" )*'),
+        Uniform() * Grammar(TEXT) * Automaton('( /a.*/ | /b.*/ | "(" | ")" )*<0.01>'),
         Mixture(Grammar(TEXT), Uniform(), weights=[0.5, 0.5]),
         Primed(Grammar(TEXT), ["a0"], absent=0.5),
     ],

@@ -1,9 +1,10 @@
-"""Automata of expressions beyond short strings: limits, refusals, conditions, what is written."""
+"""Automata of expressions beyond short strings: sums, limits, refusals, conditions, n-gram models, what is written."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 import re
 from collections.abc import Callable
@@ -15,25 +16,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from brute_languages import strings
 from llrnn.ground.errors import BackgroundError, CheckpointError
 from llrnn.knowledge.backgrounds import Automaton, restore
-from llrnn.knowledge.process import Saved
-from llrnn.languages.grammars import Expression, from_condition, letter, matching, regular, symbolic, words
+from llrnn.languages.grammars import Expression, from_condition, letter, matching, ngram, regular, symbolic, words
 from llrnn.languages.grammars import automaton as moves
 from llrnn.languages.grammars import finite as conditional
 from llrnn.languages.grammars import finite as holes
 from llrnn.languages.grammars.automaton import (
+    InfiniteMassError,
     Language,
     LetterColumns,
     Node,
     OneOf,
     TooLargeError,
+    backward,
     components,
     determinised,
 )
 from llrnn.languages.grammars.expressions import NOTHING, Alternation, Concatenation, columns_of, compiled
-from llrnn.languages.grammars.finite import Conditional, EmptyLanguageError, Gathered, finite
+from llrnn.languages.grammars.finite import Conditional, EmptyLanguageError, Finite, Gathered, finite
 from llrnn.languages.grammars.notation import described, restored
+from llrnn.languages.ngrams import NGramTable, estimate
+from llrnn.languages.ngrams.table import backed_off
 from llrnn.model.testing import check_background
 from llrnn.text.vocabulary import EOS, Vocabulary
 from strategies import draws
@@ -45,12 +50,85 @@ def over(letters: str, expression: Expression) -> LetterColumns:
     return columns_of(expression, list(letters), "characters")
 
 
+def log_mass(expression: Expression, letters: str = "abc") -> float:
+    return float(backward(compiled(expression, over(letters, expression)))[0])
+
+
 def holds(language: Language, text: str) -> bool:
     node: Node | None = language.root
     for character in text:
         column = language.columns.column(character)
         node = language.after(node, column) if column >= 0 and node is not None else None
     return node is not None and language.end(node) > 0
+
+
+# sums
+
+
+def test_masses_in_closed_form() -> None:
+    assert log_mass(A.repeated(again=0.5)) == pytest.approx(math.log(2))
+    assert log_mass(matching(".").repeated(again=0.3)) == pytest.approx(-math.log(0.1))  # three letters
+    assert log_mass((A + B).repeated(again=0.5)) == pytest.approx(math.log(2))
+    assert log_mass(A.repeated(again=1 - 1e-7)) == pytest.approx(math.log(1e7), abs=1e-6)
+    assert log_mass((A | NOTHING).repeated(again=0.4)) == pytest.approx(-math.log(1 - 0.8))
+
+
+@pytest.mark.parametrize("most_dense", [2_000, 1])
+def test_weights_far_below_what_a_float_holds(most_dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moves, "MOST_DENSE", most_dense)
+    tiny = (A + B).weighted(1e-290)
+    seldom = tiny + tiny + tiny + tiny.times(4).repeated() + tiny
+    assert log_mass(seldom) == pytest.approx(4 * math.log(1e-290))  # e^-2671
+    language = finite(seldom, over("ab", seldom))
+    assert language.weights(language.root).tolist() == [1.0, 0.0]
+    grows = A.weighted(1e200) + (B.weighted(1e200) + C.weighted(1e-250)).repeated() + A.weighted(1e-290)
+    assert log_mass(grows) == pytest.approx(-90 * math.log(10))
+
+
+@pytest.mark.parametrize("ratio", [0.5, 0.99, 0.9999])
+def test_large_components_are_iterated_to_the_same_sum(ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(3)
+    listed = {"".join(draw.choices("abc", k=draw.randint(2, 7))): draw.random() for _ in range(60)}
+    total = sum(listed.values())
+    expression = words({text: weight / total for text, weight in listed.items()}).repeated(again=ratio)
+    machine = compiled(expression, over("abc", expression))
+    exact = backward(machine)
+    assert exact[0] == pytest.approx(-math.log1p(-ratio), rel=1e-9)
+    monkeypatch.setattr(moves, "MOST_DENSE", 1)
+    np.testing.assert_allclose(backward(machine), exact, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("most_dense", [2_000, 1])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        A.repeated(),
+        (A + B).repeated(),
+        (A + B).repeated(again=1 - 1e-14),  # finite, but nobody could tell
+        matching("[abc]").repeated(again=1 / 3),
+        words(["ab", "ba"]).repeated(again=0.5),
+        words(["ab", "ba", "aab"]).repeated(again=0.5),
+        (A.weighted(3.0) + B).repeated(again=0.4),
+    ],
+)
+def test_infinite_mass_is_refused(expression: Expression, most_dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moves, "MOST_DENSE", most_dense)
+    monkeypatch.setattr(moves, "MOST_ITERATIONS", 2_000)
+    columns = over("abc", expression)
+    with pytest.raises(InfiniteMassError):
+        backward(compiled(expression, columns))
+    with pytest.raises(
+        BackgroundError, match=r"(?s)finite sum, but what is repeated in .*\)\*.*again=0\.5.*weighted=False"
+    ):
+        finite(expression, columns)
+    assert finite(expression, columns, weighted=False).weights(0).max() == 1.0
+
+
+def test_repeating_nothing_for_ever_is_refused_and_harmless_without_weights() -> None:
+    expression = A.optional().repeated()
+    with pytest.raises(BackgroundError, match="may repeat nothing for ever"):
+        finite(expression, over("a", expression))
+    assert holds(finite(expression, over("a", expression), weighted=False), "aaa")
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=15))
@@ -81,21 +159,31 @@ def test_what_is_too_large_is_refused_with_the_limit(monkeypatch: pytest.MonkeyP
         with pytest.raises(BackgroundError, match="needs more than 50,000 states or 5,000,000 moves"):
             finite(many, over("a", many))
     combined = matching("[ab]").repeated() + A + matching("[ab]").times(12)
-    machine = compiled(combined, over("ab", combined))
+    machine = compiled(combined, over("ab", combined), weighted=False)
     with pytest.raises(TooLargeError, match="needs more than 1,000 states"):
-        determinised(machine, most_states=1000)
-    assert determinised(machine).n_states == 2**13 + 1  # the start is one more
+        determinised(machine, weighted=False, most_states=1000)
+    assert determinised(machine, weighted=False).n_states == 2**13 + 1  # the start is one more
     with pytest.raises(BackgroundError, match="1000"):
         A.times(1001)
 
 
-def test_what_is_too_large_to_write_out_is_kept_in_sets() -> None:
-    """Whether the 40th letter from the end is an a: there are 2⁴⁰ sets, of which a string needs one a letter."""
-    expression = matching("[ab]").repeated() + A + matching("[ab]").times(39)
-    language = finite(expression, over("ab", expression))
+def test_weights_that_drift_apart_are_kept_in_sets() -> None:
+    """Anything with a c in it: how often c came decides the weights, so there are infinitely many sets."""
+    anything = matching(".").repeated(again=0.25)
+    expression = anything + C + anything
+    columns = over("abc", expression)
+    with pytest.raises(TooLargeError, match="drift apart"):
+        determinised(compiled(expression, columns), most_states=2000)
+    language = finite(expression, columns)
     assert isinstance(language, Gathered)
-    assert holds(language, "ba" + "ab" * 19 + "b")
-    assert not holds(language, "ab" + "ab" * 19 + "b")
+    node: Node = language.root
+    for count in range(1, 200):
+        after = language.after(node, columns.column("c"))
+        assert after is not None
+        node = after
+        # c^n ends in n ways of 0.25^(n - 1); behind any of them all that follows weighs 4, and without a c so far 16
+        ends, ahead = 4 * count, 4 * 4 * count + 16
+        assert language.end(node) == pytest.approx(ends / ahead, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +198,9 @@ def test_what_is_too_large_to_write_out_is_kept_in_sets() -> None:
     ],
 )
 def test_an_empty_language_is_refused_with_the_part_to_blame(expression: Expression, reason: str) -> None:
-    with pytest.raises(EmptyLanguageError, match=f"holds no string at all: .*{re.escape(reason)}"):
-        finite(expression, over("abc", expression))
+    for weighted in (True, False):
+        with pytest.raises(EmptyLanguageError, match=f"holds no string at all: .*{re.escape(reason)}"):
+            finite(expression, over("abc", expression), weighted=weighted)
 
 
 def test_columns_of_another_expression_are_refused() -> None:
@@ -131,7 +220,7 @@ def test_thousands_of_parts_in_a_row_do_not_nest() -> None:
     assert finite(whole, over("ab", whole)).shortest(0) == 3000
     deep: Expression = A
     for _ in range(2000):
-        deep = deep.repeated()
+        deep = deep.weighted(0.9)
     with pytest.raises(BackgroundError, match="nest less"):
         compiled(deep, LetterColumns(["a"], [], "characters"))
 
@@ -141,11 +230,13 @@ def test_what_is_no_expression_or_weight_is_refused() -> None:
     calls: list[Callable[[], object]] = [
         lambda: A + anything("b").atom,
         lambda: A | anything("b").atom,
+        lambda: A.weighted(0.0),
+        lambda: A.repeated(again=-1.0),
         lambda: A.times(3, 2),
         lambda: matching("["),
+        lambda: ngram(anything),
         lambda: from_condition(anything("b")),
         lambda: words([]),
-        lambda: words({"a": 2.0}),
         lambda: Automaton(anything),
     ]
     for call in calls:
@@ -166,7 +257,7 @@ def listed_values(condition: object) -> Expression | None:
 
 def with_values() -> Expression:
     token = words(DICTIONARY) | from_condition(listed_values)
-    return token + (letter(" ") + token).repeated()
+    return token + (letter(" ") + token).repeated(again=0.2)
 
 
 @given(VALUES)
@@ -176,7 +267,7 @@ def test_a_filled_hole_is_the_language_with_the_values_in_it(values: list[str]) 
     columns = over("abc ", expression)
     token = words([*DICTIONARY, *values])
     whole = token + (letter(" ") + token).repeated()
-    expected = finite(whole, columns)
+    expected = finite(whole, columns, weighted=False)
     language = Conditional(expression, columns).language(values)
     draw = random.Random(len(values))
     for _ in range(20):
@@ -194,11 +285,13 @@ def test_a_filled_hole_is_the_language_with_the_values_in_it(values: list[str]) 
             mine, other = after, facing
 
 
-def test_conditions_within_and_and_without_a_fit() -> None:
+def test_conditions_with_weights_within_and_and_without_a_fit() -> None:
     def values(condition: object) -> Expression | None:
         return words([str(condition)]) if condition else None
 
     columns = over("abc", C + from_condition(values))
+    weighted = Conditional(words(["a"]) | from_condition(values).weighted(3.0), columns, weighted=True).language("bc")
+    assert weighted.weights(weighted.root).tolist() == pytest.approx([0.25, 0.75, 0.0])
     both = Conditional(matching("[ab]").repeated() & from_condition(values), columns)
     assert holds(both.language("ab"), "ab")
     with pytest.raises(EmptyLanguageError, match="share no string"):
@@ -247,6 +340,66 @@ def test_thousands_of_conditions_share_one_dictionary(monkeypatch: pytest.Monkey
     assert languages._languages.cache_info().currsize <= 256
 
 
+# n-gram models
+
+
+def table(order: int = 3) -> NGramTable:
+    draw, names = random.Random(5), (*"abc", EOS)
+    text = [3]
+    for _ in range(200):
+        text += [*draw.choices(range(3), weights=[4, 2, 1], k=draw.randint(1, 5)), 3]
+    return estimate(np.array(text), names, order=order)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_an_ngram_model_is_an_automaton(order: int) -> None:
+    model = table(order)
+    language = finite(ngram(model), over("abc", ngram(model)))
+    for text in strings("abc", 4):
+        history, node = [3], language.root
+        for character in (*text, ""):
+            every = backed_off(model, np.array([history] * 4), np.arange(4))
+            np.testing.assert_allclose(language.weights(node), np.exp(every[:3]), rtol=1e-9)
+            assert language.end(node) == pytest.approx(math.exp(every[3]))
+            if character:
+                after = language.after(node, language.columns.column(character))
+                assert after is not None
+                history, node = [*history, "abc".index(character)], after
+    assert isinstance(language, Finite)
+    assert language.machine.n_states <= (2, 5, 14)[order - 1]
+
+
+def test_without_weights_an_ngram_model_says_what_it_lists() -> None:
+    twice = ngram(table()) | (A + ngram(table(2)))
+    machine = compiled(twice, over("abcd", twice), weighted=False)
+    assert (machine.log_weight == 0.0).all()
+    assert set(machine.log_stop.tolist()) <= {0.0, -math.inf}
+    assert finite(twice, over("abcd", twice), weighted=False).weights(0).tolist() == [1.0, 1.0, 1.0]  # d is not listed
+
+
+def test_a_dictionary_under_an_ngram_model_looks_ahead() -> None:
+    model, listed = table(), ["a", "ab", "abca", "cc", "zz"]
+    expression = words(listed) & ngram(model)
+    language = finite(expression, over("abc", expression))
+
+    def log_p(text: str) -> float:
+        ids = [3, *("abc".index(x) for x in text), 3]
+        return sum(float(backed_off(model, np.array([ids[:t]]), np.array([ids[t]]))[0]) for t in range(1, len(ids)))
+
+    weights = {text: math.exp(log_p(text)) for text in listed[:-1]}
+    total = sum(weights.values())
+    first = language.weights(language.root)
+    assert first.tolist() == pytest.approx([1 - weights["cc"] / total, 0.0, weights["cc"] / total])
+    again = finite((expression + NOTHING).repeated(again=0.5), over("abc", expression))
+    assert again.end(again.root) == pytest.approx(1 - 0.5 * total)
+
+
+def test_a_large_ngram_model_is_refused_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moves, "MOST_MOVES", 20)
+    with pytest.raises(BackgroundError, match="states × letters"):
+        compiled(ngram(table()), over("abc", ngram(table())))
+
+
 # as a background, and in a folder
 
 VOCABULARY = Vocabulary(["the", "big", "small", "cat", "dog", EOS])
@@ -256,11 +409,12 @@ SPELLED = Vocabulary([*"abc␣", "ab", EOS])
 @pytest.mark.parametrize(
     ("automaton", "vocabulary"),
     [
-        (Automaton("the ( big | small )* ( cat | dog )"), VOCABULARY),
-        (Automaton("the /.*/* cat"), VOCABULARY),
-        (Automaton("the /.*/* cat /.*/*", violation=0.1), VOCABULARY),
-        (Automaton("a([bc]+ ){1,2}(?i:A)?", over="characters"), SPELLED),
-        (Automaton(words(["abc", "ca b"]) & regular("[abc]+"), over="characters", longest=4), SPELLED),
+        (Automaton("the ( big | small )*<0.4> ( cat | dog <0.5> )"), VOCABULARY),
+        (Automaton("the /.*/* cat", weighted=False), VOCABULARY),
+        (Automaton("the /.*/*<0.1> cat /.*/*<0.1>", violation=0.1), VOCABULARY),
+        (Automaton("a([bc]+ ){1,2}(?i:A)?", over="characters", weighted=False), SPELLED),
+        (Automaton(words({"abc": 2.0, "ca b": 1.0}) & ngram(table()), over="characters", longest=4), SPELLED),
+        (Automaton((A | ngram(table())) + ngram(table(2)).weighted(0.5), over="characters"), SPELLED),
     ],
 )
 def test_an_automaton_keeps_the_laws_and_comes_back_from_a_folder(automaton: Automaton, vocabulary: Vocabulary) -> None:
@@ -277,7 +431,7 @@ def test_an_automaton_keeps_the_laws_and_comes_back_from_a_folder(automaton: Aut
 
 def test_an_automaton_asks_the_condition() -> None:
     function = from_condition(lambda condition: letter(str(condition)) if condition else None)
-    automaton = Automaton(letter("the") + (function | letter("cat")))
+    automaton = Automaton(letter("the") + (function | letter("cat")), weighted=False)
     bound = automaton.bind(VOCABULARY)
     after = bound.advance(bound.initial("dog"), VOCABULARY.id("the"))
     assert bound.allowed(after) == ["cat", "dog"]
@@ -289,24 +443,19 @@ def test_an_automaton_asks_the_condition() -> None:
 
 
 @pytest.mark.parametrize(
-    "plain", [["what"], ["one", "letter"], ["times", ["one", "letter", "a"], 3, 2], [], ["listed"]]
+    "plain", [["what"], ["one", "letter"], ["repeat", ["one", "letter", "a"], -1.0], [], ["listed"]]
 )
 def test_a_damaged_expression_is_refused(plain: list[object]) -> None:
     with pytest.raises(CheckpointError, match="a saved expression cannot be read"):
-        restored(plain)
+        restored(plain, {})
 
 
 def test_every_kind_of_expression_comes_back() -> None:
-    expression = (symbolic("a ( b | /[cd]/ )* c+ ?") & regular("[^a-c\\d]{2,3}x")) | words(["x y"])
-    assert restored(json.loads(json.dumps(described(expression)))) == expression
-
-
-def test_automata_of_models_before_open_without_weights_and_are_refused_with_them() -> None:
-    fields = {"expression": ["repeat", ["listed", ["a", 1.0], ["bc", 1.0]], 1.0], "over": "characters"}
-    kept = restore(Saved("automaton", {**fields, "weighted": False}))
-    assert kept.expression == words(["a", "bc"]).repeated()  # type: ignore[attr-defined]
-    with pytest.raises(CheckpointError, match="no weighted automata any more; train with a grammar that has weights"):
-        restore(Saved("automaton", {**fields, "weighted": True}))
+    expression = (symbolic("a ( b | /[cd]/ )*<0.5> c+ ?<0.2>") & regular("[^a-c\\d]{2,3}x")).weighted(0.1) | words(
+        {"x y": 2.0}
+    )
+    plain, tensors = described(expression)
+    assert restored(json.loads(json.dumps(plain)), tensors) == expression
 
 
 # --- sizes: what once took years, by a clock that stands on another machine
@@ -320,7 +469,7 @@ def test_repeats_within_repeats_are_counted_without_writing_them_out(
         read(text)
 
 
-@pytest.mark.parametrize("text", ["la" + " *" * 9000])
+@pytest.mark.parametrize("text", ["la" + " *" * 9000, "la" + " <0.5>" * 9000])
 def test_what_is_nested_too_deeply_is_refused_in_a_short_line(text: str) -> None:
     with pytest.raises(BackgroundError, match="nested some hundred times, found more; nest less") as found:
         symbolic(text)
@@ -331,5 +480,5 @@ def test_long_strings_are_measured_in_one_pass() -> None:
     n = 20_000
     chain = conditional.TerminalAutomaton([*({0: state + 1} for state in range(n)), {}], [*[False] * n, True])
     assert chain.lengths == [*range(n, -1, -1)]
-    long = compiled(words(["a" * n]), over("a", A))
+    long = compiled(words(["a" * n]), over("a", A), weighted=False)
     assert sorted(long.shortest.tolist()) == [*range(n + 1)]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brute_languages import strings
+from brute_languages import Naive, strings
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars import letter, matching, regular, symbolic
 from llrnn.languages.grammars import notation as patterns
@@ -39,7 +39,7 @@ def accepted(pattern: str, longest: int) -> set[str]:
     expression = regular(pattern)
     columns = columns_of(expression, list(CHARACTERS), "characters")
     try:
-        language = finite(expression, columns)
+        language = finite(expression, columns, weighted=False)
     except EmptyLanguageError:
         return set()
     found, nodes = set[str](), dict[str, Node]({"": language.root})
@@ -115,6 +115,15 @@ def test_what_takes_too_many_states_or_steps_to_match_is_refused(monkeypatch: py
             take("(" * 101 + "a" + ")" * 101)
 
 
+def test_a_bounded_repeat_is_read_in_one_way() -> None:
+    """With weights: a{0,3} counts each string once, and not once for each choice of what was left out."""
+    expression = regular("a{0,3}b{2}")
+    assert [Naive(weighted=True)(expression, "a" * n + "bb") for n in range(5)] == [1.0, 1.0, 1.0, 1.0, 0.0]
+    assert finite(expression, columns_of(expression, ["a", "b"], "characters")).weights(0).tolist() == pytest.approx(
+        [0.75, 0.25]
+    )
+
+
 @pytest.mark.parametrize(
     ("pattern", "reason"),
     [
@@ -159,8 +168,10 @@ A, B, C = letter("a"), letter("b"), letter("c")
         ("a b", A + B),
         ("a b | c", (A + B) | C),
         ("a (b|c)*", Concatenation((A, (B | C).repeated()))),
-        ("a+", Concatenation((A, A.repeated()))),
+        ("( a )<0.5> b*<0.25>", Concatenation((A.weighted(0.5), B.repeated(again=0.25)))),
+        ("a+<0.5>", Concatenation((A, A.repeated(again=0.5)))),
         ("a?", Alternation((A, NOTHING))),
+        ("a?<0.5>", Alternation((A.weighted(0.5), NOTHING))),
         ("( )", NOTHING),
         ("(|a)", Alternation((NOTHING, A))),
         ('"(" /[a-z]+/ "|" "<0.3>"', Concatenation((letter("("), matching("[a-z]+"), letter("|"), letter("<0.3>")))),
@@ -169,6 +180,7 @@ A, B, C = letter("a"), letter("b"), letter("c")
             "<name> and/or don't 5\" a<b>c",
             Concatenation(tuple(map(letter, ["<name>", "and/or", "don't", '5"', "a<b>c"]))),
         ),
+        ("a<2>b< 1e-3 >", Concatenation((A.weighted(2.0), B.weighted(0.001)))),
         ("a\n\tb", A + B),
         ('"new york"', letter("new york")),
     ],
@@ -185,6 +197,11 @@ def test_expressions_over_symbols(text: str, expression: Expression) -> None:
         ("a (b", 3, "'(' is not closed"),
         ("a ) b", 3, "closes no group"),
         ("a | * b", 5, "nothing before this *"),
+        ("<0.5> a", 1, "nothing before <0.5> to weigh"),
+        ("a <0>", 3, "above 0 and finite"),
+        ("a <-1>", 3, "above 0 and finite"),
+        ("a *<1e999>", 4, "above 0 and finite"),
+        ("a <1.2.3>", 3, "is no number"),
         ("ab /[/ c", 4, "no regular expression"),
         ("ab /c", 4, "is not closed"),
         ('ab "c', 4, "is not closed"),
@@ -206,4 +223,4 @@ def test_any_text_is_an_expression_or_refused(text: str) -> None:
         except BackgroundError:
             continue
         assert shown(expression)
-        compiled(expression, columns_of(expression, ["a", "b"], "symbols"))
+        compiled(expression, columns_of(expression, ["a", "b"], "symbols"), weighted=False)

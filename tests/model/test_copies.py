@@ -44,7 +44,7 @@ MODELS: dict[str, Callable[[], LLRNN]] = {
     "attentive": lambda: small_model(controller=attentive()),
     "n-gram and mask": lambda: small_model(background=ngram() * backgrounds.Mask(allowed=short_words)),
     "grammar": lambda: small_model(background=backgrounds.Grammar(f"start: W start | W\nW: {ALL}")),
-    "automaton": lambda: small_model(background=unigram() * backgrounds.Automaton(f"( {ALL} )*")),
+    "automaton": lambda: small_model(background=unigram() * backgrounds.Automaton(f"( {ALL} )*", weighted=False)),
     "another model": lambda: small_model(background=backgrounds.Model(small_model())),
     "contextual": lambda: small_model(context=[contextual.Repeated(4), contextual.Expert(ngram(), name="kn")]),
     "lookup": lambda: small_model(context=[Lookup(TABLE, Matching("name", on=("kind",)), "name", "kind")]),

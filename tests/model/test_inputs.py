@@ -59,7 +59,7 @@ def ngram() -> backgrounds.Background:
 
 INPUTS: dict[str, ContextualInput] = {
     "grammar": Expected(grammar()),
-    "automaton": Expected(backgrounds.Automaton(f"( {SOME[2]} | {SOME[3]} {SOME[4]} )*")),
+    "automaton": Expected(backgrounds.Automaton(f"( {SOME[2]} | {SOME[3]} {SOME[4]} )*", weighted=False)),
     "slots": SlotProgress("name", "area"),
     "all slots": SlotProgress(),
     "n-grams": Expected(ngram()),

@@ -303,7 +303,8 @@ class ModelOptions:
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="A language to hold to: a grammar file in lark's notation, or 'pattern: the ( big | small )* cat'.",
+            help="A language to hold to: a grammar file in lark's notation, 'pattern: the ( big | small )* cat', or "
+            "'weighted: ...' where the weights in a pattern count.",
         ),
     ] = None
     over: Annotated[
@@ -359,8 +360,8 @@ class ModelOptions:
                 raise ConfigError(f"--{next(iter(settings))} goes with --constraint; give one, or leave it out")
             return None
         kind, colon, pattern = self.constraint.partition(":")
-        if colon and kind == "pattern":
-            return Automaton(pattern.strip(), **settings)
+        if colon and kind in ("pattern", "weighted"):
+            return Automaton(pattern.strip(), weighted=kind == "weighted", **settings)
         if not Path(self.constraint).is_file():
             raise ConfigError(
                 f"--constraint {self.constraint}: no such file; give a grammar in lark's notation, or 'pattern: ...'"

@@ -512,6 +512,7 @@ class GrammarConfig(LanguageConfig):
     file: str = Field(description="a file in lark's notation")
     start: str = Field("start", description="the rule to start from")
     weights: dict[str, float] | None = Field(None, description="of alternatives, by alias or rule/number")
+    deepest: int | None = Field(None, ge=0, description="levels of rules within rules at most")
 
     def around(self, base: Background, context: Context) -> Background:
         return base * Grammar.from_file(self.file, **self.model_dump(exclude={"file"}))

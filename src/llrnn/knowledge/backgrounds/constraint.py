@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from llrnn.ground.errors import BackgroundError, CheckpointError, CorpusError
+from llrnn.ground.errors import BackgroundError, CorpusError
 from llrnn.knowledge.backgrounds.base import Background, Combined, Mask, Mixture, Product
 from llrnn.knowledge.process import Saved
 from llrnn.languages.grammars import notation
@@ -51,7 +51,7 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 _SMALL = 4_096  # symbols: rows of so many are written out
 _FEW = 64  # allowed symbols that are listed one by one rather than made a table
 _SHOWN = 8  # symbols that a message lists
-_HOW = {"violation", "longest", "weights", "name"}  # not which language, but how it is held to
+_HOW = {"violation", "longest", "deepest", "weights", "weighted", "name"}  # not which language, but how it is held to
 
 
 class At(NamedTuple):
@@ -287,13 +287,14 @@ class _Readers:
 class Automaton(Constraint):
     """A finite automaton: b(K, x) = 0 where x could not be completed to a string of a regular language.
 
-        Automaton("the ( big | small )* cat")                            over symbols
-        Automaton(r"[0-9]{4}(, [0-9]{4})*", over="characters")           over the characters that they spell
-        Automaton(words(dictionary) & regular("[a-m]+"), over="characters")        any expression of `llrnn.languages`
+        Automaton("the ( big | small )*<0.5> cat")                                  over symbols
+        Automaton(r"[0-9]{4}(, [0-9]{4})*", over="characters", weighted=False)      over the characters that they spell
+        Automaton(words(dictionary) & ngram(table), over="characters")              any expression of `llrnn.languages`
 
     expression  an expression of `languages.grammars`, or a text: read by `symbolic`, or over characters by `regular`;
                 `from_condition(function)` within it lets the condition have a say
     over        "symbols" or "characters": what a letter of the language is
+    weighted    b(K, x) = p(x | prefix), with all that can still follow counted in; otherwise 1 for what is allowed
     violation   the factor of what the language forbids; 0 forbids it, more makes a soft constraint
     longest     how many letters a string may have
     spelling    characters of symbols that stand for others, over characters; "␣" is a blank by default
@@ -304,6 +305,7 @@ class Automaton(Constraint):
         expression: Expression | str,
         *,
         over: Over = "symbols",
+        weighted: bool = True,
         violation: float = 0.0,
         longest: int | None = None,
         spelling: Mapping[str, str] | None = None,
@@ -313,34 +315,33 @@ class Automaton(Constraint):
             expression = notation.symbolic(expression) if over == "symbols" else notation.regular(expression)
         if not isinstance(expression, Expression):
             raise BackgroundError(f"an automaton is made of an expression or a text, found {expression!r}")
-        self.expression = expression
+        self.expression, self.weighted = expression, weighted
 
     def _readers(self) -> Callable[[object], SymbolReader]:
         columns = columns_of(self.expression, self._letters(self.vocabulary), self.over)
         spelled = SymbolSpellings(self.vocabulary.symbols, self.vocabulary.eos, columns, self.spelling)
         if holes_of(self.expression):
-            languages = Conditional(self.expression, columns)
+            languages = Conditional(self.expression, columns, weighted=self.weighted)
             reader_of = lru_cache(languages.most_cached)(lambda one: SymbolReader(one, spelled, self.longest))
             return lambda condition: reader_of(languages.language(condition))
-        reader = SymbolReader(finite(self.expression, columns), spelled, self.longest)
+        reader = SymbolReader(finite(self.expression, columns, weighted=self.weighted), spelled, self.longest)
         return lambda condition: reader
 
     def saved(self) -> Saved:
         if holes_of(self.expression):  # functions cannot be saved
             return super().saved()
-        plain = notation.described(self.expression)
-        return Saved("automaton", {"expression": plain, "over": self.over, **self._limits()})
+        plain, tensors = notation.described(self.expression)
+        fields = {"expression": plain, "over": self.over, "weighted": self.weighted, **self._limits()}
+        return Saved("automaton", fields, tensors)
 
     @classmethod
     def restored(cls, saved: Saved) -> Automaton:
         """The inverse of `saved`."""
         fields = dict(saved.fields)
-        if fields.pop("weighted", False):
-            raise CheckpointError("this llrnn has no weighted automata any more; train with a grammar that has weights")
-        return cls(notation.restored(fields.pop("expression")), **fields)
+        return cls(notation.restored(fields.pop("expression"), saved.tensors), **fields)
 
     def __repr__(self) -> str:
-        return f"Automaton({shown(self.expression)}{self._softness})"
+        return f"Automaton({shown(self.expression)}{'' if self.weighted else ', weighted=False'}{self._softness})"
 
 
 class Grammar(Constraint):
@@ -355,6 +356,7 @@ class Grammar(Constraint):
                 symbols spell strings, and terminals are strings, cut in any way that fits
     start       the rule to start from
     weights     of alternatives, by alias or rule/number: a proper distribution over the strings of the grammar
+    deepest     how many levels of rules may stand within rules
     name        what messages call the grammar
     violation, longest, spelling: as for `Automaton`
     """
@@ -368,15 +370,17 @@ class Grammar(Constraint):
         weights: Mapping[str, float] | None = None,
         violation: float = 0.0,
         longest: int | None = None,
+        deepest: int | None = None,
         spelling: Mapping[str, str] | None = None,
         name: str | None = None,
     ) -> None:
         super().__init__(over=over, violation=violation, longest=longest, spelling=spelling)
-        self._text, self._start = text, start
+        self._text, self._start, self._deepest = text, start, deepest
         self._weights = None if weights is None else dict(weights)
         self._name = name
         place = "the grammar" if name is None else name
-        self._notation = notation.read_grammar(text, start=start, weights=weights, place=place)
+        grammar = notation.read_grammar(text, start=start, weights=weights, place=place)
+        self._notation = grammar if deepest is None else notation.limited(grammar, deepest)
         terminals = self._notation.terminals
         self._expressions = {name: _terminal_expression(terminal, over, place) for name, terminal in terminals.items()}
 
@@ -415,18 +419,11 @@ class Grammar(Constraint):
             "over": self.over,
             "start": self._start,
             "weights": self._weights,
+            "deepest": self._deepest,
             "name": self._name,
             **self._limits(),
         }
         return Saved("grammar", fields)
-
-    @classmethod
-    def restored(cls, saved: Saved) -> Grammar:
-        """The inverse of `saved`."""
-        fields = dict(saved.fields)
-        if fields.pop("deepest", None) is not None:
-            raise CheckpointError("this llrnn has no grammar with deepest= any more; train with longest= instead")
-        return cls(**fields)
 
     def __repr__(self) -> str:
         return f"Grammar({self._name or f'{len(self._notation.productions)} alternatives'}{self._softness})"
@@ -489,7 +486,9 @@ class Dictionary(Automaton):
             raise BackgroundError(f"a word of a dictionary has no blank and is not empty, found {strange!r}")
         token = words(self.listed) | from_condition(ValuesOf(self.slots))
         text = token + (letter(" ") + token).repeated()
-        super().__init__(text, over="characters", violation=violation, longest=longest, spelling=spelling)
+        super().__init__(
+            text, over="characters", weighted=False, violation=violation, longest=longest, spelling=spelling
+        )
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:

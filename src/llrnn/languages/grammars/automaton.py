@@ -1,12 +1,14 @@
-"""Finite automata as arrays: moves between states by columns, and none of them for nothing.
+"""Weighted finite automata as arrays: moves between states by columns, and none of them for nothing.
 
-State 0 is the start, and no move of a compiled expression leads back to it. Strings of both automata are the ways of
-pairs of states. An automaton says which strings there are; how probable they are is for grammars to say
-(`context_free`).
+    weight(x_1 ... x_T) = Σ over ways 0 → q_1 → ... → q_T of  w(0, x_1, q_1) ··· w(q_{T-1}, x_T, q_T) · stop(q_T)
+
+The weight of a move by a column is that of each of its letters. State 0 is the start, and no move of a compiled
+expression leads back to it. Strings of both automata are the ways of pairs of states, with the product of weights.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -286,32 +288,34 @@ def reachable(step: NDArray[np.bool_]) -> NDArray[np.float64]:
     return np.unpackbits(bits, axis=1, count=n).astype(np.float64)
 
 
+NEVER = -math.inf  # log 0
 MOST_STATES = 500_000
 MOST_MOVES = 5_000_000  # no more than states × columns, and stored one by one
 
-Moves = list[tuple[int, int]]  # column, target
-Arrays = tuple[Ints, Ints, Ints]  # source, column, target
+Moves = list[tuple[int, int, float]]  # column, target, log weight
+Arrays = tuple[Ints, Ints, Ints, Floats]  # source, column, target, log weight
 State = TypeVar("State", bound=Hashable)
 
 
 @dataclass(frozen=True, eq=False)
-class FiniteAutomaton:
-    """Moves sorted by source, column and target, each once."""
+class WeightedAutomaton:
+    """Moves sorted by source, column and target, each once; logarithms of weights."""
 
     columns: LetterColumns
     source: Ints  # (moves,)
     column: Ints
     target: Ints
-    stops: Bools  # (states,) whether a string may end there
+    log_weight: Floats
+    log_stop: Floats  # (states,) minus infinity where no string ends
 
     @property
     def n_states(self) -> int:
-        return len(self.stops)
+        return len(self.log_stop)
 
     @property
     def is_empty(self) -> bool:
         """Whether no string at all is in the language; of a trimmed machine."""
-        return not bool(self.stops.any())
+        return not bool((self.log_stop > -np.inf).any())
 
     @cached_property
     def first(self) -> Ints:
@@ -321,21 +325,28 @@ class FiniteAutomaton:
     @cached_property
     def by_state(self) -> list[Moves]:
         """The moves of each state as plain numbers, for what goes state by state."""
-        moves = list(zip(self.column.tolist(), self.target.tolist(), strict=True))
-        return [moves[begin:end] for begin, end in pairwise(self.first.tolist())]
+        moves = list(zip(self.column.tolist(), self.target.tolist(), self.log_weight.tolist(), strict=True))
+        first = self.first.tolist()
+        return [moves[begin:end] for begin, end in pairwise(first)]
 
-    def trimmed(self) -> FiniteAutomaton:
+    def trimmed(self) -> WeightedAutomaton:
         """Without the states that no string passes through; the start stays."""
         begun = np.arange(self.n_states) == 0
-        useful = _spread(begun, self.source, self.target) & _spread(self.stops, self.target, self.source)
+        useful = _spread(begun, self.source, self.target) & self.reaches(self.log_stop > -np.inf)
         useful[0] = True
         number = np.cumsum(useful) - 1
-        found = self.selected(useful[self.source] & useful[self.target])
-        return replace(found, source=number[found.source], target=number[found.target], stops=self.stops[useful])
+        keep = useful[self.source] & useful[self.target]
+        found = self.selected(keep)
+        return replace(found, source=number[found.source], target=number[found.target], log_stop=self.log_stop[useful])
 
-    def selected(self, keep: Bools) -> FiniteAutomaton:
+    def selected(self, keep: Bools) -> WeightedAutomaton:
         """With these moves only."""
-        return FiniteAutomaton(self.columns, self.source[keep], self.column[keep], self.target[keep], self.stops)
+        moves = self.source[keep], self.column[keep], self.target[keep], self.log_weight[keep]
+        return WeightedAutomaton(self.columns, *moves, self.log_stop)
+
+    def reaches(self, ends: Bools) -> Bools:
+        """The states from which one of these can be reached."""
+        return _spread(ends, self.target, self.source)
 
     @cached_property
     def shortest(self) -> Ints:
@@ -343,56 +354,62 @@ class FiniteAutomaton:
         return self.lengths(np.ones(len(self.source), dtype=np.int64))
 
     def lengths(self, step: Ints) -> Ints:
-        """Shortest accepted length from each state, where each move takes `step` letters; -1 if none, (states,)."""
+        """The same, where each move takes so many letters."""
         moves = zip(self.source.tolist(), self.target.tolist(), step.tolist(), strict=True)
-        known = least_costs(((state, (to,), cost) for state, to, cost in moves), np.flatnonzero(self.stops).tolist())
+        ends = np.flatnonzero(self.log_stop > -np.inf).tolist()
+        known = least_costs(((state, (to,), cost) for state, to, cost in moves), ends)
         return np.array([int(known.get(state, -1)) for state in range(self.n_states)], dtype=np.int64)
 
 
-def merged(columns: LetterColumns, moves: Arrays, stops: Bools) -> FiniteAutomaton:
-    """A machine from moves in any order, each of which may come several times."""
-    order = np.lexsort(moves[::-1])
-    source, column, target = (array[order] for array in moves)
+def merged(columns: LetterColumns, moves: Arrays, log_stop: Floats, *, weighted: bool) -> WeightedAutomaton:
+    """A machine from moves in any order; those that say the same are added up, or are one if weights do not matter."""
+    source, column, target, log_weight = moves
+    order = np.lexsort((target, column, source))
+    source, column, target, log_weight = source[order], column[order], target[order], log_weight[order]
     new = np.ones(len(source), dtype=np.bool_)
     new[1:] = (np.diff(source) != 0) | (np.diff(column) != 0) | (np.diff(target) != 0)
-    return FiniteAutomaton(columns, source[new], column[new], target[new], stops)
+    first = np.flatnonzero(new)
+    if len(first) < len(source):
+        add = np.logaddexp if weighted else np.maximum
+        log_weight = add.reduceat(log_weight, first)
+    return WeightedAutomaton(columns, source[first], column[first], target[first], log_weight, log_stop)
 
 
-def both(left: FiniteAutomaton, right: FiniteAutomaton) -> FiniteAutomaton:
-    """The strings of both; trimmed."""
-    by_column: list[dict[int, list[int]]] = [defaultdict(list) for _ in right.by_state]
+def both(left: WeightedAutomaton, right: WeightedAutomaton) -> WeightedAutomaton:
+    """The strings of both, with the product of their weights; trimmed."""
+    by_column: list[dict[int, list[tuple[int, float]]]] = [defaultdict(list) for _ in right.by_state]
     for own, moves in zip(by_column, right.by_state, strict=True):
-        for column, target in moves:
-            own[column].append(target)
+        for column, target, log_weight in moves:
+            own[column].append((target, log_weight))
 
-    def after(pair: tuple[int, int]) -> Iterator[tuple[int, tuple[int, int]]]:
+    def after(pair: tuple[int, int]) -> Iterator[tuple[int, tuple[int, int], float]]:
         theirs = by_column[pair[1]]
-        for column, target in left.by_state[pair[0]]:
-            for facing in theirs.get(column, ()):
-                yield column, (target, facing)
+        for column, target, log_weight in left.by_state[pair[0]]:
+            for facing, log_other in theirs.get(column, ()):
+                yield column, (target, facing), log_weight + log_other
 
     pairs, found = explored((0, 0), after, lambda n, m: check_size(n, m, "the strings of both sides of &"))
-    stops = np.array([left.stops[mine] and right.stops[other] for mine, other in pairs])
-    return merged(left.columns, found, stops).trimmed()
+    stops = np.array([left.log_stop[mine] + right.log_stop[other] for mine, other in pairs])
+    return merged(left.columns, found, stops, weighted=True).trimmed()
 
 
 def explored(
-    start: State, after: Callable[[State], Iterable[tuple[int, State]]], check: Callable[[int, int], None]
+    start: State, after: Callable[[State], Iterable[tuple[int, State, float]]], check: Callable[[int, int], None]
 ) -> tuple[list[State], Arrays]:
-    """All states that moves (column, state) lead to from a start, numbered as found; and the moves.
+    """All states that moves (column, state, log weight) lead to from a start, numbered as found; and the moves.
 
     `check` is told the number of states and of moves so far.
     """
-    states, number, moves = [start], {start: 0}, list[tuple[int, int, int]]()
+    states, number, moves = [start], {start: 0}, list[tuple[int, int, int, float]]()
     for here, state in enumerate(states):  # grows while we read it
-        for column, reached in after(state):
+        for column, reached, log_weight in after(state):
             if reached not in number:
                 number[reached] = len(states)
                 states.append(reached)
-            moves.append((here, column, number[reached]))
+            moves.append((here, column, number[reached], log_weight))
         check(len(states), len(moves))
-    places = np.array(moves, dtype=np.int64).reshape(-1, 3).T
-    return states, (places[0], places[1], places[2])
+    places = np.array([move[:3] for move in moves], dtype=np.int64).reshape(-1, 3).T
+    return states, (places[0], places[1], places[2], np.array([move[3] for move in moves], dtype=np.float64))
 
 
 def check_size(states: int, moves: int, what: str) -> None:
@@ -419,39 +436,230 @@ def _spread(begun: Bools, source: Ints, target: Ints) -> Bools:
     return np.array(seen, dtype=np.bool_)
 
 
-# One way to read a string: sets of states as the states of a new automaton. Every state of a trimmed automaton can be
-# completed, and so can every set of them.
+def log_add(left: float, right: float) -> float:
+    """log(eˡ + eʳ)."""
+    high, low = (left, right) if left >= right else (right, left)
+    return high if low == NEVER else high + math.log1p(math.exp(low - high))
 
 
-Held: TypeAlias = tuple[int, ...]  # states, sorted
-START: Held = (0,)
+# One way to read a string: sets of states with what each has in hand, as the states of a new automaton (Mohri).
+#
+#     {q: r(q)}  --x-->  {q': Σ_q r(q)·w(q, x, q') / w}       w = the largest of these sums, the weight of the move
+#
+# Equal sets are one state; weights in hand are compared to twelve decimals of their logarithm. Every state of a trimmed
+# automaton can be completed, and so can every set of them. Not every weighted automaton has a finite one of this form:
+# where two ways to read a string drift apart as it grows longer, sets never come again.
+
+
+DECIMALS = 12
+Held: TypeAlias = tuple[tuple[int, float], ...]  # states and their log weights in hand, sorted; the largest is 0
+START: Held = ((0, 0.0),)
 
 
 class TooLargeError(BackgroundError):
     """An automaton whose states, if each string is read in one way, are too many to write out."""
 
 
-def steps(by_state: list[Moves], held: Held) -> dict[int, Held]:
-    """The set of states that follows a set by each column."""
-    found: dict[int, set[int]] = {}
-    for state in held:
-        for column, target in by_state[state]:
-            found.setdefault(column, set()).add(target)
-    return {column: tuple(sorted(reached)) for column, reached in found.items()}
+def steps(by_state: list[Moves], held: Held, *, weighted: bool) -> dict[int, tuple[float, Held]]:
+    """What follows a set by each column: the weight of the move, and the next set."""
+    found: dict[int, dict[int, float]] = {}
+    for state, in_hand in held:
+        for column, target, log_weight in by_state[state]:
+            sums, log = found.setdefault(column, {}), in_hand + log_weight
+            sums[target] = log if target not in sums else log_add(sums[target], log) if weighted else 0.0
+    return {column: _with_largest_one(sums) for column, sums in found.items()}
+
+
+def _with_largest_one(sums: dict[int, float]) -> tuple[float, Held]:
+    if len(sums) == 1:
+        ((state, log),) = sums.items()
+        return log, ((state, 0.0),)
+    most = max(sums.values())
+    return most, tuple(sorted((state, round(log - most, DECIMALS)) for state, log in sums.items()))
+
+
+def stop_of(machine: WeightedAutomaton, held: Held, *, weighted: bool) -> float:
+    """The log weight of ending in a set."""
+    log_stop = [in_hand + float(machine.log_stop[state]) for state, in_hand in held]
+    return float(np.logaddexp.reduce(log_stop)) if weighted else max(log_stop)
 
 
 def determinised(
-    machine: FiniteAutomaton, *, most_states: int = MOST_STATES, most_moves: int = MOST_MOVES
-) -> FiniteAutomaton:
+    machine: WeightedAutomaton, *, weighted: bool = True, most_states: int = MOST_STATES, most_moves: int = MOST_MOVES
+) -> WeightedAutomaton:
     """The same language, with one move at most by each column from each state; of a trimmed machine."""
 
     def check(states: int, moves: int) -> None:
         if states > most_states or moves > most_moves:
             raise TooLargeError(
                 f"to read every string in one way needs more than {most_states:,} states or {most_moves:,} moves "
-                f"(states × columns): {machine.n_states:,} states combine in too many ways; repeat less"
+                f"(states × columns): {machine.n_states:,} states combine in too many ways"
+                + (", or with weights that drift apart as strings grow longer; weighted=False" if weighted else "")
             )
 
-    sets, moves = explored(START, lambda held: steps(machine.by_state, held).items(), check)
-    stops = np.array([bool(machine.stops[list(held)].any()) for held in sets])
-    return merged(machine.columns, moves, stops)
+    def after(held: Held) -> Iterator[tuple[int, Held, float]]:
+        for column, (log_weight, reached) in steps(machine.by_state, held, weighted=weighted).items():
+            yield column, reached, log_weight
+
+    sets, moves = explored(START, after, check)
+    stops = np.array([stop_of(machine, held, weighted=weighted) for held in sets])
+    return merged(machine.columns, moves, stops, weighted=weighted)
+
+
+# What all ways from a state to an end weigh, exactly, although there are infinitely many.
+#
+#     β(q) = stop(q) + Σ_c size(c) · Σ_q' w(q, c, q') · β(q')
+#
+# States that reach each other form a component; components are solved one by one, those nearest to the end first: one
+# state without a move to itself is a sum, one with it is divided by 1 − w, more are a linear system y = b + M y.
+#
+# Every system is scaled by the best single way d from each state: y = e^d·z, z = b·e^-d + e^-d M e^d z. Then all
+# numbers are at most 1, and z at least 1: nothing underflows, whatever weights are. A z ≥ 0 that solves an irreducible
+# system with b ≥ 0, b ≠ 0 exists if and only if the spectral radius ρ of M is below 1 (Perron-Frobenius), so that the
+# solution itself is the check; and z' = z + M z' says how far below, since 1 − ρ ≤ max z / z'.
+
+
+MOST_DENSE = 2_000  # states of a component that is solved by elimination; larger ones are iterated
+TOLERANCE = (
+    1e-12  # 1 - ρ must be more; and by so much of z each equation may be off that is iterated, z by TOLERANCE·z'
+)
+MOST_ITERATIONS = 20_000
+_ROUND = 200
+
+
+class InfiniteMassError(BackgroundError):
+    """An automaton whose strings do not grow rarer with their length."""
+
+    def __init__(self, which: str = "") -> None:
+        super().__init__(
+            f"the weights of all strings have no finite sum: {which or 'what is repeated must lose weight each time'}; "
+            "give a factor below 1 (again=0.5), or weighted=False"
+        )
+
+
+def backward(machine: WeightedAutomaton) -> Floats:
+    """log β of every state of a trimmed machine, (states,)."""
+    with np.errstate(divide="ignore"):
+        log_weight = machine.log_weight + np.log(machine.columns.sizes)[machine.column]
+    moves = machine.source, np.zeros_like(machine.column), machine.target, log_weight  # whatever the letter
+    whole = merged(machine.columns, moves, machine.log_stop, weighted=True)
+    first, target, log_weight = whole.first.tolist(), whole.target, whole.log_weight
+    beta: Floats = machine.log_stop.copy()
+    for states in components(first, target.tolist()):
+        if len(states) == 1:
+            begin, end = first[states[0]], first[states[0] + 1]
+            beta[states[0]] = _single(states[0], beta, target[begin:end], log_weight[begin:end])
+        else:
+            _solve(np.array(states), first, target, log_weight, beta)
+    return beta
+
+
+def _single(state: int, beta: Floats, target: Ints, log_weight: Floats) -> float:
+    own = target == state
+    total = float(np.logaddexp.reduce(np.append((log_weight + beta[target])[~own], beta[state])))
+    if not own.any():
+        return total
+    loop = np.exp(float(log_weight[own][0]))
+    if loop >= 1.0 - TOLERANCE:
+        raise InfiniteMassError
+    return float(total - np.log1p(-loop))
+
+
+def _solve(states: Ints, first: list[int], target: Ints, log_weight: Floats, beta: Floats) -> None:
+    """One component: moves that leave it are known already, those within are the system."""
+    counts = np.array([first[state + 1] - first[state] for state in states.tolist()])
+    at = np.concatenate([np.arange(first[state], first[state + 1]) for state in states.tolist()])
+    source = np.repeat(np.arange(len(states)), counts)
+    place = np.full(len(beta), -1)
+    place[states] = np.arange(len(states))
+    inner = place[target[at]] >= 0
+    log_b = beta[states].copy()
+    np.logaddexp.at(log_b, source[~inner], (log_weight[at] + beta[target[at]])[~inner])
+    beta[states] = _solved(log_b, source[inner], place[target[at]][inner], log_weight[at][inner])
+
+
+def _solved(log_b: Floats, source: Ints, target: Ints, log_m: Floats) -> Floats:
+    best = _best(log_b, source, target, log_m)
+    b, m = np.exp(log_b - best), np.exp(log_m + best[target] - best[source])
+    solve = _elimination(source, target, m, len(b)) if len(b) <= MOST_DENSE else _iteration(source, target, m, len(b))
+    z = solve(b)
+    further = solve(z / z.max()) * z.max()
+    if not (z / further).max() > TOLERANCE:
+        raise InfiniteMassError
+    found: Floats = best + np.log(z)
+    return found
+
+
+def _best(log_b: Floats, source: Ints, target: Ints, log_m: Floats) -> Floats:
+    """The log weight of the best single way out of the component."""
+    first = np.searchsorted(source, np.arange(len(log_b)))  # every state of a component has a move within it
+    best = log_b
+    for _ in range(len(log_b) + 1):
+        better = np.maximum(log_b, np.maximum.reduceat(log_m + best[target], first))
+        if not (better > best + TOLERANCE).any():
+            return better
+        best = better
+    raise InfiniteMassError  # a circle that gains weight
+
+
+def _elimination(source: Ints, target: Ints, m: Floats, n: int) -> Callable[[Floats], Floats]:
+    system = np.eye(n)
+    system[source, target] -= m
+
+    def solve(b: Floats) -> Floats:
+        try:
+            return _positive(np.asarray(np.linalg.solve(system, b), dtype=np.float64))
+        except np.linalg.LinAlgError:
+            raise InfiniteMassError from None
+
+    return solve
+
+
+def _iteration(source: Ints, target: Ints, m: Floats, n: int) -> Callable[[Floats], Floats]:
+    """Stabilised bi-conjugate gradients, in rounds that begin from what one step of the equation itself makes of it."""
+
+    def times(z: Floats) -> Floats:
+        return np.bincount(source, m * z[target], minlength=n).astype(np.float64, copy=False)
+
+    def solve(b: Floats) -> Floats:
+        z, done = b + times(b), 2
+        while done < MOST_ITERATIONS:
+            found, used = _conjugate(b, times, z)
+            found = b + times(np.maximum(found, b))
+            z, done = b + times(found), done + used + 2
+            if (np.abs(z - found) <= TOLERANCE * z).all():
+                return _positive(z)
+        raise InfiniteMassError
+
+    return solve
+
+
+def _positive(z: Floats) -> Floats:
+    if not (np.isfinite(z).all() and (z > 0).all()):
+        raise InfiniteMassError
+    return z
+
+
+def _conjugate(b: Floats, times: Callable[[Floats], Floats], z: Floats) -> tuple[Floats, int]:
+    """One round of van der Vorst's BiCGSTAB for z - M z = b; it may break off early, and is then begun again."""
+    r = b - z + times(z)
+    shadow, p = r.copy(), r.copy()
+    rho, size = float(shadow @ r), float(np.abs(b).max())
+    for used in range(_ROUND):
+        v = p - times(p)
+        across = float(shadow @ v)
+        if rho == 0.0 or across == 0.0:
+            return z, 2 * used
+        alpha = rho / across
+        s = r - alpha * v
+        t = s - times(s)
+        square = float(t @ t)
+        omega = float(t @ s) / square if square else 0.0
+        z = z + alpha * p + omega * s
+        r = s - omega * t
+        after = float(shadow @ r)
+        if not np.isfinite(after) or omega == 0.0 or float(np.abs(r).max()) <= 1e-15 * size:
+            break
+        p = r + (after / rho) * (alpha / omega) * (p - omega * v)
+        rho = after
+    return np.where(np.isfinite(z), z, b), 2 * (used + 1)

@@ -1,38 +1,49 @@
 """Expressions: what an automaton is made of, before it knows its vocabulary.
 
-a + b     one after the other          a | b     either              a & b     strings of both
-a.repeated()                           any number of times
-a.times(2, 5)                          from twice to five times
-words(["new york", "boston"])          a list
-from_condition(function)               what a function makes of the condition, at each text anew
+    a + b     one after the other          a | b     either              a & b     strings of both, weights multiplied
+    a.repeated(again=0.5)                  any number of times, each for a factor
+    a.weighted(0.3)                        every string of a, for a factor
+    a.times(2, 5)                          from twice to five times
+    words(["new york", "boston"])          a list, perhaps with weights
+    ngram(table)                           all strings, as an n-gram model weighs them
+    from_condition(function)               what a function makes of the condition, at each text anew
+
+The weight of a string is the sum over all ways to read it, of the product of the factors on the way.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
+import torch
 
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars.automaton import (
+    NEVER,
     Atom,
-    FiniteAutomaton,
+    InfiniteMassError,
     Letter,
     LetterColumns,
     Over,
+    WeightedAutomaton,
     both,
     check_size,
+    log_add,
     merged,
 )
+from llrnn.languages.ngrams.table import EMPTY, UNKNOWN, NGramTable, Trie, written_out
+from llrnn.text.vocabulary import EOS
 
 MOST_TIMES = 1_000  # of a part that is repeated from so often to so often
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A set of strings. Parts are in fields: `parts`, a tuple, or one field each."""
+    """A set of weighted strings. Parts are in fields: `parts`, a tuple, or one field each."""
 
     def __add__(self, other: Expression) -> Expression:
         return Concatenation((*_parts(self, Concatenation), *_parts(other, Concatenation)))
@@ -43,13 +54,17 @@ class Expression:
     def __and__(self, other: Expression) -> Expression:
         return Both(self, _checked(other))
 
-    def repeated(self) -> Expression:
-        """Any number of times, none at all included."""
-        return Repeat(self)
+    def repeated(self, *, again: float = 1.0) -> Expression:
+        """Any number of times, none at all included; `again` is the factor of each time."""
+        return Repeat(self, again)
 
     def times(self, least: int, most: int | None = None) -> Expression:
         """From so often to so often; exactly so often if only one number is given."""
         return Times(self, least, least if most is None else most)
+
+    def weighted(self, factor: float) -> Expression:
+        """The same strings, for a factor."""
+        return WeightedExpression(self, factor)
 
     def optional(self) -> Expression:
         return Alternation((self, NOTHING))
@@ -84,7 +99,7 @@ class Concatenation(Expression):
 
 @dataclass(frozen=True)
 class Alternation(Expression):
-    """Any of them."""
+    """Any of them; the weights of a string that several hold are added."""
 
     parts: tuple[Expression, ...]
 
@@ -94,11 +109,15 @@ class Repeat(Expression):
     """Any number of times."""
 
     part: Expression
+    again: float
+
+    def __post_init__(self) -> None:
+        _check_factor(self.again)
 
 
 @dataclass(frozen=True)
 class Times(Expression):
-    """From so often to so often."""
+    """From so often to so often. (Optional parts in a row would be read in many ways, each of which counts.)"""
 
     part: Expression
     least: int
@@ -111,8 +130,19 @@ class Times(Expression):
 
 
 @dataclass(frozen=True)
+class WeightedExpression(Expression):
+    """For a factor."""
+
+    part: Expression
+    factor: float
+
+    def __post_init__(self) -> None:
+        _check_factor(self.factor)
+
+
+@dataclass(frozen=True)
 class Both(Expression):
-    """The strings of both."""
+    """The strings of both, with the product of their weights."""
 
     left: Expression
     right: Expression
@@ -120,9 +150,16 @@ class Both(Expression):
 
 @dataclass(frozen=True)
 class Listed(Expression):
-    """A list of texts; a text is read as its words or its characters, as the automaton does."""
+    """A list of texts with weights; a text is read as its words or its characters, as the automaton does."""
 
-    entries: tuple[str, ...]
+    entries: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class NGrams(Expression):
+    """All strings, as an n-gram model over the letters weighs them."""
+
+    table: NGramTable
 
 
 @dataclass(frozen=True)
@@ -140,14 +177,22 @@ def letter(text: str) -> Expression:
     return One(Letter(text))
 
 
-def words(texts: Iterable[str]) -> Expression:
-    """Any text of a list: `words(["new york", "boston"])`."""
-    if isinstance(texts, Mapping):
-        raise BackgroundError("an automaton has no weights: give a list of words, or a grammar with weights")
-    found = tuple(sorted(set(texts)))
+def words(texts: Iterable[str] | Mapping[str, float]) -> Expression:
+    """Any text of a list, or of a mapping text -> weight: `words({"new york": 2.0, "boston": 1.0})`."""
+    entries = texts.items() if isinstance(texts, Mapping) else ((text, 1.0) for text in texts)
+    found = tuple(sorted((text, float(weight)) for text, weight in dict(entries).items()))
+    for _, weight in found:
+        _check_factor(weight)
     if not found:
         raise BackgroundError("a list of words must hold at least one word, found none")
     return Listed(found)
+
+
+def ngram(table: NGramTable) -> Expression:
+    """All strings over the letters that an n-gram model lists: `NGram.from_path(...).table`, `ngrams.estimate(...)`."""
+    if not isinstance(table, NGramTable):
+        raise BackgroundError(f"ngram takes an NGramTable (NGram.from_path(...).table), found {table!r}")
+    return NGrams(written_out(table))
 
 
 def from_condition(function: Callable[[object], Expression | None]) -> Expression:
@@ -171,6 +216,11 @@ def parts_of(expression: Expression) -> Iterator[Expression]:
 def holes_of(expression: Expression) -> tuple[ConditionExpression, ...]:
     """What comes from the condition, each once."""
     return tuple(dict.fromkeys(part for part in parts_of(expression) if isinstance(part, ConditionExpression)))
+
+
+def _check_factor(value: float) -> None:
+    if not (value > 0 and math.isfinite(value)):
+        raise BackgroundError(f"a weight must be above 0 and finite, found {value}")
 
 
 def _checked(found: object) -> Expression:
@@ -204,42 +254,51 @@ def _text(expression: Expression, depth: int) -> str:
             return " ".join(_text(part, depth - 1) for part in parts[:LONGEST_SHOWN]) or "()"
         case Alternation(parts):
             return f"({' | '.join(_text(part, depth - 1) for part in parts[:LONGEST_SHOWN])})"
-        case Repeat(part):
-            return f"({_text(part, depth - 1)})*"
+        case Repeat(part, again):
+            return f"({_text(part, depth - 1)})*" + (f"<{again:g}>" if again != 1.0 else "")
         case Times(part, least, most):
             return f"({_text(part, depth - 1)}){{{least},{most}}}"
+        case WeightedExpression(part, factor):
+            return f"({_text(part, depth - 1)})<{factor:g}>"
         case Both(left, right):
             return f"({_text(left, depth - 1)} & {_text(right, depth - 1)})"
         case Listed(entries):
-            return f"words({', '.join(map(repr, entries[:2]))}{', ...' * (len(entries) > 2)})"
+            return f"words({', '.join(repr(text) for text, _ in entries[:2])}{', ...' * (len(entries) > 2)})"
+        case NGrams(table):
+            return f"ngram(order={table.order})"
         case ConditionExpression(function):
             return f"from_condition({getattr(function, '__name__', '...')})"
     raise TypeError(f"no expression: {expression!r}")
 
 
-# Expressions, compiled into automata for the columns of a vocabulary (Glushkov's construction).
+# Expressions, compiled into automata for the columns of a vocabulary (Glushkov's construction, with weights).
 #
-#     a part is its first moves, its stops, and whether it holds nothing; moves that were made are never changed again
+#     a part is its first moves, its stops and e, the weight of nothing; moves that were made are never changed again
 #
-#     a | b     first_a, first_b                            stop_a, stop_b
-#     a b       first_a, first_b where a may be nothing     stop_b, stop_a where b may be      and moves stop_a first_b
-#     a*        first_a                                     stop_a, nothing                    and moves stop_a first_a
+#     a | b     first_a, first_b             stop_a, stop_b           e_a + e_b
+#     a b       first_a, e_a·first_b         e_b·stop_a, stop_b       e_a·e_b           and moves stop_a·first_b
+#     a*        f·first_a                    c·stop_a                 c                 and moves stop_a·f·first_a
+#               c = 1 / (1 − again·e_a) is the geometric series of nothing, f = again·c
+#
+# No move is ever for nothing, so every weight is exact. Without weights the same holds with 1 + 1 = 1.
 
 
 _BEFORE = -1  # the state before the first move of a part
-_Move: TypeAlias = tuple[tuple[int, ...], int]  # columns, target
+_Move: TypeAlias = tuple[tuple[int, ...], int, float]  # columns, target, log weight
 
 
 def atoms_of(expression: Expression, over: Over) -> list[Atom]:
-    """What the letters are told apart by; the letters of listed texts are among it."""
+    """What the letters are told apart by; the letters of listed texts and of n-gram models are among it."""
     found: dict[Atom, None] = {}
     for part in parts_of(expression):
         match part:
             case One(atom):
                 found[atom] = None
             case Listed(entries):
-                letters = (letter for text in entries for letter in (text if over == "characters" else text.split()))
+                letters = (letter for text, _ in entries for letter in (text if over == "characters" else text.split()))
                 found.update((Letter(letter), None) for letter in dict.fromkeys(letters))
+            case NGrams(table):
+                found.update((Letter(word), None) for word in table.words if word not in (EOS, UNKNOWN))
             case _:
                 pass
     return list(found)
@@ -253,10 +312,14 @@ def columns_of(expression: Expression, letters: Sequence[str], over: Over) -> Le
 
 
 def compiled(
-    expression: Expression, columns: LetterColumns, *, holes: Sequence[ConditionExpression] = ()
-) -> FiniteAutomaton:
+    expression: Expression,
+    columns: LetterColumns,
+    *,
+    weighted: bool = True,
+    holes: Sequence[ConditionExpression] = (),
+) -> WeightedAutomaton:
     """The automaton of an expression, trimmed. `holes` are read as one letter each, of the columns after all others."""
-    builder = _Builder(columns, {hole: columns.count + number for number, hole in enumerate(holes)})
+    builder = _Builder(columns, weighted, {hole: columns.count + number for number, hole in enumerate(holes)})
     try:
         return builder.machine(builder.part(expression))
     except RecursionError:
@@ -268,26 +331,32 @@ class _Fragment:
     """A part under construction."""
 
     first: list[_Move] = field(default_factory=list)
-    stops: set[int] = field(default_factory=set)
-    empty: bool = False
+    stops: dict[int, float] = field(default_factory=dict)
+    empty: float = NEVER
 
 
 class _Builder:
     """All moves so far; parts refer to its states, numbered from 0 (the start comes before them all, in the end)."""
 
-    def __init__(self, columns: LetterColumns, holes: dict[ConditionExpression, int]) -> None:
-        self.columns, self.holes = columns, holes
+    def __init__(self, columns: LetterColumns, weighted: bool, holes: dict[ConditionExpression, int]) -> None:
+        self.columns, self.weighted, self.holes = columns, weighted, holes
         self.n_states, self.n_moves = 0, 0
-        self.moves: list[tuple[int, tuple[int, ...], int]] = []
+        self.moves: list[tuple[int, tuple[int, ...], int, float]] = []
+
+    def log(self, factor: float) -> float:
+        return math.log(factor) if self.weighted else 0.0
+
+    def plus(self, left: float, right: float) -> float:
+        return log_add(left, right) if self.weighted else max(left, right)
 
     def state(self) -> int:
         self.n_states += 1
         return self.n_states - 1
 
-    def move(self, source: int, columns: tuple[int, ...], target: int) -> None:
+    def move(self, source: int, columns: tuple[int, ...], target: int, log_weight: float) -> None:
         self.n_moves += len(columns)
         check_size(self.n_states, self.n_moves, "this expression")
-        self.moves.append((source, columns, target))
+        self.moves.append((source, columns, target, log_weight))
 
     def part(self, expression: Expression) -> _Fragment:
         match expression:
@@ -297,16 +366,19 @@ class _Builder:
                 return self.sequence([self.part(part) for part in parts])
             case Alternation(parts):
                 return self.choice([self.part(part) for part in parts])
-            case Repeat(part):
-                again = self.part(part)
-                self.attach(again.stops, again.first)
-                return _Fragment(again.first, again.stops, True)
+            case Repeat(part, again):
+                return self.repeated(self.part(part), self.log(again), expression)
             case Times(part, least, most):
                 return self.times(part, least, most)
+            case WeightedExpression(part, factor):
+                whole, log_factor = self.part(part), self.log(factor)
+                return _Fragment(_scaled(whole.first, log_factor), whole.stops, whole.empty + log_factor)
             case Both(left, right):
                 return self.adopted(both(self.apart(left), self.apart(right)))
             case Listed(entries):
                 return self.listed(entries)
+            case NGrams(table):
+                return self.adopted(context_automaton(table, self.columns, weighted=self.weighted))
             case ConditionExpression():
                 if expression not in self.holes:
                     raise BackgroundError(
@@ -326,96 +398,154 @@ class _Builder:
 
     def one(self, columns: tuple[int, ...]) -> _Fragment:
         after = self.state()
-        return _Fragment([(columns, after)] if columns else [], {after})
+        return _Fragment([(columns, after, 0.0)] if columns else [], {after: 0.0})
 
     def choice(self, parts: Iterable[_Fragment]) -> _Fragment:
         whole = _Fragment()
         for part in parts:
             whole.first += part.first
             whole.stops |= part.stops
-            whole.empty |= part.empty
+            whole.empty = self.plus(whole.empty, part.empty)
         return whole
 
     def sequence(self, parts: Sequence[_Fragment]) -> _Fragment:
         """From the back: what follows a part is known when the part is joined to it."""
-        whole = _Fragment(empty=True)
+        whole = _Fragment(empty=0.0)
         for part in reversed(parts):
             whole = self.joined(part, whole)
         return whole
 
     def joined(self, part: _Fragment, rest: _Fragment) -> _Fragment:
         self.attach(part.stops, rest.first)
-        first = part.first + (rest.first if part.empty else [])
-        stops = rest.stops | part.stops if rest.empty else rest.stops
-        return _Fragment(first, stops, part.empty and rest.empty)
+        first = part.first + _scaled(rest.first, part.empty)
+        stops = rest.stops | {state: log + rest.empty for state, log in part.stops.items() if rest.empty > NEVER}
+        return _Fragment(first, stops, part.empty + rest.empty)
 
-    def attach(self, stops: Iterable[int], first: Sequence[_Move]) -> None:
-        for state in stops:
-            for columns, target in first:
-                self.move(state, columns, target)
+    def attach(self, stops: dict[int, float], first: Sequence[_Move]) -> None:
+        for state, log_stop in stops.items():
+            for columns, target, log_weight in first:
+                self.move(state, columns, target, log_stop + log_weight)
+
+    def repeated(self, part: _Fragment, log_again: float, expression: Expression) -> _Fragment:
+        nothing = log_again + part.empty
+        if self.weighted and nothing >= 0.0:
+            raise InfiniteMassError(
+                f"{shown(expression)} may repeat nothing for ever, with a factor of {math.exp(nothing):.6g} each time"
+            )
+        log_c = -math.log1p(-math.exp(nothing)) if self.weighted else 0.0
+        first = _scaled(part.first, log_again + log_c)
+        self.attach(part.stops, first)
+        return _Fragment(first, {state: log + log_c for state, log in part.stops.items()}, log_c)
 
     def times(self, expression: Expression, least: int, most: int) -> _Fragment:
         """From the back: at each time beyond the least one may also stop."""
-        whole = _Fragment(empty=True)
+        whole = _Fragment(empty=0.0)
         for time in range(most, 0, -1):
             whole = self.joined(self.part(expression), whole)
-            whole.empty |= time > least
+            if time > least:
+                whole.empty = self.plus(whole.empty, 0.0)
         return whole
 
-    def listed(self, entries: Sequence[str]) -> _Fragment:
+    def listed(self, entries: Sequence[tuple[str, float]]) -> _Fragment:
         """A trie, whose texts all end in one state: what follows them is attached once."""
-        end, below = self.state(), dict[tuple[int, int], int]()
-        whole = _Fragment(stops={end})
-        spelled = [self.columns.spelled(text) for text in entries]
+        end, whole, below = self.state(), _Fragment(), dict[tuple[int, int], int]()
+        whole.stops[end] = 0.0
+        spelled = [self.columns.spelled(text) for text, _ in entries]
         held = {letter: self.held(Letter(letter)) for letter in {letter for text in spelled for letter in text}}
-        for text in spelled:
+        for text, (_, weight) in zip(spelled, entries, strict=True):
             letters = [held[letter] for letter in text]
             if not all(letters):  # a letter that is none here: no string over these letters is this text
                 continue
             if not letters:
-                whole.empty = True
+                whole.empty = self.plus(whole.empty, self.log(weight))
                 continue
             node = _BEFORE
             for columns in letters[:-1]:
                 key = (node, columns[0])
                 if key not in below:
                     below[key] = self.state()
-                    self.begin(whole, node, columns, below[key])
+                    self.begin(whole, node, columns, below[key], 0.0)
                 node = below[key]
-            self.begin(whole, node, letters[-1], end)
+            self.begin(whole, node, letters[-1], end, self.log(weight))
         return whole
 
-    def begin(self, part: _Fragment, source: int, columns: tuple[int, ...], target: int) -> None:
+    def begin(self, part: _Fragment, source: int, columns: tuple[int, ...], target: int, log_weight: float) -> None:
         """A move from a state, or one of the first moves of a part."""
         if source == _BEFORE:
-            part.first.append((columns, target))
+            part.first.append((columns, target, log_weight))
         else:
-            self.move(source, columns, target)
+            self.move(source, columns, target, log_weight)
 
-    def apart(self, expression: Expression) -> FiniteAutomaton:
-        own = _Builder(self.columns, self.holes)
+    def apart(self, expression: Expression) -> WeightedAutomaton:
+        own = _Builder(self.columns, self.weighted, self.holes)
         return own.machine(own.part(expression))
 
-    def adopted(self, machine: FiniteAutomaton) -> _Fragment:
+    def adopted(self, machine: WeightedAutomaton) -> _Fragment:
         """A machine as a part of this one; its start, to which nothing leads, becomes first moves."""
         offset = self.n_states - 1
         self.n_states += machine.n_states - 1
-        part = _Fragment(empty=bool(machine.stops[0]))
+        part = _Fragment(empty=float(machine.log_stop[0]))
         for source, moves in enumerate(machine.by_state):
-            for column, target in moves:
-                self.begin(part, source + offset if source else _BEFORE, (column,), target + offset)
-        part.stops = {state + offset for state in np.flatnonzero(machine.stops).tolist() if state}
+            for column, target, log_weight in moves:
+                self.begin(part, source + offset if source else _BEFORE, (column,), target + offset, log_weight)
+        stops = np.flatnonzero(machine.log_stop[1:] > NEVER) + 1
+        part.stops = {int(state) + offset: float(machine.log_stop[state]) for state in stops}
         return part
 
-    def machine(self, part: _Fragment) -> FiniteAutomaton:
+    def machine(self, part: _Fragment) -> WeightedAutomaton:
         """All moves as arrays, with the start in front."""
-        for columns, target in part.first:
-            self.move(_BEFORE, columns, target)
-        many = np.array([len(columns) for _, columns, _ in self.moves], dtype=np.int64)
-        column = np.fromiter((c for _, columns, _ in self.moves for c in columns), np.int64, int(many.sum()))
+        for columns, target, log_weight in part.first:
+            self.move(_BEFORE, columns, target, log_weight)
+        many = np.array([len(columns) for _, columns, _, _ in self.moves], dtype=np.int64)
+        column = np.fromiter((c for _, columns, _, _ in self.moves for c in columns), np.int64, int(many.sum()))
         source = np.array([move[0] + 1 for move in self.moves], dtype=np.int64).repeat(many)
         after = np.array([move[2] + 1 for move in self.moves], dtype=np.int64).repeat(many)
-        stops = np.zeros(self.n_states + 1, dtype=np.bool_)
-        stops[[state + 1 for state in part.stops]] = True
-        stops[0] = part.empty
-        return merged(self.columns, (source, column, after), stops).trimmed()
+        logs = np.array([move[3] for move in self.moves], dtype=np.float64).repeat(many)
+        log_stop = np.full(self.n_states + 1, NEVER)
+        log_stop[0] = part.empty
+        log_stop[[state + 1 for state in part.stops]] = list(part.stops.values())
+        return merged(self.columns, (source, column, after, logs), log_stop, weighted=self.weighted).trimmed()
+
+
+def _scaled(moves: Sequence[_Move], log_factor: float) -> list[_Move]:
+    if log_factor == NEVER:
+        return []
+    return [(columns, target, log_weight + log_factor) for columns, target, log_weight in moves]
+
+
+# An n-gram model over the letters, written out as an automaton: a state for each context that makes a difference.
+#
+#     w(context, x, longest known suffix of context x) = p(x | context)             stop(context) = p(end | context)
+#
+# Every state has a move for every letter that the model lists, so that the automaton has states × letters of them. What
+# is multiplied with it (a dictionary, say) looks ahead: the probabilities of all that can follow are summed exactly.
+
+
+def context_automaton(table: NGramTable, columns: LetterColumns, *, weighted: bool) -> WeightedAutomaton:
+    """All contexts that can be reached; state 0 is the beginning, to which nothing leads back."""
+    if EOS not in table.index:
+        raise BackgroundError(f"an n-gram model must know how strings end, but {table!r} does not list {EOS!r}")
+    own = [columns.held(Letter(word)) if word not in (EOS, UNKNOWN) else () for word in table.words]
+    words = np.array([number for number, held in enumerate(own) if held], dtype=np.int64)  # those that are letters
+    of_word = np.array([held[0] for held in own if held], dtype=np.int64)
+    trie = Trie.from_table(table)
+    begin = trie.advance(EMPTY, table.eos)
+    nodes, after = trie.explore(
+        begin if trie.matters[begin] else EMPTY,
+        torch.from_numpy(words),
+        merge=True,
+        check=lambda found: check_size(found, found * len(words), "this n-gram model (states × letters)"),
+    )
+    log_p = trie.dense(torch.tensor(nodes)).numpy()
+    place = np.zeros(len(trie.word), dtype=np.int64)  # the last one is that of the empty context, -1
+    place[nodes] = np.arange(len(nodes))
+    source, at = np.nonzero(log_p[:, words] > -np.inf)
+    moves = source, of_word[at], place[after.numpy()][source, at], log_p[source, words[at]]
+    # a new start before all contexts, which moves as the first of them does
+    first, log_stop = source == 0, log_p[:, table.eos]
+    source, column, target, log_weight = (np.concatenate([part[first], part]) for part in moves)
+    source[int(first.sum()) :] += 1
+    log_stop = np.append(log_stop[:1], log_stop)
+    if not weighted:
+        log_weight, log_stop = np.zeros_like(log_weight), np.where(log_stop > -np.inf, 0.0, -np.inf)
+    return merged(columns, (source, column, target + 1, log_weight), log_stop, weighted=weighted)

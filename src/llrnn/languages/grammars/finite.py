@@ -1,7 +1,10 @@
-"""Automata as languages: states, or sets of states; a letter weighs 1 where some string goes on with it, and else 0.
+"""Automata as languages: states, or sets of states, with the probabilities of what comes next.
+
+    weighted      p(x | q) = w(q, x, q')·β(q') / β(q)        p(end | q) = stop(q) / β(q)        Σ_x p + p(end) = 1
+    otherwise     1 for what some string goes on with, 0 for all else
 
 `Finite` is written out: one state at a time, each string read in one way. `Gathered` keeps sets of states and makes
-what follows them when it is asked, for automata of which that way of reading is too large.
+what follows them when it is asked, for automata of which that way of reading is too large, or is not finite.
 """
 
 from __future__ import annotations
@@ -20,19 +23,23 @@ from llrnn.languages.grammars import expressions as ex
 from llrnn.languages.grammars.automaton import (
     START,
     UNREAD,
-    FiniteAutomaton,
     Held,
+    InfiniteMassError,
     Language,
     LetterColumns,
     TooLargeError,
+    WeightedAutomaton,
+    backward,
     determinised,
     least_costs,
     steps,
+    stop_of,
 )
 from llrnn.languages.grammars.expressions import ConditionExpression, Expression, compiled, parts_of, shown
 
 MOST_WRITTEN = 20_000  # states, or twice as many as there were: then sets are gathered one by one
 _NUMBERS_KEPT = 2_000_000  # of rows that were asked for lately
+_LEAST = 1e-300  # what is possible stays possible, however improbable
 
 
 class EmptyLanguageError(BackgroundError):
@@ -44,24 +51,28 @@ class Finite(Language):
 
     root = 0
 
-    def __init__(self, machine: FiniteAutomaton) -> None:
-        self.columns, self.machine = machine.columns, machine
+    def __init__(self, machine: WeightedAutomaton, *, weighted: bool = True) -> None:
+        self.columns, self.machine, self.weighted = machine.columns, machine, weighted
         self._first: list[int] = machine.first.tolist()
         self._column: list[int] = machine.column.tolist()
         self._target: list[int] = machine.target.tolist()
+        if weighted:
+            self._prob, self._end = _probabilities(machine, backward(machine))
+        else:
+            self._prob, self._end = np.ones(len(machine.source)), (machine.log_stop > -np.inf).astype(np.float64)
         self._rows = lru_cache(1 + _NUMBERS_KEPT // max(1, machine.columns.count))(self._row)
 
     def weights(self, node: int) -> Floats:
         return self._rows(node)
 
     def _row(self, state: int) -> Floats:
-        row = np.zeros(self.columns.count)
-        row[self._column[self._first[state] : self._first[state + 1]]] = 1.0
+        moves, row = slice(self._first[state], self._first[state + 1]), np.zeros(self.columns.count)
+        row[self.machine.column[moves]] = self._prob[moves]
         row.flags.writeable = False
         return row
 
     def end(self, node: int) -> float:
-        return float(self.machine.stops[node])
+        return float(self._end[node])
 
     def after(self, node: int, column: int) -> int | None:
         end = self._first[node + 1]
@@ -73,48 +84,75 @@ class Finite(Language):
 
 
 class Gathered(Language):
-    """Any automaton, trimmed; nodes are sets of states."""
+    """Any automaton, trimmed; nodes are sets of states with what each has in hand."""
 
     root = START
 
-    def __init__(self, machine: FiniteAutomaton) -> None:
-        self.columns, self.machine = machine.columns, machine
+    def __init__(self, machine: WeightedAutomaton, *, weighted: bool = True) -> None:
+        self.columns, self.machine, self.weighted = machine.columns, machine, weighted
+        self._beta = backward(machine) if weighted else np.zeros(machine.n_states)
         self._steps = lru_cache(1 + _NUMBERS_KEPT // (4 * max(1, machine.columns.count)))(self._made)
 
-    def _made(self, held: Held) -> tuple[Floats, dict[int, Held]]:
-        """The weights of all columns, and what follows each column."""
-        found, row = steps(self.machine.by_state, held), np.zeros(self.columns.count)
-        row[list(found)] = 1.0
+    def _made(self, held: Held) -> tuple[Floats, float, dict[int, tuple[float, Held]]]:
+        """The weights of all columns, that of the end, and what follows each column."""
+        found = steps(self.machine.by_state, held, weighted=self.weighted)
+        row, log_end = np.zeros(self.columns.count), stop_of(self.machine, held, weighted=self.weighted)
+        log_row = np.array([log + self._ahead(after) for log, after in found.values()])
+        if self.weighted:
+            log_sizes = np.log(self.columns.sizes[list(found)])
+            total = np.logaddexp.reduce(np.append(log_row + log_sizes, log_end))
+            log_row, log_end = log_row - total, log_end - total
+        row[list(found)] = np.maximum(np.exp(log_row), _LEAST)
         row.flags.writeable = False
-        return row, found
+        return row, float(np.exp(log_end)), found
+
+    def _ahead(self, held: Held) -> float:
+        """What all that can follow a set weighs."""
+        if not self.weighted:
+            return 0.0
+        return float(np.logaddexp.reduce([in_hand + self._beta[state] for state, in_hand in held]))
 
     def weights(self, node: Held) -> Floats:
         return self._steps(node)[0]
 
     def end(self, node: Held) -> float:
-        return float(self.machine.stops[list(node)].any())
+        return self._steps(node)[1]
 
     def after(self, node: Held, column: int) -> Held | None:
-        return self._steps(node)[1].get(column)
+        found = self._steps(node)[2].get(column)
+        return None if found is None else found[1]
 
     def shortest(self, node: Held) -> int:
-        return min(int(self.machine.shortest[state]) for state in node)
+        return min(int(self.machine.shortest[state]) for state, _ in node)
 
 
-def finite(expression: Expression, columns: LetterColumns) -> Language:
-    """The language of an expression; an empty one is refused."""
-    machine = compiled(expression, columns)
+def finite(expression: Expression, columns: LetterColumns, *, weighted: bool = True) -> Language:
+    """The language of an expression. An empty one is refused, and with weights one whose sum is not finite."""
+    machine = compiled(expression, columns, weighted=weighted)
     if machine.is_empty:
         raise EmptyLanguageError(
             f"the language of {shown(expression)} holds no string at all: {why_empty(expression, columns)}"
         )
+    most = max(MOST_WRITTEN, 2 * machine.n_states)
     try:
-        return Finite(determinised(machine, most_states=max(MOST_WRITTEN, 2 * machine.n_states)))
+        if weighted:
+            backward(machine)  # weights without a sum often drift apart as well: this is the better reason
+        return Finite(determinised(machine, weighted=weighted, most_states=most), weighted=weighted)
     except TooLargeError:
-        return Gathered(machine)
+        return Gathered(machine, weighted=weighted)
+    except InfiniteMassError:
+        raise BackgroundError(what_is_infinite(expression, columns)) from None
 
 
-# Why an expression is refused: which part of it holds no string.
+def _probabilities(machine: WeightedAutomaton, beta: Floats) -> tuple[Floats, Floats]:
+    """Of each move, for one letter, and of each end; rows sum to one but for rounding: that is put right."""
+    prob = np.maximum(np.exp(machine.log_weight + beta[machine.target] - beta[machine.source]), _LEAST)
+    end = np.exp(machine.log_stop - beta)
+    total = end + np.bincount(machine.source, prob * machine.columns.sizes[machine.column], minlength=len(end))
+    return prob / total[machine.source], end / total
+
+
+# Why an expression is refused: which part of it holds no string, and which has infinite mass.
 
 
 def why_empty(expression: Expression, columns: LetterColumns) -> str:
@@ -123,7 +161,7 @@ def why_empty(expression: Expression, columns: LetterColumns) -> str:
         case ex.One():
             return f"{shown(expression)} is none of the {len(columns.letters)} {_letters(columns)}"
         case ex.Listed(entries):
-            text = entries[0]
+            text = entries[0][0]
             other = next(letter for letter in columns.spelled(text) if columns.column(letter) < 0)
             one = "symbol" if columns.over == "symbols" else "character of a symbol"
             return f"a list of words of which the vocabulary spells none: {text!r} holds {other!r}, which is no {one}"
@@ -131,22 +169,45 @@ def why_empty(expression: Expression, columns: LetterColumns) -> str:
             return next(why_empty(part, columns) for part in parts if _is_empty(part, columns))
         case ex.Alternation(parts):
             return why_empty(parts[0], columns) if parts else "there is nothing to choose from"
-        case ex.Times(part, _, _) | ex.Repeat(part):
+        case ex.Times(part, _, _) | ex.WeightedExpression(part, _) | ex.Repeat(part, _):
             return why_empty(part, columns)
         case ex.Both(left, right):
             empty = next((side for side in (left, right) if _is_empty(side, columns)), None)
             if empty is not None:
                 return why_empty(empty, columns)
             return f"the two sides of & share no string: {shown(left)} and {shown(right)}"
+        case ex.NGrams():
+            return f"{shown(expression)} lists none of the {len(columns.letters)} {_letters(columns)}"
     return "nothing in the condition fits"
 
 
 def _is_empty(part: Expression, columns: LetterColumns) -> bool:
-    return compiled(part, columns).is_empty
+    return compiled(part, columns, weighted=False).is_empty
 
 
 def _letters(columns: LetterColumns) -> str:
     return "symbols of the vocabulary" if columns.over == "symbols" else "characters of the vocabulary"
+
+
+def what_is_infinite(expression: Expression, columns: LetterColumns) -> str:
+    """A message that names the smallest repeated part which has no finite sum by itself."""
+    repeats = [part for part in parts_of(expression) if isinstance(part, ex.Repeat)]
+    which = next((f"{shown(part)} " for part in reversed(repeats) if _is_infinite(part, columns)), "")
+    return (
+        f"the weights of all strings must have a finite sum, but what is repeated {which and f'in {which}'}does not "
+        "lose weight: the factors of all letters that it holds add up to 1 or more; give a smaller one (again=0.5, "
+        "*<0.5>), or weighted=False, which only says what is allowed"
+    )
+
+
+def _is_infinite(part: Expression, columns: LetterColumns) -> bool:
+    try:
+        backward(compiled(part, columns))
+    except InfiniteMassError:
+        return True
+    except BackgroundError:
+        return False
+    return False
 
 
 # An automaton with holes, and what a condition fills them with.
@@ -182,16 +243,17 @@ class TerminalAutomaton:
         """What these letters spell of an expression; lists of words, the usual case, are done by hand."""
         if isinstance(expression, ex.Listed) and (columns.sizes == 1).all():
             return cls._listed(expression.entries, columns)
-        machine = compiled(expression, columns)
+        machine = compiled(expression, columns, weighted=False)
         if machine.is_empty:
             return cls([], [])
-        whole = determinised(machine)
-        return cls([dict(own) for own in whole.by_state], whole.stops.tolist())
+        whole = determinised(machine, weighted=False)
+        moves = [{column: target for column, target, _ in own} for own in whole.by_state]
+        return cls(moves, (whole.log_stop > -np.inf).tolist())
 
     @classmethod
-    def _listed(cls, entries: Sequence[str], columns: LetterColumns) -> TerminalAutomaton:
+    def _listed(cls, entries: Sequence[tuple[str, float]], columns: LetterColumns) -> TerminalAutomaton:
         made = cls([{}], [False])
-        for text in entries:
+        for text, _ in entries:
             read = [columns.column(letter) for letter in columns.spelled(text)]
             if UNREAD in read:
                 continue
@@ -249,13 +311,13 @@ class WithHoles:
     """The automaton that conditions share, each string read in one way; holes are the columns behind the letters'."""
 
     def __init__(self, expression: Expression, holes: tuple[ConditionExpression, ...], columns: LetterColumns) -> None:
-        machine = determinised(compiled(expression, columns, holes=holes))
+        machine = determinised(compiled(expression, columns, weighted=False, holes=holes), weighted=False)
         self.columns, self.machine = columns, machine
-        self.states = Finite(machine)
+        self.states = Finite(machine, weighted=False)
         self.lengths = lru_cache(_MOST_FILLINGS)(self._lengths)
         self.leads = lru_cache(_MOST_FILLINGS)(self._leads)
         self.rows = lru_cache(1 + 20 * _NUMBERS_OF_CONDITION // max(1, columns.count))(self._row)
-        self.ends: list[bool] = machine.stops.tolist()
+        self.ends: list[bool] = (machine.log_stop > -np.inf).tolist()
         self.holes_at: dict[int, list[tuple[int, int]]] = {}  # state -> holes, and where they lead
         for move in np.flatnonzero(machine.column >= columns.count).tolist():
             hole, lead = int(machine.column[move]) - columns.count, int(machine.target[move])
@@ -276,7 +338,7 @@ class WithHoles:
     def _row(self, state: int, is_open: tuple[bool, ...]) -> Floats:
         """What may follow a state, but for its holes."""
         leads, row = self.leads(is_open), np.zeros(self.columns.count)
-        for column, target in self.machine.by_state[state]:
+        for column, target, _ in self.machine.by_state[state]:
             if column < len(row) and leads[target]:
                 row[column] = 1.0
         row.flags.writeable = False
@@ -377,8 +439,8 @@ def _listed(node: _Places) -> Iterable[_Place]:
 #
 #     text = token (" " token)*,   token = one of 3,000 words | a value of the condition
 #
-# The dictionary is compiled once, with a hole for what comes from the condition (`holes`). Where a hole stands within
-# &, each condition is compiled by itself, which takes as long as all of it anew.
+# Without weights the dictionary is compiled once, with a hole for what comes from the condition (`holes`). With
+# weights, or where a hole stands within &, each condition is compiled by itself, which takes as long as all of it anew.
 
 
 # languages that are cached: the conditions of a corpus come again in every epoch, and what is shared is small
@@ -391,8 +453,8 @@ _Filled: TypeAlias = tuple[Expression, ...]
 class Conditional:
     """An expression with parts that come from the condition; every letter must have a column of its own."""
 
-    def __init__(self, expression: Expression, columns: LetterColumns) -> None:
-        self.expression, self.columns = expression, columns
+    def __init__(self, expression: Expression, columns: LetterColumns, *, weighted: bool = False) -> None:
+        self.expression, self.columns, self.weighted = expression, columns, weighted
         self._holes = ex.holes_of(expression)
         self.most_cached = MOST_COMPILED if self._shared is None else MOST_CONDITIONS
         self._languages = lru_cache(self.most_cached)(self._made)
@@ -405,7 +467,7 @@ class Conditional:
     def _made(self, filled: _Filled) -> Language:
         try:
             if self._shared is None:
-                return finite(self._substituted(self.expression, filled), self.columns)
+                return finite(self._substituted(self.expression, filled), self.columns, weighted=self.weighted)
             return Filled(self._shared, tuple(map(self._filling, filled)))
         except EmptyLanguageError:
             given = ", ".join("nothing" if part == _NOTHING_FITS else shown(part) for part in filled)
@@ -418,7 +480,7 @@ class Conditional:
     @cached_property
     def _shared(self) -> WithHoles | None:
         """What all conditions have in common; nothing where every condition is compiled by itself."""
-        if any(ex.holes_of(part) for part in parts_of(self.expression) if isinstance(part, ex.Both)):
+        if self.weighted or any(ex.holes_of(part) for part in parts_of(self.expression) if isinstance(part, ex.Both)):
             return None
         return WithHoles(self.expression, self._holes, self.columns)
 

@@ -18,10 +18,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, reduce
+from itertools import accumulate
 from re import _constants, _parser
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+from torch import Tensor
 
 from llrnn.ground.arrays import Bools
 from llrnn.ground.errors import BackgroundError, CheckpointError, DomainError, LLRNNError, MissingExtraError
@@ -36,12 +38,14 @@ from llrnn.languages.grammars.automaton import (
     LetterColumns,
     OneOf,
     TooLargeError,
+    components,
     derived,
     determinised,
     steps,
 )
 from llrnn.languages.grammars.expressions import (
     MOST_TIMES,
+    NOTHING,
     Alternation,
     Concatenation,
     ConditionExpression,
@@ -53,6 +57,7 @@ from llrnn.languages.grammars.expressions import (
     compiled,
     letter,
 )
+from llrnn.languages.ngrams import arpa as store
 from llrnn.text.automata import DFA, anything, examples, permitted
 
 MOST_ALTERNATIVES = 20_000  # of a rule
@@ -311,6 +316,60 @@ def _with_ignored(notation: Notation, ignored: list[str]) -> Notation:
     return Notation(whole, terminals, tuple(productions))
 
 
+# A grammar whose rules nest at most so deep: every recursive rule in as many copies as there may be levels.
+#
+#     A@d → X@d Y@d-1 …        for A → X Y …, where A leads back to itself through Y
+#
+# The first symbol of a production is no deeper than the production, so that lists, which are left-recursive, may be
+# long; any other symbol that leads back to the rule is one level deeper. What cannot end within its levels is left out,
+# so that the limit never leads into a dead end.
+
+
+def limited(notation: Notation, deepest: int) -> Notation:
+    """The same grammar without strings that need more than `deepest` levels."""
+    if deepest < 0:
+        raise BackgroundError(f"deepest is a number of levels, 0 or more, found {deepest}")
+    if sum(1 + len(one.symbols) for one in notation.productions) * (deepest + 1) > MOST_RULES:
+        raise BackgroundError(f"deepest={deepest} makes more than {MOST_RULES} symbols of rules; limit the depth more")
+    group = _groups(notation)
+    productions = [
+        copy for one in notation.productions for depth in range(deepest + 1) if (copy := _copied(one, depth, group))
+    ]
+    start = _at(notation.start, deepest)
+    if start not in productive_rules(productions, notation.terminals):
+        raise BackgroundError(f"the language is empty: every string nests deeper than deepest={deepest}; allow more")
+    return Notation(start, notation.terminals, tuple(productions))
+
+
+def _at(rule: str, depth: int) -> str:
+    return f"{rule}@{depth}"
+
+
+def _copied(one: Production, depth: int, group: dict[str, int]) -> Production | None:
+    """A production with so many levels left; None where it needs more."""
+    symbols = []
+    for place, symbol in enumerate(one.symbols):
+        if symbol not in group:
+            symbols.append(symbol)  # a terminal
+            continue
+        left = depth - 1 if place > 0 and group[symbol] == group[one.rule] else depth
+        if left < 0:
+            return None
+        symbols.append(_at(symbol, left))
+    return replace(one, rule=_at(one.rule, depth), symbols=tuple(symbols))
+
+
+def _groups(notation: Notation) -> dict[str, int]:
+    """Rules that lead to each other have the same number."""
+    rules = {name: number for number, name in enumerate(dict.fromkeys(one.rule for one in notation.productions))}
+    after: list[list[int]] = [[] for _ in rules]
+    for one in notation.productions:
+        after[rules[one.rule]] += [rules[symbol] for symbol in one.symbols if symbol in rules]
+    first = [0, *accumulate(map(len, after))]
+    names, groups = list(rules), components(first, [target for row in after for target in row])
+    return {names[rule]: number for number, group in enumerate(groups) for rule in group}
+
+
 # Expressions as texts (Python's regular expressions over characters, expressions over symbols) and as plain data.
 #
 #     a  \.  \x41    the character                x|y  (x)  (?:x)  (?P<name>x)         groups, which name nothing here
@@ -431,7 +490,7 @@ def _power(part: Expression, least: int, most: Any, text: str) -> Expression:
         raise _refused(text, f"{{{least},{most}}} repeats more than {MOST_TIMES:,} times")
     if not is_endless:
         return Times(part, least, int(most))
-    again = Repeat(part)
+    again = Repeat(part, 1.0)
     return Concatenation((Times(part, least, least), again)) if least else again
 
 
@@ -471,7 +530,7 @@ def _length_of_parts(expression: Expression, known: dict[int, int]) -> int:
     match expression:
         case Concatenation(parts) | Alternation(parts):
             return max(1, sum(_length(part, known) for part in parts))
-        case Repeat(part):
+        case Repeat(part, _) | ex.WeightedExpression(part, _):
             return _length(part, known)
         case Times(part, _, most):
             return max(1, _length(part, known) * most)
@@ -512,7 +571,7 @@ class Matcher:
         expression = regular(regex)
         columns = LetterColumns(sorted(set(characters)), atoms_of(expression, "characters"), "characters")
         self.regex, self.steps = regex, 0
-        self._machine = compiled(expression, columns)
+        self._machine = compiled(expression, columns, weighted=False)
         self._column = {character: columns.column(character) for character in columns.letters}
         self._after = cache(self._made)
 
@@ -523,15 +582,15 @@ class Matcher:
             held = self._after(held).get(self._column[character], ())
             if not held:
                 return False
-        return any(self._machine.stops[state] for state in held)
+        return any(self._machine.log_stop[state] > -np.inf for state, _ in held)
 
     def _made(self, held: Held) -> dict[int, Held]:
         """What follows a set of states by each column."""
         by_state = self._machine.by_state
-        self.steps += 1 + sum(1 + len(by_state[state]) for state in held)
+        self.steps += 1 + sum(1 + len(by_state[state]) for state, _ in held)
         if self.steps > MOST_STEPS:
             raise _refused(self.regex, f"it takes more than {MOST_STEPS:,} steps to match all symbols; repeat less")
-        return steps(by_state, held)
+        return {column: own for column, (_, own) in steps(by_state, held, weighted=False).items()}
 
 
 # Patterns of domains: the same expressions as DFAs, in which characters that are not named move by their kind.
@@ -558,15 +617,15 @@ def _dfa(expression: Expression, text: str) -> DFA:
     characters = tuple(sorted({character for atom in atoms for character in _characters(atom, text)}))
     letters = examples(characters)
     columns = LetterColumns([character for character in letters if character is not None], atoms, "characters")
-    machine = compiled(expression, columns)
+    machine = compiled(expression, columns, weighted=False)
     if machine.n_states > MOST_STATES:
         raise TooLargeError
-    machine = determinised(machine, most_states=MOST_STATES)
+    machine = determinised(machine, weighted=False, most_states=MOST_STATES)
     n = machine.n_states  # there is one state more, for strings that cannot match any more
     moves = np.full((n + 1, columns.count + 1), n)
     moves[machine.source, machine.column] = machine.target
     column = [UNREAD if character is None else columns.column(character) for character in letters]
-    return DFA(characters, moves[:, column], np.append(np.where(machine.stops, 0, -1), -1))
+    return DFA(characters, moves[:, column], np.append(np.where(machine.log_stop > -np.inf, 0, -1), -1))
 
 
 def _characters(atom: Atom, text: str) -> list[str]:
@@ -591,12 +650,14 @@ def _characters(atom: Atom, text: str) -> list[str]:
 # Expressions over symbols.
 
 
+_WEIGHT = r"<\s*[-+0-9.][-+0-9.eE]*\s*>"
 _TOKENS = re.compile(
-    r"""(?P<blank>\s+)
+    rf"""(?P<blank>\s+)
     | (?P<sign>[()|*+?])
+    | (?P<weight>{_WEIGHT})
     | (?P<quoted>"(?:[^"\\]|\\.)*")
     | (?P<regex>/(?:[^/\\]|\\.)*/)
-    | (?P<word>[^\s()|*+?"/][^\s()|*+?]*)""",
+    | (?P<word>[^\s()|*+?"/](?:(?!{_WEIGHT})[^\s()|*+?])*)""",
     re.VERBOSE | re.DOTALL,
 )
 
@@ -616,6 +677,8 @@ def symbolic(text: str) -> Expression:
         /[0-9]+/              one symbol that matches a regular expression as a whole
         x y   x | y   ( x )   one after the other, either, a group; ( ) is nothing
         x*  x+  x?            any number of times, once or more, once or not
+        x <0.3>               for a factor
+        x*<0.5>  x+<0.5>      each time, or each further time, for a factor; x?<0.5>: for a factor if it is there
 
     In quotes \\" and \\\\ are the signs themselves, and so is \\/ between slashes.
     """
@@ -680,20 +743,38 @@ class _SymbolicParser:
 
     def item(self) -> Expression:
         found = self.base()
-        while sign := self.takes("*", "+", "?"):
-            if sign == "?":
-                found = found.optional()
+        while True:
+            if sign := self.takes("*", "+", "?"):
+                found = self.repeated(found, sign)
+            elif self.next.kind == "weight":
+                found = found.weighted(self.weight())
             else:
-                found = found.repeated() if sign == "*" else Concatenation((found, found.repeated()))
-        return found
+                return found
+
+    def repeated(self, part: Expression, sign: str) -> Expression:
+        factor = self.weight() if self.next.kind == "weight" else 1.0
+        if sign == "?":
+            return Alternation((part if factor == 1.0 else part.weighted(factor), NOTHING))
+        again = part.repeated(again=factor)
+        return again if sign == "*" else Concatenation((part, again))
+
+    def weight(self) -> float:
+        token = self.next
+        try:
+            value = float(token.text[1:-1])
+        except ValueError:
+            self.refuse(f"{token.text} is no number")
+        if not 0.0 < value < float("inf"):
+            self.refuse(f"a weight must be above 0 and finite, found {token.text}")
+        self.place += 1
+        return value
 
     def base(self) -> Expression:
         token = self.next
         self.place += 1
-        if token.kind == "sign" and token.text != "(":
-            self.refuse(
-                f'there is nothing before this {token.text} to repeat; for the symbol write "{token.text}"', token.at
-            )
+        if token.kind == "weight" or (token.kind == "sign" and token.text != "("):
+            what = f"this {token.text} to repeat" if token.kind == "sign" else f"{token.text} to weigh"
+            self.refuse(f'there is nothing before {what}; for the symbol write "{token.text}"', token.at)
         if token.kind == "sign":
             return self.group(token.at)
         if token.kind == "regex":
@@ -719,13 +800,16 @@ class _SymbolicParser:
         return found
 
 
-# Expressions as plain data, for model folders: lists and numbers. restored(described(expression)) == expression
+# Expressions as plain data, for model folders: lists and numbers, and the arrays of n-gram models beside them.
+#
+# restored(*described(expression)) == expression             but for n-gram models, which are equal in what they say
 
 _CLASSES: dict[str, Callable[..., Any]] = {
     "sequence": Concatenation,
     "choice": Alternation,
     "repeat": Repeat,
     "times": Times,
+    "scaled": ex.WeightedExpression,
     "both": ex.Both,
     "letter": Letter,
     "matching": MatchingLetter,
@@ -734,39 +818,51 @@ _CLASSES: dict[str, Callable[..., Any]] = {
 _NAMES = {made: name for name, made in _CLASSES.items()}
 
 
-def described(expression: Expression) -> list[Any]:
-    """What JSON can say of an expression."""
+def described(expression: Expression) -> tuple[list[Any], dict[str, Tensor]]:
+    """What JSON can say, and tensors by name."""
+    tensors: dict[str, Tensor] = {}
+    return _plain(expression, tensors), tensors
+
+
+def _plain(expression: Expression, tensors: dict[str, Tensor]) -> list[Any]:
     match expression:
         case One(atom):
             return ["one", _NAMES[type(atom)], *vars(atom).values()]
         case ex.Listed(entries):
             return ["listed", *entries]
+        case ex.NGrams(table):
+            plain, arrays = store.described(table)
+            number = sum(name.endswith("context.0") for name in tensors)
+            tensors.update((f"ngram{number}.{name}", array) for name, array in arrays.items())
+            return ["ngrams", number, plain]
         case ConditionExpression():
             raise BackgroundError("a function of the condition cannot be saved; give the background again at loading")
-    others = [value for name, value in vars(expression).items() if name in ("least", "most")]
-    return [_NAMES[type(expression)], *map(described, expression.inner), *others]
+    others = [value for name, value in vars(expression).items() if name in ("again", "least", "most", "factor")]
+    return [_NAMES[type(expression)], *(_plain(part, tensors) for part in expression.inner), *others]
 
 
-def restored(plain: list[Any]) -> Expression:
+def restored(plain: list[Any], tensors: Mapping[str, Tensor]) -> Expression:
     """The inverse of `described`."""
     try:
-        return _from_plain(plain)
+        return _from_plain(plain, tensors)
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"a saved expression cannot be read ({error!r}); save it again") from error
     except LLRNNError as error:
         raise CheckpointError(f"a saved expression cannot be read: {error}") from error
 
 
-def _from_plain(plain: list[Any]) -> Expression:
+def _from_plain(plain: list[Any], tensors: Mapping[str, Tensor]) -> Expression:
     kind, *given = plain
     match kind:
         case "one":
             return One(_CLASSES[given[0]](*map(_as_tuples, given[1:])))
-        case "listed":  # models before had weights beside the texts, all 1
-            return ex.words([one if isinstance(one, str) else str(one[0]) for one in given])
-        case "repeat":
-            return Repeat(_from_plain(given[0]))
-    values = [_from_plain(part) if isinstance(part, list) else part for part in given]
+        case "listed":
+            return ex.words(dict(given))
+        case "ngrams":
+            prefix = f"ngram{given[0]}."
+            own = {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
+            return ex.ngram(store.table_from(given[1], own))
+    values = [_from_plain(part, tensors) if isinstance(part, list) else part for part in given]
     found: Expression = _CLASSES[kind](tuple(values)) if kind in ("sequence", "choice") else _CLASSES[kind](*values)
     return found
 
