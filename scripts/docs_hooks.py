@@ -46,7 +46,7 @@ def command_line() -> str:
         "",
     ]
     for path, command in verbs():
-        about = help_of(path, command).split("\n  Keys of CONFIG:")[0].rstrip()
+        about = help_of(path, command).rstrip()
         lines += [f"## llrnn {' '.join(path)}", "", "```text", *about.splitlines(), "```", ""]
         if path == ("train",):
             lines += ["The keys of a configuration have [a page of their own](reference/config.md).", ""]

@@ -30,7 +30,7 @@ __all__ = ["app", "main", "run"]
 VERBS = {
     "init": ("llrnn.cli.init:init_verb", "Look at a text, and write a configuration for it."),
     "config": ("llrnn.cli.features:config_app", "What a configuration may say, and what its features amount to."),
-    "train": ("llrnn.cli.verbs:train_app", "Train a model and write it to a folder."),
+    "train": ("llrnn.cli.verbs:train_verb", "Train a model and write it to a folder."),
     "model": ("llrnn.cli.features:model_app", "What a model is; a cheaper one, several as one."),
     "evaluate": ("llrnn.cli.verbs:evaluate_verb", "Log-perplexity of models on texts, with an audit of the figure."),
     "score": ("llrnn.cli.verbs:score_verb", "Log-probability of every word and sentence of a text."),

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
+from pkgutil import get_data
+from string import Template
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -44,22 +46,7 @@ SENTENCES, EPOCHS = 6000, 6
 FREQUENT_WORDS = 400
 MODEL, SOFTMAX = "model", "softmax"  # the folders of the LL-RNN and of the fair baseline
 _HIDDEN, _LEARNING_RATE, _DROPOUT = 160, 0.004, 0.25
-_TITLE = "llrnn: what a little knowledge does"
 _PLAYGROUND = "http://127.0.0.1:8017/"  # where `llrnn serve` answers
-_STYLE = """
-:root { color-scheme: light dark; background: light-dark(#fff, #11151b); color: light-dark(#19212c, #e7ebf1); }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
-a { color: light-dark(#2f479f, #a9b9ff); } code { overflow-wrap: anywhere; }
-td, th { overflow-wrap: break-word !important; }
-.narrow { display: none; }
-@media (max-width: 40rem) {
-  .wide { display: none; } .narrow { display: block; }
-  body { margin: 1rem auto; overflow-wrap: break-word; }
-  table { font-size: .8rem; } td, th { padding-right: .55em !important; } th { white-space: normal !important; }
-  table:first-of-type :is(td, th):is(:nth-child(3), :nth-child(7)) { display: none; } /* valid, words/s */
-}
-"""
 
 
 @dataclass(frozen=True)
@@ -119,33 +106,19 @@ class Demo:
 
     def page(self, folder: Path = Path("demo")) -> str:
         """The report: one HTML file that holds everything and opens offline; `folder` has the models."""
-        train_text, test_text = self.corpora["train"], self.corpora["test"]
-        about = (
-            "p(x | K) ∝ b(K, x)·exp(a(h)·φ(K, x)): the network learns at every step how much each known feature of a "
-            "word counts. Three models of one body were trained on the embedded French corpus "
-            f"({len(train_text):,} sentences, {train_text.tokens:,} words; "
-            f"{len(self.contenders[-1].model.vocabulary):,} types) and tested on {len(test_text):,} others. valid and "
-            "test are log-perplexities in nats a word; lower is better."
-        )
-        return (
-            '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{_TITLE}</title><style>{_STYLE}</style></head>\n"
-            f"<body><main><h1>{_TITLE}</h1>\n<p>{about}</p>\n{self._invitation(folder)}\n{self.sheet().page_html()}"
-            "</main></body></html>\n"
-        )
-
-    def _invitation(self, folder: Path) -> str:
-        """How to ask these models oneself: the server's command, and a link to what is explained here."""
+        text, decided = self.corpora["train"], self.decision
         other = "" if folder == Path("demo") else f" --demo-folder {shlex.quote(str(folder))}"
-        decided = self.decision
         state = {} if decided is None else {
             "prefix": " ".join(decided.chosen.prefix), "word": decided.chosen.word, "rival": decided.rival.word
         }  # fmt: skip
-        link = f"{_PLAYGROUND}#{urlencode(state)}" if state else _PLAYGROUND
-        return (
-            f"<p><b>Try it:</b> <code>llrnn serve --demo{escape(other)}</code> serves these models. While it runs, "
-            f'<a href="{escape(link)}">the playground</a> shows their next words, and why.</p>'
+        return Template((get_data("llrnn.cli", "demo.html") or b"").decode()).substitute(
+            sentences=f"{len(text):,}",
+            words=f"{text.tokens:,}",
+            types=f"{len(self.contenders[-1].model.vocabulary):,}",
+            tests=f"{len(self.corpora['test']):,}",
+            folder=escape(other),
+            link=escape(f"{_PLAYGROUND}#{urlencode(state)}" if state else _PLAYGROUND),
+            results=self.sheet().page_html(),
         )
 
 

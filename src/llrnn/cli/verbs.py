@@ -54,7 +54,7 @@ from llrnn.cli.options import (
     with_model_options,
     write_each_line,
 )
-from llrnn.config import described_keys, read_config
+from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import STANDARD, write_lines, write_standard
@@ -96,15 +96,7 @@ from llrnn.text.vectors import WordVectors, cases
 from llrnn.training.loop import train
 from llrnn.training.workers import join_workers
 
-train_app = typer.Typer()  # the keys of a configuration stand at the end of its help
 
-
-def _list_of_keys() -> str:
-    """For the end of the help; the mark at its top keeps the lines as they are."""
-    return "\b\nKeys of CONFIG:\n" + "\n".join(f"  {line}" for line in dict.fromkeys(described_keys()))
-
-
-@train_app.command("train", epilog=_list_of_keys())
 def train_verb(
     config: ConfigFile,
     out: Annotated[Path, typer.Option(help="The folder for the model, its checkpoints and its log.")],
@@ -119,6 +111,8 @@ def train_verb(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only the result.")] = False,
 ) -> None:
     """Train a model and write it to a folder.
+
+    `llrnn config reference` has the keys of a configuration.
 
     \b
     Example: llrnn train configs/embedded.toml --out runs/embedded

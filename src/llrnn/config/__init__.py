@@ -2,12 +2,11 @@
 
 from llrnn.config.keys import Config
 from llrnn.config.project import Project, parse_config, read_config
-from llrnn.config.reference import described_keys, reference, schema
+from llrnn.config.reference import reference, schema
 
 __all__ = [
     "Config",
     "Project",
-    "described_keys",
     "parse_config",
     "read_config",
     "reference",

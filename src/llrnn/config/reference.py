@@ -1,4 +1,4 @@
-"""What can be written in a configuration, from the keys themselves: a page, a line for each key, a schema for editors.
+"""What can be written in a configuration, from the keys themselves: a page (`reference.md`), a schema for editors.
 
 The models of `keys.py` and `TrainingSettings` are the only source: a field's type and bounds, its default, and its
 description, which ends with the unit in brackets where it has one.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pkgutil import get_data
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
@@ -20,39 +21,6 @@ from llrnn.training.settings import models_by_kind
 
 _WORDS = {int: "whole number", float: "number", str: "text", bool: "`true` or `false`"}
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
-_INTRODUCTION = """# Configurations
-
-<!-- made by `llrnn config reference > docs/reference/config.md` -->
-
-A configuration is TOML: which text, which knowledge, which network, how to train. This page has every key, made from
-the code. `llrnn init` writes a configuration for a text, `llrnn config check FILE` names all mistakes of one, and
-`llrnn train FILE --set KEY=VALUE` changes a key in passing. Keys that do not exist, or that the chosen `kind` has no
-use for, are refused.
-
-A `kind` may also be one of another package, by its entry point or as `module:Class`
-([guide](../own-knowledge.md#in-a-configuration-and-in-a-model-folder));
-[agreement](../morphology.md#agreement-at-a-distance) is one.
-
-A table is written `[corpus]`, a table within it `[corpus.embedded]` or `embedded = { ... }`, one of several
-`[[domains]]`. Paths are relative to the folder in which the command runs; `{data}` in them stands for what `--data`
-says. A default of – means that the key may be left out.
-
-Editors complete and check keys with the JSON schema that `llrnn config schema > llrnn.schema.json` writes: begin a
-file with `#:schema llrnn.schema.json` (Even Better TOML, taplo).
-"""
-_PYTHON = """
-## In Python
-
-::: llrnn.config.project
-
-::: llrnn.config.project.Project
-
-::: llrnn.config.keys.Config
-
-::: llrnn.config.reference
-
-::: llrnn.config.draft
-"""
 
 
 def reference() -> str:
@@ -60,7 +28,8 @@ def reference() -> str:
 
     llrnn config reference > docs/reference/config.md
     """
-    return f"{_INTRODUCTION}\n{''.join(_sections(Config, 'At the top', '', {}))}{_PYTHON}"
+    page = (get_data("llrnn.config", "reference.md") or b"").decode()
+    return page.replace("$keys", "".join(_sections(Config, "At the top", "", {})))
 
 
 def schema() -> dict[str, Any]:
@@ -70,20 +39,6 @@ def schema() -> dict[str, Any]:
     """
     made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
     return {**made, "title": "A configuration of llrnn"}
-
-
-def described_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[str]:
-    """Every key with what it means, its type and default, a line each, for `llrnn train --help`."""
-    for name, field in model.model_fields.items():
-        if field.description:
-            unit = f", {unit_of(field)}" if unit_of(field) else ""
-            yield f"{prefix}{name}: {meaning(field)} ({_plain(f'{type_of(field)}{unit}; {default_of(field)}')})"
-        for below in dict.fromkeys(models_by_kind(field.annotation).values()):
-            yield from described_keys(below, f"{prefix}{name}.")
-
-
-def _plain(text: str) -> str:
-    return text.replace("`", "").replace("; –", "")
 
 
 def meaning(field: FieldInfo) -> str:

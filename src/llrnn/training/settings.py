@@ -1,4 +1,4 @@
-"""How to train, as a typed record: the same fields in Python, in TOML and in `llrnn train --help`."""
+"""How to train, as a typed record: the same fields in Python and in TOML."""
 
 from __future__ import annotations
 
