@@ -63,10 +63,19 @@ VERBS += ["pairs templates"]
 VERBS += ["bench ngram", "ngram estimate", "ngram convert", "rescore"]
 VERBS += ["adapt", "model mix", "model condense", "experiment adaptation", "experiment rescoring"]
 VERBS += ["words add", "words remove"]
-VERBS += ["compare", "bench", "bench bodies", "bench constraint", "bench objectives", "bench profile", "serve"]
+VERBS += ["compare", "bench", "bench bodies", "bench constraint", "bench objectives", "serve"]
 VERBS += ["complete", "export keyboard", "experiment typing"]
 VERBS += ["data build", "data show", "data check", "data tokenise"]
-VERBS += ["init", "model info", "config reference", "config schema", "config check"]
+VERBS += [
+    "init",
+    "model info",
+    "model pairs",
+    "model written",
+    "model distortion",
+    "config reference",
+    "config schema",
+    "config check",
+]
 VERBS += ["experiment nlg", "experiment knowledge-base", "experiment semantic-parsing", "experiment char-nlg"]
 
 
@@ -332,13 +341,13 @@ def test_data_french_writes_what_it_says(capsys: Capture) -> None:
 def test_minimal_pairs_are_made_and_scored(capsys: Capture, trained: Path, run: str) -> None:
     text = str(trained / "test.conllu")
     assert "pairs: pairs.tsv" in done(capsys, "pairs", "make", text, "--out", "pairs.tsv", "--model", run)
-    (found,) = as_json(capsys, "evaluate", run, "--pairs", "pairs.tsv")
+    (found,) = as_json(capsys, "model", "pairs", run, "pairs.tsv")
     assert found["overall"]["count"] == len(Path("pairs.tsv").read_text(encoding="utf8").splitlines()) - 1 > 5
-    printed = done(capsys, "evaluate", run, "--pairs", "pairs.tsv")
+    printed = done(capsys, "model", "pairs", run, "pairs.tsv")
     assert "the grammatical sentence is preferred" in printed
     assert "distance" in printed
     Path("bad.tsv").write_text("one field only\n")
-    assert "bad.tsv:1" in refused(capsys, "evaluate", run, "--pairs", "bad.tsv")
+    assert "bad.tsv:1" in refused(capsys, "model", "pairs", run, "bad.tsv")
 
 
 def test_pairs_are_constructed(capsys: Capture, run: str) -> None:
@@ -352,7 +361,7 @@ def test_pairs_are_constructed(capsys: Capture, run: str) -> None:
     assert "--out (pairs) or --sentences" in refused(capsys, "pairs", "templates")
     both = (*made, "--model", run, "--vocabulary", "words.tsv", "--out", "u.tsv")
     assert "leave one of them out" in refused(capsys, *both)
-    assert "the word '" in refused(capsys, "evaluate", run, "--pairs", "t.jsonl")  # none of them can be scored
+    assert "the word '" in refused(capsys, "model", "pairs", run, "t.jsonl")  # none of them can be scored
 
 
 def test_corpora_that_cannot_be_fetched(capsys: Capture) -> None:
@@ -372,12 +381,13 @@ def test_every_verb_has_help_with_an_example(capsys: Capture, verb: str) -> None
     assert f"Example: llrnn {verb}" in out
 
 
-def test_help_lists_every_verb_and_every_key(capsys: Capture) -> None:
+def test_help_lists_every_verb_and_the_reference_every_key(capsys: Capture) -> None:
     out = done(capsys, "--help")
     assert all(verb.split()[0] in out for verb in VERBS)
-    help_of_train = done(capsys, "train", "--help")
-    for key in ("corpus.train", "training.epochs", "training.batches.words", "controller.hidden", "contextual.window"):
-        assert f"{key}: " in help_of_train
+    assert "llrnn config reference" in done(capsys, "train", "--help")
+    keys = done(capsys, "config", "reference")
+    for key in ("train", "epochs", "words", "hidden", "window"):
+        assert f"| `{key}` | " in keys
 
 
 @pytest.mark.parametrize("name", cli.VERBS)
@@ -766,8 +776,8 @@ def test_info_says_what_a_model_is(run: str, capsys: Capture) -> None:
     assert found["training"]["sentences"] > 0
     assert found["files"]["model.json"] == (Path(run) / "model.json").stat().st_size
     said = done(capsys, "model", "info", run)
-    assert f"{found['classes']:,} classes" in said
-    assert f"{found['training']['words']:,} words" in said
+    assert f"classes:           {found['classes']:,}\n" in said
+    assert f"words {found['training']['words']:,}" in said
 
 
 @pytest.mark.parametrize("verb", [[], ["train"], ["data", "get"], ["config", "check"]])

@@ -120,7 +120,7 @@ def measured(folder: str, constraint: Constraint) -> dict[str, float]:
 
 
 def test_two_models_stand_in_one_table(capsys: Capture) -> None:
-    out = done(capsys, "evaluate", "free", "held", "test.txt", "--constraint", "sums.lark")
+    out = done(capsys, "model", "distortion", "free", "held", "test.txt", "--constraint", "sums.lark")
     lines = out.splitlines()
     assert lines[0].startswith("Grammar(sums.lark): means over positions")
     rows = [re.split(r"\s{2,}", line.strip()) for line in lines if " on test.txt " in line]
@@ -139,7 +139,7 @@ def test_two_models_stand_in_one_table(capsys: Capture) -> None:
 
 
 def test_for_programs_there_is_every_position(capsys: Capture) -> None:
-    (found,) = as_json(capsys, "evaluate", "free", "test.txt", "--constraint", "sums.lark")
+    (found,) = as_json(capsys, "model", "distortion", "free", "test.txt", "--constraint", "sums.lark")
     own = measured("free", Grammar.from_file("sums.lark"))
     assert {name: found[name] for name in own} == own
     assert [one["sentence"] for one in found["outside"]] == ["test.txt:21", "test.txt:22", "test.txt:23"]
@@ -151,7 +151,7 @@ def test_for_programs_there_is_every_position(capsys: Capture) -> None:
 
 
 def test_soft_constraints_and_weighted_ones(capsys: Capture) -> None:
-    arguments = ["evaluate", "free", "test.txt", "--constraint", "sums.lark", "--violation", "0.01"]
+    arguments = ["model", "distortion", "free", "test.txt", "--constraint", "sums.lark", "--violation", "0.01"]
     (soft,) = as_json(capsys, *arguments)
     own = measured("free", Grammar.from_file("sums.lark", violation=0.01))
     assert {name: soft[name] for name in own} == own
@@ -159,14 +159,16 @@ def test_soft_constraints_and_weighted_ones(capsys: Capture) -> None:
     out = done(capsys, *arguments)
     assert "3 of 23 sentences are outside the language, they count" in out
     spec = 'weighted: ( one | two | three <0.1> | "+" | - | "(" | ")" )*<0.1>'
-    (found,) = as_json(capsys, "evaluate", "free", "test.txt", "--constraint", spec)
+    (found,) = as_json(capsys, "model", "distortion", "free", "test.txt", "--constraint", spec)
     assert found["forbidden"] == 0.0
     assert found["divergence"] > 0.05
-    assert "all 23 sentences are in the language" in done(capsys, "evaluate", "free", "test.txt", "--constraint", spec)
+    assert "all 23 sentences are in the language" in done(
+        capsys, "model", "distortion", "free", "test.txt", "--constraint", spec
+    )
 
 
 def test_a_pattern_counts_what_it_reads(capsys: Capture) -> None:
-    (found,) = as_json(capsys, "evaluate", "free", "test.txt", "--constraint", PATTERN)
+    (found,) = as_json(capsys, "model", "distortion", "free", "test.txt", "--constraint", PATTERN)
     own = measured("free", Automaton('( one | two )+ "+" three', weighted=False))
     assert {name: found[name] for name in own} == own
     assert len(found["outside"]) + found["sentences"] == 23
@@ -240,7 +242,9 @@ def test_conditions_are_told_to_the_model_and_to_the_constraint(capsys: Capture,
     Path("many.jsonl").write_text('{"condition": {"name": "two"}}\n{"condition": {"name": "three"}}\n')
     out = done(capsys, *arguments, "--conditions", "many.jsonl", "--beam", "3")
     assert [line.split()[:2] for line in out.splitlines()] == [["two", "+"]] * 2
-    (row,) = as_json(capsys, "evaluate", "condition", "pairs.jsonl", "--constraint", 'pattern: two "+" three')
+    (row,) = as_json(
+        capsys, "model", "distortion", "condition", "pairs.jsonl", "--constraint", 'pattern: two "+" three'
+    )
     assert row["log_perplexity_constrained"] == pytest.approx(0.0, abs=1e-6)
     assert "--max-words does nothing with --longest" in refused(capsys, *arguments, "--max-words", "2")
 
@@ -320,7 +324,7 @@ def test_a_prefix_outside_the_language(capsys: Capture) -> None:
 
 
 def test_a_text_outside_the_language_and_pairs(capsys: Capture) -> None:
-    said = refused(capsys, "evaluate", "free", "test.txt", "--constraint", "pattern: one two three")
+    said = refused(capsys, "model", "distortion", "free", "test.txt", "--constraint", "pattern: one two three")
     assert "found none of 23; test.txt:1: " in said
-    said = refused(capsys, "evaluate", "free", "test.txt", "--constraint", PATTERN, "--pairs", "pairs.jsonl")
-    assert "--constraint is measured on texts" in said
+    said = refused(capsys, "model", "distortion", "free", "test.txt")
+    assert "--constraint is required" in said

@@ -25,6 +25,7 @@ from llrnn.ground.rendering import Strong
 from llrnn.training.runs import Record
 from strategies import QUICK  # noqa: F401  (importing it sets the number of threads)
 
+Patch = pytest.MonkeyPatch
 NAMES = ["RNN", "RNN with unigram bias", "LL-RNN"]
 
 
@@ -112,19 +113,15 @@ def test_results_and_the_models_lie_beside_the_report(small: Demo, tmp_path: Pat
         assert saved.feature_names == contender.model.feature_names
 
 
-def test_a_decision_of_agreement_is_found_and_adds_up(small: Demo, tmp_path: Path) -> None:
-    """Thirty test sentences need not hold one; more do."""
-    corpus = embedded_corpora(1, 1, 400)["test"]
+def test_a_decision_of_agreement_is_found_and_adds_up(small: Demo, tmp_path: Path, monkeypatch: Patch) -> None:
+    """The embedded corpus has it in its test text; three hundred sentences need not."""
+    said = " ".join(demo.DECISION[:2])
+    assert any(said in " ".join(one.words) for one in embedded_corpora(6000, 600, 600)["test"])
+    monkeypatch.setattr(demo, "DECISION", ("la maison est", "grande", "grand"))
     model = small.contenders[-1].model
-    known = [s for s in corpus if all(word in model.vocabulary for word in s.words)]
-    masculine = demo._masculine_forms(corpus)
-    test = type(corpus)(tuple(known))
-    found = demo._agreement_decision(model, test)
+    found = demo._decision(model)
     assert found is not None
     assert found.total == pytest.approx(found.log_ratio, abs=1e-4)
-    assert found.chosen.word not in model.vocabulary.symbols[: demo.FREQUENT_WORDS]
-    assert found.rival.word in masculine.values()
-    assert found.chosen.word != found.rival.word
     assert "Gender:Fem" in model.output_features.row(model.vocabulary.id(found.chosen.word))
     shown = Demo(small.corpora, small.contenders, small.sentences, found)
     html = write_report(shown, tmp_path).read_text(encoding="utf8")

@@ -45,24 +45,27 @@ def mixed() -> LLRNN:
 
 # how it is made, and what must be said of it
 KINDS: dict[str, tuple[Callable[[], LLRNN], str]] = {
-    "untrained": (with_context, "trained on:  nothing yet"),
-    "trained": (small_model, "trained on:  40 sentences"),
-    "context features": (lambda: with_context(contextual=[contextual.Repeated(3)]), "features Repeated("),
+    "untrained": (with_context, "training:          files none\n"),
+    "trained": (small_model, "sentences 40,"),
+    "context features": (lambda: with_context(contextual=[contextual.Repeated(3)]), "contextual:        Repeated("),
     "context inputs": (
         lambda: with_context(contextual_inputs=[contextual.SlotProgress("name")]),
-        "inputs SlotProgress(",
+        "contextual inputs: SlotProgress(",
     ),
-    "mixed in": (lambda: with_context(mixed=[ngram()]), "mixed in NGram("),
-    "recent": (lambda: with_context(background=backgrounds.Recent()), "background:  Recent("),
-    "sum": (mixed, "background:  Mixture("),
-    "coarsened": (lambda: small_model(output_features=small_features().coarsened(20)), "20 classes"),
+    "mixed in": (lambda: with_context(mixed=[ngram()]), "mixed:             NGram("),
+    "recent": (lambda: with_context(background=backgrounds.Recent()), "background:        Recent("),
+    "sum": (mixed, "background:        Mixture("),
+    "coarsened": (lambda: small_model(output_features=small_features().coarsened(20)), "classes:           20"),
     "condensed": (
         lambda: condense(small_model(output_features=features.Identity() + small_vectors()), 1.2, text=small_corpus()),
         "classes",
     ),
-    "adapted": (lambda: adaptor(base_of(small_model()), small_corpus(), order=2, hidden=4), "background:  Mixture("),
-    "open": (spelling, "every other string by Regular("),
-    "characters": (of_characters, "which spell every word"),
+    "adapted": (
+        lambda: adaptor(base_of(small_model()), small_corpus(), order=2, hidden=4),
+        "background:        Mixture(",
+    ),
+    "open": (spelling, "domains:           Regular("),
+    "characters": (of_characters, "units:             characters"),
 }
 
 
@@ -86,5 +89,5 @@ def test_info_of_a_run(validates: bool, tmp_path: Path, capsys: Capture) -> None
     list(train(with_context(), corpus, valid=corpus[:9] if validates else None, epochs=1, folder=tmp_path / "run"))
     assert cli.run(["model", "info", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
-    assert "trained on:  60 sentences" in said
-    assert ("best validation" in said) == validates
+    assert "sentences 60" in said
+    assert ("best_validation" in said) == validates

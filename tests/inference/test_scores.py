@@ -220,9 +220,6 @@ def test_the_verb_says_what_the_library_says(capsys: Capture, folder: Path) -> N
     assert found["log_prob"] == wanted.log_prob
     assert (found["sentences"], found["words"], found["unit"]) == (4, wanted.words, "bits")
     assert [one["log_p"] for one in found["scores"]] == [list(one.log_p) for one in wanted.sentences]
-    lines = [json.loads(line) for line in run(capsys, "score", model, text, "--jsonl")[0].splitlines()]
-    assert [line["sentence_id"] for line in lines] == [1, 2, 3, 4]
-    assert [line["words"] for line in lines] == [list(one.words) for one in wanted.sentences]
 
 
 def test_the_verb_reads_a_pipe(arpa: Path) -> None:
@@ -239,7 +236,6 @@ def test_mistakes_on_the_command_line_exit_with_2(capsys: Capture, folder: Path,
         ("there is none of this name", str(folder / "none"), text),
         ("unit must be nats, bits, log10, found 'ban'", model, text, "--unit", "ban"),
         ("by words or by sentences, found 'letters'", model, text, "--by", "letters"),
-        ("choose one form", model, text, "--json", "--jsonl"),
         ("--by does nothing with --json", model, text, "--json", "--by", "words"),
         ("--change does nothing with an n-gram model", str(arpa), text, "--change", "POS:VERB=+1"),
     ):

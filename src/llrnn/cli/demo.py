@@ -36,7 +36,7 @@ from llrnn.knowledge.features import Features
 from llrnn.model.controllers import LSTM
 from llrnn.model.decode import generate
 from llrnn.model.network import LLRNN
-from llrnn.text.corpus import Corpus, Sentence
+from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.loop import train
@@ -46,6 +46,7 @@ SENTENCES, EPOCHS = 6000, 6
 FREQUENT_WORDS = 400
 MODEL, SOFTMAX = "model", "softmax"  # the folders of the LL-RNN and of the fair baseline
 _HIDDEN, _LEARNING_RATE, _DROPOUT = 160, 0.004, 0.25
+DECISION = ("une banane délicieuse fut", "sucrée", "sucré")  # of the test text: prefix, word, rival
 _PLAYGROUND = "http://127.0.0.1:8017/"  # where `llrnn serve` answers
 
 
@@ -147,7 +148,7 @@ def run(
         tested = evaluate(model, test).sound(name)
         contenders.append(Contender(name, model, losses, records[-1].words_per_second, tested))
     written = [one.words for one in generate(model, count=5, seed=seed)]
-    return Demo(corpora, contenders, written, _agreement_decision(model, test))
+    return Demo(corpora, contenders, written, _decision(model))
 
 
 def _knowledge(corpora: dict[str, Corpus]) -> list[tuple[str, Features, Background | None]]:
@@ -166,33 +167,11 @@ def _knowledge(corpora: dict[str, Corpus]) -> list[tuple[str, Features, Backgrou
     ]
 
 
-def _agreement_decision(model: LLRNN, test: Corpus) -> Comparison | None:
-    """The first feminine adjective or participle of the test text that is not a frequent word, far from its subject."""
-    rivals = _masculine_forms(test)
-    frequent = set(model.vocabulary.symbols[:FREQUENT_WORDS])
-    for sentence in test:
-        for place, token in enumerate(sentence.tokens):
-            rival = rivals.get((token.lemma, token.feats.get("Number")))
-            if rival and token.form not in frequent and _is_distant_feminine_attribute(sentence, place):
-                return explain(model, prefix=sentence.words[:place], word=token.form, rival=rival)
-    return None
-
-
-def _masculine_forms(corpus: Corpus) -> dict[tuple[str | None, str | None], str]:
-    return {
-        (token.lemma, token.feats.get("Number")): token.form
-        for sentence in corpus
-        for token in sentence.tokens
-        if token.pos in ("ADJ", "VERB") and token.feats.get("Gender") == "Masc"
-    }
-
-
-def _is_distant_feminine_attribute(sentence: Sentence, place: int) -> bool:
-    token = sentence.tokens[place]
-    if token.pos not in ("ADJ", "VERB") or token.feats.get("Gender") != "Fem":
-        return False
-    near = max(0, place - 2)
-    return any(one.head == place + 1 and (one.relation or "").startswith("nsubj") for one in sentence.tokens[:near])
+def _decision(model: LLRNN) -> Comparison | None:
+    """Why a feminine form, seldom seen and far from its subject; None where the text is too short to have it."""
+    prefix, word, rival = DECISION
+    known = all(one in model.vocabulary for one in (*prefix.split(), word, rival))
+    return explain(model, prefix=prefix, word=word, rival=rival) if known else None
 
 
 def write_report(demo: Demo, folder: Path) -> Path:

@@ -12,10 +12,13 @@ import typer
 from rich.markup import escape
 
 from llrnn.cli import show
+from llrnn.cli.evaluate import distortion_verb, pairs_verb, written_verb
 from llrnn.cli.init import config_app, info_verb
 from llrnn.cli.mixing import mix_verb
 from llrnn.cli.options import (
     AsJson,
+    AsTheModel,
+    Batches,
     Changes,
     DataFolder,
     ModelFolder,
@@ -133,11 +136,9 @@ def condense_verb(
     valid: Annotated[
         Path, typer.Option(help="A text: how features vary on it, and the log-perplexity before and after.")
     ],
-    lowercase: Annotated[
-        bool | None, typer.Option(help="Lowercase every word of --valid; as the model was trained by default.")
-    ] = None,
+    lowercase: AsTheModel = None,
     format: TextFormat = "auto",
-    batches: Annotated[str, typer.Option(help="How --valid is read, as for `llrnn evaluate`.")] = "sentences",
+    batches: Batches = "sentences",
     force: Annotated[bool, typer.Option("--force", help="Replace another model in --out.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -169,6 +170,5 @@ def _show_condensed(valid: Path, found: dict[str, Any]) -> None:
 
 
 model_app = typer.Typer()
-model_app.command("info")(info_verb)
-model_app.command("mix")(mix_verb)
-model_app.command("condense")(condense_verb)
+for verb in (info_verb, pairs_verb, written_verb, distortion_verb, mix_verb, condense_verb):
+    model_app.command(verb.__name__.removesuffix("_verb"))(verb)

@@ -141,7 +141,7 @@ def info_verb(model: ModelFolder, as_json: AsJson = False) -> None:
 
     Example: llrnn model info runs/mine
     """
-    say(model_info(model), as_json, _show_info)
+    say(model_info(model), as_json, show.facts)
 
 
 def model_info(folder: Path) -> dict[str, Any]:
@@ -184,37 +184,3 @@ def _training(model: LLRNN) -> dict[str, Any]:
         ends = int(summary.counts[model.vocabulary.id("</s>")])
         found |= {"sentences": ends, "words": int(summary.counts.sum()) - ends}
     return found
-
-
-def _show_info(found: dict[str, Any]) -> None:
-    trained, features = found["training"], ", ".join(f"{name} {count:,}" for name, count in found["features"].items())
-    rest = "; every other string by " + ", ".join(found["domains"]) + f", {found['cells']:,} cells"
-    unknown = f"; all others are {found['unknown']}" if found["unknown"] else "; others are refused"
-    unknown = unknown if found["units"] == "words" else f" {found['units']}, which spell every word"
-    rows = {
-        "words": f"{found['words']:,} listed{rest if found['domains'] else unknown}"
-        + ("; lowercased" if found["lowercase"] else ""),
-        "features": f"{sum(found['features'].values()):,} ({features}), {found['classes']:,} classes",
-        "context": _context(found) or "none",
-        "background": found["background"],
-        "network": f"{found['controller']}, {found['parameters']:,} parameters",
-        "trained on": _trained_on(trained, found["units"]),
-        "files": ", ".join(f"{name} ({size / 1e6:,.1f} MB)" for name, size in found["files"].items()),
-    }
-    show.text(f"{found['model']}{': ' + found['name'] if found['name'] else ''}")
-    for name, value in rows.items():
-        show.text(f"{name + ':':12} {value}")
-
-
-def _context(found: dict[str, Any]) -> str:
-    kinds = {"features": found["contextual"], "inputs": found["contextual_inputs"], "mixed in": found["mixed"]}
-    return "; ".join(f"{kind} {', '.join(ones)}" for kind, ones in kinds.items() if ones)
-
-
-def _trained_on(trained: dict[str, Any], units: str) -> str:
-    said = f"{trained['sentences']:,} sentences, {trained['words']:,} {units}" if "words" in trained else "nothing yet"
-    said += f" ({', '.join(trained['files'])})" if trained["files"] else ""
-    if "best_epoch" not in trained:
-        return said
-    one = "word" if units == "words" else "unit"
-    return f"{said}; best validation {trained['best_validation']:.4f} nats a {one}, epoch {trained['best_epoch']}"

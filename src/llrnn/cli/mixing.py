@@ -11,6 +11,8 @@ import typer
 from llrnn.cli import show
 from llrnn.cli.options import (
     AsJson,
+    AsTheModel,
+    Batches,
     Device,
     TextFormat,
     batching_for,
@@ -34,11 +36,9 @@ def mix_verb(
         Path | None, typer.Option(help="A text to fit the weights on, which no model was trained on.")
     ] = None,
     weights: Annotated[str | None, typer.Option(help="Fixed weights: 0.5,0.3,0.2")] = None,
-    lowercase: Annotated[
-        bool | None, typer.Option(help="Lowercase every word of --valid; as the models were trained by default.")
-    ] = None,
+    lowercase: AsTheModel = None,
     format: TextFormat = "auto",
-    batches: Annotated[str, typer.Option(help="How --valid is read, as for `llrnn evaluate`.")] = "sentences",
+    batches: Batches = "sentences",
     force: Annotated[bool, typer.Option("--force", help="Replace another model in --out.")] = False,
     device: Device = "cpu",
     as_json: AsJson = False,

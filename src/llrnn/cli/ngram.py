@@ -97,7 +97,6 @@ def estimate_verb(
             table = estimate(np.concatenate(list(reading)), found, order=order, min_counts=counts)
         else:
             table = estimate_on_disk(reading, found, scratch=scratch, memory=budget, order=order, min_counts=counts)
-        estimated = time.perf_counter()
         write_table(table, out)
     for note in table.notes:
         show.note(f"note: {note}")
@@ -108,9 +107,7 @@ def estimate_verb(
         "ngrams": [len(level) for level in table.levels],
         "megabytes": table.bytes / 1e6,
         "temporary_megabytes": 0.0 if scratch is None else scratch.most / 1e6,
-        "seconds_reading": reading.finished - begun,
-        "seconds_estimating": estimated - reading.finished,
-        "seconds_writing": time.perf_counter() - estimated,
+        "seconds": time.perf_counter() - begun,
         "notes": table.notes,
     }
     told(report, out, as_json, _show_estimated)
@@ -118,17 +115,15 @@ def estimate_verb(
 
 @dataclass
 class _ReadingText:
-    """The pieces of a text on their way; how many words they had, and when the last was read."""
+    """The pieces of a text on their way, and how many words they had."""
 
     pieces: Iterable[Ints]
     words: int = 0
-    finished: float = 0.0
 
     def __iter__(self) -> Iterator[Ints]:
         for piece in self.pieces:
             self.words += len(piece)
             yield piece
-        self.finished = time.perf_counter()
         if self.words < 3:
             raise CorpusError("text is required to count n-grams, found none; give a file with sentences")
 
@@ -183,14 +178,12 @@ def _unwind(number: int, frame: FrameType | None) -> None:
 
 
 def _show_estimated(report: dict[str, Any]) -> None:
-    rate = report["words"] / max(report["seconds_estimating"], 1e-9)
     on_disk = report["temporary_megabytes"]
     where = f"on disk, with {on_disk:,.0f} MB of temporary files at most" if on_disk else "in memory"
     show.text(
         f"{report['out']}: {report['words']:,} words, {report['types']:,} types, "
-        f"{'/'.join(f'{count:,}' for count in report['ngrams'])} n-grams, {report['megabytes']:.0f} MB {where}\n"
-        f"read in {report['seconds_reading']:.1f} s, estimated in {report['seconds_estimating']:.1f} s "
-        f"({rate:,.0f} words/s), written in {report['seconds_writing']:.1f} s"
+        f"{'/'.join(f'{count:,}' for count in report['ngrams'])} n-grams, {report['megabytes']:.0f} MB {where}, "
+        f"in {report['seconds']:.1f} s"
     )
 
 

@@ -20,7 +20,6 @@ from typing import Annotated, Any, TypeVar, cast, get_args, get_type_hints
 
 import torch
 import typer
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from llrnn.cli import show
@@ -29,12 +28,10 @@ from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, UnknownWor
 from llrnn.ground.files import STANDARD, parse_json
 from llrnn.ground.rendering import visible_json
 from llrnn.inference.documents import DocumentContext
-from llrnn.inference.rescoring import Distortion, measure_distortion
 from llrnn.knowledge.backgrounds import Automaton, Grammar
 from llrnn.knowledge.backgrounds.constraint import Constraint
-from llrnn.languages.ngrams import is_arpa
 from llrnn.model.checkpoint import find_device, open_background, open_model
-from llrnn.model.decode import Generated, condition_kind, prepared, read_condition, warn_of_unknown_names
+from llrnn.model.decode import Generated, condition_kind, read_condition, warn_of_unknown_names
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, Sentences
 from llrnn.model.steering import Change, constrained, experts, require_experts, steer, swap, tables_of
@@ -72,6 +69,18 @@ Changes = Annotated[
 ]
 
 
+AsTheModel = Annotated[
+    bool | None, typer.Option("--lowercase/--no-lowercase", help="Lowercase every word; as in training by default.")
+]
+Batches = Annotated[
+    str,
+    typer.Option(
+        help="How texts are read: sentences, each by itself; continuous, with the state carried on; windows or "
+        "sliding, from fresh states; training, as the model was; or with sizes, as training.batches in TOML."
+    ),
+]
+
+
 def print_json(data: Any, indent: int | None = 1) -> None:
     """JSON has no infinity: log p of what is impossible, or a perplexity without bound, is null."""
     typer.echo(visible_json(json.dumps(_finite(data), ensure_ascii=False, indent=indent, allow_nan=False)))
@@ -106,21 +115,6 @@ def refuse_idle(context: typer.Context, reason: str, *names: str) -> None:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             raise ConfigError(f"--{name.replace('_', '-')} does nothing {reason}; leave it out")
-
-
-def require_models_and_texts(folders: list[Path], files: list[Path], pairs: bool) -> None:
-    """What `evaluate` needs; which of its arguments is what, they show themselves."""
-    for path in files:
-        if not (path.exists() or str(path) == STANDARD):
-            raise ConfigError(f"{path}: no such file or folder; give model folders first, then texts")
-    if not folders:
-        listed = ", ".join(map(str, files))
-        raise ConfigError(
-            "a model is required, a folder as `llrnn train --out` writes it or an ARPA file, found only "
-            f"texts: {listed}"
-        )
-    if not (files or pairs):
-        raise ConfigError(f"{folders[-1]}: a text to evaluate on is required behind the models, or --pairs; found none")
 
 
 def oov_policy(given: str | None) -> Oov | None:
@@ -166,11 +160,6 @@ def numbers_in(option: str, text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise ConfigError(f"{option} {text}: numbers with commas between them are required, such as 0.6,0.4") from None
-
-
-def is_model(path: Path) -> bool:
-    """Whether an argument is a model and not a text: a folder that is no built corpus, or an ARPA file."""
-    return not is_built(path) if path.is_dir() else path.is_file() and is_arpa(path)
 
 
 def split_option(option: str, required: str) -> tuple[str, str]:
@@ -268,9 +257,6 @@ def _bar(quiet: bool) -> Progress:
         transient=True,
         disable=quiet or not show.err.is_terminal,
     )
-
-
-_NAMED = 3  # sentences outside the language that are named
 
 
 @dataclass(frozen=True)
@@ -406,81 +392,6 @@ def _number(text: str) -> float | None:
         return float(text)
     except ValueError:
         return None
-
-
-@dataclass(frozen=True)
-class _Measured:
-    """The figures of one model on one text."""
-
-    model: str
-    text: str
-    found: Distortion
-    symbols: Sequence[str]
-
-    @property
-    def name(self) -> str:
-        return f"{self.model} on {self.text}"
-
-    def plain(self) -> dict[str, Any]:
-        """For programs: the means, the sentences outside, and every position."""
-        means = {name: value for name, value in vars(self.found).items() if name not in ("outside", "steps")}
-        steps = {name: column.tolist() for name, column in vars(self.found.steps).items()}
-        steps["target"] = [self.symbols[symbol] for symbol in steps["target"]]
-        outside = [asdict(one) for one in self.found.outside]
-        return {"model": self.model, "text": self.text, **means, "outside": outside, "positions": steps}
-
-
-def distortions(
-    constraint: Constraint,
-    models: Iterable[tuple[Path, LLRNN]],
-    files: Sequence[Path],
-    read: Callable[[LLRNN, Path], Corpus],
-    as_json: bool,
-) -> None:
-    """Measure each model on each text, and print one table."""
-    measured = []
-    for folder, model in models:
-        for file in files:
-            corpus = read(model, file)
-            ready = prepared(model, [sentence.condition for sentence in corpus])
-            found = measure_distortion(ready, corpus, constraint)
-            measured.append(_Measured(str(folder), str(file), found, ready.vocabulary.symbols))
-    report = [{"constraint": repr(constraint), **one.plain()} for one in measured]
-    say(report, as_json, lambda _: _show(constraint, measured))
-
-
-def _show(constraint: Constraint, measured: Sequence[_Measured]) -> None:
-    show.out.print(f"[bold]{escape(repr(constraint))}[/]: means over positions, ends of sentences included; nats")
-    rows = [["", "positions", "forbidden mass", "best is forbidden", "KL", "without", "with"]]
-    for one in measured:
-        found = one.found
-        figures = [f"{found.words:,}", f"{found.forbidden:.4f}", f"{found.best_is_forbidden:.1%}"]
-        logs = (found.divergence, found.log_perplexity_free, found.log_perplexity_constrained)
-        rows.append([one.name, *figures, *(f"{log:.4f}" for log in logs)])
-    show.table(*rows)
-    show.out.print(
-        "KL: of the model with the constraint from the one without, at a step; without, with: their log-perplexities"
-    )
-    for one in measured:
-        held = "part of its background; the figures without it are of the model without that factor"
-        free = "no factor of its background; without it, it is the model as it stands"
-        show.text(f"{one.name}: the constraint is {held if one.found.held else free}")
-    for line in dict.fromkeys(line for one in measured for line in _outside(one)):  # once, if it is so for all models
-        show.text(line)
-
-
-def _outside(one: _Measured) -> Iterable[str]:
-    """How many sentences are outside the language, and the first of them."""
-    found = one.found
-    if not found.outside:
-        yield f"{one.text}: all {found.sentences:,} sentences are in the language"
-        return
-    total = found.sentences + (0 if found.soft else len(found.outside))
-    kept = "they count, at the price of the violation" if found.soft else "left out of all figures above"
-    yield f"{one.text}: {len(found.outside):,} of {total:,} sentences are outside the language, {kept}"
-    yield from (f"  {each.sentence}: {each.reason}" for each in found.outside[:_NAMED])
-    if not found.soft:
-        yield f"{one.name}: {found.log_perplexity_of_all:.4f} without the constraint, with those sentences"
 
 
 Condition = Annotated[

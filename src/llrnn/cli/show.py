@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -71,6 +71,24 @@ def only_if(wanted: bool) -> Iterator[None]:
 def table(header: Sequence[str], *rows: Sequence[str], text_columns: int = 1) -> None:
     """The first columns left, numbers right."""
     out.print(TextTable(tuple(header), tuple(map(tuple, rows)), text_columns))
+
+
+def facts(found: Mapping[str, Any]) -> None:
+    """Plain data, a line for each of its names."""
+    for name, value in found.items():
+        text(f"{name.replace('_', ' ') + ':':18} {_told(value)}")
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_told(one)}" for name, one in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_told, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return f"{value:,}" if isinstance(value, int) else str(value or "none")
 
 
 def evaluation(name: str, result: Evaluation) -> None:

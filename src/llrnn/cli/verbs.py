@@ -17,6 +17,7 @@ from llrnn.cli import show
 from llrnn.cli.options import (
     AnyModel,
     AsJson,
+    AsTheModel,
     Cache,
     CacheWords,
     Changes,
@@ -34,13 +35,10 @@ from llrnn.cli.options import (
     TextFormat,
     TrainingBar,
     advising_oov,
-    batching_for,
     device_named,
-    distortions,
     find_modules_here,
     following_named,
     interruptible,
-    is_model,
     make_output_folder,
     oov_policy,
     print_json,
@@ -48,7 +46,6 @@ from llrnn.cli.options import (
     read_for,
     refuse_idle,
     refuse_overwriting,
-    require_models_and_texts,
     require_output_file,
     say,
     with_model_options,
@@ -57,12 +54,9 @@ from llrnn.cli.options import (
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
-from llrnn.ground.files import STANDARD, write_lines, write_standard
+from llrnn.ground.files import write_lines, write_standard
 from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_settings, open_base
-from llrnn.inference.evaluation import evaluate
 from llrnn.inference.explanation import explain
-from llrnn.inference.meanings import told_scores, written_scores
-from llrnn.inference.pairs import read_pairs, score_pairs
 from llrnn.inference.scores import score as score_texts
 from llrnn.model.checkpoint import holds_model, load
 from llrnn.model.completion import complete, split_letters
@@ -84,7 +78,7 @@ from llrnn.model.scoring import score
 from llrnn.model.transfer import transfer
 from llrnn.model.words import add, read_words, remove
 from llrnn.text import french
-from llrnn.text.built import COLUMNS, BuiltCorpus, Listing, build_corpus, is_built
+from llrnn.text.built import COLUMNS, BuiltCorpus, Listing, build_corpus
 from llrnn.text.corpus import Corpus, Format
 from llrnn.text.datasets import DATASETS, get
 from llrnn.text.encoded import EncodedText, treat_unknown
@@ -159,115 +153,6 @@ def train_verb(
 
 
 @with_model_options
-def evaluate_verb(
-    context: typer.Context,
-    models: Annotated[
-        list[Path],
-        typer.Argument(help="Model folders or ARPA files, then text files, - for standard input, or built corpora."),
-    ],
-    options: ModelOptions,
-    lowercase: Annotated[
-        bool | None, typer.Option(help="Lowercase every word first; as the model was trained by default.")
-    ] = None,
-    format: TextFormat = "auto",
-    pairs: Annotated[
-        list[Path] | None,
-        typer.Option(help="Minimal pairs instead of texts: .tsv or .jsonl as BLiMP writes it."),
-    ] = None,
-    batches: Annotated[
-        str,
-        typer.Option(
-            help="How texts are read: sentences, each by itself; continuous, with the state carried on; windows or "
-            "sliding, from fresh states; training, as the model was; or with sizes, as training.batches in TOML."
-        ),
-    ] = "sentences",
-    slots: Annotated[
-        bool, typer.Option("--slots", help="Write from the conditions of texts: values missing, repeated, wrong.")
-    ] = False,
-    bleu: Annotated[
-        bool, typer.Option("--bleu", help="Write from the conditions of texts: BLEU against what they say.")
-    ] = False,
-    beam: Annotated[int, typer.Option(min=1, help="--slots, --bleu: how wide the search is.")] = 5,
-    oov: OovPolicy = None,
-    cache: Cache = None,
-    cache_words: CacheWords = None,
-    dynamic: Dynamic = None,
-    device: Device = "cpu",
-    seed: Seed = 0,
-    as_json: AsJson = False,
-) -> None:
-    """Log-perplexity of models on texts, with an audit of the figure.
-
-    By frequency and feature; what is written from the conditions of texts (--slots, --bleu); accuracy on minimal pairs
-    (--pairs); or, with --constraint, how much holding texts to a language changes the models.
-
-    \b
-    Example: llrnn evaluate runs/embedded test.conllu
-    Example: llrnn evaluate runs/embedded --pairs pairs.jsonl
-    Example: llrnn evaluate runs/waiter test.jsonl --slots --bleu
-    Example: llrnn evaluate runs/french test.conllu --batches '{kind="continuous", rows=64, length=32}'
-    Example: llrnn evaluate runs/embedded test.conllu --change POS:VERB=+0.5
-    Example: llrnn evaluate runs/free runs/held test.tsv --constraint geo.lark
-    Example: llrnn evaluate runs/french novel.txt --cache 0.1 --dynamic 0.05
-    Example: zcat test.txt.gz | llrnn evaluate corpus.arpa runs/french - --oov skip
-    """
-    piped = models[:1] if len(models) > 1 and str(models[0]) == STANDARD else []
-    folders = [path for path in models if is_model(path)] or piped
-    files = [path for path in models if path not in folders]
-    require_models_and_texts(folders, files, bool(pairs))
-    if not any(not is_built(path) for path in files):
-        refuse_idle(context, "without a text to read", "lowercase", "format")
-    if options.constraint is not None or not files:
-        refuse_idle(context, "where no text is drawn", "seed")
-    if Path(STANDARD) in files and len(folders) > 1:
-        raise ConfigError("standard input is read once, found several models for -; give it as a file")
-    if not (slots or bleu):
-        refuse_idle(context, "without --slots or --bleu", "beam")
-    if not files or options.constraint is not None:
-        refuse_idle(context, "where nothing is written from the conditions of texts", "slots", "bleu")
-    policy, following = oov_policy(oov), following_named(cache, cache_words, dynamic)
-    if following is not None:
-        refuse_idle(context, "with --cache and --dynamic, which read sentence by sentence", "batches")
-    opened = ((folder, options.open(folder, device, oov=policy)) for folder in folders)
-    language = options.language()
-    if not files or language is not None:
-        refuse_idle(context, "where no text is evaluated word by word", "oov", "cache", "cache_words", "dynamic")
-    if language is not None:
-        if pairs:
-            raise ConfigError("--constraint is measured on texts, not on --pairs; leave one of them out")
-        distortions(language, opened, files, partial(read_for, format=format, lowercase=lowercase), as_json)
-        return
-    results = []
-    for folder, model in opened:
-        for file in files:
-            corpus = read_for(model, file, format, lowercase)
-            warn_of_unknown_names(model, corpus.conditions)
-            batching = batching_for(batches, model, corpus)
-            judged = partial(evaluate, batching=batching, seed=seed, oov=policy, following=following)
-            with advising_oov(policy):
-                result = judged(prepared(model, corpus.conditions), corpus)
-            own = {name: getattr(result, name) for name in ("perplexity", "ppl1", "log10_prob")}
-            results.append({"model": str(folder), "text": str(file), **own, **asdict(result)})
-            if slots or bleu:
-                results[-1]["written"] = written_scores(model, corpus, beam=beam, slots=slots, against_references=bleu)
-            if not as_json:
-                show.evaluation(f"{folder} on {file}", result)
-                if slots or bleu:
-                    show.text(told_scores(results[-1]["written"]))
-                if policy is not None:
-                    counts = f"{result.words - result.sentences:,} words, {result.oovs:,} OOVs"
-                    figures = f"logprob (log10) {result.log10_prob:.4f}, ppl {result.perplexity:.4f}"
-                    show.text(f"{result.sentences:,} sentences, {counts}: {figures}, ppl1 {result.ppl1:.4f}")
-        for file in pairs or []:
-            scores = score_pairs(model, read_pairs(file))
-            results.append({"model": str(folder), "pairs": str(file), **scores.summary()})
-            if not as_json:
-                show.pairs(f"{folder} on {file}", scores)
-    if as_json:
-        print_json(results)
-
-
-@with_model_options
 def score_verb(
     context: typer.Context,
     model: Annotated[Path, typer.Argument(help="A model folder, or an n-gram model: an ARPA file or its folder.")],
@@ -276,15 +161,10 @@ def score_verb(
     by: Annotated[str, typer.Option(help="A row for each of these: words or sentences.")] = "words",
     unit: Annotated[str | None, typer.Option(help="nats, bits or log10; log10 by default for ARPA files.")] = None,
     oov: OovPolicy = None,
-    lowercase: Annotated[
-        bool | None, typer.Option(help="Lowercase every word first; as the model was trained by default.")
-    ] = None,
+    lowercase: AsTheModel = None,
     format: TextFormat = "auto",
     device: Device = "cpu",
     as_json: AsJson = False,
-    as_jsonl: Annotated[
-        bool, typer.Option("--jsonl", help="Print a JSON object for each sentence, one a line.")
-    ] = False,
 ) -> None:
     """Log-probability of every word and sentence of a text.
 
@@ -296,10 +176,8 @@ def score_verb(
     Example: echo "elle est grande ." | llrnn score runs/embedded - --by sentences
     Example: llrnn score corpus.arpa test.txt --unit log10
     """
-    if as_json and as_jsonl:
-        raise ConfigError("choose one form: --json or --jsonl")
-    if as_json or as_jsonl:
-        refuse_idle(context, "with --json and --jsonl, which tell both", "by")
+    if as_json:
+        refuse_idle(context, "with --json, which tells both", "by")
     file, scorer, policy = Path(text), cast(LLRNN | Path, model), oov_policy(oov)
     unit = unit or ("nats" if holds_model(model) or model.is_dir() else "log10")
     if holds_model(model):
@@ -315,11 +193,7 @@ def score_verb(
         listed = [one.plain() for one in scores.sentences]
         print_json({"model": str(model), "text": text, **scores.totals(), "scores": listed})
         return
-    if as_jsonl:
-        for number, one in enumerate(scores.sentences, 1):
-            print_json({"sentence_id": number, "unit": unit, **one.plain()}, indent=None)
-    else:
-        write_standard(scores.tsv(by))  # type: ignore[arg-type]
+    write_standard(scores.tsv(by))  # type: ignore[arg-type]
     show.note(str(scores))
 
 
@@ -625,7 +499,7 @@ def build_verb(
     listing = _listing(vocabulary, words, min_count, unknown)
     kind = cast(Format, format)  # build_corpus refuses what is none
     built = build_corpus(texts, out, listing=listing, lowercase=lowercase, format=kind)
-    say({**_described(built), "seconds": time.perf_counter() - begun}, as_json, _show)
+    say({**_described(built), "seconds": time.perf_counter() - begun}, as_json, show.facts)
 
 
 def _listing(vocabulary: Path | None, words: int | None, min_count: int, unknown: str | None) -> Listing:
@@ -649,7 +523,7 @@ def show_verb(folder: Folder, as_json: AsJson = False) -> None:
 
     Example: llrnn data show news
     """
-    say(_described(BuiltCorpus(folder)), as_json, _show)
+    say(_described(BuiltCorpus(folder)), as_json, show.facts)
 
 
 @data_app.command("check")
@@ -691,16 +565,6 @@ def _described(built: BuiltCorpus) -> dict[str, Any]:
         "lowercase": manifest.lowercase,
         "bytes": built.size,
     }
-
-
-def _show(found: dict[str, Any]) -> None:
-    unknown = f", {found['unknown_words']:,} words as {found['unknown']}" if found["unknown"] else ""
-    took = f", built in {found['seconds']:.1f} s" if "seconds" in found else ""
-    show.text(
-        f"{found['corpus']}: {found['sentences']:,} sentences, {found['words']:,} words, {found['types']:,} types"
-        f"{unknown}{', lowercase' if found['lowercase'] else ''}; "
-        f"{found['bytes'] / 1e6:,.1f} MB{took}"
-    )
 
 
 @data_app.command("french")

@@ -40,7 +40,6 @@ from llrnn.knowledge.backgrounds import (
     Recent,
     Uniform,
     Unigram,
-    entity_words,
 )
 from llrnn.knowledge.backgrounds.ngram import estimated_on
 from llrnn.knowledge.contextual import (
@@ -455,22 +454,11 @@ class PrimedConfig(Strict):
     slots: list[str] = Field([], description="the slots whose values are entities; all by default")
     support: float = Field(0.9, gt=0, le=1, description="in how many of its sentences a word must be a value")
     cells: bool = Field(False, description="strings that are not listed need evidence too")
-    boost: float | None = Field(None, gt=0, description="factor of words with evidence; learnt by default")
-    absent: float | None = Field(None, ge=0, description="factor of words without; learnt by default")
-
-    @model_validator(mode="after")
-    def _both_or_none(self) -> PrimedConfig:
-        if (self.boost is None) != (self.absent is None):
-            raise ValueError("give both boost and absent, or neither: then they are learnt")
-        return self
 
     def around(self, base: Background, context: Context) -> Background:
         assert context.vocabulary is not None
-        slots, train, learnt = self.slots or None, context.words["train"], {"support": self.support}
-        if self.boost is None or self.absent is None:
-            return Primed.fitted(base, train, context.vocabulary, slots=slots, cells=self.cells, **learnt)
-        entities = entity_words(train, slots, self.support)
-        return Primed(base, entities, boost=self.boost, absent=self.absent, cells=self.cells)
+        slots, train = self.slots or None, context.words["train"]
+        return Primed.fitted(base, train, context.vocabulary, slots=slots, support=self.support, cells=self.cells)
 
 
 class RecentConfig(Strict):
@@ -491,9 +479,13 @@ class RecentConfig(Strict):
         return Mixture(base, recent, weights=[1.0 - self.weight, self.weight])
 
 
-class LanguageConfig(Strict):
-    """What grammars and automata have in common."""
+class GrammarConfig(Strict):
+    """A context-free grammar."""
 
+    file: str = Field(description="a file in lark's notation")
+    start: str = Field("start", description="the rule to start from")
+    weights: dict[str, float] | None = Field(None, description="of alternatives, by alias or rule/number")
+    deepest: int | None = Field(None, ge=0, description="levels of rules within rules at most")
     over: Over = Field("symbols", description="what is read one by one: symbols, or the characters that they spell")
     violation: float = Field(0.0, ge=0, le=1, description="the factor of what the language forbids; 0: never")
     longest: int | None = Field(None, ge=0, description="letters of a string at most; it always comes to an end")
@@ -504,15 +496,6 @@ class LanguageConfig(Strict):
         if self.over == "symbols":
             refuse_unused(self, ["spelling"], "is for over = 'characters'", "over = 'symbols'")
         return self
-
-
-class GrammarConfig(LanguageConfig):
-    """A context-free grammar."""
-
-    file: str = Field(description="a file in lark's notation")
-    start: str = Field("start", description="the rule to start from")
-    weights: dict[str, float] | None = Field(None, description="of alternatives, by alias or rule/number")
-    deepest: int | None = Field(None, ge=0, description="levels of rules within rules at most")
 
     def around(self, base: Background, context: Context) -> Background:
         return base * Grammar.from_file(self.file, **self.model_dump(exclude={"file"}))

@@ -127,30 +127,18 @@ def _kinds(
     place: str,
     told: dict[frozenset[type], str],
 ) -> Iterator[str]:
-    """The keys that all kinds have, then those that each has besides."""
-    first, *others = several
-    common = {
-        name: one
-        for name, one in first.model_fields.items()
-        if name != "kind" and others and all(_same(one, other.model_fields.get(name)) for other in others)
-    }
+    """The keys of each kind."""
     kinds = ", ".join(f"`{kind}`" for own in several.values() for kind in own)
     yield f"## {title}\n\n{_sentence(meaning(field))}\n\nKinds: {kinds}.\n\n"
-    if common:
-        yield f"Keys of all kinds:\n\n{_table(common)}"
     for model, own in several.items():
         yield f"### {place}: {', '.join(f'`kind = {json.dumps(kind)}`' for kind in own)}\n\n{_about(model)}"
-        yield _table({name: one for name, one in model.model_fields.items() if name not in {*common, "kind"}})
+        yield _table({name: one for name, one in model.model_fields.items() if name != "kind"})
     shown: set[str] = set()
     for model in several:
         for name, one in model.model_fields.items():
             if name not in shown:
                 shown.add(name)
                 yield from _below(one, f"{place}.{name}", told)
-
-
-def _same(one: FieldInfo, other: FieldInfo | None) -> bool:
-    return other is not None and _row("", one) == _row("", other)
 
 
 def _about(model: type[BaseModel]) -> str:

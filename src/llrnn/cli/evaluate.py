@@ -1,0 +1,256 @@
+"""How good models are: `llrnn evaluate`, log-perplexity on texts; `llrnn model pairs`, `written`, `distortion`: which
+sentence of a pair they prefer, what they write from conditions, what holding them to a language changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from llrnn.cli import show
+from llrnn.cli.options import (
+    AsJson,
+    AsTheModel,
+    Batches,
+    Cache,
+    CacheWords,
+    Device,
+    Dynamic,
+    ModelOptions,
+    OovPolicy,
+    Seed,
+    TextFormat,
+    advising_oov,
+    batching_for,
+    following_named,
+    oov_policy,
+    print_json,
+    read_for,
+    refuse_idle,
+    say,
+    with_model_options,
+)
+from llrnn.ground.errors import ConfigError
+from llrnn.ground.files import STANDARD
+from llrnn.inference.evaluation import Evaluation, evaluate
+from llrnn.inference.meanings import told_scores, written_scores
+from llrnn.inference.pairs import read_pairs, score_pairs
+from llrnn.inference.rescoring import Distortion, measure_distortion
+from llrnn.languages.ngrams import is_arpa
+from llrnn.model.decode import prepared, warn_of_unknown_names
+from llrnn.model.network import LLRNN
+from llrnn.text.built import is_built
+from llrnn.text.encoded import Oov
+
+ModelsAndTexts = Annotated[
+    list[Path],
+    typer.Argument(help="Model folders or ARPA files, then text files, - for standard input, or built corpora."),
+]
+_NAMED = 3  # sentences outside the language that are named
+
+
+def _is_model(path: Path) -> bool:
+    """Whether an argument is a model and not a text: a folder that is no built corpus, or an ARPA file."""
+    return not is_built(path) if path.is_dir() else path.is_file() and is_arpa(path)
+
+
+def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:
+    """Models and files; which of the arguments is what, they show themselves."""
+    piped = given[:1] if len(given) > 1 and str(given[0]) == STANDARD else []
+    models = [path for path in given if _is_model(path)] or piped
+    files = [path for path in given if path not in models]
+    for path in files:
+        if not (path.exists() or str(path) == STANDARD):
+            raise ConfigError(f"{path}: no such file or folder; give model folders first, then texts")
+    if not models:
+        raise ConfigError(
+            "a model is required, a folder as `llrnn train --out` writes it or an ARPA file, found only "
+            f"texts: {', '.join(map(str, files))}"
+        )
+    if not files:
+        raise ConfigError(f"{models[-1]}: a text to evaluate on is required behind the models, found none")
+    if Path(STANDARD) in files and len(models) > 1:
+        raise ConfigError("standard input is read once, found several models for -; give it as a file")
+    return models, files
+
+
+def _each(
+    given: list[Path], options: ModelOptions, device: str, *, oov: Oov | None = None, held: bool = True
+) -> Iterator[tuple[Path, LLRNN, Path]]:
+    """Every model with every file; a model is held to the constraint unless that is what is measured."""
+    folders, files = _told_apart(given)
+    for folder in folders:
+        model = options.open(folder, device, oov=oov)
+        model = options.constrained(model) if held else model
+        yield from ((folder, model, file) for file in files)
+
+
+@with_model_options
+def evaluate_verb(
+    context: typer.Context,
+    models: ModelsAndTexts,
+    options: ModelOptions,
+    lowercase: AsTheModel = None,
+    format: TextFormat = "auto",
+    batches: Batches = "sentences",
+    oov: OovPolicy = None,
+    cache: Cache = None,
+    cache_words: CacheWords = None,
+    dynamic: Dynamic = None,
+    device: Device = "cpu",
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Log-perplexity of models on texts, with an audit of the figure.
+
+    By frequency and feature. Minimal pairs, what models write from conditions, and what a constraint changes:
+    `llrnn model pairs`, `written` and `distortion`.
+
+    \b
+    Example: llrnn evaluate runs/embedded test.conllu
+    Example: llrnn evaluate runs/french test.conllu --batches '{kind="continuous", rows=64, length=32}'
+    Example: llrnn evaluate runs/embedded test.conllu --change POS:VERB=+0.5
+    Example: llrnn evaluate runs/french novel.txt --cache 0.1 --dynamic 0.05
+    Example: zcat test.txt.gz | llrnn evaluate corpus.arpa runs/french - --oov skip
+    """
+    policy, following = oov_policy(oov), following_named(cache, cache_words, dynamic)
+    if following is not None:
+        refuse_idle(context, "with --cache and --dynamic, which read sentence by sentence", "batches")
+    results = []
+    for folder, model, file in _each(models, options, device, oov=policy):
+        corpus = read_for(model, file, format, lowercase)
+        warn_of_unknown_names(model, corpus.conditions)
+        batching = batching_for(batches, model, corpus)
+        judged = partial(evaluate, batching=batching, seed=seed, oov=policy, following=following)
+        with advising_oov(policy):
+            result = judged(prepared(model, corpus.conditions), corpus)
+        own = {name: getattr(result, name) for name in ("perplexity", "ppl1", "log10_prob")}
+        results.append({"model": str(folder), "text": str(file), **own, **asdict(result)})
+        if not as_json:
+            show.evaluation(f"{folder} on {file}", result)
+            show.text(_as_srilm(result)) if policy is not None else None
+    if as_json:
+        print_json(results)
+
+
+def _as_srilm(result: Evaluation) -> str:
+    counts = f"{result.words - result.sentences:,} words, {result.oovs:,} OOVs"
+    figures = f"logprob (log10) {result.log10_prob:.4f}, ppl {result.perplexity:.4f}"
+    return f"{result.sentences:,} sentences, {counts}: {figures}, ppl1 {result.ppl1:.4f}"
+
+
+@with_model_options
+def pairs_verb(
+    models: Annotated[
+        list[Path], typer.Argument(help="Model folders, then minimal pairs: .tsv or .jsonl as BLiMP writes it.")
+    ],
+    options: ModelOptions,
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """Which sentence of minimal pairs models prefer: accuracy, by group and distance.
+
+    Example: llrnn model pairs runs/embedded pairs.jsonl
+    """
+    results = []
+    for folder, model, file in _each(models, options, device):
+        scores = score_pairs(model, read_pairs(file))
+        results.append({"model": str(folder), "pairs": str(file), **scores.summary()})
+        if not as_json:
+            show.pairs(f"{folder} on {file}", scores)
+    if as_json:
+        print_json(results)
+
+
+@with_model_options
+def written_verb(
+    models: ModelsAndTexts,
+    options: ModelOptions,
+    bleu: Annotated[bool, typer.Option("--bleu", help="BLEU against what the texts say, too.")] = False,
+    beam: Annotated[int, typer.Option(min=1, help="How wide the search is.")] = 5,
+    lowercase: AsTheModel = None,
+    format: TextFormat = "auto",
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """What models write from the conditions of texts: values missing, repeated or wrong.
+
+    Example: llrnn model written runs/waiter test.jsonl --bleu
+    """
+    results = []
+    for folder, model, file in _each(models, options, device):
+        corpus = read_for(model, file, format, lowercase)
+        found = written_scores(model, corpus, beam=beam, against_references=bleu)
+        results.append({"model": str(folder), "text": str(file), **found})
+        if not as_json:
+            show.text(f"{folder} on {file}, {told_scores(found)}")
+    if as_json:
+        print_json(results)
+
+
+@with_model_options
+def distortion_verb(
+    models: ModelsAndTexts,
+    options: ModelOptions,
+    lowercase: AsTheModel = None,
+    format: TextFormat = "auto",
+    device: Device = "cpu",
+    as_json: AsJson = False,
+) -> None:
+    """How much holding texts to the language of --constraint changes models, step by step.
+
+    Example: llrnn model distortion runs/free runs/held test.tsv --constraint geo.lark
+    """
+    language = options.language()
+    if language is None:
+        raise ConfigError("--constraint is required, a language to hold texts to; give a grammar, or 'pattern: ...'")
+    report, rows, remarks = list[dict[str, Any]](), list[list[str]](), dict[str, None]()
+    for folder, model, file in _each(models, options, device, held=False):
+        corpus = read_for(model, file, format, lowercase)
+        ready, name = prepared(model, corpus.conditions), f"{folder} on {file}"
+        found = measure_distortion(ready, corpus, language)
+        report.append({"constraint": repr(language), "model": str(folder), "text": str(file)})
+        report[-1] |= _plain(found, ready.vocabulary.symbols)
+        logs = (found.divergence, found.log_perplexity_free, found.log_perplexity_constrained)
+        shares = [f"{found.words:,}", f"{found.forbidden:.4f}", f"{found.best_is_forbidden:.1%}"]
+        rows.append([name, *shares, *(f"{log:.4f}" for log in logs)])
+        remarks |= dict.fromkeys(_remarks(name, str(file), found))  # each once, if it is so for all models
+    say(report, as_json, lambda _: _show(repr(language), rows, remarks))
+
+
+def _plain(found: Distortion, symbols: Sequence[str]) -> dict[str, Any]:
+    """For programs: the means, the sentences outside, and every position."""
+    means = {name: value for name, value in vars(found).items() if name not in ("outside", "steps")}
+    steps = {name: column.tolist() for name, column in vars(found.steps).items()}
+    steps["target"] = [symbols[symbol] for symbol in steps["target"]]
+    return {**means, "outside": [asdict(one) for one in found.outside], "positions": steps}
+
+
+def _show(language: str, rows: list[list[str]], remarks: dict[str, None]) -> None:
+    show.text(f"{language}: means over positions, ends of sentences included; nats")
+    show.table(["", "positions", "forbidden mass", "best is forbidden", "KL", "without", "with"], *rows)
+    show.text(
+        "KL: of the model with the constraint from the one without, at a step; without, with: their log-perplexities"
+    )
+    for line in remarks:
+        show.text(line)
+
+
+def _remarks(name: str, file: str, found: Distortion) -> Iterator[str]:
+    """Whether the model has the constraint itself; how many sentences are outside the language, and the first."""
+    held = "part of its background; the figures without it are of the model without that factor"
+    free = "no factor of its background; without it, it is the model as it stands"
+    yield f"{name}: the constraint is {held if found.held else free}"
+    if not found.outside:
+        yield f"{file}: all {found.sentences:,} sentences are in the language"
+        return
+    total = found.sentences + (0 if found.soft else len(found.outside))
+    kept = "they count, at the price of the violation" if found.soft else "left out of all figures above"
+    yield f"{file}: {len(found.outside):,} of {total:,} sentences are outside the language, {kept}"
+    yield from (f"  {each.sentence}: {each.reason}" for each in found.outside[:_NAMED])
+    if not found.soft:
+        yield f"{name}: {found.log_perplexity_of_all:.4f} without the constraint, with those sentences"
