@@ -96,24 +96,6 @@ def test_evaluate_has_the_figures_of_the_document() -> None:
     assert found.words == len(log_p)
 
 
-def test_samples_are_of_the_mixture() -> None:
-    model, text = network()
-    context = DocumentContext(cache=0.9, words=2)  # the last two words: chat and the end
-    generator = torch.Generator().manual_seed(0)
-    texts = context.generate(model, text, count=200, max_words=1, generator=generator)
-    drawn = [one.words[0] if one.words else "</s>" for one in texts]
-    with torch.no_grad():
-        distribution, _ = model.step(model.start(), [model.vocabulary.eos])
-        p = float(distribution.log_probs()[0, model.vocabulary.id("chat")].exp())
-    expected = 0.1 * p + 0.45
-    assert abs(drawn.count("chat") / 200 - expected) < 4 * math.sqrt(expected * (1 - expected) / 200)
-    for one in texts:
-        if one.words == ("chat",):
-            assert math.exp(one.log_prob) == pytest.approx(expected, rel=1e-4)
-    behind = DocumentContext(step=0.5).behind(model, text)
-    assert not torch.equal(next(iter(behind.parameters())), next(iter(model.parameters())))
-
-
 def test_on_the_command_line(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     model, text = network()
@@ -125,13 +107,8 @@ def test_on_the_command_line(capsys: Capture, tmp_path: Path, monkeypatch: pytes
     wanted = np.concatenate(DocumentContext(cache=0.2, step=0.1).log_probs(model, text))
     assert found["log_perplexity"] == pytest.approx(-wanted.mean(), abs=1e-5)
     assert found["log_perplexity"] < plain["log_perplexity"]
-    options = ["--document", "text.txt", "--cache", "0.9", "--cache-words", "5", "--count", "3"]
-    assert len(as_json(capsys, "generate", "net", *options)) == 3
-    assert as_json(capsys, "generate", "net", *options) == as_json(capsys, "generate", "net", *options)
-    assert "give both" in refused(capsys, "generate", "net", "--cache", "0.1")
     assert "give it as well" in refused(capsys, "evaluate", "net", "text.txt", "--cache-words", "5")
     assert "from 0 to below 1" in refused(capsys, "evaluate", "net", "text.txt", "--cache", "1.5")
-    assert "by sampling" in refused(capsys, "generate", "net", *options, "--greedy")
     ngrams = ["ngram", "estimate", "text.txt", "--order", "2", "--out", "text.arpa"]
     as_json(capsys, *ngrams)
     assert "found n-grams alone" in refused(capsys, "evaluate", "text.arpa", "text.txt", "--dynamic", "0.1")

@@ -81,7 +81,7 @@ from llrnn.text import french
 from llrnn.text.built import COLUMNS, BuiltCorpus, Listing, build_corpus
 from llrnn.text.corpus import Corpus, Format
 from llrnn.text.datasets import DATASETS, get
-from llrnn.text.encoded import EncodedText, treat_unknown
+from llrnn.text.encoded import EncodedText
 from llrnn.text.morphology import analyser_named
 from llrnn.text.others import in_words
 from llrnn.text.raw import tokenised_lines
@@ -214,12 +214,6 @@ def generate_verb(
     ] = 60,
     condition: Condition = None,
     conditions: ConditionFile = None,
-    document: Annotated[
-        Path | None, typer.Option(help="A text that comes before, for --cache and --dynamic: a file, or -.")
-    ] = None,
-    cache: Cache = None,
-    cache_words: CacheWords = None,
-    dynamic: Dynamic = None,
     features: Annotated[bool, typer.Option("--features", help="Print each word with its features.")] = False,
     seed: Seed = 0,
     device: Device = "cpu",
@@ -230,7 +224,6 @@ def generate_verb(
     \b
     Example: llrnn generate runs/embedded --prefix "elle est" --features
     Example: llrnn generate runs/embedded --constraint 'pattern: la ( petite | grande )+ /[a-z]+/ .' --longest 9
-    Example: llrnn generate runs/french --document novel.txt --cache 0.1 --dynamic 0.05
     Example: llrnn generate runs/nlg --condition "inform(name='le chat noir';food=french)" --beam 5
     """
     strategy = _strategy(greedy, beam, Sampling(temperature, top_k, top_p))
@@ -243,13 +236,6 @@ def generate_verb(
         refuse_idle(context, "with --longest, which says when texts end", "max_words")
     if conditions is not None and (condition is not None or count != 1 or features):
         raise ConfigError("--conditions writes one text for each line: without --condition, --count and --features")
-    following = following_named(cache, cache_words, dynamic)
-    if (following is None) != (document is None):
-        raise ConfigError("--document is followed by --cache or --dynamic, found one without the other; give both")
-    if following is not None and (condition or conditions or greedy or beam is not None or options.constraint):
-        raise ConfigError(
-            "a --document is gone on with by sampling alone: without conditions, constraint, --greedy and --beam"
-        )
     free = options.open(model, device)
     if greedy and not free.vocabulary.is_open:
         refuse_idle(context, "with --greedy, which draws nothing", "seed")
@@ -266,12 +252,7 @@ def generate_verb(
     check_condition(free, wanted)
     warn_of_unknown_names(free, [wanted])
     ready = prepared(loaded, [wanted])
-    if following is not None and document is not None:
-        read, _ = treat_unknown(read_for(ready, document, "auto", None), ready.vocabulary, "skip")
-        text = EncodedText.encode(read, ready.vocabulary)
-        written = partial(following.generate, ready, text, prefix, count=count, max_words=max_words)
-        found = written(strategy=cast(Sampling, strategy), generator=generator)
-    elif beam is not None:
+    if beam is not None:
         found = generate(ready, prefix, count=count, beam=beam, max_words=max_words, condition=wanted)
     else:
         drawn = partial(generate, ready, prefix, count=count, max_words=max_words, condition=wanted)

@@ -1,4 +1,4 @@
-"""A model that follows a document: what came before a sentence counts when it is read or written.
+"""A model that follows a document: what came before a sentence counts when it is read.
 
     cache      p(x) = (1 − λ) p_model(x) + λ · share of x among the last words              (Kuhn & De Mori 1990)
     dynamic    behind every few sentences a step of gradient descent on them, −η ∇ mean(−log p)   (Mikolov et al. 2010)
@@ -11,18 +11,15 @@ from __future__ import annotations
 
 import copy
 import math
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import ConfigError
-from llrnn.layer.loglinear import Distribution
 from llrnn.model.controllers import learning_rnns
-from llrnn.model.decode import Generated, Sampling, Strategy, generate
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, Tally, sentence_log_probs
 from llrnn.text.encoded import EncodedText
@@ -66,36 +63,8 @@ class DocumentContext:
         nats = -np.concatenate(self.log_probs(model, text))
         return Tally(np.bincount(targets, minlength=V), np.bincount(targets, nats, V).astype(np.float64))
 
-    def behind(self, model: LLRNN, text: EncodedText) -> LLRNN:
-        """The model as it is when it has followed a text."""
-        self._check(model)
-        follower = model
-        for _, follower in self._parts(model, text, last=True):  # noqa: B007
-            pass
-        return follower
-
-    def generate(
-        self,
-        model: LLRNN,
-        document: EncodedText,
-        prefix: str = "",
-        *,
-        count: int = 1,
-        max_words: int = 60,
-        strategy: Sampling | None = None,
-        generator: torch.Generator | None = None,
-    ) -> list[Generated]:
-        """Exact samples that go on behind a document, each by itself: a word of the cache with its share, else of the
-        model."""
-        follower, found = self.behind(model, document), list[Generated]()
-        for _ in range(count):
-            drawn = _FromCache(strategy or Sampling(), self.cache, deque(document.stream().tolist(), self.words))
-            (one,) = generate(follower, prefix, strategy=drawn, max_words=max_words, generator=generator)
-            found.append(replace(one, log_prob=drawn.log_prob))
-        return found
-
-    def _parts(self, model: LLRNN, text: EncodedText, *, last: bool = False) -> Iterator[tuple[EncodedText, LLRNN]]:
-        """Sentences, and the model that reads them: it has made a step on all before them; and on them where `last`."""
+    def _parts(self, model: LLRNN, text: EncodedText) -> Iterator[tuple[EncodedText, LLRNN]]:
+        """Sentences, and the model that reads them: it has made a step on all before them."""
         if not self.step:
             yield text, model
             return
@@ -103,11 +72,8 @@ class DocumentContext:
         for first in range(0, len(text.sentences), EVERY):
             rows = slice(first, first + EVERY)
             some = EncodedText(text.sentences[rows], text.conditions[rows], text.eos)
-            if not last:
-                yield some, follower
+            yield some, follower
             _descend(follower, some, self.step)
-        if last:
-            yield text, follower
 
     def _check(self, model: LLRNN) -> None:
         if self.cache and (model.vocabulary.is_open or model.vocabulary.units is not None):
@@ -138,23 +104,3 @@ def recent_log_probs(stream: Ints, length: int) -> Floats:
         if t >= length:
             counts[int(stream[t - length])] -= 1
     return found
-
-
-@dataclass
-class _FromCache(Strategy):
-    """Draws for one text: from its last words, or from the model; `log_prob` is that of the mixture."""
-
-    model: Sampling
-    share: float
-    recent: deque[int]
-    log_prob: float = field(default=0.0)
-
-    def choose(self, distribution: Distribution, generator: torch.Generator | None) -> list[int]:
-        device = None if generator is None else generator.device
-        u, place = torch.rand(2, generator=generator, device=device).tolist()
-        recent = list(self.recent)
-        word = recent[int(place * len(recent))] if u < self.share else self.model.choose(distribution, generator)[0]
-        p = float(distribution.log_prob(torch.tensor([word], device=distribution.h.device)).exp())
-        self.log_prob += math.log((1 - self.share) * p + self.share * recent.count(word) / len(recent))
-        self.recent.append(word)
-        return [word]
