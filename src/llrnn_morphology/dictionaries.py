@@ -15,9 +15,9 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from itertools import accumulate, islice
-from os import fspath, stat
+from os import fspath
 from pathlib import Path
 
 from llrnn.ground.errors import LexiconError
@@ -162,12 +162,15 @@ def hunspell(
     `aff` is the file of affixes, by default the one beside the dictionary. `tags` is by default the table for the
     language that the name of the file begins with (`fr.dic`, `fr_FR.dic`). `lemmas` adds `Lemma:` and the stem (white
     space, commas and bars in it become `_`). With `forms`, only these are kept: a large dictionary makes millions.
-    Forms without attributes are left out. The last few results are kept in memory, as long as the files are the same.
+    Forms without attributes are left out.
     """
-    affix_path = _beside(dic) if aff is None else aff
-    wanted = None if forms is None else frozenset(form.lower() if lowercase else form for form in forms)
-    paths = tuple((fspath(path), _stamp(path)) for path in (dic, affix_path))
-    return _expanded(paths, _tags_for(dic) if tags is None else tags, lowercase, lemmas, wanted)
+    aff, normal = _beside(dic) if aff is None else aff, str.lower if lowercase else str
+    tags, wanted = _tags_for(dic) if tags is None else tags, None if forms is None else frozenset(map(normal, forms))
+    affixes, found = AffixFile(aff, without=tags.joins), dict[str, frozenset[str]]()
+    for form, attributes in _derived(fspath(dic), affixes, tags, normal, lemmas, wanted):
+        found[normal(form)] = found.get(normal(form), _NONE) | attributes
+    shared: dict[frozenset[str], frozenset[str]] = {}  # equal sets of attributes are one object, since there are few
+    return Lexicon({form: shared.setdefault(attributes, attributes) for form, attributes in found.items()})
 
 
 def hunspell_readings(
@@ -210,28 +213,6 @@ def _tags_for(dic: StrPath) -> Tags:
         reason = f"tags= is required for the language {language!r} (known: {known}); say what its fields mean"
         raise LexiconError(reason, path=dic)
     return _TAGS_BY_LANGUAGE[language]
-
-
-def _stamp(path: StrPath) -> tuple[int, int] | None:
-    """Changes when the file does; None for a file that is not there, which reading it will report."""
-    try:
-        status = stat(path)
-    except (OSError, ValueError):
-        return None
-    return status.st_mtime_ns, status.st_size
-
-
-@lru_cache(maxsize=4)
-def _expanded(
-    paths: tuple[tuple[str, object], ...], tags: Tags, lowercase: bool, lemmas: bool, wanted: frozenset[str] | None
-) -> Lexicon:
-    (dic, _), (aff, _) = paths
-    normal = str.lower if lowercase else str
-    found: dict[str, frozenset[str]] = {}
-    for form, attributes in _derived(dic, AffixFile(aff, without=tags.joins), tags, normal, lemmas, wanted):
-        _enter(found, normal(form), attributes)
-    shared: dict[frozenset[str], frozenset[str]] = {}  # equal sets of attributes are one object, since there are few
-    return Lexicon({form: shared.setdefault(attributes, attributes) for form, attributes in found.items()})
 
 
 def _derived(
@@ -277,14 +258,6 @@ def _entries(dic: str, encoding: str) -> Iterator[Line]:
         reason = "the first line must be the number of words; was the file written by hunspell's tools?"
         (first or Line(dic, 1, "", LexiconError)).fail(reason)
     return (line for line in lines if line.text.strip() and not line.text.startswith("\t"))
-
-
-def _enter(table: dict[str, frozenset[str]], form: str, attributes: frozenset[str]) -> None:
-    before = table.get(form)
-    if before is None:
-        table[form] = attributes
-    elif not attributes <= before:
-        table[form] = before | attributes
 
 
 # Lists of forms: which words a dictionary has, and how likely each is.

@@ -187,14 +187,6 @@ def test_lemmas_forms_case_and_readings(write: Write) -> None:
     assert analysers.hunspell(dic, tags=PLAIN, forms=["PORTS"], lowercase=False).forms() == ()
 
 
-def test_results_are_kept_until_a_file_changes(write: Write) -> None:
-    dic = write("SET UTF-8\n", "1\nun po:n\n")
-    first = analysers.hunspell(dic, tags=PLAIN)
-    assert analysers.hunspell(dic, tags=PLAIN) is first
-    dic.write_text("1\ndeux po:n\n")
-    assert analysers.hunspell(dic, tags=PLAIN).forms() == ("deux",)
-
-
 def test_encodings(write: Write, tmp_path: Path) -> None:
     latin = write("SET ISO8859-1\nSFX é Y 1\nSFX é 0 é .\n".encode("latin-1"), "1\nâne/é po:n\n".encode("latin-1"))
     assert set(expanded(latin)) == {"âne", "âneé"}
@@ -363,7 +355,6 @@ SFX Y 0 -y . ds:+y
 @needs_french
 def test_the_french_dictionary() -> None:
     lexicon = analysers.hunspell(FRENCH_DIC)
-    assert analysers.hunspell(FRENCH_DIC) is lexicon
     assert len(lexicon) > 400_000
     expected = {
         "représentées": "POS:ADJ POS:VERB VerbForm:Part Tense:Past Gender:Fem Number:Plur",

@@ -135,15 +135,8 @@ class Lexicon:
 
     def to_tsv(self, path: StrPath) -> None:
         """Write what `from_tsv` reads. The file is there as a whole or not at all."""
-        lines = ["# form, TAB, attributes\n"]
-        for form, attributes in sorted(self.listed("writing a file").items()):
-            if re.search(r"[\t\r\n\0]", form) or is_comment(f"{form}\t") or not form.strip():
-                raise LexiconError(f"the form {form!r} cannot be written in a TSV file; leave it out", path=path)
-            lines.append(f"{form}\t{' '.join(sorted(attributes)) or '_'}\n")
-        try:
-            write_atomically(Path(path), "".join(lines).encode())
-        except (OSError, ValueError) as cause:  # ValueError: a path or a form that cannot be encoded
-            raise LexiconError(f"the file cannot be written: {cause}", path=path) from cause
+        told = {form: [" ".join(sorted(known)) or "_"] for form, known in self.listed("writing a file").items()}
+        _write(path, "# form, TAB, attributes", told)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -238,16 +231,24 @@ class Readings:
 
     def to_tsv(self, path: StrPath) -> None:
         """Write what `from_tsv` reads. The file is there as a whole or not at all."""
-        lines = ["# form, TAB, weight, TAB, attributes\n"]
-        for form, readings in sorted(self.entries.items()):
-            if re.search(r"[\t\r\n\0]", form) or is_comment(f"{form}\t") or not form.strip():
-                raise LexiconError(f"the form {form!r} cannot be written in a TSV file; leave it out", path=path)
+        rows: dict[str, list[str]] = {}
+        for form, readings in self.entries.items():
             told = sorted((-weight, " ".join(sorted(reading)) or "_") for reading, weight in readings.items())
-            lines += [f"{form}\t{-weight:g}\t{attributes}\n" for weight, attributes in told]
-        try:
-            write_atomically(Path(path), "".join(lines).encode())
-        except (OSError, ValueError) as cause:
-            raise LexiconError(f"the file cannot be written: {cause}", path=path) from cause
+            rows[form] = [f"{-weight:g}\t{attributes}" for weight, attributes in told]
+        _write(path, "# form, TAB, weight, TAB, attributes", rows)
+
+
+def _write(path: StrPath, header: str, rows: Mapping[str, Sequence[str]]) -> None:
+    """Write a header and, for each form in order, a line with each of its texts behind a TAB."""
+    lines = [header]
+    for form in sorted(rows):
+        if re.search(r"[\t\r\n\0]", form) or is_comment(f"{form}\t") or not form.strip():
+            raise LexiconError(f"the form {form!r} cannot be written in a TSV file; leave it out", path=path)
+        lines += [f"{form}\t{text}" for text in rows[form]]
+    try:
+        write_atomically(Path(path), "".join(f"{line}\n" for line in lines).encode())
+    except (OSError, ValueError) as cause:  # ValueError: a path or a form that cannot be encoded
+        raise LexiconError(f"the file cannot be written: {cause}", path=path) from cause
 
 
 @dataclass(frozen=True)
