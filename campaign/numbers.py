@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 
 from campaign.results import Figure, Finding, Outcome, Setting, rng_of
-from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.distribution import Distribution
+from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import ContextValues, DensePrior, Exceptions, Prior, SparsePrior, Table
 
@@ -231,7 +232,7 @@ def _top(drawn: Drawn, rng: Random, slack: float) -> Iterator[tuple[str, str]]:
 
 def _samples(drawn: Drawn, rng: Random, slack: float) -> Iterator[tuple[str, str]]:
     generator = torch.Generator().manual_seed(rng.getrandbits(60))
-    words = drawn.distribution().sample(generator=generator, count=DRAWS).numpy()
+    words = drawn.distribution().sample((DRAWS,), generator=generator).numpy()
     log_p = np.take_along_axis(drawn.log_p, words.T, 1)
     if bool((log_p < -60 - 4 * slack).any()):
         yield "a word was drawn that cannot be", f"log p = {log_p.min()}"

@@ -1,4 +1,4 @@
-"""Measures the constants of `llrnn.layer.ways` on one core, and both ways against what the model predicts of them.
+"""Measures the constants of `llrnn.layer.costs` on one core, and both ways against what the model predicts of them.
 
 python scripts/measure_costs.py
 python scripts/measure_costs.py matrices FOLDER CONFIG=DATA...    writes Φ of configurations, to be carried to a GPU
@@ -28,10 +28,11 @@ from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.arrays import Floats
 from llrnn.knowledge.features import compile_features
-from llrnn.layer import ways
+from llrnn.layer import costs
 from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, MakeBlocks, Pairs, log_sums, mean_loss
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
+from llrnn.layer.weights import LayerWeights
 from llrnn.model.controllers import WithoutOneDNN
 from llrnn.text.encoded import EncodedText
 from llrnn.training.settings import AnyBatches, SentenceBatches, SlidingBatches
@@ -71,7 +72,7 @@ def random_features(n_classes: int, n_features: int, seed: int = 0) -> FeatureMa
     return FeatureMatrix(names, names, classes, offsets, columns, np.ones(len(columns)))
 
 
-def constants() -> ways.Machine:
+def constants() -> costs.Machine:
     """Each from the operation that it is the constant of, at French sizes."""
     N, G, m, H = SIZES[0]
     h, weight, bias, out = torch.randn(N, H), torch.randn(G, H), torch.randn(G), torch.empty(N, G)
@@ -79,13 +80,13 @@ def constants() -> ways.Machine:
     one = seconds(lambda: torch.addmm(bias, h[:1], weight.t(), out=out[:1]), 99)
     phi, narrow, wide = random_matrix(G, m), torch.randn(m, 2), torch.randn(m, 128)
     few, many = seconds(lambda: phi @ narrow, 99), seconds(lambda: phi @ wide, 99)
-    block = out[: ways.CPU.composed_rows]
+    block = out[: costs.CPU.composed_rows]
     term = seconds(lambda: (block.amax(1), block.sub_(0.0).exp_().sum(1), block.zero_()))
     addition = (many - few) / (phi.nnz * 126)
     entry = few / phi.nnz - 2 * addition
     tiny = torch.zeros(1, 8)
     calls = seconds(lambda: [tiny.add_(0.0) for _ in range(12)], 99)
-    return ways.Machine(product / (N * G * H), one / (4 * G * H), addition, entry, term / block.numel(), calls)
+    return costs.Machine(product / (N * G * H), one / (4 * G * H), addition, entry, term / block.numel(), calls)
 
 
 def both_ways(size: tuple[int, int, int, int]) -> dict[str, tuple[float, float]]:
@@ -104,13 +105,13 @@ def both_ways(size: tuple[int, int, int, int]) -> dict[str, tuple[float, float]]
         return (log_sum - asked).mean()
 
     losses: dict[str, Callable[[], Tensor]] = {
-        "composed": lambda: mean_loss(h, *composed_weights(), ComposedBlocks, pairs, ways.CPU.composed_rows),
-        "direct": lambda: mean_loss(h, weight, bias, direct, pairs, ways.CPU.direct_rows),
+        "composed": lambda: mean_loss(h, *composed_weights(), ComposedBlocks, pairs, costs.CPU.composed_rows),
+        "direct": lambda: mean_loss(h, weight, bias, direct, pairs, costs.CPU.direct_rows),
         "composed, N × G kept": kept,
     }
-    at = ways.Size(N, G, m, phi.nnz, H)
-    predicted = {name: ways.composed(at, training=True).seconds() for name in losses}
-    predicted["direct"] = ways.direct(at, training=True).seconds()
+    at = costs.Size(N, G, m, phi.nnz, H)
+    predicted = {name: costs.composed(at, training=True).seconds() for name in losses}
+    predicted["direct"] = costs.direct(at, training=True).seconds()
     measured = interleaved({name: partial(_step, loss) for name, loss in losses.items()}, 9)
     return {name: (measured[name], predicted[name]) for name in losses}
 
@@ -154,10 +155,11 @@ def on_a_gpu(layer: LogLinear, n: int, *, training: bool, rounds: int = 21) -> d
     """Milliseconds of the scores of n positions by both ways, taking turns, with their gradients in training."""
     h = torch.randn(n, layer.weight.shape[1], device="cuda", requires_grad=training)
     times: dict[str, list[float]] = {"composed": [], "direct": []}
+    weights = layer.weights()
     with torch.set_grad_enabled(training):
         g = torch.randn(n, layer.phi.n_classes, device="cuda") if training else None
         for _ in range(rounds):
-            for name, way in (("composed", layer.composed_scores), ("direct", layer.direct_scores)):
+            for name, way in (("composed", weights.composed_scores), ("direct", weights.direct_scores)):
                 torch.cuda.synchronize()
                 started = time.perf_counter()
                 scores = way(h)
@@ -177,7 +179,7 @@ def write_gpu_times(folder: Path, out: Path) -> None:
         nn.init.normal_(layer.weight, std=0.1)
         for training, n in [(False, n) for n in (1, 16, 64, 256)] + [(True, n) for n in {64, 256, batch, 8192}]:
             entries = 0 if layer.phi.is_identity else layer.phi.nnz
-            size = ways.Size(n, layer.phi.n_classes, layer.phi.n_features, entries, hidden)
+            size = costs.Size(n, layer.phi.n_classes, layer.phi.n_features, entries, hidden)
             times = on_a_gpu(layer, n, training=training)
             rows.append({"config": path.stem, **size._asdict(), "training": training, **times})
             print(rows[-1])  # noqa: T201
@@ -197,7 +199,7 @@ def write_steps(out: Path, configs: Sequence[str], steps: int = 12) -> None:
         times: dict[str, list[float]] = {"composed": [], "direct": []}
         for turn, way in enumerate([*times, *times]):  # the first turn of each warms up
             with mock.patch.object(
-                ways, "work", lambda *_, way=way, **__: getattr(ways, way)(ways.Size(1, 1, 1, 1, 1))
+                LayerWeights, "work", lambda *_, way=way, **__: getattr(costs, way)(costs.Size(1, 1, 1, 1, 1))
             ):
                 for number in range(steps):
                     torch.cuda.synchronize()
@@ -210,18 +212,18 @@ def write_steps(out: Path, configs: Sequence[str], steps: int = 12) -> None:
     out.write_text(json.dumps(told, indent=1) + "\n", encoding="utf8")
 
 
-def fit(path: Path) -> ways.Machine:
+def fit(path: Path) -> costs.Machine:
     """The constants that make relative errors of all rows the smallest, none below zero."""
     rows = json.loads(path.read_text(encoding="utf8"))["rows"]
     counted, measured = [], []
     for row in rows:
-        size = ways.Size(*(row[name] for name in ways.Size._fields))
-        for way in (ways.composed, ways.direct):
-            work = way(size, training=row["training"], costs=ways.CUDA)
+        size = costs.Size(*(row[name] for name in costs.Size._fields))
+        for way in (costs.composed, costs.direct):
+            work = way(size, training=row["training"], costs=costs.CUDA)
             counted.append(work.counts)
             measured.append(row[work.name] / 1e3)
     scaled = np.array(counted, float) / np.array(measured)[:, None]  # × constants = 1
-    return ways.Machine(*non_negative_least_squares(scaled, np.ones(len(measured))).tolist())
+    return costs.Machine(*non_negative_least_squares(scaled, np.ones(len(measured))).tolist())
 
 
 def non_negative_least_squares(a: Floats, b: Floats, rounds: int = 20_000) -> Floats:
@@ -236,17 +238,17 @@ def non_negative_least_squares(a: Floats, b: Floats, rounds: int = 20_000) -> Fl
     return np.asarray(x / width)
 
 
-def regret(row: Mapping[str, Any], machine: ways.Machine) -> float:
+def regret(row: Mapping[str, Any], machine: costs.Machine) -> float:
     """How many times longer the way took that is chosen than the better one."""
-    size = ways.Size(*(row[name] for name in ways.Size._fields))
-    taken = ways.cheapest(size, training=row["training"], costs=machine).name
+    size = costs.Size(*(row[name] for name in costs.Size._fields))
+    taken = costs.cheapest(size, training=row["training"], costs=machine).name
     return float(row[taken] / min(row["composed"], row["direct"]))
 
 
 def show_fit(path: Path) -> None:
     machine = fit(path)
     print(machine)  # noqa: T201
-    for name, used in (("fitted", machine), ("in use", ways.CUDA)):
+    for name, used in (("fitted", machine), ("in use", costs.CUDA)):
         worst = max(regret(row, used) for row in json.loads(path.read_text(encoding="utf8"))["rows"])
         print(f"{name}: chosen way at most {worst:.2f} times the better one")  # noqa: T201
 
@@ -280,7 +282,7 @@ def show_lstm() -> None:
 
 def show_cpu() -> None:
     torch.set_num_threads(1)
-    for name, found, used in zip(ways.Machine._fields[:6], constants(), ways.CPU, strict=False):
+    for name, found, used in zip(costs.Machine._fields[:6], constants(), costs.CPU, strict=False):
         print(f"{name:15} measured {found:.2e} s, in use {used:.2e} s")  # noqa: T201
     for size in SIZES:
         print("N {}, G {}, m {}, H {}".format(*size))  # noqa: T201

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 import llrnn
 import llrnn_lab
-from llrnn.layer.loglinear import LogLinear
+from llrnn.layer.distribution import Distribution
 
 torch.set_num_threads(1)
 
@@ -94,5 +94,5 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 @pytest.fixture(scope="module", params=["static", "words"])
 def each_sum(request: pytest.FixtureRequest) -> Iterator[None]:
     """For modules that compare with brute force: small cases would all be summed word by word, and large ones none."""
-    with mock.patch.object(LogLinear, "way", request.param):
+    with mock.patch.object(Distribution, "way", request.param):
         yield

@@ -16,6 +16,7 @@ from llrnn.knowledge.backgrounds import Background
 from llrnn.knowledge.contextual import ContextualFeature, ContextualInput
 from llrnn.knowledge.contextual.base import Following
 from llrnn.knowledge.features import Features
+from llrnn.layer.distribution import Distribution, Way
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.controllers import Controller
 from llrnn.text.encoded import EncodedText, TrainingSummary
@@ -34,6 +35,12 @@ torch.set_num_threads(1)  # the tensors are tiny: threads only wait for each oth
 
 
 @cache
+def by_way(p: Distribution, way: Way) -> Distribution:
+    """The distribution with one way forced on all its sums."""
+    p.way = way
+    return p
+
+
 def small_corpus() -> Corpus:
     """Sixty sentences of the embedded French grammar."""
     return Corpus.from_sentences(french.sentences(60)).lowercased()

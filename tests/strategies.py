@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from brute import Array, Brute, log_sum
 from llrnn.knowledge.features import Features, compile_features
-from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.distribution import Distribution
+from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import ContextValues, DensePrior, Exceptions, Prior, SparsePrior, Table
 from llrnn.text.vocabulary import EOS, Vocabulary

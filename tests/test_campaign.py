@@ -17,7 +17,7 @@ from campaign.workers import Here
 from llrnn import Lexicon, cli
 from llrnn.ground import bundle
 from llrnn.ground.errors import CorpusError
-from llrnn.layer.loglinear import Distribution
+from llrnn.layer.distribution import Distribution
 
 
 @pytest.fixture(scope="module")

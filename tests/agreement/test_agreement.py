@@ -348,7 +348,7 @@ def test_features_are_those_of_the_definition(agreement: Agreement, vocabulary: 
     model = _model(agreement, vocabulary, contextual=[agreement], tied=False)
     batch = _batch(vocabulary, "les auteurs que le ministre aime")
     p, _ = model.scan(batch)
-    weights = dict(zip(model.feature_names, p.given.weights()[-1].tolist(), strict=True))
+    weights = dict(zip(model.feature_names, p.given.adaptor()[-1].tolist(), strict=True))
     scores = []
     for word in vocabulary:
         score = sum(weights[name] * value for name, value in model.output_features.row(vocabulary.id(word)).items())
@@ -411,7 +411,7 @@ def test_a_network_learns_to_trust_it(agreement: Agreement, vocabulary: Vocabula
     model.eval()
     p, _ = model.scan(_batch(vocabulary, "les maisons que le voisin voit"))
     log_p = p.log_probs()[-1]
-    weights = dict(zip(model.feature_names, p.given.weights()[-1].tolist(), strict=True))
+    weights = dict(zip(model.feature_names, p.given.adaptor()[-1].tolist(), strict=True))
     assert weights["agreement subject agrees Number"] > weights["agreement subject clashes Number"] + 1.0
     assert log_p[vocabulary.id("sont")] > log_p[vocabulary.id("est")]
 

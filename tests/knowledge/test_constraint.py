@@ -265,7 +265,7 @@ def test_log_z_and_gradients_are_those_of_the_sum_over_v(form: str) -> None:
 
 def test_class_by_class_over_a_large_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables and exceptions through the sums over classes, against the same written out."""
-    monkeypatch.setattr("llrnn.layer.loglinear.LogLinear.way", "static")
+    monkeypatch.setattr("llrnn.layer.distribution.Distribution.way", "static")
     model = make_model(COUNTS * Grammar(TEXT), LARGE, [contextual.Repeated(3)])
     batch = batch_of(LARGE, *SENTENCES)
     ours = model.log_prob(batch)

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from brute import Array, Brute
 from brute_ngrams import BOUNDARY, Gram, KneserNey
+from helpers import by_way
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, contextual, explain, french, load
 from llrnn.ground.bundle import read_bundle
 from llrnn.ground.errors import CheckpointError, TrainingError
@@ -24,10 +25,9 @@ from llrnn.knowledge.backgrounds import Background, CrossFitted, Mask, Mixture, 
 from llrnn.knowledge.contextual import ContextualFeature, Expert, Repeated
 from llrnn.knowledge.features import Function, Identity, Suffixes
 from llrnn.knowledge.process import Batch, Saved
-from llrnn.layer.loglinear import LogLinear
+from llrnn.layer.distribution import Distribution, Way
 from llrnn.layer.numerics import add_differences
 from llrnn.layer.priors import ContextValues, DensePrior, Prior
-from llrnn.layer.ways import Way
 from llrnn.model.scoring import Continuous, Sentences, score
 from llrnn.text.encoded import EncodedText, sentence_key
 from llrnn.training.loop import train
@@ -299,7 +299,7 @@ def test_log_p_is_the_sum_over_all_words(masked: bool, way: Way, monkeypatch: py
         distribution, _ = model.scan(batch)
         distribution.h.retain_grad()
         brute = brute_of(model, distribution.h, log_b, values)
-        log_p = distribution.log_prob(torch.tensor(allowed), way=way)
+        log_p = by_way(distribution, way).log_prob(torch.tensor(allowed))
         npt.assert_allclose(log_p.detach().numpy(), brute.log_probs[range(len(fed)), allowed], rtol=0, atol=1e-12)
         npt.assert_allclose(distribution.log_probs().detach().numpy(), brute.log_probs, rtol=0, atol=1e-12)
         assert_gradient(model, distribution.h, log_p, brute.gradient(allowed))
@@ -346,7 +346,7 @@ def test_log_prob_of_a_batch_and_step_by_step() -> None:
 
 def test_single_precision_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """The difference is taken only where float32 can afford it: four digits of log p, on either way."""
-    monkeypatch.setattr(LogLinear, "way", "static")
+    monkeypatch.setattr(Distribution, "way", "static")
     oracle, batch, spy = Oracle(), a_batch(TRAIN[4:10]), Spy(monkeypatch)
     fed = fed_at(batch)
     log_b, values = oracle.log_b(fed, lambda _: set()), oracle.values(fed)

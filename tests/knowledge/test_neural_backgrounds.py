@@ -368,7 +368,7 @@ def test_float32_priors_lose_nothing_in_a_float64_layer(n: int) -> None:
         torch.testing.assert_close(one.entropy(), other.entropy(), rtol=0, atol=1e-6)
         torch.testing.assert_close(one.expected_features(), other.expected_features(), rtol=0, atol=1e-6)
     assert torch.equal(narrow.top(2)[1], wide.top(2)[1])
-    assert narrow.sample(count=2).shape == (2, 4)
+    assert narrow.sample((2,)).shape == (2, 4)
     words = torch.tensor([0, 1, 2, 3])
     torch.testing.assert_close(narrow.log_prob(words), narrow.log_probs()[range(4), words])
 

@@ -9,8 +9,8 @@ from helpers import small_corpus, small_model, tiny_model
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, backgrounds, contextual, features, influence
 from llrnn.ground.errors import ConfigError, UnknownWordError
 from llrnn.knowledge.backgrounds import Background
-from llrnn.layer.loglinear import Distribution
-from llrnn.layer.steered import Steered
+from llrnn.layer.distribution import Distribution
+from llrnn.layer.weights import WeightChange
 from llrnn.model.scoring import Sentences
 from llrnn.model.steering import Change, scale_and_offset, steer
 from llrnn.text.encoded import EncodedText
@@ -38,12 +38,12 @@ def model_with(background: str) -> LLRNN:
     return small_model(background=BACKGROUNDS[background](), context=context).double()
 
 
-def positions(model: LLRNN, layer: Steered | None = None) -> Distribution:
+def positions(model: LLRNN, change: WeightChange | None = None) -> Distribution:
     """The distributions at all positions of a few sentences."""
     text = EncodedText.encode(Corpus(small_corpus().sentences[:5]), model.vocabulary)
     (batch,) = Sentences().plan(text)
     with torch.no_grad():
-        return model.scan(batch, layer=layer)[0]
+        return model.scan(batch, change=change)[0]
 
 
 @pytest.mark.parametrize("background", BACKGROUNDS)
@@ -85,7 +85,7 @@ def test_every_position_has_weights_of_its_own(background: str) -> None:
     n = positions(model).n
     pairs = [scale_and_offset(model, named[i % len(named)]) for i in range(n)]
     scale, offset = (torch.stack(part) for part in zip(*pairs, strict=True))
-    found = positions(model, Steered(model.layer, scale, offset))
+    found = positions(model, WeightChange(scale, offset))
     expected = [positions(steer(model, changes)).log_probs() for changes in named]
     for i in range(n):
         torch.testing.assert_close(found.log_probs()[i], expected[i % len(named)][i])
@@ -98,9 +98,9 @@ def test_every_position_has_weights_of_its_own(background: str) -> None:
 def test_one_change_for_all_positions_and_none_at_all() -> None:
     model = model_with("static")
     scale, offset = scale_and_offset(model, CHANGES[0])
-    found = positions(model, Steered(model.layer, scale[None], offset[None]))
+    found = positions(model, WeightChange(scale[None], offset[None]))
     torch.testing.assert_close(found.log_probs(), positions(steer(model, CHANGES[0])).log_probs())
-    assert found.row(2).layer is found.layer
+    assert found.row(2).weights is found.weights
     torch.testing.assert_close(found.row(2).log_probs()[0], found.log_probs()[2])
     ones, zeros = scale_and_offset(model, [])
     assert bool((ones == 1).all())
@@ -133,7 +133,7 @@ def nudged(model: LLRNN, words: list[int], k: int, t: int, row: int, size: float
         psi = model.embedding(torch.tensor([words])).clone()
         psi[0, t] += size * model.embedding.weight[row]
         h, _ = model.controller.scan(psi, model.start([None]).controller)
-        a = torch.cat([model.layer.adaptor(h[:, -1]), model.layer.context_adaptor(h[:, -1])], 1)
+        a = model.layer.weights().full_adaptor(h[:, -1])
     return float(a[0, k])
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import ConfigError
-from llrnn.layer import ways
+from llrnn.layer import loglinear
 from llrnn_lab.bench import gpu_peers
 from llrnn_lab.bench import gpu_peers as gpu_machine
 from llrnn_lab.bench.gpu import _as_it_is, gpu, own_network
@@ -158,7 +158,7 @@ def test_the_document_is_json(found: dict[str, Any]) -> None:
 
 
 def test_the_public_loss_is_measured_in_either_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ways, "why_no_half", lambda p: None)  # as on a GPU
+    monkeypatch.setattr(loglinear, "why_no_half", lambda p: None)  # as on a GPU
     found = own_network(Shape(60, 20, 8, 16), probe=16, rounds=1, machine=Machine(), compiled=False)
     assert {key: found[key] for key in "VGHN"} == {"V": 60, "G": 20, "H": 8, "N": 16}
     assert found["peers"].keys() == {"dense"}

@@ -63,7 +63,7 @@ def test_the_layer_on_the_state_is_the_sum_over_all_words() -> None:
         torch.nn.init.normal_(parameter)
     out = lm(input_ids=data.inputs, output_hidden_states=True)
     h, logits = data.picked(out.hidden_states[-1]), data.picked(out.logits)
-    scores = made.layer.scores(h)[:, made.layer.classes.class_of]
+    scores = made.layer.weights().scores(h)[:, made.layer.classes.class_of]
     expected = torch.log_softmax(logits + scores, -1).gather(1, data.picked(data.targets)[:, None])[:, 0]
     torch.testing.assert_close(made.log_prob(data), expected)
 

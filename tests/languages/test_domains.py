@@ -381,7 +381,7 @@ def test_a_cell_all_of_whose_strings_are_listed_is_gone() -> None:
         p, _ = model.step(model.start(), [vocabulary.eos])
         assert p.log_probs()[0, symbol] == -math.inf
         assert float(p.log_probs().exp().sum()) == pytest.approx(1.0, abs=1e-12)
-        drawn = p.sample(count=50_000, generator=torch.Generator().manual_seed(0))
+        drawn = p.sample((50_000,), generator=torch.Generator().manual_seed(0))
     assert symbol not in drawn
     with pytest.raises(DomainError, match="nothing is left of the cell ‹number:digits1› but listed words"):
         vocabulary.spell(symbol, 1, np.random.default_rng(0))

@@ -52,7 +52,7 @@ from llrnn.languages.ngrams import (
 from llrnn.languages.ngrams import table as binding
 from llrnn.languages.ngrams import written_out as every_ngram
 from llrnn.languages.ngrams.table import backed_off
-from llrnn.layer.loglinear import LogLinear
+from llrnn.layer.distribution import Distribution
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, score
 from llrnn.model.words import Entry, add, remove
@@ -596,7 +596,7 @@ def test_a_model_over_words_that_share_is_the_same_model(
     symbols: tuple[str, ...], unknown: str | None, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As background and as expert: log p and gradients, top words; saved, with words added and removed."""
-    monkeypatch.setattr(LogLinear, "way", way)
+    monkeypatch.setattr(Distribution, "way", way)
     ngram, spread, _ = bound_both_ways(TOGETHER, 3, symbols, unknown)
     sentences: list[Gram] = [("a", "x", "a"), ("a", "a", "y", "y"), ("y",), ("a",)]
 

@@ -19,7 +19,7 @@ from torch.nn.utils import parametrizations
 import llrnn
 from helpers import HANG
 from llrnn.ground.errors import BackgroundError, ConfigError, FeatureError, InputError, LLRNNError
-from llrnn.layer import ContextValues, FeatureMatrix, LogLinear, SparsePrior, Table, chunked, ways
+from llrnn.layer import ContextValues, FeatureMatrix, LogLinear, SparsePrior, Table, chunked, loglinear, weights
 from llrnn.layer.priors import DensePrior
 
 V, M, H = 60, 9, 7
@@ -88,12 +88,14 @@ def test_answers_are_those_of_the_sum_over_v_in_the_shape_of_h(shape: tuple[int,
     best, at = layer.top(h, 4, given)
     same(best, log_p.topk(4, -1).values)
     same(log_p.gather(-1, at), best)
-    assert layer.sample(h, given, count=3).shape == p.sample(count=3).shape == (3, *shape)
+    assert layer.sample(h, given, sample_shape=(3,)).shape == p.sample((3,)).shape == (3, *shape)
+    assert isinstance(p, torch.distributions.Distribution)
+    assert p.batch_shape == layer.sample(h, given).shape == p.sample().shape == shape
 
 
 def test_samples_are_as_frequent_as_p_says() -> None:
     layer, h = made(background=LOG_B), drawn(2, 2, H)
-    found = layer.sample(h, count=20_000, generator=torch.Generator().manual_seed(1))
+    found = layer.sample(h, sample_shape=(20_000,), generator=torch.Generator().manual_seed(1))
     often = F.one_hot(found, V).double().mean(0)
     p = log_softmax(layer, h, LOG_B).exp()
     assert bool(((often - p).abs() < 5.0 * (p * (1.0 - p) / 20_000).sqrt() + 1e-9).all())
@@ -314,8 +316,8 @@ def test_the_loss_is_in_half_precision_where_the_program_is(
         return loss.detach(), *torch.autograd.grad(loss, [h, layer.weight])
 
     full = found("full")
-    monkeypatch.setattr(ways, "plan_for", planned)
-    monkeypatch.setattr(ways, "why_no_half", lambda p: None)  # else it is the CPU
+    monkeypatch.setattr(weights, "plan_for", planned)
+    monkeypatch.setattr(loglinear, "why_no_half", lambda p: None)  # else it is the CPU
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         taken = found(precision)
     assert (torch.float16 in {plan.logits for plan in plans}) == half
@@ -357,7 +359,7 @@ def test_a_copy_says_the_same_and_has_caches_of_its_own(way: str, background: An
         before = layer(h).log_probs()
         layer.log_prob(h, words(4))
         again = COPIES[way](layer)
-        assert again._few._kept is None
+        assert again._kept.few._kept is None
         assert len(again.classes.masses) == len(again.phi._rows._cast) == 0
         assert torch.equal(again(h).log_probs(), before)
         again.weight.add_(1.0)
@@ -531,4 +533,4 @@ def test_on_a_gpu(autocast: bool) -> None:
     wanted = F.cross_entropy(dense.reshape(-1, V), targets.cpu().view(-1))
     torch.testing.assert_close(loss.double().cpu(), wanted, rtol=0.0, atol=2e-3 if autocast else 1e-5)
     loss.backward()  # type: ignore[no-untyped-call]
-    assert layer.sample(h).shape == (1, 2, 40)
+    assert layer.sample(h).shape == (2, 40)

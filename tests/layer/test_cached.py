@@ -26,6 +26,7 @@ from llrnn.layer import matrix
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import SparseMatrix, WeightCache
 from llrnn.layer.priors import SparsePrior, Table
+from llrnn.layer.weights import LayerWeights
 from llrnn.model.scoring import Sentences, score
 from llrnn.model.steering import Change, steer, swap
 from llrnn.model.words import Entry
@@ -91,13 +92,13 @@ def uncached_rows(model: LLRNN) -> Tensor:
 
 
 def is_cached(model: LLRNN) -> bool:
-    return model.layer._products._kept is not None and model.embedding._table._kept is not None
+    return model.layer._kept.composed._kept is not None and model.embedding._table._kept is not None
 
 
 @pytest.fixture
 def composes_always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even where the direct way would be cheaper."""
-    monkeypatch.setattr(LogLinear, "scores", LogLinear.composed_scores)
+    monkeypatch.setattr(LayerWeights, "scores", LayerWeights.composed_scores)
 
 
 @pytest.mark.usefixtures("composes_always")
@@ -160,7 +161,7 @@ def test_few_positions_see_every_change_of_weights_and_background() -> None:
             with torch.no_grad():
                 for _ in range(2):
                     torch.testing.assert_close(layer(h, prior).log_prob(word), expected, rtol=0, atol=1e-12)
-        assert layer._few._kept is not None
+        assert layer._kept.few._kept is not None
 
     def replace() -> None:
         layer.weight.data = layer.weight.data + torch.randn_like(layer.weight)
@@ -181,14 +182,14 @@ def test_training_keeps_nothing() -> None:
     log_probs(model)
     assert is_cached(model)
     uncached_log_probs(model).sum()
-    assert model.layer._products._kept is None
+    assert model.layer._kept.composed._kept is None
     assert model.embedding._table._kept is None
 
 
 def test_weights_that_need_no_gradient_are_cached_with_gradients_on() -> None:
     model = small_model().requires_grad_(False)
     model.embedding(torch.tensor([[1, 2]]))
-    model.layer.composed()
+    model.layer.weights().composed()
     assert is_cached(model)
 
 
@@ -207,10 +208,10 @@ def test_a_model_in_half_precision_is_widened_once() -> None:
     prior, h = model.background.prior([]), torch.randn(2, 6, dtype=torch.bfloat16)
     with torch.no_grad():
         first, second = (model.layer(h, prior) for _ in range(2))
-        assert first.layer is second.layer
-        assert first.layer.weight.dtype == torch.float32
+        assert first.weights is second.weights
+        assert first.weights.weight.dtype == torch.float32
         shaken(model, 2.0, seed=4)
-        assert model.layer(h, prior).layer is not first.layer
+        assert model.layer(h, prior).weights is not first.weights
 
 
 def test_copies_begin_with_an_empty_cache() -> None:
@@ -289,10 +290,10 @@ def test_it_is_never_stale(change: Callable[[LLRNN], None]) -> None:
 def test_a_write_that_torch_does_not_count_needs_a_word() -> None:
     model = small_model().double()
     with torch.no_grad():
-        first = model.layer.composed()[0].clone()
+        first = model.layer.weights().composed()[0].clone()
         model.layer.weight.data.add_(1.0)
         model.layer.clear_cache()
-        assert not torch.equal(model.layer.composed()[0], first)
+        assert not torch.equal(model.layer.weights().composed()[0], first)
 
 
 @pytest.mark.usefixtures("composes_always")

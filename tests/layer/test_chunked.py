@@ -13,9 +13,9 @@ from helpers import small_corpus, small_model
 from llrnn import LLRNN, Corpus, backgrounds, contextual, features
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.process import Batch
-from llrnn.layer import ways
+from llrnn.layer import costs
 from llrnn.layer.chunked import by_kernels
-from llrnn.layer.loglinear import Distribution
+from llrnn.layer.distribution import Distribution
 from llrnn.model.controllers import GRU
 from llrnn.model.scoring import Sentences
 from llrnn.text.encoded import EncodedText
@@ -55,13 +55,13 @@ def written_out(model: LLRNN, p: Distribution, batch: Batch, generator: torch.Ge
 @pytest.mark.parametrize("objective", [Exact(), Exact("full")])
 @pytest.mark.parametrize("name", MODELS)
 def test_it_is_the_exact_loss_with_its_gradients(
-    name: str, objective: Exact, rows: int, way: ways.ScoreWay, monkeypatch: pytest.MonkeyPatch
+    name: str, objective: Exact, rows: int, way: costs.ScoreWay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = MODELS[name]().double()
     batch = a_batch(model)
     expected, theirs = loss_and_gradients(model, written_out, batch)
-    taken = replace(ways.composed(ways.Size(1, 1, 1, 1, 1)), name=way, block=rows)
-    monkeypatch.setattr(ways, "cheapest", lambda size, **options: taken)
+    taken = replace(costs.composed(costs.Size(1, 1, 1, 1, 1)), name=way, block=rows)
+    monkeypatch.setattr(costs, "cheapest", lambda size, **options: taken)
     found, ours = loss_and_gradients(model, objective, batch)
     assert found == pytest.approx(expected, rel=1e-12)
     assert ours.keys() == theirs.keys()

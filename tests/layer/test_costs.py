@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 from helpers import banded_features
 from llrnn.cli import app
-from llrnn.layer import ways
+from llrnn.layer import costs
 from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, MakeBlocks, Pairs, SpreadBlocks, log_sums, mean_loss
+from llrnn.layer.costs import Size
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
-from llrnn.layer.ways import Size
 
 FRENCH = Size(1024, 3244, 2553, 19_464, 256)
 RECORDED = json.loads((Path(__file__).parents[2] / "docs/results/costs-gpu.json").read_text(encoding="utf8"))
@@ -30,13 +30,13 @@ FEW_FEATURES = Size(1024, 10_000, 500, 60_000, 256)
 
 def test_counts_of_a_small_case() -> None:
     size = Size(positions=10, classes=7, features=3, entries=12, hidden=5)
-    assert ways.composed(size).multiplications == 10 * 7 * 5
-    assert ways.composed(size).additions == 12 * 5
-    assert ways.direct(size, training=True).multiplications == 3 * 10 * 3 * 5
-    assert ways.direct(size, training=True).additions == 2 * 12 * 10
-    banded = size._replace(bands=ways.BandSize(rows=4, entries=6, spread=8))
-    assert ways.composed(banded).multiplications == 10 * (4 * 5 + 8)
-    assert ways.composed(banded).additions == 6 * 5
+    assert costs.composed(size).multiplications == 10 * 7 * 5
+    assert costs.composed(size).additions == 12 * 5
+    assert costs.direct(size, training=True).multiplications == 3 * 10 * 3 * 5
+    assert costs.direct(size, training=True).additions == 2 * 12 * 10
+    banded = size._replace(bands=costs.BandSize(rows=4, entries=6, spread=8))
+    assert costs.composed(banded).multiplications == 10 * (4 * 5 + 8)
+    assert costs.composed(banded).additions == 6 * 5
 
 
 @pytest.mark.parametrize(
@@ -50,33 +50,33 @@ def test_counts_of_a_small_case() -> None:
     ],
 )
 def test_the_cheaper_way(size: Size, training: bool, way: str) -> None:
-    assert ways.cheapest(size, training=training).name == way
+    assert costs.cheapest(size, training=training).name == way
 
 
 def test_a_gpu_composes_unless_there_are_many_more_classes_than_features() -> None:
-    gpu = ways.unit_costs("cuda")
-    assert ways.cheapest(FRENCH, training=True, costs=gpu).name == "composed"
-    assert ways.cheapest(FRENCH._replace(positions=1), costs=gpu).name == "composed"
-    assert ways.cheapest(Size(2048, 40_781, 6412, 465_527, 512), training=True, costs=gpu).name == "direct"
+    gpu = costs.unit_costs("cuda")
+    assert costs.cheapest(FRENCH, training=True, costs=gpu).name == "composed"
+    assert costs.cheapest(FRENCH._replace(positions=1), costs=gpu).name == "composed"
+    assert costs.cheapest(Size(2048, 40_781, 6412, 465_527, 512), training=True, costs=gpu).name == "direct"
 
 
 @pytest.mark.parametrize("row", RECORDED["rows"], ids=lambda row: f"{row['config']}-{row['positions']}")
 def test_what_is_chosen_on_a_gpu_is_within_a_fifth_of_the_better_way(row: dict[str, Any]) -> None:
     """Both ways were measured on an H200 at the sizes of our configurations (scripts/measure_costs.py cuda)."""
     size = Size(*(row[name] for name in Size._fields[:-1]))  # no bands
-    taken = ways.cheapest(size, training=row["training"], costs=ways.unit_costs("cuda")).name
+    taken = costs.cheapest(size, training=row["training"], costs=costs.unit_costs("cuda")).name
     assert row[taken] <= 1.2 * min(row["composed"], row["direct"])
 
 
 def test_threads_share_the_work_and_wait_after_each_block() -> None:
-    one, four = ways.unit_costs("cpu"), ways.unit_costs("cpu", 4)
+    one, four = costs.unit_costs("cpu"), costs.unit_costs("cpu", 4)
     assert four.multiplication == one.multiplication / 4
     assert four.block > one.block
-    assert ways.cheapest(FEW_FEATURES, training=True, costs=four).name == "direct"
+    assert costs.cheapest(FEW_FEATURES, training=True, costs=four).name == "direct"
 
 
 def test_more_of_anything_costs_more() -> None:
-    for way in (ways.composed, ways.direct):
+    for way in (costs.composed, costs.direct):
         usual = way(FRENCH, training=True).seconds()
         assert way(FRENCH).seconds() < usual
         for field in ("positions", "entries", "hidden"):
@@ -85,7 +85,7 @@ def test_more_of_anything_costs_more() -> None:
 
 
 def test_no_position_is_a_size_too() -> None:
-    assert ways.cheapest(FRENCH._replace(positions=0)).multiplications == 0
+    assert costs.cheapest(FRENCH._replace(positions=0)).multiplications == 0
 
 
 # --- the ways -----------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def test_a_position_where_nothing_is_possible_has_no_gradient(name: str, way: st
 
 @pytest.mark.parametrize("most", [0, 1 << 30])
 @pytest.mark.parametrize("way", ["composed", "direct"])
-def test_a_layer_goes_the_way_that_is_picked(way: ways.ScoreWay, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_layer_goes_the_way_that_is_picked(way: costs.ScoreWay, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kept or made again, composed or direct, in training and in evaluation: the same numbers."""
     matrix = FeatureMatrix(
         ("a", "b"), ("x", "x"), np.array([0, 1, 1, 2]), np.array([0, 1, 2, 4]), np.array([0, 1, 0, 1]), np.ones(4)
@@ -207,20 +207,20 @@ def test_a_layer_goes_the_way_that_is_picked(way: ways.ScoreWay, most: int, monk
     torch.nn.init.normal_(layer.weight)
     h = torch.randn(40, 5, dtype=torch.float64)
     offset, pairs = torch.randn(3, dtype=torch.float64), Pairs(torch.arange(40), torch.arange(40) % 3)
-    terms = layer.composed_scores(h, offset)
+    terms = layer.weights().composed_scores(h, offset)
     expected = torch.logsumexp(terms, 1), terms[pairs.row, pairs.klass]
-    taken = getattr(ways, way)(Size(40, 3, 2, 4, 5))
-    monkeypatch.setattr(ways, "cheapest", lambda size, **options: taken)
-    monkeypatch.setattr(ways, "MOST_KEPT", most)
-    found = ways._class_log_sums(layer, h, offset, *pairs)
+    taken = getattr(costs, way)(Size(40, 3, 2, 4, 5))
+    monkeypatch.setattr(costs, "cheapest", lambda size, **options: taken)
+    monkeypatch.setattr(costs, "MOST_KEPT", most)
+    found = layer.weights().log_sums(h, offset, *pairs)
     torch.testing.assert_close(found, expected)
     ours, theirs = (
         torch.autograd.grad(s.sum() + 2 * a.sum(), list(layer.parameters())[:2]) for s, a in (found, expected)
     )
     torch.testing.assert_close(ours, theirs)
     with torch.no_grad():
-        torch.testing.assert_close(ways._class_log_sums(layer, h, offset, *pairs), tuple(x.detach() for x in expected))
-    assert ways.work(layer, h).name == way
+        torch.testing.assert_close(layer.weights().log_sums(h, offset, *pairs), tuple(x.detach() for x in expected))
+    assert layer.weights().work(h).name == way
 
 
 # --- llrnn config features -------------------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from llrnn.layer import ContextValues, LinearValues, LogLinear, Steered, Table
+from llrnn.layer import ContextValues, LinearValues, LogLinear, Table, WeightChange
+from llrnn.layer.distribution import Values
 from llrnn.layer.priors import Exceptions, SparsePrior
-from llrnn.layer.readout import Values
 
 V, M, H, N = 23, 7, 5, 6
 COLUMNS = (4, 1, 6)
@@ -83,8 +83,8 @@ def test_every_way_is_the_sum_over_all_words(phi: Tensor, way: str, background: 
     values, prior, h = SOURCES[which], _prior(background), _draw(N, H, seed=16)
     layer = _layer(phi, sum(part.width for part in values))
     wanted = _brute(layer, h, prior, phi, values)
-    layer.way = way  # type: ignore[assignment]
     p = layer(h, prior, values)
+    p.way = way
     torch.testing.assert_close(p.log_prob(WORDS), wanted[range(N), WORDS])
     torch.testing.assert_close(p.log_probs(), wanted)
     torch.testing.assert_close(p.log_probs().exp().sum(1), torch.ones(N, dtype=torch.float64))
@@ -130,13 +130,13 @@ def test_steered_and_tempered(phi: Tensor) -> None:
     values, prior, h = SOURCES["last"], _prior("static"), _draw(N, H, seed=16)
     layer = _layer(phi, 3)
     scale, offset = _draw(1, M + 3, seed=17), _draw(1, M + 3, seed=18)
-    a = torch.cat([layer.adaptor(h), layer.context_adaptor(h)], 1) * scale + offset
+    a = layer.weights().full_adaptor(h) * scale + offset
     terms = prior.dense(N).log_b + torch.einsum("nm,nvm->nv", a, _dense(phi, values))
-    p = Steered(layer, scale, offset).distribution(h, prior, values)
+    p = layer(h, prior, values).steered(WeightChange(scale, offset))
     torch.testing.assert_close(p.log_probs(), torch.log_softmax(terms, 1))
     torch.testing.assert_close(p.tempered(2.0).log_probs(), torch.log_softmax(terms / 2, 1))
     torch.testing.assert_close(p.row(2).log_probs()[0], torch.log_softmax(terms, 1)[2])
-    torch.testing.assert_close(p.given.weights(), a)
+    torch.testing.assert_close(p.given.adaptor(), a)
     plain = layer(h, prior, values)
     wanted = torch.log_softmax(_brute(layer, h, prior, phi, values) / 0.7, 1)
     torch.testing.assert_close(plain.tempered(0.7).log_probs(), wanted)
@@ -145,7 +145,7 @@ def test_steered_and_tempered(phi: Tensor) -> None:
 def test_samples_have_their_frequencies(phi: Tensor) -> None:
     values, prior, h = SOURCES["alone"], _prior("static"), _draw(N, H, seed=16)
     p = _layer(phi, 2)(h, prior, values)
-    words = p.sample(generator=torch.Generator().manual_seed(3), count=20_000)
+    words = p.sample((20_000,), generator=torch.Generator().manual_seed(3))
     found = torch.stack([torch.bincount(words[:, n], minlength=V) for n in range(N)]) / 20_000
     assert float((found - p.log_probs().exp().detach()).abs().max()) < 0.02
 

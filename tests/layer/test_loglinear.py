@@ -18,13 +18,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from brute import Array, Brute
+from helpers import by_way
 from llrnn.ground.errors import BackgroundError, NumericalError, ZeroMassError
-from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.distribution import Distribution, Way
+from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.masses import Classes
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
 from llrnn.layer.numerics import class_logsumexp, segment_logsumexp
 from llrnn.layer.priors import ContextValues, DensePrior, Exceptions, Prior, SparsePrior, Table
-from llrnn.layer.ways import Way
+from llrnn.layer.weights import LayerWeights
 from strategies import (
     MINUS_INFINITY,
     QUICK,
@@ -99,14 +101,14 @@ def test_log_z_without_gradient_is_the_same_sum(case: Case) -> None:
 def test_every_way_to_log_z_gives_the_same_numbers(case: Case) -> None:
     word, expected = torch.arange(case.n) % case.n_words, case.brute().log_probs
     for way in get_args(Way):
-        close(case.distribution().log_prob(word, way=way), expected[np.arange(case.n), word.numpy()])
+        close(by_way(case.distribution(), way).log_prob(word), expected[np.arange(case.n), word.numpy()])
 
 
 @given(cases(), st.integers(1, 12), st.sampled_from(["words", "static"]))
 @QUICK
 def test_top(case: Case, k: int, way: Way) -> None:
     """By walking down the classes, and from the whole row."""
-    log_p, words = case.distribution().top(k, way=way)
+    log_p, words = by_way(case.distribution(), way).top(k)
     brute = case.brute()
     assert words.shape == log_p.shape == (case.n, min(k, case.n_words))
     close(log_p, brute.top(k))
@@ -221,7 +223,7 @@ def test_half_precision_is_of_the_weights_alone(dtype: torch.dtype, case: Case) 
         ):
             close(found.double(), expected.numpy(), 2e-4)
         generator = torch.Generator().manual_seed(case.seed)
-        drawn = p.sample(generator=generator, count=20)
+        drawn = p.sample((20,), generator=generator)
         assert (p.log_probs()[torch.arange(case.n), drawn] > MINUS_INFINITY).all()
 
 
@@ -232,7 +234,8 @@ def test_feature_values_survive_half_precision() -> None:
     with torch.no_grad():
         for one in (layer, again):
             one.bias.fill_(1.0)
-    assert torch.equal(again.scores(torch.zeros(1, 1).double()), layer.scores(torch.zeros(1, 1).double()))
+    zero = torch.zeros(1, 1).double()
+    assert torch.equal(again.weights().scores(zero), layer.weights().scores(zero))
 
 
 @pytest.mark.parametrize("loud", [0.0, 1e6])
@@ -405,7 +408,7 @@ def test_most_words_of_a_model_as_background_are_not_looked_at(scale: float, dty
     found = []
     for knows_its_sum in (True, False):
         layer.zero_grad()
-        log_p = layer.distribution(h, DensePrior(log_b, knows_its_sum)).log_prob(word, way="adding")
+        log_p = by_way(layer.distribution(h, DensePrior(log_b, knows_its_sum)), "adding").log_prob(word)
         torch.autograd.backward(log_p.sum())
         found.append([log_p.detach(), *(p.grad for p in layer.parameters() if p.grad is not None)])
     for one, other in zip(*found, strict=True):
@@ -418,7 +421,7 @@ def test_what_a_model_rules_out_leaves_nothing_to_subtract_from() -> None:
     layer = LogLinear(matrix_of([{"f": 1.0}] + [{}] * 9), 1, zero=True)
     layer.bias.data.fill_(-30.0)
     log_b = torch.tensor([[0.0, *[-40.0] * 9]])
-    found = layer.distribution(torch.zeros(1, 1), DensePrior(log_b, True)).log_prob(torch.tensor([0]), way="adding")
+    found = by_way(layer.distribution(torch.zeros(1, 1), DensePrior(log_b, True)), "adding").log_prob(torch.tensor([0]))
     assert float(found.detach()) == pytest.approx(-math.log1p(9 * math.exp(-10.0)), abs=1e-5)
 
 
@@ -478,12 +481,12 @@ def test_powered_of_one_table_is_remembered_and_stays_sparse() -> None:
 @given(cases())
 @QUICK
 def test_composed_scores_are_direct_scores(case: Case) -> None:
-    layer, h = case.layer(), case.h()
-    close(layer.composed_scores(h), layer.direct_scores(h).detach().numpy(), 1e-12)
+    layer, h, weights = case.layer(), case.h(), case.layer().weights()
+    close(weights.composed_scores(h), weights.direct_scores(h).detach().numpy(), 1e-12)
     m = layer.weight.shape[0]
     brute = case.brute()
     first_of_class = [int(layer.classes.members_of(s)[0]) for s in range(layer.classes.count)]
-    close(layer.scores(h), np.einsum("nvm,nm->nv", brute.phi[:, first_of_class, :m], brute.a[:, :m]), 1e-9)
+    close(weights.scores(h), np.einsum("nvm,nm->nv", brute.phi[:, first_of_class, :m], brute.a[:, :m]), 1e-9)
 
 
 @pytest.mark.parametrize(("n", "way"), [(1, "direct_scores"), (10_000, "composed_scores")])
@@ -491,8 +494,8 @@ def test_the_cheaper_way_is_chosen(n: int, way: str, monkeypatch: pytest.MonkeyP
     """As many features as classes: composing pays for many positions, and never for one."""
     layer = LogLinear(matrix_of([{f"f{i}": 1.0, f"f{i + 1}": 1.0, "all": 1.0} for i in range(50)]), 64, zero=True)
     marked = torch.full((n, 50), 7.0)
-    monkeypatch.setattr(layer, way, lambda h, *offset: marked)
-    assert torch.equal(layer.scores(torch.zeros(n, 64)), marked)
+    monkeypatch.setattr(LayerWeights, way, lambda self, h, *offset: marked)
+    assert torch.equal(layer.weights().scores(torch.zeros(n, 64)), marked)
 
 
 # --- sampling -----------------------------------------------------------------------------------------------------
@@ -540,7 +543,7 @@ DENSE = {
 
 def check_frequencies(case: Case, count: int, seed: int) -> None:
     """Within six standard deviations, for every word; a word without mass never."""
-    drawn = case.distribution().sample(generator=torch.Generator().manual_seed(seed), count=count)
+    drawn = case.distribution().sample((count,), generator=torch.Generator().manual_seed(seed))
     assert drawn.shape == (count, case.n)
     for n, p in enumerate(case.brute().probs):
         seen = np.bincount(drawn[:, n].numpy(), minlength=case.n_words)
@@ -571,24 +574,24 @@ def test_values_of_the_sampled_cases(name: str) -> None:
     close(p.expected_features(), brute.expected_features)
     for k in (1, 2, 9):
         close(p.top(k)[0], brute.top(k))
-        close(p.top(k, way="static")[0], brute.top(k))
+        close(by_way(p, "static").top(k)[0], brute.top(k))
 
 
 def test_top_looks_behind_classes_whose_best_words_have_left() -> None:
     """The two classes that promise most hold nothing but exceptions, which are worth little."""
     rows: list[Row] = [{f"f{x}": 1.0} for x in range(5)]
     case = sparse_case([[50.0, 40.0, 30.0, 20.0, 10.0]], [[0.0]], [{0: -50.0, 1: -50.0}], rows=rows)
-    log_p, words = case.distribution().top(2, way="static")
+    log_p, words = by_way(case.distribution(), "static").top(2)
     assert words.tolist() == [[2, 3]]
     close(log_p, case.brute().top(2))
 
 
 def test_samples_are_the_generators() -> None:
     p = SAMPLED["mixture"].distribution()
-    first, again, other = (p.sample(generator=torch.Generator().manual_seed(s), count=50) for s in (1, 1, 2))
+    first, again, other = (p.sample((50,), generator=torch.Generator().manual_seed(s)) for s in (1, 1, 2))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
-    assert p.sample().shape == (1, 3)
+    assert p.sample().shape == (3,)
 
 
 # --- no mass ------------------------------------------------------------------------------------------------------

@@ -10,9 +10,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers import by_way
 from llrnn.ground.errors import ZeroMassError
-from llrnn.layer import drawing, ways
-from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer import distribution as distributions
+from llrnn.layer import drawing
+from llrnn.layer.distribution import Distribution
+from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.masses import alias_of, log_masses
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import MINUS_INFINITY, ContextValues, SparsePrior, Table
@@ -37,7 +40,7 @@ def distribution(
     if zeros:
         log_b[torch.rand(len(log_b), generator=generator) < 0.5] = MINUS_INFINITY
     h = torch.randn(N, H, generator=generator).to(dtype)
-    return Distribution(layer, h, SparsePrior.static(Table(log_b)), [])
+    return Distribution(layer.weights(), h, SparsePrior.static(Table(log_b)), [])
 
 
 @pytest.mark.parametrize(("zeros", "ties"), [(False, False), (True, False), (False, True), (True, True)])
@@ -47,7 +50,7 @@ def test_the_short_ways_lead_to_the_same_numbers(zeros: bool, ties: bool) -> Non
     with torch.no_grad():
         torch.testing.assert_close(p.log_z, torch.logsumexp(p.word_terms[0], -1), rtol=0, atol=1e-12)
         for k in (1, 7, 60, V):
-            log_p, words = p.top(k, way="static")
+            log_p, words = by_way(p, "static").top(k)
             expected = torch.sort(whole, descending=True, stable=True)
             alive = expected.values[:, :k] > MINUS_INFINITY
             torch.testing.assert_close(log_p, expected.values[:, :k], rtol=0, atol=1e-12)
@@ -56,17 +59,19 @@ def test_the_short_ways_lead_to_the_same_numbers(zeros: bool, ties: bool) -> Non
 
 def test_a_shift_of_all_words_changes_log_z_alone() -> None:
     p = distribution()
-    shifted = Distribution(p.layer, p.h, SparsePrior(p.prior.tables, p.prior.shift + 3.0, p.prior.exceptions), [])  # type: ignore[union-attr]
+    shifted = Distribution(p.weights, p.h, SparsePrior(p.prior.tables, p.prior.shift + 3.0, p.prior.exceptions))  # type: ignore[union-attr]
     with torch.no_grad():
         torch.testing.assert_close(shifted.log_z, p.log_z + 3.0, rtol=0, atol=1e-12)
-        torch.testing.assert_close(shifted.top(9, way="static")[0], p.top(9, way="static")[0], rtol=0, atol=1e-12)
+        torch.testing.assert_close(
+            by_way(shifted, "static").top(9)[0], by_way(p, "static").top(9)[0], rtol=0, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("zeros", [False, True])
 def test_samples_are_as_frequent_as_their_probability(zeros: bool) -> None:
     p = distribution(zeros=zeros)
     count = 40_000
-    drawn = p.sample(count=count, generator=torch.Generator().manual_seed(4))
+    drawn = p.sample((count,), generator=torch.Generator().manual_seed(4))
     assert drawn.shape == (count, N)
     expected = p.log_probs().exp()
     for n in range(N):
@@ -85,7 +90,7 @@ def test_what_has_no_weight_is_never_drawn_even_by_rounding(monkeypatch: pytest.
 
 def test_at_no_position_nothing_is_drawn() -> None:
     p = distribution()
-    drawn = Distribution(p.layer, p.h[:0], p.prior, []).sample(count=2)
+    drawn = Distribution(p.weights, p.h[:0], p.prior).sample((2,))
     assert drawn.shape == (2, 0)
     assert drawn.dtype == torch.long
 
@@ -94,20 +99,20 @@ def test_nothing_possible_is_an_error() -> None:
     p = distribution()
     nothing = Table(torch.full((V,), MINUS_INFINITY, dtype=torch.float64))
     with pytest.raises(ZeroMassError):
-        Distribution(p.layer, p.h, SparsePrior.static(nothing), []).sample()
+        Distribution(p.weights, p.h, SparsePrior.static(nothing)).sample()
 
 
 def test_what_stands_out_goes_the_general_way() -> None:
     p = distribution()
-    assert ways.static_mass(p) is not None
+    assert p.static_mass is not None
     static = p.prior
     assert isinstance(static, SparsePrior)
     mixed = SparsePrior(static.tables * 2, static.shift.repeat(1, 2), static.exceptions)
     listed = SparsePrior.listed(static.tables[0], [{3: 0.5}] * N)
     values = ContextValues(torch.zeros(N, 1), torch.tensor([0]), torch.tensor([1]), torch.ones(1, 1))
-    others = [Distribution(p.layer, p.h, prior, []) for prior in (mixed, listed, static.dense(N))]
-    assert all(ways.static_mass(other) is None for other in others)
-    assert ways.static_mass(Distribution(p.layer, p.h, static, [values])) is None
+    others = [Distribution(p.weights, p.h, prior) for prior in (mixed, listed, static.dense(N))]
+    assert all(other.static_mass is None for other in others)
+    assert Distribution(p.weights, p.h, static, [values]).static_mass is None
 
 
 # --- alias tables --------------------------------------------------------------------------------------------------
@@ -139,10 +144,10 @@ def test_alias_tables_are_made_for_the_classes_that_are_drawn() -> None:
 @pytest.mark.parametrize(("n", "count"), [(1, 1), (1, 3), (2, 1), (2, 2)])
 def test_one_by_one_the_same_words_are_drawn(monkeypatch: pytest.MonkeyPatch, zeros: bool, n: int, count: int) -> None:
     def drawn(few: int) -> list[list[list[int]]]:
-        monkeypatch.setattr(drawing, "_FEW_DRAWS", few)
+        monkeypatch.setattr(distributions, "_FEW_DRAWS", few)
         whole, generator = distribution(zeros=zeros), torch.Generator().manual_seed(7)
-        p = Distribution(whole.layer, whole.h[:n], whole.prior, [])
-        return [p.sample(generator=generator, count=count).tolist() for _ in range(300)]
+        p = Distribution(whole.weights, whole.h[:n], whole.prior)
+        return [p.sample((count,), generator=generator).tolist() for _ in range(300)]
 
     one_by_one = drawn(4)
     assert one_by_one == drawn(0)
@@ -200,10 +205,10 @@ def test_a_step_makes_nothing_of_the_size_of_the_vocabulary(name: str) -> None:
     p = distribution(matrix=french_like(many, G), dtype=torch.float32)
     with torch.no_grad():
         for _ in range(100):  # tables that are made once
-            ASKED[name](Distribution(p.layer, p.h, p.prior, []))
+            ASKED[name](Distribution(p.weights, p.h, p.prior))
         with Sizes() as sizes:  # type: ignore[no-untyped-call]
             for _ in range(3):
-                ASKED[name](Distribution(p.layer, p.h, p.prior, []))
+                ASKED[name](Distribution(p.weights, p.h, p.prior))
     assert 0 < sizes.largest <= N * G * 2
 
 

@@ -20,7 +20,8 @@ from llrnn.knowledge.backgrounds import Background, Mask, Mixture, Primed, Stati
 from llrnn.knowledge.contextual import ContextualFeature, Repeated
 from llrnn.knowledge.features import Features, Function, Identity, Suffixes
 from llrnn.knowledge.process import Batch, ModelState
-from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.distribution import Distribution
+from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior, Table
 from llrnn.model.controllers import Controller, make_controller, variational_dropout
 from strategies import QUICK, Case, cases, matrix_of

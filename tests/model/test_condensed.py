@@ -10,12 +10,12 @@ import torch
 
 import llrnn
 from brute import Brute
-from helpers import shaken, small_corpus, small_features, small_model, small_vectors
+from helpers import by_way, shaken, small_corpus, small_features, small_model, small_vectors
 from llrnn import LLRNN, backgrounds
 from llrnn.ground.errors import ConfigError
 from llrnn.inference import condensing
 from llrnn.inference.condensing import condense
-from llrnn.layer import ways
+from llrnn.layer import costs
 from llrnn.model.scoring import score
 from llrnn.model.steering import untied
 from llrnn.text.encoded import EncodedText
@@ -48,7 +48,7 @@ def test_log_p_is_brute_force_with_the_new_features() -> None:
     with torch.no_grad():
         p, _ = model.scan(batch)
         a, log_p = p.adaptor.numpy(), p.log_probs().numpy()
-        by_classes = p.log_prob(batch.picked(batch.targets), way="static").numpy()
+        by_classes = by_way(p, "static").log_prob(batch.picked(batch.targets)).numpy()
     log_b = model.background.prior([]).dense(1).log_b.double().numpy()
     named = [dict(zip(matrix.names, row.tolist(), strict=True)) for row in dense(matrix)]
     oracle = Brute(matrix.names, named, np.repeat(log_b, len(a), 0), np.zeros((len(a), len(named), 0)), a)
@@ -120,8 +120,8 @@ def test_a_condensed_model_is_a_model_as_any_other(tmp_path: Path) -> None:
     assert told["fewer"] >= 2.0
     text = EncodedText.encode(corpus, fine.vocabulary)
     assert told["log_perplexity"] == [score(model, text).log_perplexity for model in (fine, made)]
-    size = ways.size_of(made.layer, 1)
-    assert ways.composed(size).multiplications == pytest.approx(341 * H / told["fewer"])
+    size = made.layer.weights().size(1)
+    assert costs.composed(size).multiplications == pytest.approx(341 * H / told["fewer"])
     assert fine.tied
     assert not made.tied
     made.save(tmp_path)
@@ -153,7 +153,7 @@ def test_a_background_that_follows_the_text() -> None:
         words = batch.picked(batch.targets)
         expected = p.log_probs()[torch.arange(p.n), words]
         for way in ("words", "adding", "leaving"):
-            torch.testing.assert_close(p.log_prob(words, way=way), expected, atol=1e-9, rtol=0)
+            torch.testing.assert_close(by_way(p, way).log_prob(words), expected, atol=1e-9, rtol=0)
 
 
 @pytest.mark.parametrize(("fewer", "said"), [(1.0, "over 1"), (1000.0, "are the most for this model")])

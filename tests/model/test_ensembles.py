@@ -18,8 +18,8 @@ from llrnn import GRU, LLRNN, LSTM, Elman, Vocabulary, backgrounds, contextual, 
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.mixing import fitted_shares, mix
 from llrnn.knowledge.process import Batch, Saved
-from llrnn.layer import ways
-from llrnn.layer.loglinear import Distribution
+from llrnn.layer import distribution
+from llrnn.layer.distribution import Distribution
 from llrnn.model.ensembles import member, mixture
 from llrnn.model.scoring import score
 from llrnn.model.testing import check_background
@@ -165,7 +165,7 @@ def test_words_of_a_text_are_scored_without_a_sum_over_all_words(monkeypatch: py
     """Many positions: each member sums over its classes, and nothing of size N × V is made."""
     (_, model), batch = mixed(2), batch_of([[0, 1, 2], [3, 3, 4]])
     wanted = written_out(model, batch).gather(1, batch.targets.view(-1, 1))[:, 0]
-    monkeypatch.setattr(ways, "FEW_TERMS", 0)
+    monkeypatch.setattr(distribution, "FEW_TERMS", 0)
     for name in ("log_probs", "word_terms"):
         monkeypatch.setattr(Distribution, name, property(lambda self: pytest.fail("all of V")))
     with torch.no_grad():

@@ -64,7 +64,7 @@ def test_the_mixture_by_hand_and_it_sums_to_one() -> None:
         for found in (p.log_prob(targets), p.log_prob(targets, torch.arange(5)), model.log_prob(batch())):
             torch.testing.assert_close(found.exp(), expected.gather(1, targets[:, None])[:, 0], rtol=1e-12, atol=1e-12)
         torch.testing.assert_close(p.shares(targets).sum(1), torch.ones(5, dtype=torch.double))
-        drawn = p.sample(generator=torch.Generator().manual_seed(0), count=4000)[:, 0]
+        drawn = p.sample((4000,), generator=torch.Generator().manual_seed(0))[:, 0]
         often = torch.bincount(drawn, minlength=5).double() / 4000
         torch.testing.assert_close(often, expected[0], rtol=0, atol=0.04)
         torch.testing.assert_close(p.top(5)[0].exp().sum(1), torch.ones(5, dtype=torch.double))

@@ -211,7 +211,7 @@ def test_a_million_samples_are_as_frequent_as_the_model_says() -> None:
         state = model.start()
         for word in (EOS, "le"):
             p, state = model.step(state, [vocabulary.id(word)])
-        drawn = p.sample(count=many, generator=generator)[:, 0]
+        drawn = p.sample((many,), generator=generator)[:, 0]
         log_probs = p.log_probs()[0].numpy()
     counts: Counter[str] = Counter()
     for symbol, count in Counter(drawn.tolist()).items():

@@ -20,7 +20,6 @@ from llrnn import GRU, LLRNN, LSTM, Corpus, OtherText, Vocabulary, backgrounds, 
 from llrnn.ground.errors import NonFiniteError, ZeroMassError
 from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.knowledge.process import Batch
-from llrnn.layer import ways
 from llrnn.layer.priors import ContextValues
 from llrnn.model.controllers import Elman, Recurrent
 from llrnn.model.own import from_module
@@ -127,9 +126,9 @@ class NoNumberAsked(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def test_a_step_with_a_static_background_asks_for_no_number_once_it_has_run() -> None:
     """Recording a CUDA graph fails where the GPU is asked for one."""
     model, batch = a_model(), Continuous(4, 12).plan(EncodedText.encode(TRAIN, VOCABULARY), seed=0)[0]
-    ways.static_mass(model.scan(batch)[0])
+    assert model.scan(batch)[0].static_mass is not None
     with NoNumberAsked():  # type: ignore[no-untyped-call]
-        assert ways.static_mass(model.scan(batch)[0]) is not None
+        assert model.scan(batch)[0].static_mass is not None
 
 
 def test_nor_does_one_with_linear_features_that_were_heard() -> None:
@@ -138,7 +137,7 @@ def test_nor_does_one_with_linear_features_that_were_heard() -> None:
     heard = model.precompute(batch.padded(16, 20, VOCABULARY.eos))
     Exact()(model, model.scan(heard)[0], heard, None)
     with NoNumberAsked():  # type: ignore[no-untyped-call]
-        assert ways.static_mass(model.scan(heard)[0]) is not None
+        assert model.scan(heard)[0].static_mass is not None
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -265,7 +264,7 @@ def loss_and_gradients(model: LLRNN, batch: Batch) -> tuple[float, list[Tensor]]
     model.zero_grad()
     p, _ = model.scan(batch)
     loss = Exact()(model, p, batch, None)
-    whole = loss + batch.mean(p.given.weights().pow(2).sum(-1))
+    whole = loss + batch.mean(p.given.adaptor().pow(2).sum(-1))
     whole.backward()  # type: ignore[no-untyped-call]
     return float(whole.detach()), [
         parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None

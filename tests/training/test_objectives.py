@@ -27,9 +27,9 @@ from llrnn.config import read_config, reference
 from llrnn.ground.errors import ConfigError, ZeroMassError
 from llrnn.knowledge.backgrounds import Background
 from llrnn.knowledge.process import Batch
-from llrnn.layer import ways
-from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.distribution import Distribution
 from llrnn.layer.priors import DensePrior, Prior
+from llrnn.layer.weights import LayerWeights
 from llrnn.model.controllers import GRU
 from llrnn.model.scoring import Sentences, score
 from llrnn.text.encoded import EncodedText
@@ -212,10 +212,16 @@ def test_a_static_background_is_drawn_from_without_a_sum_over_words_or_classes()
     objective = ImportanceSampling(20)
     objective(model, model.scan(batch)[0], batch, seeded(1))  # the tables are made, once
     p, _ = model.scan(batch)
-    forbidden = mock.Mock(side_effect=AssertionError("a sum over V or G"))
-    with mock.patch.object(model.layer, "scores", forbidden), mock.patch.object(ways, "word_terms", forbidden):
+    forbidden, usual = mock.Mock(side_effect=AssertionError("a sum over V or G")), LayerWeights.scores
+
+    def scores(own: LayerWeights, h: Tensor) -> Tensor:
+        """Those of the model; the background is a layer of its own, of one class."""
+        found: Tensor = forbidden() if own.phi is model.layer.phi else usual(own, h)
+        return found
+
+    with mock.patch.object(LayerWeights, "scores", scores), mock.patch.object(Distribution, "word_terms", forbidden):
         objective(model, p, batch, seeded(1)).backward()  # type: ignore[no-untyped-call]
-    with pytest.raises(AssertionError, match="a sum over"), mock.patch.object(LogLinear, "scores", forbidden):
+    with pytest.raises(AssertionError, match="a sum over"), mock.patch.object(LayerWeights, "scores", forbidden):
         Exact()(model, p, batch, None)
 
 

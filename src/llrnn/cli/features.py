@@ -33,8 +33,8 @@ from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.inference.condensing import condense
 from llrnn.knowledge.features import FeatureSummary, summarise
-from llrnn.layer import ways
-from llrnn.layer.ways import Forecast, WayChoice, Work
+from llrnn.layer import costs
+from llrnn.layer.costs import Forecast, WayChoice, Work
 from llrnn.model.checkpoint import load
 from llrnn.training.settings import SentenceBatches, SlidingBatches
 
@@ -61,7 +61,7 @@ def show_features(summary: FeatureSummary, ways: Forecast) -> None:
 
 
 def _ways(ways: Forecast) -> None:
-    """How log Z will be computed, and why (`layer.ways`)."""
+    """How log Z will be computed, and why (`layer.costs`)."""
     many = f"{ways.saved:.1f} times fewer multiplications than" if ways.saved >= 1.05 else "as many multiplications as"
     kept = f"; {ways.kept / 2**20:,.1f} MiB of scores are kept, for knowledge follows the text" if ways.kept else ""
     _choice(f"log Z of {ways.positions:,} positions, in training", ways.batch, f"; {many} a softmax over words{kept}")
@@ -97,9 +97,9 @@ def _list(what: str, names: Sequence[str], at_most: int = 12) -> None:
 def forecast(project: Project, summary: FeatureSummary) -> Forecast:
     """For the batches and the network of the configuration."""
     hidden = project.config.controller.hidden
-    size = ways.Size(_positions(project), summary.classes, summary.features, summary.read, hidden)
+    size = costs.Size(_positions(project), summary.classes, summary.features, summary.read, hidden)
     follows = bool(project.contextual or project.contextual_inputs) or not project.background.is_static
-    return ways.forecast(size, summary.symbols, follows=follows)
+    return costs.forecast(size, summary.symbols, follows=follows)
 
 
 def _positions(project: Project) -> int:

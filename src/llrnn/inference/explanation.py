@@ -37,7 +37,7 @@ from llrnn.ground.rendering import (
     shortened,
 )
 from llrnn.knowledge.process import Batch, ModelState
-from llrnn.layer.loglinear import Distribution
+from llrnn.layer.distribution import Distribution
 from llrnn.layer.mixed import MixedDistribution
 from llrnn.layer.priors import MINUS_INFINITY, DensePrior, Prior
 from llrnn.model.controllers import evaluating
@@ -291,7 +291,7 @@ def _terms(model: LLRNN, distribution: Distribution, symbol: int) -> tuple[Term,
     """Of every feature that fires on the word and has a weight: a mixed model gives none to those that it has."""
     if isinstance(distribution, MixedDistribution):
         return ()
-    a = (distribution.given.weights() * distribution.scale)[0]
+    a = (distribution.given.adaptor() * distribution.scale)[0]
     weights = dict(zip(model.feature_names, a.tolist(), strict=True))
     static = a.new_zeros(1, model.output_features.n_features)
     for name, value in model.output_features.row(symbol).items():
@@ -417,6 +417,6 @@ def _gradient(model: LLRNN, ids: Tensor, k: int, condition: object) -> tuple[flo
         psi = psi.detach().requires_grad_()
         h, _ = model.controller.scan(psi, state.controller)
         last = h[:, -1]
-        a = torch.cat([model.layer.adaptor(last), model.layer.context_adaptor(last)], 1)[0, k]
+        a = model.layer.weights().full_adaptor(last)[0, k]
         (gradient,) = torch.autograd.grad(a, psi)
     return float(a.detach()), gradient[0], None if v is None else v[0]

@@ -42,7 +42,7 @@ from llrnn.inference.rescoring import FLOOR, Weights
 from llrnn.knowledge.backgrounds.ngram import NGram
 from llrnn.knowledge.process import ModelState
 from llrnn.languages.ngrams import EMPTY
-from llrnn.layer.loglinear import Distribution
+from llrnn.layer.distribution import Distribution
 from llrnn.model.controllers import Silent, evaluating
 from llrnn.model.network import LLRNN
 from llrnn.text.encoded import Oov

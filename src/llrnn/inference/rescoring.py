@@ -35,7 +35,7 @@ from llrnn.knowledge.backgrounds.base import multiply
 from llrnn.knowledge.backgrounds.constraint import Constraint, without
 from llrnn.knowledge.backgrounds.ngram import NGram
 from llrnn.knowledge.process import Batch
-from llrnn.layer.loglinear import Distribution
+from llrnn.layer.distribution import Distribution
 from llrnn.layer.numerics import MINUS_INFINITY, require_numbers
 from llrnn.layer.priors import DensePrior, Prior
 from llrnn.model.controllers import evaluating
@@ -703,7 +703,7 @@ def _of_batch(free: LLRNN, batch: Batch, p: Distribution, constraint: Constraint
 
 def _times(p: Distribution, factor: Prior) -> Distribution:
     """The same h under another background."""
-    return Distribution(p.layer, p.h, multiply(p.prior, factor), p.values)
+    return Distribution(p.weights, p.h, multiply(p.prior, factor), p.values)
 
 
 def _expected(q: Distribution, factor: Prior) -> Tensor:

@@ -1,11 +1,10 @@
 """The equation log p(x | K) = log b(K, x) + a(h)·φ(K, x) − log Z(K), on tensors alone."""
 
-from llrnn.layer.linear import LinearValues
-from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.distribution import Distribution
+from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import FeatureMatrix
-from llrnn.layer.priors import ContextValues, DensePrior, Exceptions, SparsePrior, Table
-from llrnn.layer.readout import Shaped
-from llrnn.layer.steered import Steered
+from llrnn.layer.priors import ContextValues, DensePrior, Exceptions, LinearValues, SparsePrior, Table
+from llrnn.layer.weights import WeightChange
 
 __all__ = [
     "ContextValues",
@@ -15,8 +14,7 @@ __all__ = [
     "FeatureMatrix",
     "LinearValues",
     "LogLinear",
-    "Shaped",
     "SparsePrior",
-    "Steered",
     "Table",
+    "WeightChange",
 ]

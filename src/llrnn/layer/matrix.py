@@ -234,9 +234,9 @@ class WeightCache(Generic[T]):
         # which other threads see as a whole
         self._kept: tuple[tuple[Tensor, ...], tuple[object, ...], T] | None = None
 
-    def get(self, make: Callable[[], T], *weights: Tensor) -> T:
-        """The cached value, or what `make` returns."""
-        kept, versions = self._kept, tuple(map(_version, weights))
+    def get(self, make: Callable[[], T], *weights: Tensor, key: object = None) -> T:
+        """The cached value, or what `make` returns; `key`: what else it depends on."""
+        kept, versions = self._kept, (key, *map(_version, weights))
         if kept is None or kept[1] != versions:
             with torch.inference_mode(False), torch.no_grad():
                 kept = self._kept = tuple(weight.detach() for weight in weights), versions, make()

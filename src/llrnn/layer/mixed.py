@@ -15,27 +15,27 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from llrnn.layer import ways
-from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.distribution import Distribution
 from llrnn.layer.priors import LazyPrior, Prior
+from llrnn.layer.weights import LayerWeights
 
 
 class MixedDistribution(Distribution):
     """Σ_k w_k p_k at N positions; `own` is p_0, `log_weights` are log w, (N, 1 + experts).
 
-    `flat`: a layer without a network over the same words, through which whatever asks for all words goes (samples,
+    `flat`: weights without a network over the same words, through which whatever asks for all words goes (samples,
     entropy, the most probable words): these write out N × V.
     """
 
-    def __init__(self, own: Distribution, experts: Sequence[Prior], log_weights: Tensor, flat: LogLinear) -> None:
+    def __init__(self, own: Distribution, experts: Sequence[Prior], log_weights: Tensor, flat: LayerWeights) -> None:
         nothing = own.h.new_zeros(own.n, 0)
-        self.parts = (own, *(Distribution(flat, nothing, prior, ()) for prior in experts))
+        self.parts = (own, *(Distribution(flat, nothing, prior) for prior in experts))
         self.log_weights = log_weights
         shape = own.n, len(flat.classes.class_of)
-        super().__init__(flat, nothing, LazyPrior(shape, self._of_some, self._of_all, own.h), ())
+        super().__init__(flat, nothing, LazyPrior(shape, self._of_some, self._of_all, own.h))
 
-    def log_prob(self, word: Tensor, position: Tensor | None = None, *, way: ways.Way | None = None) -> Tensor:
-        return self._of_some(position, word)
+    def log_prob(self, value: Tensor, position: Tensor | None = None) -> Tensor:
+        return self._of_some(position, value)
 
     def shares(self, word: Tensor) -> Tensor:
         """w_k p_k / p of one word a position, (N, 1 + experts): who is answerable for it."""

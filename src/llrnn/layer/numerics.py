@@ -239,19 +239,6 @@ def eager(call: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-_Module = TypeVar("_Module", bound=torch.nn.Module)
-
-
-def wide(module: _Module) -> _Module:
-    """The module with float32 weights, also where these are parametrized (`torch.nn.utils.parametrize`)."""
-    plain: Any = type(module).__mro__[1] if "parametrizations" in module._modules else type(module)
-    made: _Module = plain.__new__(plain)
-    made.__dict__.update(module.__dict__)
-    names = [*module._parameters, *cast(Any, module._modules.get("parametrizations", ()))]
-    made._parameters = {name: cast(Any, getattr(module, name).float()) for name in names}
-    return made
-
-
 def finite(log: Tensor) -> Tensor:
     """0 for minus infinity: 0 · log 0 is 0 in an expectation, and so is its gradient."""
     return log.masked_fill(log == MINUS_INFINITY, 0.0)

@@ -4,8 +4,8 @@
     log b(n, x) = its own value                             for the exceptions E(n), few words at each position
 
 A static background is one table and no exception; a dense one (another neural model) gives all N × V values. Contextual
-features answer in the same form: one value for the rest, own values for the exceptions. `join` joins both over one
-common set of exceptions.
+features answer in the same form: one value for the rest, own values for the exceptions (or by slopes: `layer.linear`).
+`join` joins both over one common set of exceptions.
 Positions are numbered 0..N-1; a prior with `n == 1` holds for every position.
 """
 
@@ -438,6 +438,41 @@ class ContextValues:
             return self.rest[position]
         own, found = _look_up(self.position, self.word, position, word, n_symbols)
         return torch.where(found.unsqueeze(-1), self.value[own], self.rest[position])
+
+
+@dataclass(frozen=True, eq=False)
+class LinearValues:
+    """Values of k contextual features at N positions: φ_i(K_n, x) = Σ_j slope[n, i, j] Φ[x, columns[j]]."""
+
+    slope: Tensor  # (N, k, J)
+    columns: tuple[int, ...]  # of Φ: J of them
+    steady: bool = False  # whether their weights are c alone, the same whatever h is
+
+    @property
+    def width(self) -> int:
+        return self.slope.shape[1]
+
+    @property
+    def n(self) -> int:
+        return len(self.slope)
+
+    def to(self, device: torch.device, dtype: torch.dtype) -> LinearValues:
+        """The same values where the layer is, in the numbers that it computes with."""
+        if self.slope.device == device and self.slope.dtype == dtype:
+            return self
+        return replace(self, slope=self.slope.to(device, dtype))
+
+    def row(self, n: int) -> LinearValues:
+        """One position alone."""
+        return self if self.n == 1 else replace(self, slope=self.slope[n : n + 1])
+
+    def of(self, static: Tensor) -> Tensor:
+        """From values of all static features, (N, m), those of these, (N, k): of words, or expected ones."""
+        slope = self.slope.expand(len(static), -1, -1)
+        return torch.bmm(slope, static[:, list(self.columns)].to(slope.dtype).unsqueeze(2)).squeeze(2)
+
+
+AnyValues = ContextValues | LinearValues
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,8 +32,7 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.rendering import Renderable, Sheet, TextTable
 from llrnn.knowledge.process import ModelState
-from llrnn.layer import ways
-from llrnn.layer.loglinear import Distribution
+from llrnn.layer.distribution import Distribution
 from llrnn.model.controllers import evaluating
 from llrnn.model.decode import read_prefix
 from llrnn.model.network import LLRNN
@@ -79,7 +78,7 @@ class NextWords:
     @cached_property
     def _static(self) -> tuple[Ints, Floats, Floats] | None:
         """Where b is one table, the class of each symbol, a·φ of each class, and log b − log Z of each symbol."""
-        mass = ways.static_mass(self.p)
+        mass = self.p.static_mass
         if mass is None or self.p.changes_weights:
             return None
         klass, scores = self.p.classes.class_of.cpu().numpy(), self.p.scores[0].double().cpu().numpy()

@@ -20,7 +20,7 @@ from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, ZeroMassEr
 from llrnn.ground.files import parse_json
 from llrnn.knowledge.contextual.lookup import Lookup
 from llrnn.knowledge.process import ModelState
-from llrnn.layer.loglinear import Distribution
+from llrnn.layer.distribution import Distribution
 from llrnn.layer.numerics import require_numbers
 from llrnn.model.controllers import Encoder, evaluating
 from llrnn.model.network import LLRNN, require_model
@@ -87,7 +87,7 @@ class Sampling(Strategy):
             return Greedy().choose(distribution, generator)
         p = distribution.tempered(self.temperature) if self.temperature != 1.0 else distribution
         if self.top_k is None and self.top_p is None:
-            drawn: list[int] = p.sample(generator=generator)[0].tolist()
+            drawn: list[int] = p.sample(generator=generator).tolist()
             return drawn
         log_p, words = self._candidates(p)
         index = torch.multinomial(log_p.double().exp(), 1, generator=generator)

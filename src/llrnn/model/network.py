@@ -30,14 +30,14 @@ from llrnn.knowledge.contextual.base import ContextualFeature
 from llrnn.knowledge.contextual.inputs import ContextualInput
 from llrnn.knowledge.features import Coarsened, Features, compile_features
 from llrnn.knowledge.process import Batch, ModelState, PackedStates, Process, State
-from llrnn.layer import ways
+from llrnn.layer import costs
 from llrnn.layer.chunked import product
-from llrnn.layer.linear import AnyValues, LinearValues
-from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.distribution import Distribution
+from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_cached
 from llrnn.layer.mixed import MixedDistribution
-from llrnn.layer.priors import ContextValues, Prior, join
-from llrnn.layer.steered import Steered
+from llrnn.layer.priors import AnyValues, ContextValues, LinearValues, Prior, join
+from llrnn.layer.weights import WeightChange
 from llrnn.model.controllers import (
     LSTM,
     Controller,
@@ -224,7 +224,7 @@ class LLRNN(Persistent):
         return ModelState(self.controller.initial(conditions, generator=generator), known)
 
     def step(
-        self, state: ModelState, words: Sequence[int], *, layer: Steered | None = None
+        self, state: ModelState, words: Sequence[int], *, change: WeightChange | None = None
     ) -> tuple[Distribution, ModelState]:
         """Feed one word to each sequence: the distributions of the next, and where the sequences stand now."""
         fed = torch.tensor(list(words), dtype=torch.long, device=self.device)
@@ -233,7 +233,7 @@ class LLRNN(Persistent):
         psi, followed = self._joined(self.embedding.few(fed)[:, None], batch, state)
         h, controller = self.controller.step(psi[:, 0], state.controller)
         prior, values, mixed, known = self._follow(batch, state, followed)
-        own = (layer or self.layer).distribution(h, prior, values)
+        own = self.layer.distribution(h, prior, values, change=change)
         return self._with_mixed(own, h, mixed), ModelState(controller, known)
 
     def scan(
@@ -242,11 +242,11 @@ class LLRNN(Persistent):
         state: ModelState | None = None,
         *,
         generator: torch.Generator | None = None,
-        layer: Steered | None = None,
+        change: WeightChange | None = None,
     ) -> tuple[Distribution, ModelState]:
         """The distributions at the N positions of a batch that count, row by row, and the state after it.
 
-        `layer`: this model's own, with temporarily changed weights.
+        `change`: of the weights a, for this call alone.
         """
         if batch.inputs.dim() != 2 or not batch.inputs.shape[1]:
             raise InputError(
@@ -260,7 +260,7 @@ class LLRNN(Persistent):
         h, controller = self.controller.scan(psi, state.controller, generator=generator)
         prior, values, mixed, known = self._follow(batch, state, followed)
         h = batch.picked(h)
-        own = (layer or self.layer).distribution(h, prior, values)
+        own = self.layer.distribution(h, prior, values, change=change)
         return self._with_mixed(own, h, mixed), ModelState(controller, known)
 
     def precompute(self, batch: Batch, room: Callable[[int], int] = int) -> Batch:
@@ -281,7 +281,7 @@ class LLRNN(Persistent):
         slopes = [part.slope.flatten(1) for part in values if isinstance(part, LinearValues)]
         others = [part for part in values if isinstance(part, ContextValues)]
         exceptions, differences = self._exceptions(others, batch.n_positions, room) if others else (None, None)
-        most = batch.n_positions * self.layer.classes.count // ways.MANY_WORDS
+        most = batch.n_positions * self.layer.classes.count // costs.MANY_WORDS
         if differences is not None and len(differences) > most:
             return batch
         like = self.layer.weight.dtype
@@ -325,7 +325,9 @@ class LLRNN(Persistent):
         if self.gate_weight is None:
             return own
         log_weights = torch.log_softmax(F.linear(h, self.gate_weight, self.gate_bias), -1)
-        return MixedDistribution(own, [prior.to(h.device) for prior in mixed], log_weights, self._flat_layer())
+        return MixedDistribution(
+            own, [prior.to(h.device) for prior in mixed], log_weights, self._flat_layer().weights()
+        )
 
     def _flat_layer(self) -> LogLinear:
         """A layer over the same words that adds nothing."""

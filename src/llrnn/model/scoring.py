@@ -22,7 +22,7 @@ from torch import Tensor
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import CorpusError
 from llrnn.knowledge.process import Batch, ModelState
-from llrnn.layer.loglinear import Distribution
+from llrnn.layer.distribution import Distribution
 from llrnn.layer.numerics import MINUS_INFINITY, require_numbers
 from llrnn.model.controllers import evaluating
 from llrnn.model.network import LLRNN

@@ -183,7 +183,8 @@ def _check_linear(bound: LinearFeature, vocabulary: Vocabulary, states: list[Sta
         for parameter in layer.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=_seeded(1), dtype=torch.float64))
         dense = torch.einsum("nkj,vj->nvk", values.slope.double(), static[:, list(values.columns)])
-        wanted = layer.adaptor(h) @ static.t() + torch.einsum("nk,nvk->nv", layer.context_adaptor(h), dense)
+        own = layer.weights()
+        wanted = own.adaptor(h) @ static.t() + torch.einsum("nk,nvk->nv", own.context_adaptor(h), dense)
         p = layer(h, Uniform().bind(vocabulary).prior([]), [values])
         error = float((p.log_probs() - torch.log_softmax(wanted, 1)).abs().max())
     _require(error < 1e-9, f"sparse = dense: log p is off by {error:.1e}")

@@ -31,8 +31,8 @@ from llrnn.ground.errors import ConfigError, LLRNNError, UnknownWordError, ZeroM
 from llrnn.ground.rendering import Term
 from llrnn.inference.explanation import Explanation, MixturePart, explain_next, influence
 from llrnn.knowledge.process import Batch, ModelState
-from llrnn.layer.loglinear import Distribution
-from llrnn.layer.steered import Steered
+from llrnn.layer.distribution import Distribution
+from llrnn.layer.weights import WeightChange
 from llrnn.model.completion import Completions, NextUnits, NextWords
 from llrnn.model.decode import Generated, Search, Strategy, advance_searches, begin_searches, chosen_strategy, spoken
 from llrnn.model.network import LLRNN
@@ -70,7 +70,7 @@ def settled(work: Callable[..., Any], *given: Any) -> Any:
 
 # --- many questions to one model, answered by one pass through the network -------------------------------------------
 #
-# Weights that are set by hand differ from row to row: `layer.Steered` changes a on its way, row by row. What comes
+# Weights that are set by hand differ from row to row: `layer.WeightChange` changes a on its way, row by row. What comes
 # after the network is asked for one row alone (`Distribution.row`) where rows want different things of it.
 
 
@@ -102,8 +102,8 @@ def steering(ready: PreparedModel, changes: Sequence[messages.ChangeMessage]) ->
         raise Refused(404, "unknown_feature", str(error)) from None
 
 
-def steered(model: LLRNN, rows: Sequence[Steering]) -> Steered | None:
-    """The model's layer with a change of its own for each row; None is the layer as it is."""
+def changes(rows: Sequence[Steering]) -> WeightChange | None:
+    """The changes of all rows as one; None leaves the weights as they are."""
     if all(row is None for row in rows):
         return None
     if all(row is rows[0] for row in rows):  # as the texts of one request: one row stands for all
@@ -111,7 +111,7 @@ def steered(model: LLRNN, rows: Sequence[Steering]) -> Steered | None:
     like = next(row for row in rows if row is not None)[0]
     plain = torch.ones_like(like), torch.zeros_like(like)
     scale, offset = zip(*(row or plain for row in rows), strict=True)
-    return Steered(model.layer, torch.stack(scale), torch.stack(offset))
+    return WeightChange(torch.stack(scale), torch.stack(offset))
 
 
 def read(model: LLRNN, rows: Sequence[EncodedPrefix], multiple: int = 1) -> tuple[Distribution, ModelState]:
@@ -123,8 +123,7 @@ def read(model: LLRNN, rows: Sequence[EncodedPrefix], multiple: int = 1) -> tupl
     batch = _padded(model, rows, -(-longest // multiple) * multiple)
     last = torch.zeros_like(batch.mask)
     last[torch.arange(len(rows)), torch.tensor([len(row.ids) for row in rows])] = True
-    layer = steered(model, [row.steering for row in rows])
-    return model.scan(replace(batch, mask=last).to(model.device), layer=layer)
+    return model.scan(replace(batch, mask=last).to(model.device), change=changes([row.steering for row in rows]))
 
 
 def _padded(model: LLRNN, rows: Sequence[EncodedPrefix], length: int) -> Batch:
@@ -172,8 +171,8 @@ def score(model: LLRNN, texts: Sequence[EncodedPrefix]) -> list[dict[str, Any]]:
     mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
     targets = torch.cat([batch.inputs[:, 1:], torch.full((len(texts), 1), model.vocabulary.eos)], 1)
     placed = replace(batch, targets=targets, mask=mask).to(model.device)
-    layer = steered(model, [text.steering for text, length in zip(texts, lengths, strict=True) for _ in range(length)])
-    distribution, _ = model.scan(placed, layer=layer)
+    change = changes([text.steering for text, length in zip(texts, lengths, strict=True) for _ in range(length)])
+    distribution, _ = model.scan(placed, change=change)
     log_p = distribution.log_prob(placed.picked(placed.targets)).double().cpu()
     return [_scored(model, text, row) for text, row in zip(texts, torch.split(log_p, lengths), strict=True)]
 
@@ -278,8 +277,8 @@ def step(texts: Sequence[Text]) -> list[Any]:
     """One model step for all texts, which are of one model; then each chooses."""
     model = texts[0].model
     state = ModelState.joined([text.state for text in texts], model.device)
-    layer = steered(model, [text.asked.steering for text in texts])
-    p, after = model.step(state, [text.symbol for text in texts], layer=layer)
+    change = changes([text.asked.steering for text in texts])
+    p, after = model.step(state, [text.symbol for text in texts], change=change)
     return chosen(texts, p, after)
 
 
@@ -389,7 +388,7 @@ class CompleteQuestion(Question[messages.CompleteRequest]):
     def _step(self, state: ModelState, words: Sequence[int]) -> tuple[Distribution, ModelState]:
         """One unit more, counted: nobody can say before how many it takes."""
         self._scope.spend(STEP_COST)
-        return self.model.step(state, words, layer=steered(self.model, [self.asked.steering]))
+        return self.model.step(state, words, change=changes([self.asked.steering]))
 
 
 class _StatefulQuestion(Question[R], ABC):

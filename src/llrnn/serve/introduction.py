@@ -20,7 +20,7 @@ from llrnn.ground.errors import LLRNNError
 from llrnn.inference.explanation import explain_next
 from llrnn.knowledge.contextual.base import ConditionFeature
 from llrnn.knowledge.contextual.inputs import ConditionNumbers
-from llrnn.layer.loglinear import Distribution
+from llrnn.layer.distribution import Distribution
 from llrnn.model.controllers import Attentive, Controller, Encoder, Silent, evaluating
 from llrnn.model.decode import condition_kind, generate, looks_at_conditions, prepared, read_prefix
 from llrnn.model.decode import read_condition as read

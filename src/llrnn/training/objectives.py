@@ -3,7 +3,7 @@
     −mean log p = mean (log Σ_s B_s exp(a·φ_s) − log B_k exp(a·φ_k) − log b(x̄) / B_k),    k the class of the target
 
 Where the background is one static table and nothing else depends on the position, the gradient is made block by block
-with the loss itself, so that nothing of size N × G is kept; `layer.ways` picks the way.
+with the loss itself, so that nothing of size N × G is kept; `layer.costs` picks the way.
 
 An objective does not look at the loss, for which a GPU would have to be waited for: `updates` does, and says what
 is wrong with it.
@@ -27,12 +27,11 @@ from llrnn.knowledge.backgrounds.base import Combined
 from llrnn.knowledge.backgrounds.neural import require_same_symbols
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.process import Batch
-from llrnn.layer import ways
-from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.distribution import Distribution
+from llrnn.layer.loglinear import LogLinear, WantedPrecision, exact_loss, taken_precision
 from llrnn.layer.matrix import FeatureMatrix, WordSums
 from llrnn.layer.numerics import MINUS_INFINITY, finite
 from llrnn.layer.priors import Prior
-from llrnn.layer.ways import WantedPrecision
 from llrnn.model.network import LLRNN
 
 # the loss of a batch, a number that can be differentiated; the generator decides whatever is drawn for it
@@ -52,8 +51,8 @@ class Exact:
     def __call__(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
         ahead = batch.precomputed.weights
         weights = None if ahead is None else batch.picked(ahead)
-        taken = ways.taken_precision(p, self.precision)
-        loss = ways.exact_loss(p, batch.picked(batch.targets), taken, weights=weights)
+        taken = taken_precision(p, self.precision)
+        loss = exact_loss(p, batch.picked(batch.targets), taken, weights=weights)
         return loss if batch.inside is None else loss - batch.mean(batch.picked(batch.inside)).to(loss.dtype)
 
 
@@ -191,7 +190,7 @@ class ImportanceSampling:
     def words(self, model: LLRNN, p: Distribution, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         """S words for each position, (1, S) or (N, S), and log B, (1,) or (N,)."""
         q = self.background(model, p.prior, p.n)
-        return q.sample(generator=generator, count=self.samples).t(), q.log_z
+        return q.sample((self.samples,), generator=generator).t(), q.log_z
 
     def log_terms(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
         """The logarithms of the terms of Ẑ, that of the target first, (N, 1 + S)."""
@@ -214,9 +213,9 @@ def word_scores(p: Distribution, word: Tensor) -> Tensor:
 
     Only the rows of these words are composed: Φ W and Φ c.
     """
-    layer, (unique, inverse) = p.layer, torch.unique(word, return_inverse=True)
-    classes = layer.classes.class_of[unique]
-    weight, bias = layer.phi.rows(layer.weight, classes), layer.phi.rows(layer.bias[:, None], classes)[:, 0]
+    (unique, inverse), phi = torch.unique(word, return_inverse=True), p.weights.phi
+    classes = p.classes.class_of[unique]
+    weight, bias = phi.rows(p.weights.weight, classes), phi.rows(p.weights.bias[:, None], classes)[:, 0]
     if len(word) == 1:
         score = torch.addmm(bias, p.h, weight.t())[:, inverse[0]]
     else:

@@ -92,7 +92,7 @@ class Updater:
         loss = self.objective(self.model, distribution, batch, generator)
         whole = loss
         if self.settings.penalty:
-            a = distribution.given.weights()
+            a = distribution.given.adaptor()
             whole = loss + self.settings.penalty * batch.mean(a.abs().pow(self.settings.penalty_norm).sum(-1))
         (whole * weight).backward()  # type: ignore[no-untyped-call]
         return loss.detach(), after.detached()

@@ -30,7 +30,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from llrnn.knowledge.backgrounds import Static
-from llrnn.layer.loglinear import Distribution
+from llrnn.layer.distribution import Distribution
 from llrnn.model.checkpoint import load
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN

@@ -16,10 +16,10 @@ from torch.nn import functional as F
 from llrnn.config.project import embedded_corpora
 from llrnn.knowledge import backgrounds, features
 from llrnn.knowledge.process import Batch
-from llrnn.layer.loglinear import Distribution, LogLinear
+from llrnn.layer.distribution import Distribution
+from llrnn.layer.loglinear import LogLinear, exact_loss
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import SparsePrior, Table
-from llrnn.layer.ways import exact_loss
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences

@@ -1,0 +1,198 @@
+"""What each way to the scores of all classes costs, and which one is taken.
+
+N positions, V words in G classes, m features, E entries of Φ (G × m), H the size of h. Both ways give the same numbers;
+training makes every product three times (forward, and backward to either factor) and every sum with Φ twice:
+
+    composed    h (Φ W)ᵀ + Φ c     N·G·H multiplications       E·H additions, once for all positions, or none if cached
+                where Φ = S Φ̃      N·(P·H + Σ n_b r_b)         bands of words with features of their own (`matrix`)
+    direct      Φ (W h + c)        N·m·H multiplications       N·E additions, in blocks of 128 positions
+
+What is kept for backward, N·G numbers, is a question of its own. Where the gradient of log Z is known before (the mean
+loss of a batch), it is made block by block with log Z itself and nothing is kept: on a CPU that is as fast, within
+a tenth, for fresh memory is slow. Where it is not known (`Distribution.log_prob`), exponentials are kept, or made again
+in backward, at a third more work, where they would take more than `MOST_KEPT` bytes.
+
+The constants are those of one core of the machine that this was written on (Xeon, AMX and AVX-512, 2 MiB of L2):
+
+    python scripts/measure_costs.py          measures them, and each way against what the model predicts of it
+    python scripts/measure_costs.py cuda FOLDER FILE     both ways on a GPU, at the sizes of our configurations
+
+A Neoverse N1 takes two to four times as long for multiplications, additions, entries and terms: in the four cases of
+the script the way chosen there is the faster one, or within a twentieth of it. Threads divide all but the time of a
+block, at the end of whose calls they wait for each other. Those of a GPU are fitted to docs/results/costs-gpu.json (an
+H200): calls are what costs there, so that it composes except for many positions with many times more classes than
+features. A test holds the choice to that file: at most 1.2 times the better way.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+ScoreWay = Literal["composed", "direct"]
+
+MOST_KEPT = 1 << 30  # bytes of exponentials, in training
+FEW_POSITIONS = 16  # fewer are not worth blocks: their bookkeeping takes longer
+MANY_WORDS = 4  # times as many terms as exceptions: else lists of these take more memory than terms
+NO_CLASSES = 1.25  # V / G below this: the features hardly share anything between words
+
+
+class UnitCosts(NamedTuple):
+    """Seconds of each thing that is counted."""
+
+    multiplication: float  # of a dense product
+    byte: float  # of the weights that it reads
+    addition: float  # of a sum with Φ
+    entry: float  # of Φ, besides its additions
+    term: float  # of Z: exponential and sums, forward and backward
+    block: float  # of positions: a dozen calls
+    turn: float = 0.0  # of a matrix, rows for columns, on the direct way: calls that a GPU waits for
+    # positions in a block: on a CPU many for products, as many as fit the cache for sums with Φ; on a GPU all at once
+    composed_rows: int = sys.maxsize
+    direct_rows: int = sys.maxsize
+
+
+CPU = UnitCosts(
+    multiplication=1.7e-11,
+    byte=6.0e-11,
+    addition=1.0e-10,
+    entry=5.0e-9,
+    term=2.0e-9,
+    block=1.0e-4,
+    composed_rows=512,
+    direct_rows=128,
+)
+_WAITING = 5.0e-4  # a block, with several threads
+CUDA = UnitCosts(  # an H200: python scripts/measure_costs.py fit docs/results/costs-gpu.json
+    multiplication=5.3e-14, byte=0.0, addition=5.4e-13, entry=3.2e-11, term=8.3e-14, block=1.1e-4, turn=9.4e-5
+)
+
+
+class BandSize(NamedTuple):
+    """P rows and the entries of Φ̃, and Σ n_b r_b: where Φ is a product S Φ̃."""
+
+    rows: int
+    entries: int
+    spread: int
+
+
+class Size(NamedTuple):
+    """N positions, G classes, m features, E entries of Φ (0 where Φ is the identity, which costs nothing), H."""
+
+    positions: int
+    classes: int
+    features: int
+    entries: int
+    hidden: int
+    bands: BandSize | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one way costs: counted, and in seconds of one core."""
+
+    name: ScoreWay
+    multiplications: int
+    additions: int  # of the sums with Φ
+    entries: int  # of Φ that are read, once for a block
+    weight_bytes: int  # that products read, once for a block
+    terms: int  # N · G
+    blocks: int  # of positions that are computed together
+    turns: int  # of a matrix, rows for columns
+    block: int  # positions that are computed together
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """What is counted, in the order of the constants of `UnitCosts`."""
+        work = self.multiplications, self.weight_bytes, self.additions, self.entries, self.terms
+        return *work, self.blocks, self.turns
+
+    def seconds(self, costs: UnitCosts = CPU) -> float:
+        return sum(count * constant for count, constant in zip(self.counts, costs, strict=False))
+
+
+def composed(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
+    """h (Φ W)ᵀ + Φ c; `cached` where Φ W and Φ c are there already."""
+    N, G, _, E, H, bands = size
+    P, E, spread = bands or (G, E, 0)
+    passes, sums = 3 if training else 1, 0 if cached else 2 if training else 1
+    rows = min(max(N, 1), costs.composed_rows)
+    blocks = -(-N // rows)
+    weights = 4 * ((P * H + spread) * passes * blocks + E * H * sums)  # the rows of W that are summed are read as well
+    return Work("composed", passes * N * (P * H + spread), sums * E * H, sums * E, weights, N * G, blocks, 0, rows)
+
+
+def direct(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
+    """Φ (W h + c), of which nothing can be cached."""
+    N, G, m, E, H, _ = size
+    passes, sums, rows = 3 if training else 1, 2 if training else 1, min(max(N, 1), costs.direct_rows)
+    blocks = -(-N // rows)
+    weights = 4 * m * H * passes * blocks
+    entries, turns = sums * E * blocks, passes * blocks
+    return Work("direct", passes * N * m * H, sums * E * N, entries, weights, N * G, blocks, turns, rows)
+
+
+class WayChoice(NamedTuple):
+    """The way that is taken, and the one that is left."""
+
+    taken: Work
+    left: Work
+
+
+def choice(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> WayChoice:
+    """The way that takes the least time first."""
+    usual, other = (way(size, training=training, cached=cached, costs=costs) for way in (composed, direct))
+    return WayChoice(other, usual) if other.seconds(costs) < usual.seconds(costs) else WayChoice(usual, other)
+
+
+@lru_cache(maxsize=1024)  # asked at every step
+def cheapest(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
+    """The way that takes the least time."""
+    return choice(size, training=training, cached=cached, costs=costs).taken
+
+
+@lru_cache(maxsize=16)
+def unit_costs(device_type: str, threads: int = 1) -> UnitCosts:
+    """The constants of a device, "cpu" or any other; threads share all work, and wait for each other at every call."""
+    if device_type != "cpu":
+        return CUDA
+    shared = {name: getattr(CPU, name) / threads for name in ("multiplication", "byte", "addition", "entry", "term")}
+    return CPU if threads == 1 else CPU._replace(**shared, block=_WAITING)
+
+
+def may_keep(exponentials: int) -> bool:
+    """Whether so many bytes, N × G numbers, may be kept for backward."""
+    return exponentials <= MOST_KEPT
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Which ways a layer will go, before any training, and the numbers that decide it; all for one core."""
+
+    symbols: int
+    classes: int
+    positions: int  # of a training batch
+    one: WayChoice  # log Z at one position
+    batch: WayChoice  # log Z and its gradients in a training batch
+    dense: int  # multiplications of a softmax over V in such a batch
+    kept: int  # bytes of scores that are kept for backward; 0 if none are
+
+    @property
+    def saved(self) -> float:
+        """How many times fewer multiplications the batch takes than a softmax over V."""
+        return self.dense / self.batch.taken.multiplications
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the features share anything worth mentioning between words."""
+        return self.symbols >= NO_CLASSES * self.classes
+
+
+def forecast(size: Size, symbols: int, *, follows: bool) -> Forecast:
+    """For a batch of the given size; where background or contextual features follow the text, its scores are kept."""
+    one, batch = choice(size._replace(positions=1), cached=True), choice(size, training=True)
+    kept = 4 * size.positions * size.classes if follows else 0
+    dense = 3 * size.positions * symbols * size.hidden
+    return Forecast(symbols, size.classes, size.positions, one, batch, dense, kept)

@@ -1,0 +1,460 @@
+"""The distribution at N positions: log Z by the cheapest of four equal ways, and all that is asked of p.
+
+    log p(x | K) = log b(K, x) + a·φ(K, x) − log Z(K)
+
+N positions, V words in G classes s of equal static features φ_s; E exceptions in all, words that stand alone at a
+position; `scores[n, s]` is a_n·φ_s. The ways to Z:
+
+    words       Σ_x b(K, x) exp(a·φ(K, x))                   N·V terms: where those are few beside the exceptions
+    static      Σ_s exp(a·φ_s + log B_s)                     where nothing depends on the context: log B is in the bias
+    adding      Σ_s B_s exp(a·φ_s) + Σ_{x∈E} [b(K, x) exp(a·φ(K, x)) − what x counts for in its class]
+    leaving     Σ_s B_s^rest exp(a·φ_s) + Σ_{x∈E} b(K, x) exp(a·φ(K, x))
+
+A way may decline, and the next one in this order is taken: `static` where something depends on the context, or where
+scores are so large that a bias has no digits left for log B_s; `adding` where too little is left to subtract from.
+
+All numbers of a position are relative to its *origin*, what every word has in common (the values of contextual features
+on the rest, the scale of the prior), and log Z is float64: so log p keeps its digits however large the scores are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from llrnn.ground.arrays import Floats
+from llrnn.ground.errors import ZeroMassError
+from llrnn.layer import drawing, numerics
+from llrnn.layer.blocks import Pairs
+from llrnn.layer.linear import Given, folded
+from llrnn.layer.masses import ClassMass, Left
+from llrnn.layer.matrix import needs_gradient
+from llrnn.layer.numerics import MINUS_INFINITY, Cells, finite, less
+from llrnn.layer.priors import AnyValues, ContextValues, FullPrior, Knowledge, Prior, SparsePrior, join
+from llrnn.layer.weights import LayerWeights, WeightChange
+
+Way = Literal["words", "static", "adding", "leaving"]
+Values = Sequence[AnyValues]
+Found = tuple[Tensor, Tensor]  # log Z (N,) and the terms of the asked words (E,), float64, both less the origin
+
+FEW_TERMS = 200_000  # N × V: so few are summed faster word by word than class by class
+AN_EXCEPTION, MANY_TERMS = 100, 4_000_000  # an exception costs as much as so many terms; no more than these pay
+_FEW_DRAWS = 4  # so few are made faster one by one than by operations on tensors (measured on CPU)
+_WRITTEN_OUT = 30_000  # words: a row of so many takes as long to write out as the walk (measured on CPU)
+_MOST_WRITTEN = 30_000_000  # numbers in all, for memory
+
+
+class Distribution(torch.distributions.Distribution):
+    """p(· | K) at N positions, normalised exactly; nothing of size N × V is made unless it is small, or asked for.
+
+    One of `torch.distributions`: words are its values, and `batch_shape` is the shape (…) of the positions, by default
+    (N,): that of `log_prob(words)`, `entropy()` and `log_z`; `sample((5,))` is (5, …), `log_probs()` is (…, V).
+
+    `weights`: W and c; `h` (N, H); `prior`: log b; `values`: of contextual features; `scale`: one over a temperature;
+    `change`: of a, position by position.
+
+        p = layer(h)
+        p.log_prob(words), p.entropy(), p.top(5), p.sample((10,)), p.tempered(0.8).sample()
+    """
+
+    arg_constraints: ClassVar[dict[str, Any]] = {}
+    way: Way | None = None  # forces one on all sums, for tests: by default the cheapest one is taken
+
+    def __init__(
+        self,
+        weights: LayerWeights,
+        h: Tensor,
+        prior: Prior,
+        values: Values = (),
+        *,
+        scale: float = 1.0,
+        change: WeightChange | None = None,
+        batch_shape: Sequence[int] | None = None,
+    ) -> None:
+        self.given, self.prior, self.scale, self.n = Given(weights, h, values, change), prior, scale, len(h)
+        self.weights, self.h, self.values, self.change = folded(self.given)
+        self.classes = weights.classes
+        super().__init__(torch.Size((self.n,) if batch_shape is None else batch_shape), validate_args=False)
+
+    def _shaped(self, found: Tensor) -> Tensor:
+        """Answers of N positions, (N, …), in the shape of the positions."""
+        return found if len(self.batch_shape) == 1 else found.reshape(self.batch_shape + found.shape[1:])
+
+    # --- log p ------------------------------------------------------------------------------------------------------
+
+    def log_prob(self, value: Tensor, position: Tensor | None = None) -> Tensor:
+        """log p of one word a position, (…) -> (…), or of words at given positions in rising order, (E,) -> (E,)."""
+        log_total, term = self._sums(position, value if value.dim() == 1 else value.reshape(-1))
+        if position is not None:
+            return (term - log_total[position]).to(self.h.dtype)
+        return self._shaped((term - log_total).to(self.h.dtype))
+
+    def log_probs(self) -> Tensor:
+        """log p of every word, (…, V)."""
+        terms, shift = self.word_terms
+        return self._shaped(less(terms, 0.0, (self.require_mass().log_total - shift)[:, None]))
+
+    @cached_property
+    def log_z(self) -> Tensor:
+        """float64 (…)"""
+        return self._shaped(self.log_total + self.origin)
+
+    @cached_property
+    def log_total(self) -> Tensor:
+        """log Z less the origin, float64 (N,)."""
+        return self._sums(*torch.zeros(2, 0, dtype=torch.long, device=self.h.device))[0]
+
+    @cached_property
+    def origin(self) -> Tensor:
+        """What all words have in common, float64 (N,): the scale of b, and a·φ of contextual features on the rest."""
+        scale = self.centred[1].expand(self.n)
+        if not self.values:
+            return scale
+        rest = torch.cat([part.rest for part in self.values], 1)
+        return scale + (self.context_adaptor.double() * rest.double()).sum(-1)
+
+    def require_mass(self) -> Distribution:
+        """Return self; raise where every word has zero mass, or log Z is no number."""
+        numerics.require_numbers(self.log_total)
+        nowhere = torch.nonzero(self.log_total == MINUS_INFINITY)
+        if len(nowhere):
+            where = f"the background gives no symbol any mass at position {int(nowhere[0])}: nothing can follow"
+            raise ZeroMassError(f"{where}; allow at least one symbol there")
+        return self
+
+    # --- a, and a·φ of classes ---------------------------------------------------------------------------------------
+
+    @property
+    def changes_weights(self) -> bool:
+        """Whether a is not that of the layer: steered, or at another temperature than 1."""
+        return self.scale != 1.0 or self.change is not None
+
+    @cached_property
+    def adaptor(self) -> Tensor:
+        """a over the static features, (N, m)."""
+        a = self.weights.adaptor(self.h)
+        return (a if self.change is None else self.change.changed(a, 0)) * self.scale
+
+    @cached_property
+    def context_adaptor(self) -> Tensor:
+        """a over the contextual features, (N, k)."""
+        a = self.weights.context_adaptor(self.h)
+        return (a if self.change is None else self.change.changed(a, len(self.weights.weight))) * self.scale
+
+    @cached_property
+    def scores(self) -> Tensor:
+        """a·φ_s, (N, G)."""
+        if self.change is not None:  # composed weights would be of no use to other rows
+            return (self.weights.phi @ self.adaptor.t()).t()
+        return self.weights.scores(self.h) * self.scale if self.scale != 1.0 else self.weights.scores(self.h)
+
+    # --- log b, and what depends on the context ----------------------------------------------------------------------
+
+    @cached_property
+    def centred(self) -> tuple[Prior, Tensor]:
+        """The prior without its scale, and the scale in log, float64 (N,) or (1,)."""
+        return self.prior.centred(self.h.dtype)
+
+    @cached_property
+    def known(self) -> Knowledge:
+        """What all sources say, over one common set of exceptions; log b without its scale."""
+        return join(self.centred[0], self.values, self.n)
+
+    @cached_property
+    def static_mass(self) -> ClassMass | None:
+        """The mass of each class by the only table, or None where anything depends on the context."""
+        table = None if self.values else self.prior.only_table
+        return None if table is None else self.classes.mass(table)
+
+    @cached_property
+    def left(self) -> Left:
+        """The (position, class) cells that exceptions leave."""
+        return self.classes.left_by(self.known.position, self.known.word)
+
+    @cached_property
+    def log_mass(self) -> tuple[Tensor, Cells | None]:
+        """log B_s^rest: for whole classes, (N, G) or (1, G), and for the cells that exceptions leave."""
+        known, prior, dtype = self.known, self.known.prior, self.h.dtype
+        if isinstance(prior, FullPrior):
+            return self.classes.log_mass_dense(prior.dense(self.n), known.position, known.word).to(dtype), None
+        whole = self.classes.log_mass(prior, dtype)
+        if len(known.position) == 0:
+            return whole, None
+        return whole, Cells(*self.left[:2], self.classes.log_rest(prior, known.word, self.left).to(dtype))
+
+    def log_b(self, word: Tensor) -> Tensor:
+        """log b(K_n, word_n), (N,) -> (N,) float64."""
+        return self.prior.at(torch.arange(self.n, device=word.device), word)
+
+    def own_terms(self, static: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Of the exceptions: a·φ with contextual features, less the origin, and log b; each (E,)."""
+        known = self.known
+        static = self.scores[known.position, self.classes.class_of[known.word]] if static is None else static
+        own = static + self.gains(known.value, known.position) if self.values else static
+        return own, known.log_b.to(self.h.dtype)
+
+    def gains(self, values: Tensor, position: Tensor) -> Tensor:
+        """What contextual features add to words beyond the rest, (E, k) -> (E,): 0 where the values are the same."""
+        return (self.context_adaptor[position] * (values - self.known.rest[position])).sum(-1)
+
+    def context_values(self, word: Tensor, position: Tensor | None = None) -> Tensor:
+        """Values of the contextual features on one word a position, or on words at given positions, (E,) -> (E, k)."""
+        known, at = self.known, torch.arange(self.n, device=word.device) if position is None else position
+        values = ContextValues(known.rest, known.position, known.word, known.value)
+        return values.at(at, word, known.prior.n_symbols)
+
+    # --- the ways to log Z -------------------------------------------------------------------------------------------
+
+    @numerics.eager
+    def _sums(self, position: Tensor | None, word: Tensor) -> Found:
+        """log Z (N,), and log b + a·φ of the asked (position, word) pairs (E,): positions rise, or each has a word."""
+        way = self.way or ("words" if self.static_mass is None and self._prefers_words() else "static")
+        found = self._static(position, word) if way == "static" else None
+        if found is not None:
+            return found
+        position = torch.arange(self.n, device=word.device) if position is None else position
+        if way == "words":
+            return self._by_words(position, word)
+        if way != "leaving":
+            found = self._adding(position, word)
+        return self._leaving(position, word) if found is None else found
+
+    def _prefers_words(self) -> bool:
+        """Whether N × V are few terms compared with what exceptions cost: a small vocabulary, or a beam."""
+        listed = len(self.prior.exceptions) if isinstance(self.prior, SparsePrior) else 0
+        exceptions = listed + sum(len(part.position) for part in self.values)
+        return self.n * self.prior.n_symbols <= min(FEW_TERMS + AN_EXCEPTION * exceptions, MANY_TERMS)
+
+    def _by_words(self, position: Tensor, word: Tensor) -> Found:
+        terms, shift = self.word_terms
+        log_sum, asked = numerics.class_logsumexp(terms, None, None, position, word)
+        return log_sum + shift, asked.double() + shift[position]
+
+    @cached_property
+    def word_terms(self) -> tuple[Tensor, Tensor]:
+        """log b + a·φ of every word, (N, V), less the origin and a shift, float64 (N,): for few words, for checks."""
+        whole, prior = self.scores.index_select(1, self.classes.class_of), self.centred[0]
+        weights = torch.split(self.context_adaptor, [part.width for part in self.values], 1) if self.values else ()
+        for part, a in zip(self.values, weights, strict=True):
+            whole = _with_gains(part, a, whole)  # also of no exceptions: a weight that changes nothing has gradient 0
+        terms, shift = numerics.shifted_sums(whole, prior.dense(1 if prior.is_static else self.n, whole.dtype).log_b)
+        return terms, terms.new_zeros(self.n, dtype=torch.float64) if shift is None else shift.double()
+
+    def _static(self, position: Tensor | None, word: Tensor) -> Found | None:
+        """None also where no word is asked for: then the scores by themselves serve other questions as well."""
+        mass, prior = self.static_mass, self.prior
+        if mass is None or not isinstance(prior, SparsePrior) or word.numel() == 0 or self.changes_weights:
+            return None
+        klass = self.classes.class_of.index_select(0, word)
+        log_sum, asked = self.weights.log_sums(self.h, mass.as_dtype(self.h.dtype), position, klass)
+        if numerics.are_loud(log_sum):
+            return None
+        term = asked + mass.log_share_of(word)  # float64, as the shares are
+        if prior is prior.tables[0].everywhere():
+            return log_sum, term
+        shift = prior.shift[0, 0]
+        return log_sum + shift, term + shift
+
+    def _adding(self, position: Tensor, word: Tensor) -> Found | None:
+        """Exceptions stay in their classes, and the difference that they make is added."""
+        known, prior, dtype = self.known, self.known.prior, self.h.dtype
+        rows, columns = self._pairs(position, word)
+        if isinstance(prior, SparsePrior):
+            log_mass = self.classes.log_mass(prior, dtype)
+            log_sum, score = numerics.class_logsumexp(self.scores, log_mass, None, rows, columns)
+        else:
+            log_sum, score = self._full_log_sums(prior, rows, columns)
+        terms, static = self._terms(position, word, score)
+        if len(static) == 0:
+            return log_sum, terms
+        before = static, known.log_b_before.to(dtype)
+        log_total = numerics.add_differences(log_sum, self.own_terms(static), before, known.position)
+        return None if log_total is None else (log_total, terms)
+
+    def _full_log_sums(self, prior: FullPrior, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+        """Over N × V values; where they sum to one, and most words have the same features, over the other words alone;
+        and over none where the layer adds nothing, as in a mixture of models."""
+        if prior.sums_to_one and self._is_silent():
+            return self.h.new_zeros(self.n, dtype=torch.float64), self.h.new_zeros(len(rows))
+        bulk, few = self.classes.bulk if prior.sums_to_one else (0, None)
+        prior = prior.dense(self.n)
+        if few is not None:
+            log_b = prior.log_b.index_select(1, few).to(self.h.dtype)
+            log_sum = numerics.few_words_logsumexp(self.scores, bulk, self.classes.class_of[few], log_b)
+            if log_sum is not None:
+                return log_sum, self.scores[rows, columns]
+        log_b = prior.log_b.to(self.h.dtype)
+        return numerics.word_logsumexp(self.scores, self.classes.class_of, log_b, rows, columns)
+
+    def _is_silent(self) -> bool:
+        """Whether a = 0 everywhere: no network, no bias, nothing steered and nobody who trains them."""
+        bias = self.weights.bias
+        is_fixed = self.weights.weight.shape[1] == 0 and not self.changes_weights and not needs_gradient(bias)
+        return is_fixed and not self.values and not bool(bias.any())
+
+    def _leaving(self, position: Tensor, word: Tensor) -> Found:
+        """Exceptions leave their classes, and stand alone."""
+        log_rest, score = numerics.class_logsumexp(self.scores, *self.log_mass, *self._pairs(position, word))
+        terms, static = self._terms(position, word, score)
+        own, log_b = self.own_terms(static)
+        return torch.logaddexp(log_rest, numerics.segment_logsumexp(own, self.known.position, self.n, log_b)), terms
+
+    def _pairs(self, position: Tensor, word: Tensor) -> Pairs:
+        """The asked words, then the exceptions."""
+        words = torch.cat([word, self.known.word])
+        return Pairs(torch.cat([position, self.known.position]), self.classes.class_of[words])
+
+    def _terms(self, position: Tensor, word: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
+        """log b + a·φ of the asked words, and the static scores of the exceptions, from the scores of both."""
+        asked, static = score[: len(position)], score[len(position) :]
+        if self.values:
+            asked = asked + self.gains(self.context_values(word, position), position)
+        return asked.double() + self.known.prior.at(position, word), static
+
+    # --- expectations ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def log_parts(self) -> tuple[Tensor, Tensor]:
+        """log p of the rest of each class, (N, G), and of each exception, (E,)."""
+        (whole, cells), scores, log_total = self.log_mass, self.scores, self.require_mass().log_total
+        rest = less(scores, whole, log_total[:, None])
+        if cells is not None:
+            where = (cells.position, cells.klass)
+            rest = rest.index_put(where, less(scores[where], cells.log_mass, log_total[cells.position]))
+        return rest, less(*self.own_terms(), log_total[self.known.position])
+
+    def class_probabilities(self) -> Tensor:
+        """The probability of each class with its exceptions, (N, G)."""
+        (rest, own), known = self.log_parts, self.known
+        return rest.exp().index_put((known.position, self.classes.class_of[known.word]), own.exp(), accumulate=True)
+
+    def expected_features(self) -> Tensor:
+        """E_p φ(K, x), static features first, then contextual ones, (…, m + k): what the gradient compares with.
+
+        E φ = Σ_s P(s) φ_s + Σ_{x∈E} p(x) φ(K, x), where P(s) is that of the rest of the class.
+        """
+        (rest, own), known = self.log_parts, self.known
+        static = self.weights.phi.transposed(self.class_probabilities().t().contiguous()).t()
+        context = rest.exp().sum(-1, keepdim=True) * known.rest
+        context = context.index_add(0, known.position, own.exp()[:, None] * known.value)
+        return self._shaped(torch.cat([static, self.given.joined(context.to(static.dtype), static)], 1))
+
+    def entropy(self) -> Tensor:
+        """−Σ p log p, in nats, (…): Σ_s P(s) [H(s) − log P(s)] − Σ_{x∈E} p(x) log p(x), H(s) that within a class.
+
+        No part is below 0, and none is a difference of large numbers: log Z − E[a·φ] − E[log b] would be.
+        """
+        prior, position = self.known.prior, self.known.position
+        if isinstance(prior, FullPrior) or len(prior.tables) > 1:
+            return _surprise(self.log_probs()).sum(-1)
+        mass, left, (rest, own) = self.classes.mass(prior.tables[0]), self.left, self.log_parts
+        within = mass.entropy[None]  # of the words that are left in each class, (1, G) or (N, G)
+        if len(position):
+            within = mass.entropy.expand(self.n, -1).clone()
+            within[left.position, left.klass] = mass.without(self.known.word, left).entropy
+        found = (_surprise(rest) + rest.exp() * within.to(rest.dtype)).sum(-1)
+        return self._shaped(found.index_add(0, position, _surprise(own)))
+
+    # --- other distributions -----------------------------------------------------------------------------------------
+
+    def row(self, n: int) -> Distribution:
+        """The distribution at one position alone."""
+        weights, h, values, change = self.given.row(n)
+        return Distribution(weights, h, self.prior.row(n), values, scale=self.scale, change=change)
+
+    def tempered(self, temperature: float) -> Distribution:
+        """p(x)^(1/temperature), normalised: a and log b both divided by the temperature."""
+        prior, scale = self.prior.powered(1.0 / temperature), self.scale / temperature
+        weights, h, values, change = self.given
+        return Distribution(weights, h, prior, values, scale=scale, change=change, batch_shape=self.batch_shape)
+
+    def steered(self, change: WeightChange) -> Distribution:
+        """With the weights of the layer changed, before any temperature: p(x) ∝ b(K, x) exp((scale∘a + offset)·φ)."""
+        weights, h, values, _ = self.given
+        batch_shape = self.batch_shape
+        return Distribution(weights, h, self.prior, values, scale=self.scale, change=change, batch_shape=batch_shape)
+
+    # --- words: drawn, and the best ----------------------------------------------------------------------------------
+
+    def sample(self, sample_shape: Sequence[int] = torch.Size(), *, generator: torch.Generator | None = None) -> Tensor:
+        """Words drawn from p at each position, exactly, sample_shape + (…)."""
+        return self._drawn(math.prod(sample_shape), generator).reshape((*sample_shape, *self.batch_shape))
+
+    def _drawn(self, count: int, generator: torch.Generator | None) -> Tensor:
+        """(count, N)"""
+        if self.static_mass is not None:
+            return self._drawn_statically(self.static_mass, count, generator)
+        prior = self.known.prior
+        if not isinstance(prior, SparsePrior):
+            weights = self.log_probs().detach().double().exp().reshape(self.n, prior.n_symbols)
+            return torch.multinomial(weights, count, replacement=True, generator=generator).t()
+        rest, own = (part.detach().exp().double() for part in self.log_parts)
+        return drawing.Parts(self.classes, self.known, self.left, prior, rest, own).sample(count, generator)
+
+    def _drawn_statically(self, mass: ClassMass, count: int, generator: torch.Generator | None) -> Tensor:
+        """(count, N) where nothing depends on the context: a class by its weight, then any word of it."""
+        if count * self.n <= _FEW_DRAWS and self.scores.device.type == "cpu":
+            return drawing.one_by_one(self._class_ends, mass, count, generator)
+        klass = drawing.inverted(self._class_weights(), count, generator)
+        return mass.draw(klass.reshape(-1), generator=generator).view(count, self.n)
+
+    @cached_property
+    def _class_ends(self) -> Floats:
+        """The cumulated weights of the classes where nothing depends on the context, (N, G): for several draws."""
+        return self._class_weights().double().cumsum(-1).numpy()
+
+    def _class_weights(self) -> Tensor:
+        """B_s exp(a·φ_s) of every class, scaled so that the largest is 1, (N, G)."""
+        assert self.static_mass is not None
+        logs, _ = numerics.shifted_sums(self.scores.detach(), self.static_mass.as_dtype(self.scores.dtype))
+        largest = logs.amax(-1, keepdim=True)
+        if not bool(torch.isfinite(largest).all()):
+            self.require_mass()  # which says where
+        return (logs - largest).exp()
+
+    def top(self, k: int) -> tuple[Tensor, Tensor]:
+        """The k most probable words at each position, exactly: log p and words, each (…, k); ties: the first words."""
+        prior, k = self.centred[0], min(k, self.prior.n_symbols)
+        few = prior.n_symbols <= _WRITTEN_OUT and self.n * prior.n_symbols <= _MOST_WRITTEN
+        written_out = self.way == "words" if self.way else few
+        if written_out or not isinstance(prior, SparsePrior) or len(prior.tables) > 1:
+            terms, shift = self.word_terms
+            values, words = drawing.largest(terms.detach(), k)
+            log_p = less(values, 0.0, (self.require_mass().log_total - shift).detach()[:, None])
+        else:
+            log_p, words = self._walked(prior, k)
+        return self._shaped(log_p), self._shaped(words)
+
+    def _walked(self, prior: SparsePrior, k: int) -> tuple[Tensor, Tensor]:
+        """Of one table, class by class, without touching V."""
+        scores, log_total = self.scores.detach(), self.require_mass().log_total.detach()
+        known, own = self.known, list[list[drawing.Word]]([] for _ in range(self.n))
+        if len(known.position):
+            log_p = self.own_terms()[0].detach().double() + known.log_b - log_total[known.position]
+            for n, log, word in zip(known.position.tolist(), log_p.tolist(), known.word.tolist(), strict=True):
+                own[n].append((log, word))
+        shift = (prior.shift[:, 0] - log_total).tolist()
+        rows = drawing.best_words(self.classes.mass(prior.tables[0]), scores.double(), shift, own, k)
+        best = torch.tensor(rows, dtype=torch.float64, device=scores.device).view(self.n, k, 2)
+        return best[..., 0].to(scores.dtype), best[..., 1].long()
+
+
+def _surprise(log_p: Tensor) -> Tensor:
+    """−p log p, 0 for what is impossible; rounding makes no probability larger than 1."""
+    return -(log_p.exp() * finite(log_p).clamp(max=0.0))
+
+
+@numerics.in_full
+def _with_gains(part: ContextValues, a: Tensor, whole: Tensor) -> Tensor:
+    """The rows with what the exceptions of a source gain."""
+    if part.everywhere is not None:  # the same columns in every row
+        gained = part.value.view(len(a), -1, part.width) - part.rest.unsqueeze(1)
+        return whole.index_add(1, part.everywhere, torch.bmm(gained, a.unsqueeze(2)).squeeze(2))
+    gained = (a[part.position] * (part.value - part.rest[part.position])).sum(-1)
+    at = part.position * whole.shape[1] + part.word
+    return whole.view(-1).index_add(0, at, gained).view_as(whole)

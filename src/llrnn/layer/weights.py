@@ -1,0 +1,213 @@
+"""Weights as values: a = W h + c, the scores a·φ_s of all classes, and sums over them.
+
+    composed    h (Φ W)ᵀ + Φ c               direct    Φ (W h + c)               `layer.costs` says which is cheaper
+
+    scores(h, log B)                a·φ_s + log B_s of every class, (N, G)
+    log_sums(h, log B, …)           log Σ_s exp(a·φ_s + log B_s), and single terms, for any gradients of both
+    mean_loss(h, log B, …)          the mean of the log-sum less one term a position, gradients made with it
+
+A `LogLinear` hands its parameters on as `LayerWeights`. Others are made of them (in float32, or with more hidden units:
+`layer.linear`) by taking other tensors: no module is copied. What is made of weights is cached while no gradient is
+asked for, and made anew when a weight has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from llrnn.layer import blocks, costs, numerics
+from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, MakeBlocks, Pairs, SpreadBlocks
+from llrnn.layer.chunked import Problem, composed, plan_for, product, weighted_loss
+from llrnn.layer.costs import BandSize, ScoreWay, Size, Work
+from llrnn.layer.masses import Classes
+from llrnn.layer.matrix import SparseMatrix, WeightCache, can_be_cached, needs_gradient
+from llrnn.layer.twin import Gains
+
+Precision = Literal["full", "half"]
+
+
+class WeightChange(NamedTuple):
+    """Weights that are changed on the way, position by position: a → scale∘a + offset. Nothing is copied.
+
+    `model.steering` makes a new model for a change that stays; this is for one that comes with a request.
+    """
+
+    scale: Tensor  # (N, m + k), static features first, or (1, m + k) for every position
+    offset: Tensor
+
+    def changed(self, a: Tensor, first: int) -> Tensor:
+        """Some weights, from column `first` on."""
+        columns = slice(first, first + a.shape[1])
+        return a * self.scale[:, columns] + self.offset[:, columns]
+
+    def row(self, n: int) -> WeightChange:
+        """The change at one position."""
+        return self if len(self.scale) == 1 else WeightChange(self.scale[n : n + 1], self.offset[n : n + 1])
+
+
+class Caches:
+    """What is made of weights and kept while no gradient is needed; a copy begins empty."""
+
+    def __init__(self) -> None:
+        self.composed = WeightCache[tuple[Tensor, Tensor]]()  # Φ W and Φ c
+        self.few = WeightCache[tuple[Tensor, Tensor] | None]()  # (Φ W)ᵀ and Φ c + log B, for few positions
+        self.derived = WeightCache[LayerWeights]()  # `LayerWeights.derived`
+
+    def clear(self) -> None:
+        """Free the memory."""
+        for cache in (self.composed, self.few, self.derived):
+            cache.clear()
+
+
+class LayerWeights(NamedTuple):
+    """W and c of static and of contextual features, with Φ and the classes that they are weights over."""
+
+    phi: SparseMatrix
+    classes: Classes
+    weight: Tensor  # W (m, H)
+    bias: Tensor  # c (m,)
+    context_weight: Tensor  # (k, H)
+    context_bias: Tensor  # (k,)
+    kept: Caches
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.weight, self.bias, self.context_weight, self.context_bias
+
+    @numerics.in_full
+    def adaptor(self, h: Tensor) -> Tensor:
+        """a = W h + c over the static features, (N, H) -> (N, m)."""
+        return torch.addmm(self.bias, h, self.weight.t())
+
+    @numerics.in_full
+    def context_adaptor(self, h: Tensor) -> Tensor:
+        """a over the contextual features, (N, H) -> (N, k)."""
+        return torch.addmm(self.context_bias, h, self.context_weight.t())
+
+    def full_adaptor(self, h: Tensor) -> Tensor:
+        """a of all features, contextual ones last, (N, H) -> (N, m + k)."""
+        return torch.cat([self.adaptor(h), self.context_adaptor(h)], 1)
+
+    @numerics.in_full
+    def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
+        """a·φ_s + offset_s for every class, (N, H) -> (N, G), by whichever of two equal ways is cheaper."""
+        if isinstance(offset, Tensor) and h.shape[0] <= costs.FEW_POSITIONS and not torch.is_grad_enabled():
+            cached = self.kept.few.get(partial(self._for_few, h, offset), self.weight, self.bias, offset)
+            if cached is not None:
+                return self.phi.spread(torch.addmm(cached[1], h, cached[0]), offset)
+        if self.work(h).name == "direct":
+            return self.direct_scores(h) + offset
+        return self.composed_scores(h, offset)
+
+    def composed_scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
+        """S (h (Φ̃ W)ᵀ + Φ̃ c): composes the weights once, then it is the softmax of a G-word vocabulary, if S is 1."""
+        weight, bias = self.composed(offset)
+        return self.phi.spread(torch.addmm(bias, h, weight.t()), offset)
+
+    def direct_scores(self, h: Tensor) -> Tensor:
+        """Φ (W h + c), on a CPU as many positions at a time as fit the cache: for few positions, or few features."""
+        rows = costs.unit_costs(h.device.type).direct_rows
+        return torch.cat([product(self.phi, self.adaptor(x).t().contiguous()).t() for x in torch.split(h, rows)])
+
+    def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
+        """Φ W (G, H) and Φ c + offset (G,); where there are bands, Φ̃ W (P, H) and Φ̃ c, without offset."""
+        make = partial(composed, self.phi.core, self.weight, self.bias)
+        weight, bias = self.kept.composed.get(make, self.weight, self.bias) if self.caches else make()
+        return weight, bias if self.phi.spreads or (isinstance(offset, float) and not offset) else bias + offset
+
+    def _for_few(self, h: Tensor, offset: Tensor) -> tuple[Tensor, Tensor] | None:
+        """What one question to the cache answers at every step of a generation; None where composing does not pay."""
+        if not self.caches or self.work(h).name == "direct":
+            return None
+        weight, bias = self.composed(offset)
+        return weight.t(), bias
+
+    @property
+    def caches(self) -> bool:
+        """Whether Φ W and Φ c are kept from one call to the next: while nobody asks for their gradient."""
+        return can_be_cached(self.phi.core.n_classes * self.weight.shape[1], self.weight, self.bias)
+
+    def derived(self, key: object, make: Callable[[], LayerWeights]) -> LayerWeights:
+        """Other weights that are made of these: the last ones by their key, while no gradient is asked for."""
+        if needs_gradient(*self.tensors) or not self.caches:
+            return make()
+        return self.kept.derived.get(make, *self.tensors, key=key)
+
+    def in_float32(self) -> LayerWeights:
+        """In float32 where they are in half precision: sums over words need the digits."""
+        if self.weight.dtype.itemsize >= torch.float32.itemsize:
+            return self
+        return self.derived("float32", self._widened)
+
+    def _widened(self) -> LayerWeights:
+        weight, bias, context_weight, context_bias = (one.float() for one in self.tensors)
+        return LayerWeights(self.phi, self.classes, weight, bias, context_weight, context_bias, Caches())
+
+    def size(self, positions: int) -> Size:
+        """What decides."""
+        phi, (m, H) = self.phi, self.weight.shape
+        bands = BandSize(phi.core.n_classes, phi.core.entries, phi.spread_entries) if phi.spreads else None
+        return Size(positions, phi.n_classes, m, phi.entries, H, bands)
+
+    def work(self, h: Tensor, *, training: bool = False) -> Work:
+        """The cheaper way to the scores of all classes, (N, H) -> (N, G); in training also without any gradient."""
+        cached, unit = self.caches, costs.unit_costs(h.device.type, torch.get_num_threads())
+        training = training or (not cached and needs_gradient(h, self.weight, self.bias))
+        return costs.cheapest(self.size(len(h)), training=training, cached=cached, costs=unit)
+
+    def log_sums(self, h: Tensor, offset: Tensor, position: Tensor | None, klass: Tensor) -> tuple[Tensor, Tensor]:
+        """log Σ_s exp(a·φ_s + offset_s) (N,), and a·φ_s + offset_s of the asked (E,), for any gradients of both."""
+        if h.shape[0] <= costs.FEW_POSITIONS or h.device.type != "cpu":
+            return numerics.class_logsumexp(self.scores(h, offset), None, None, position, klass)
+        return self._block_log_sums(h, offset, Pairs(torch.arange(len(h)) if position is None else position, klass))
+
+    @numerics.in_full
+    def _block_log_sums(self, h: Tensor, offset: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        taken = self.work(h)
+        keeps = needs_gradient(h, self.weight, self.bias) and costs.may_keep(taken.terms * h.element_size())
+        # what is kept anyway need not be cut up
+        rows = len(h) if keeps and taken.name == "composed" else taken.block
+        return blocks.log_sums(h, *self._factors(taken.name, offset, keeps=keeps), pairs, rows, keeps=keeps)
+
+    def _factors(self, way: ScoreWay, offset: Tensor, *, keeps: bool = False) -> tuple[Tensor, Tensor, MakeBlocks]:
+        """The weights and biases that h is multiplied with, and the blocks that make scores of them."""
+        if way == "direct":
+            return self.weight, self.bias, partial(DirectBlocks, phi=self.phi, offset=offset)
+        if self.phi.spreads:
+            return *self.composed(offset), partial(SpreadBlocks, phi=self.phi, offset=offset, keeps=keeps)
+        return *self.composed(offset), partial(ComposedBlocks, keeps=keeps)
+
+    @numerics.in_full
+    def mean_loss(
+        self,
+        h: Tensor,
+        offset: Tensor,
+        klass: Tensor,
+        precision: Precision = "full",
+        weights: Tensor | None = None,
+        gains: Gains | None = None,
+    ) -> Tensor:
+        """The mean of log_sum − score of one class a position, (N,); nothing of size N × G is kept.
+
+        On a GPU, in half precision, or with gains: composed, chunk by chunk, by the kernels (`layer.chunked`).
+        """
+        if h.is_cuda or precision == "half" or gains is not None:
+            problem = Problem(self.phi.core.for_kernels(self.weight), offset, klass, self.phi.spreads)
+            plan = plan_for(h, self.phi.n_classes, exact=precision == "full")
+            return weighted_loss(h, self.weight, self.bias, problem, weights, plan, gains)[0]
+        pairs = Pairs(torch.arange(len(h), device=h.device), klass)
+        if weights is not None:
+            log_sum, score = self._block_log_sums(h, offset, pairs)
+            return weighted_mean(log_sum - score, weights).to(h.dtype)
+        taken = self.work(h, training=True)
+        return blocks.mean_loss(h, *self._factors(taken.name, offset), pairs, taken.block)
+
+
+def weighted_mean(values: Tensor, weights: Tensor | None) -> Tensor:
+    """The mean, or the sum with weights that sum to one."""
+    return values.mean() if weights is None else (values * weights.to(values.dtype)).sum()
