@@ -190,6 +190,7 @@ ALLOWED = {
     "training/runs.py": {"open"},  # a log and a lock that are written
     "languages/ngrams/kneser_ney.py": {"memmap"},  # a temporary file of our own
     "inference/keyboard/__init__.py": {"read_text"},  # a page that comes with the library
+    "serve/messages.py": {"read_text"},  # limits that come with the library
     "serve/app.py": {"read_bytes"},  # the page that comes with the library
     "knowledge/backgrounds/neural.py": {"from_pretrained"},  # once `open_file` has had every file of the folder
     "cli/verbs.py": {"open"},  # a model, by `options.open`

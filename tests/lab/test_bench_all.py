@@ -226,7 +226,7 @@ def test_the_command_runs_and_prints_the_tables(tmp_path: Path, capsys: pytest.C
     [
         ([], "a verb is required, or --out FOLDER"),
         (["--out", "x", "--only", "lair"], "--only lair: no such benchmark; there are layer, "),
-        (["--quick", "profile"], "takes options or a verb; write those of profile after it"),
+        (["--quick", "ngram"], "takes options or a verb; write those of ngram after it"),
         (["--out", "x", "--rounds", "0"], "--rounds"),
     ],
 )

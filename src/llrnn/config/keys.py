@@ -83,7 +83,7 @@ def refuse_unused(table: BaseModel, keys: Iterable[str], purpose: str, found: st
         raise ValueError(f"{', '.join(f'{place}{key}' for key in unused)} {purpose}, found {found}; leave it out")
 
 
-class Row(Strict):
+class RowConfig(Strict):
     """A table of a kind: its other keys are arguments of what `makes` has for the kind."""
 
     makes: ClassVar[Mapping[str, Callable[..., Any]]]
@@ -94,7 +94,7 @@ class Row(Strict):
         return self.makes[self.kind](**self.model_dump(exclude=self.no_arguments))
 
 
-class FeatureConfig(Row):
+class FeatureConfig(RowConfig):
     """Scale of any group."""
 
     no_arguments = {"kind", "scale", "shared", "listed"}
@@ -109,7 +109,7 @@ class FeatureConfig(Row):
         return made if self.scale == 1.0 else made.scaled(self.scale)
 
     def bare(self, context: Context) -> Features:
-        made: Features = Row.make(self, context)
+        made: Features = RowConfig.make(self, context)
         return made
 
 
@@ -599,7 +599,7 @@ class MixedConfig(NGramsConfig):
     kind: Literal["ngram"] = "ngram"
 
 
-class RepeatedConfig(Row):
+class RepeatedConfig(RowConfig):
     """Whether the word occurred before."""
 
     makes = {"repeated": Repeated}
@@ -617,7 +617,7 @@ class ExpertConfig(NGramsConfig):
         return Expert(super().make(context), name=self.name)
 
 
-class CopiedConfig(Row):
+class CopiedConfig(RowConfig):
     """Values of the condition: the next word of one that has not been said, of one said, and the end."""
 
     makes = {"copied": Copied, "said": Said, "unsaid": Unsaid}
@@ -630,7 +630,7 @@ class CopiedConfig(Row):
         return self.makes[self.kind](*self.slots)
 
 
-class ContinuedConfig(Row):
+class ContinuedConfig(RowConfig):
     """Values of the condition: the next word of one that was begun; one feature for all slots."""
 
     makes = {"continued": Continued}
