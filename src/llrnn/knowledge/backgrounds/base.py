@@ -112,74 +112,69 @@ class Combined(Background[Together]):
     """Two or more backgrounds side by side; the state is the tuple of their states."""
 
     def __init__(self, *parts: Background) -> None:
-        self._parts: tuple[Background, ...] = parts
+        self.parts: tuple[Background, ...] = parts
 
     @property
     def is_static(self) -> bool:
-        return all(part.is_static for part in self._parts)
-
-    @property
-    def parts(self) -> tuple[Background, ...]:
-        """What it is made of."""
-        return self._parts
+        return all(part.is_static for part in self.parts)
 
     def with_parts(self, parts: Iterable[Background]) -> Self:
         """The same combination of other backgrounds."""
         made = copy.copy(self)
-        made._parts = tuple(parts)
+        made.parts = tuple(parts)
         return made
 
     def bind(self, vocabulary: Vocabulary) -> Self:
-        return super().bind(vocabulary).with_parts(part.bind(vocabulary) for part in self._parts)
+        return super().bind(vocabulary).with_parts(part.bind(vocabulary) for part in self.parts)
 
     def revised(self, revision: Revision) -> Self:
-        parts = tuple(part.revised(own) for part, own in zip(self._parts, self._revisions(revision), strict=True))
-        return self._changed(revision.vocabulary, _parts=parts)
+        parts = tuple(part.revised(own) for part, own in zip(self.parts, self._revisions(revision), strict=True))
+        return self._changed(revision.vocabulary, parts=parts)
 
     def as_expert(self) -> Self:
-        return self.with_parts(part.as_expert() for part in self._parts)
+        return self.with_parts(part.as_expert() for part in self.parts)
 
     def refusal(self, state: Together) -> str | None:
-        reasons = (part.refusal(own) for part, own in zip(self._parts, state, strict=True))
+        reasons = (part.refusal(own) for part, own in zip(self.parts, state, strict=True))
         return next((reason for reason in reasons if reason is not None), None)
 
     def _revisions(self, revision: Revision) -> list[Revision]:
         """What the parts hear of a revision: the same, where their masses add up."""
-        return [revision] * len(self._parts)
+        return [revision] * len(self.parts)
 
     @property
     def reads_conditions(self) -> bool:
-        return any(part.reads_conditions for part in self._parts)
+        return any(part.reads_conditions for part in self.parts)
 
     @property
     def text_before(self) -> int:  # type: ignore[override]
-        return max(part.text_before for part in self._parts)
+        return max(part.text_before for part in self.parts)
 
     def initial(self, condition: object = None) -> Together:
-        return tuple(part.initial(condition) for part in self._parts)
+        return tuple(part.initial(condition) for part in self.parts)
 
     def advance(self, state: Together, symbol: int) -> Together:
-        return tuple(part.advance(own, symbol) for part, own in zip(self._parts, state, strict=True))
+        return tuple(part.advance(own, symbol) for part, own in zip(self.parts, state, strict=True))
 
     def follow(self, states: Sequence[Together], batch: Batch) -> tuple[Sequence[Together], Sequence[Together]]:
-        by_part = zip(self._parts, self._by_part(states), strict=True)
+        by_part = zip(self.parts, self._by_part(states), strict=True)
         seen, after = zip(*(part.follow(own, batch) for part, own in by_part), strict=True)
         return Parallel(batch.n_positions, seen), list(zip(*after, strict=True))
 
     def _by_part(self, states: Sequence[Together]) -> Sequence[Sequence[State]]:
         if isinstance(states, Parallel):
             return states.columns
-        return [[state[i] for state in states] for i in range(len(self._parts))]
+        return [[state[i] for state in states] for i in range(len(self.parts))]
 
     def _priors(self, states: Sequence[Together]) -> list[Prior]:
-        return [part.prior(own) for part, own in zip(self._parts, self._by_part(states), strict=True)]
+        return [part.prior(own) for part, own in zip(self.parts, self._by_part(states), strict=True)]
 
 
 class Product(Combined):
     """b₁(K, x) · b₂(K, x): both must agree; a zero of either forbids."""
 
     def __init__(self, *parts: Background) -> None:
-        flat = [one for part in parts for one in (part._parts if isinstance(part, Product) else (part,))]
+        flat = [one for part in parts for one in (part.parts if isinstance(part, Product) else (part,))]
         if not flat:
             raise BackgroundError("a product needs at least one background, found none")
         super().__init__(*flat)
@@ -187,19 +182,19 @@ class Product(Combined):
     def _revisions(self, revision: Revision) -> list[Revision]:
         """Shares of mass are multiplied too, so one factor makes them and the others do not."""
         others = revision.of_a_factor(len(self.vocabulary))
-        return [revision, *([others] * (len(self._parts) - 1))]
+        return [revision, *([others] * (len(self.parts) - 1))]
 
     def prior(self, states: Sequence[Together]) -> Prior:
         return reduce(multiply, self._priors(states))
 
     def factors(self, state: Together) -> list[tuple[str, Prior]]:
-        return [factor for part, own in zip(self._parts, state, strict=True) for factor in part.factors(own)]
+        return [factor for part, own in zip(self.parts, state, strict=True) for factor in part.factors(own)]
 
     def saved(self) -> Saved:
-        return Saved("product", parts=tuple(part.saved() for part in self._parts))
+        return Saved("product", parts=tuple(part.saved() for part in self.parts))
 
     def __repr__(self) -> str:
-        return " * ".join(repr(part) for part in self._parts)
+        return " * ".join(repr(part) for part in self.parts)
 
 
 class Mixture(Combined):
@@ -225,7 +220,7 @@ class Mixture(Combined):
     @property
     def names(self) -> list[str]:
         """What the parts are called."""
-        return list(map(repr, self._parts)) if self._names is None else self._names
+        return list(map(repr, self.parts)) if self._names is None else self._names
 
     def prior(self, states: Sequence[Together]) -> Prior:
         priors = self._priors(states)
@@ -246,7 +241,7 @@ class Mixture(Combined):
 
     def saved(self) -> Saved:
         named = {} if self._names is None else {"names": self._names}
-        return Saved("mixture", {"weights": self._weights, **named}, parts=tuple(part.saved() for part in self._parts))
+        return Saved("mixture", {"weights": self._weights, **named}, parts=tuple(part.saved() for part in self.parts))
 
     def __repr__(self) -> str:
         return f"Mixture({', '.join(self.names)}, weights={self._weights})"

@@ -259,13 +259,11 @@ def without(background: Background, constraint: Constraint) -> Background:
         return everything
     if isinstance(background, Mixture) or not isinstance(background, Combined):
         return background
-    parts, in_product = background._parts, isinstance(background, Product)
+    parts, in_product = background.parts, isinstance(background, Product)
     left = [without(part, constraint) for part in parts if not (in_product and constraint.is_of(part))]
     if len(left) == len(parts) and all(map(operator.is_, left, parts)):
         return background
-    made = copy.copy(background)
-    made._parts = tuple(left)
-    return made if left else everything
+    return background.with_parts(left) if left else everything
 
 
 class _Readers:

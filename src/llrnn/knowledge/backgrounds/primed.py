@@ -208,13 +208,13 @@ class Primed(Combined):
 
     @property
     def _factor(self) -> Priming:
-        factor = self._parts[1]
+        factor = self.parts[1]
         assert isinstance(factor, Priming)
         return factor
 
     @property
     def base(self) -> Background:
-        return self._parts[0]
+        return self.parts[0]
 
     @property
     def entities(self) -> frozenset[str]:

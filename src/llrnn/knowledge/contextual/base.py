@@ -400,7 +400,7 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
     def __init__(self, *slots: str) -> None:
         if not all(isinstance(slot, str) for slot in slots) or len(set(slots)) < len(slots):
             raise FeatureError(f"{type(self).__name__}(...) takes the names of slots, each once, found {slots}")
-        self._slots = slots
+        self.slots = slots  # that it looks at; none means all
         self._columns = {slot: column for column, slot in enumerate(slots)}  # to which of its features a slot belongs
 
     def revised(self, revision: Revision) -> Self:
@@ -431,7 +431,7 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
 
     def progress(self, state: CopyProgress) -> list[list[float]]:
         """For each slot that is named, or for all together, how many values are unsaid, begun and said."""
-        counts = [[0.0, 0.0, 0.0] for _ in self._slots or ("all",)]
+        counts = [[0.0, 0.0, 0.0] for _ in self.slots or ("all",)]
         for _, column, k in self._own(state):
             counts[column][2 if k == _SAID else 1 if k else 0] += 1.0
         return counts
@@ -444,15 +444,10 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
     def saved(self) -> Saved:
         if type(self) not in KINDS.values():  # a class of the user's own that is made of one of these
             return super().saved()
-        return Saved(type(self).__name__.lower(), {"slots": list(self._slots)})
-
-    @property
-    def slots(self) -> tuple[str, ...]:
-        """The slots that it looks at; none means all."""
-        return self._slots
+        return Saved(type(self).__name__.lower(), {"slots": list(self.slots)})
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(map(repr, self._slots))})"
+        return f"{type(self).__name__}({', '.join(map(repr, self.slots))})"
 
 
 class Pointing(ConditionFeature):
@@ -460,14 +455,14 @@ class Pointing(ConditionFeature):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"{self.name}:{slot}" for slot in self._slots) or (self.name,)
+        return tuple(f"{self.name}:{slot}" for slot in self.slots) or (self.name,)
 
     @abstractmethod
     def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
         """(word, feature) where the value is 1; in any order, and a pair may come again."""
 
     def _keys(self, state: CopyProgress) -> list[int]:
-        width = len(self._slots) or 1
+        width = len(self.slots) or 1
         return [word * width + column for word, column in self._pointed(state)]
 
     def values(self, states: Sequence[CopyProgress]) -> ContextValues:
