@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -62,6 +62,14 @@ class At(NamedTuple):
     symbols: int = 0  # read so far ...
     letters: int = 0  # ... and the letters that they spell
     left: tuple[At, int] | None = None
+
+
+class HeldTo(TypedDict, total=False):
+    """How a text is held to a language: how strictly, up to how many letters, and what characters stand for."""
+
+    violation: float
+    longest: int | None
+    spelling: Mapping[str, str] | None
 
 
 class Constraint(Background[At]):
@@ -304,11 +312,9 @@ class Automaton(Constraint):
         *,
         over: Over = "symbols",
         weighted: bool = True,
-        violation: float = 0.0,
-        longest: int | None = None,
-        spelling: Mapping[str, str] | None = None,
+        **held: Unpack[HeldTo],
     ) -> None:
-        super().__init__(over=over, violation=violation, longest=longest, spelling=spelling)
+        super().__init__(over=over, **held)
         if isinstance(expression, str):
             expression = notation.symbolic(expression) if over == "symbols" else notation.regular(expression)
         if not isinstance(expression, Expression):
@@ -366,13 +372,11 @@ class Grammar(Constraint):
         over: Over = "symbols",
         start: str = "start",
         weights: Mapping[str, float] | None = None,
-        violation: float = 0.0,
-        longest: int | None = None,
         deepest: int | None = None,
-        spelling: Mapping[str, str] | None = None,
         name: str | None = None,
+        **held: Unpack[HeldTo],
     ) -> None:
-        super().__init__(over=over, violation=violation, longest=longest, spelling=spelling)
+        super().__init__(over=over, **held)
         self._text, self._start, self._deepest = text, start, deepest
         self._weights = None if weights is None else dict(weights)
         self._name = name
@@ -466,15 +470,7 @@ class Dictionary(Automaton):
     violation, longest, spelling: as for `Automaton`; `longest` counts characters
     """
 
-    def __init__(
-        self,
-        listed: Iterable[str],
-        *,
-        slots: Collection[str] | None = None,
-        violation: float = 0.0,
-        longest: int | None = None,
-        spelling: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, listed: Iterable[str], *, slots: Collection[str] | None = None, **held: Unpack[HeldTo]) -> None:
         if isinstance(listed, str) or isinstance(slots, str):
             raise BackgroundError(f"Dictionary takes a list of words and a list of slots, found {listed!r}, {slots!r}")
         self.listed = tuple(sorted(set(listed)))
@@ -484,9 +480,7 @@ class Dictionary(Automaton):
             raise BackgroundError(f"a word of a dictionary has no blank and is not empty, found {strange!r}")
         token = words(self.listed) | from_condition(ValuesOf(self.slots))
         text = token + (letter(" ") + token).repeated()
-        super().__init__(
-            text, over="characters", weighted=False, violation=violation, longest=longest, spelling=spelling
-        )
+        super().__init__(text, over="characters", weighted=False, **held)
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
