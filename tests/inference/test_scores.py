@@ -237,7 +237,7 @@ def test_mistakes_on_the_command_line_exit_with_2(capsys: Capture, folder: Path,
         ("unit must be nats, bits, log10, found 'ban'", model, text, "--unit", "ban"),
         ("by words or by sentences, found 'letters'", model, text, "--by", "letters"),
         ("--by does nothing with --json", model, text, "--json", "--by", "words"),
-        ("--change does nothing with an n-gram model", str(arpa), text, "--change", "POS:VERB=+1"),
+        ("none of the 0 features of this model is named", str(arpa), text, "--change", "POS:VERB=+1"),
     ):
         out, err = run(capsys, "score", *arguments, code=2)
         assert out == ""

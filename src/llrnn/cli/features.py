@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from llrnn.cli import show
 from llrnn.cli.evaluate import distortion_verb, pairs_verb, written_verb
@@ -38,26 +36,11 @@ from llrnn.layer.costs import Forecast, WayChoice, Work
 from llrnn.model.checkpoint import load
 from llrnn.training.settings import SentenceBatches, SlidingBatches
 
-_POSITIONS = 1024  # of a training batch, where there is no configuration that says it
-
 
 def show_features(summary: FeatureSummary, ways: Forecast) -> None:
-    """What the features are, how log Z will be computed, and what does no work."""
-    show.out.print(
-        f"{summary.symbols:,} symbols, {summary.features:,} features, {summary.classes:,} classes: "
-        f"the sum in Z is {summary.reduction:.1f} times shorter"
-    )
-    show.table(("group", "features"), *((group, f"{count:,}") for group, count in summary.by_group.items()))
-    show.out.print(f"memory of the compiled matrix: {summary.bytes / 2**20:.2f} MiB")
+    """What the features are and what does no work, and how log Z will be computed."""
+    show.facts({**asdict(summary), "times_shorter": summary.reduction})
     _ways(ways)
-    _list("features that never fire", summary.never_fire)
-    _list("features with one value on all words (they cancel)", summary.same_on_all)
-    for note in summary.notes:
-        show.out.print(escape(note))
-    show.out.print(f"words on which no feature fires: {summary.without_features:,}")
-    show.out.print(f"words that no feature tells apart from another: {summary.indistinct_words:,}")
-    for words in summary.indistinct:
-        show.out.print(f"  {escape(', '.join(words))}, …")
 
 
 def _ways(ways: Forecast) -> None:
@@ -67,7 +50,7 @@ def _ways(ways: Forecast) -> None:
     _choice(f"log Z of {ways.positions:,} positions, in training", ways.batch, f"; {many} a softmax over words{kept}")
     _choice("log Z of one position", ways.one)
     if not ways.has_classes:
-        show.out.print(
+        show.text(
             "hardly any two words have the same features, so log Z costs what a softmax costs; an objective that draws "
             "words may be faster: training.objective, docs/scale.md#when-z-cannot-be-summed"
         )
@@ -76,7 +59,7 @@ def _ways(ways: Forecast) -> None:
 def _choice(what: str, choice: WayChoice, besides: str = "") -> None:
     """The way that is taken, and the other one where it is another."""
     other = "" if choice.taken.multiplications == choice.left.multiplications else f"; {_way(choice.left)}"
-    show.out.print(f"{what}: {_way(choice.taken)}{other}{besides}")
+    show.text(f"{what}: {_way(choice.taken)}{other}{besides}")
 
 
 def _way(work: Work) -> str:
@@ -87,11 +70,6 @@ def _way(work: Work) -> str:
 
 def _number(count: int) -> str:
     return f"{count:,}" if count < 1_000_000 else f"{count / 1e6:,.1f} million"
-
-
-def _list(what: str, names: Sequence[str], at_most: int = 12) -> None:
-    shown = ", ".join(names[:at_most]) + (", …" if len(names) > at_most else "")
-    show.out.print(f"{what}: {len(names)}" + (f" ({escape(shown)})" if names else ""))
 
 
 def forecast(project: Project, summary: FeatureSummary) -> Forecast:

@@ -38,6 +38,7 @@ class VisibleConsole(Console):
         raise BrokenPipeError
 
 
+_MOST = 12  # of a list that is told
 out = VisibleConsole(highlight=False, emoji=False, soft_wrap=True)
 err = VisibleConsole(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
@@ -83,7 +84,9 @@ def _told(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {_told(one)}" for name, one in value.items()) or "none"
     if isinstance(value, list | tuple):
-        return ", ".join(map(_told, value)) or "none"
+        more = f", … ({len(value):,})" if len(value) > _MOST else ""
+        between = "; " if value and isinstance(value[0], tuple) else ", "
+        return (between.join(map(_told, value[:_MOST])) or "none") + more
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

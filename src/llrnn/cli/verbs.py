@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from dataclasses import asdict, fields
+from collections.abc import Collection
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -174,15 +175,11 @@ def score_verb(
     """
     if as_json:
         refuse_idle(context, "with --json, which tells both", "by")
-    file, scorer, policy = Path(text), cast(LLRNN | Path, model), oov_policy(oov)
+    policy = oov_policy(oov)
     unit = unit or ("nats" if holds_model(model) or model.is_dir() else "log10")
-    if holds_model(model):
-        scorer = options.constrained(options.open(model, device))
-        corpus = read_for(scorer, file, format, lowercase)
-        warn_of_unknown_names(scorer, corpus.conditions)
-    else:
-        refuse_idle(context, "with an n-gram model", "device", *(one.name for one in fields(ModelOptions)))
-        corpus = Corpus.from_file(file, format=format, lowercase=bool(lowercase))  # type: ignore[arg-type]
+    scorer = options.constrained(options.open(model, device, oov=policy))
+    corpus = read_for(scorer, Path(text), format, lowercase)
+    warn_of_unknown_names(scorer, corpus.conditions)
     with advising_oov(policy):
         scores = score_texts(scorer, corpus, unit=unit, lowercase=False, oov=policy)  # type: ignore[arg-type]
     if as_json:
@@ -597,14 +594,21 @@ def data_vectors_verb(
         found.save(out)
         show.text(f"{len(found):,} words, {found.dimensions} dimensions: {out}")
         return
-    counts = sum((Counter(Corpus.from_file(path, lowercase=lowercase).counts()) for path in texts), Counter[str]())
+    counts = _counts(texts, lowercase)
     asked = {form for word in counts for form in cases(word)} if any_case else counts
     read = WordVectors.read(source, only=asked, top=top)
     found = read.restricted((word for word, _ in counts.most_common()), any_case=any_case)
     found.save(out)
-    tokens = sum(counts[word] for word in found.words) / max(counts.total(), 1)
-    types = f"{len(found):,} of {len(counts):,} types ({len(found) / max(len(counts), 1):.1%})"
-    show.text(f"{types}, {tokens:.1%} of {counts.total():,} tokens have a vector: {out}")
+    show.text(f"{_covered(found.words, counts)} have a vector: {out}")
+
+
+def _counts(texts: list[Path], lowercase: bool) -> Counter[str]:
+    return sum((Counter(Corpus.from_file(path, lowercase=lowercase).counts()) for path in texts), Counter[str]())
+
+
+def _covered(forms: Collection[str], counts: Counter[str]) -> str:
+    types, tokens = len(forms) / max(len(counts), 1), sum(counts[form] for form in forms) / max(counts.total(), 1)
+    return f"{len(forms):,} of {len(counts):,} types ({types:.1%}), {tokens:.1%} of {counts.total():,} tokens"
 
 
 @data_app.command("readings")
@@ -627,7 +631,7 @@ def data_readings_verb(
     """
     require_output_file(out)
     find_modules_here()
-    counts = sum((Counter(Corpus.from_file(path, lowercase=lowercase).counts()) for path in texts), Counter[str]())
+    counts = _counts(texts, lowercase)
     found = analyser_named(analyser).table(sorted(counts))
     if weigh:
         text = Corpus.from_file(weigh, lowercase=lowercase)
@@ -635,6 +639,4 @@ def data_readings_verb(
         found = found.fitted(text.counts(), kinds)
     found.to_tsv(out)
     several = sum(len(own) > 1 for own in found.entries.values()) / max(len(found), 1)
-    tokens = sum(counts[form] for form in found.entries) / max(counts.total(), 1)
-    types = f"{len(found):,} of {len(counts):,} types ({len(found) / max(len(counts), 1):.1%})"
-    show.text(f"{types}, {tokens:.1%} of {counts.total():,} tokens have readings, {several:.1%} several: {out}")
+    show.text(f"{_covered(found.entries, counts)} have readings, {several:.1%} several: {out}")
