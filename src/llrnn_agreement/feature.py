@@ -14,9 +14,11 @@ import copy
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from itertools import chain, combinations, islice, product
+from multiprocessing import get_all_start_methods, get_context
 from operator import or_
 from typing import Any, NamedTuple, Self
 
@@ -48,6 +50,8 @@ _CACHED = 512 * 2**20  # bytes: of what was said of the sentences of a text; of 
 _SILENT = 0.05  # how much a hypothesis counts for the number of a verb if its verb was there, and none is due
 _COUNTED = 4_000  # sentences: more would tell little more of roles
 _MOST = 200_000  # stacks of which it is remembered what they say
+_WORTH = 20_000  # words to read, above which to begin processes takes less time than to read them
+_TOGETHER = 100  # sentences that a process reads at a time
 _POOLED = ("determiner", "modifier")  # roles of words of which one reading may say several things
 _UNKNOWN = (("noun", 0.5), ("name", 0.3), ("modifier", 0.2))  # the roles of a form that nobody knows
 
@@ -351,6 +355,29 @@ class Followed:
 
         return self._sentences.get(tuple(row[:length]), make)
 
+    def read_ahead(self, rows: Iterable[tuple[int, ...]], eos: int, processes: int) -> None:
+        """Follow rows in several processes at once, as many as can be remembered; what they say is the same."""
+        new = self._unread(rows)
+        if processes < 2 or sum(map(len, new)) < _WORTH or "fork" not in get_all_start_methods():
+            return
+        parts = [new[i : i + _TOGETHER] for i in range(0, len(new), _TOGETHER)]
+        # forked, so that nothing is copied, and the main module of the user is not run again
+        with ProcessPoolExecutor(processes, get_context("fork"), _lend, (self, eos)) as pool:
+            for part, found in zip(parts, pool.map(_follow_lent, parts), strict=True):
+                for row, one in zip(part, found, strict=True):
+                    self._sentences.get(row, partial(_as_it_is, one))
+
+    def _unread(self, rows: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """The different ones that are not remembered, as long as there is room."""
+        room, found = self._sentences.most_bytes - self._sentences.bytes, list[tuple[int, ...]]()
+        for row in dict.fromkeys(rows):
+            if row not in self._sentences:
+                room -= _row_bytes(len(row), self._first.nbytes * len(row))
+                if room < 0:
+                    break
+                found.append(row)
+        return found
+
     def _of_states(self, states: Sequence[GovernorState]) -> Said:
         """What hypotheses say of a word in a relation, each as much as it weighs, and is heard."""
         flat = [one for state in states for one in state.hypotheses]
@@ -374,7 +401,29 @@ class Followed:
 
 
 def _bytes_of(row: tuple[int, ...], found: _Followed) -> int:
-    return 400 + 40 * len(row) + found.said.nbytes
+    return _row_bytes(len(row), found.said.nbytes)
+
+
+def _row_bytes(length: int, said: int) -> int:
+    return 400 + 40 * length + said
+
+
+_lent: tuple[Followed, int] | None = None  # in a process that reads ahead: what it was forked with
+
+
+def _lend(followed: Followed, eos: int) -> None:
+    global _lent
+    _lent = followed, eos
+
+
+def _follow_lent(rows: Sequence[tuple[int, ...]]) -> list[_Followed]:
+    assert _lent is not None
+    followed, eos = _lent
+    return [followed.sentence(list(row), eos) for row in rows]
+
+
+def _as_it_is(found: _Followed) -> _Followed:
+    return found
 
 
 class Agreement(LinearFeature[GovernorState]):
@@ -535,6 +584,9 @@ class Agreement(LinearFeature[GovernorState]):
 
     def advance(self, state: GovernorState, symbol: int) -> GovernorState:
         return self.followed.advance(state, symbol, self.vocabulary.eos)
+
+    def read_ahead(self, rows: Iterable[tuple[int, ...]], processes: int) -> None:
+        self.followed.read_ahead(rows, self.vocabulary.eos, processes)
 
     def follow(
         self, states: Sequence[GovernorState], batch: Batch

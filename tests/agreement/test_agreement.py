@@ -19,6 +19,9 @@ from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
 from llrnn.model.testing import check_contextual, check_contextual_input, check_features
 from llrnn.text.lexicon import Readings
+from llrnn.training.loop import _Run
+from llrnn.training.settings import TrainingSettings
+from llrnn.training.workers import Workers
 from llrnn_agreement import Agreement, AgreementRules, Governors
 
 WORDS = {
@@ -159,6 +162,40 @@ def test_pieces_and_the_middle_of_a_text(agreement: Agreement, vocabulary: Vocab
     held = len(bound.followed._sentences)
     bound.follow([bound.initial()] * 2, batch)
     assert len(bound.followed._sentences) == held > 0
+
+
+def test_what_was_read_ahead_is_what_would_be_read(
+    agreement: Agreement, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In two processes, before training: the same values, and nothing is left to follow."""
+    texts = ["les maisons que le ministre aime sont", "la fille et le garçon", "il aime les fleurs et"]
+    corpus = Corpus.from_sentences([text.split() for text in texts * 40])
+    rows = [(vocabulary.eos, *vocabulary.locate(text.split())[0].tolist()) for text in texts]
+    alone = agreement.bind(vocabulary).followed
+    ahead = type(alone)(alone.rules, alone.readings, alone.roles)
+    wanted = [alone.sentence(list(row), vocabulary.eos) for row in rows]
+
+    monkeypatch.setattr("llrnn_agreement.feature._WORTH", 10)
+    ahead.read_ahead(rows, vocabulary.eos, 1)
+    assert not len(ahead._sentences)
+    ahead.read_ahead(rows, vocabulary.eos, 2)
+    assert len(ahead._sentences) == len(rows)
+    monkeypatch.setattr("llrnn_agreement.machine.Machine.advance", None)
+    for row, one in zip(rows, wanted, strict=True):
+        found = ahead.sentence(list(row), vocabulary.eos)
+        assert (found.said == one.said).all()
+        assert found.last == one.last
+    monkeypatch.undo()
+
+    monkeypatch.setattr("llrnn_agreement.feature._WORTH", 10)
+    given: dict[str, Any] = {"contextual": [agreement], "contextual_inputs": [Governors(agreement)]}
+    small = LLRNN(vocabulary, output_features=features.Suffixes(1), controller=LSTM(8), **given)
+    run = _Run(small, corpus, corpus, (), TrainingSettings(), None, Workers())
+    (knows,) = small.contextual
+    assert isinstance(knows, Agreement)
+    knows.followed._sentences.clear()
+    run.read_ahead(2)
+    assert all(row in knows.followed._sentences for row in rows)
 
 
 def _read(rules: str, *entries: str) -> Agreement:

