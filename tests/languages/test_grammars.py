@@ -192,37 +192,6 @@ def test_a_limit_of_length_keeps_what_fits_and_no_dead_end(drawn: Drawn, longest
         assert (grammar.objection(None, AB.ids(string)) is None) == (string in fits)
 
 
-@given(grammars(), st.integers(0, 3))
-@settings(max_examples=draws(30))
-def test_a_limit_of_depth_is_a_sublanguage_without_dead_ends(drawn: Drawn, deepest: int) -> None:
-    whole = Grammar(drawn.text).bind(AB)
-    limited = Grammar(drawn.text, deepest=deepest).bind(AB)
-    deeper = Grammar(drawn.text, deepest=deepest + 1).bind(AB)
-    rng = random.Random(0)
-    for _ in range(20):
-        state = whole_state = deeper_state = at(limited, ())
-        whole_state, deeper_state = at(whole, ()), at(deeper, ())
-        for _ in range(30):
-            allowed = limited.allowed(state)
-            assert allowed, "a dead end"
-            assert set(allowed) <= set(deeper.allowed(deeper_state)) <= set(whole.allowed(whole_state))
-            word = rng.choice(allowed)
-            if word == EOS:
-                break
-            state, whole_state = limited.advance(state, AB.id(word)), whole.advance(whole_state, AB.id(word))
-            deeper_state = deeper.advance(deeper_state, AB.id(word))
-
-
-def test_depth_counts_levels() -> None:
-    vocabulary = Vocabulary([EOS, "(", ")"])
-    text = 'start: start "(" start ")" | '
-    for deepest in range(4):
-        grammar = Grammar(text, deepest=deepest).bind(vocabulary)
-        nested = ["("] * (deepest + 1) + [")"] * (deepest + 1)
-        assert grammar.objection(None, vocabulary.ids(nested)) is not None
-        assert grammar.objection(None, vocabulary.ids(nested[1:-1] * 3)) is None  # wide is not deep
-
-
 def test_a_hundred_thousand_samples_are_strings_and_as_frequent_as_they_should_be() -> None:
     drawn = Drawn(
         (
@@ -453,10 +422,6 @@ def test_a_grammar_that_blows_up_hits_a_limit(monkeypatch: pytest.MonkeyPatch) -
     large = Grammar(f"start: {' '.join(f'y{k}' for k in range(3100))}\n{rules}")
     with pytest.raises(BackgroundError, match="at most"):
         large.bind(AB)
-    with pytest.raises(BackgroundError, match="every string nests deeper than deepest=0"):
-        Grammar('start: "a" | "b" "a" ("a" start | "b" x)\nx: "a" start', deepest=0, start="x")
-    with pytest.raises(BackgroundError, match="deepest=100000"):
-        Grammar('start: "a" start "b" | ', deepest=100_000)
     monkeypatch.setattr("llrnn.languages.grammars.context_free.MOST_ITEMS", 50)
     ambiguous = Grammar('start: start start start | start start | "a"').bind(AB)
     with pytest.raises(BackgroundError, match="more than 50 items"):

@@ -485,7 +485,6 @@ class GrammarConfig(Strict):
     file: str = Field(description="a file in lark's notation")
     start: str = Field("start", description="the rule to start from")
     weights: dict[str, float] | None = Field(None, description="of alternatives, by alias or rule/number")
-    deepest: int | None = Field(None, ge=0, description="levels of rules within rules at most")
     over: Over = Field("symbols", description="what is read one by one: symbols, or the characters that they spell")
     violation: float = Field(0.0, ge=0, le=1, description="the factor of what the language forbids; 0: never")
     longest: int | None = Field(None, ge=0, description="letters of a string at most; it always comes to an end")

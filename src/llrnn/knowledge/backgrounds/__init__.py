@@ -27,7 +27,7 @@ _RESTORERS: dict[str, Restorer] = {
     "ngram": lambda saved, parts: NGram.restored(saved),
     SHARING: lambda saved, parts: NGram.restored(saved),
     "crossfitted": lambda saved, parts: CrossFitted.restored(parts[0], **saved.fields),
-    "grammar": lambda saved, parts: Grammar(**saved.fields),
+    "grammar": lambda saved, parts: Grammar.restored(saved),
     "automaton": lambda saved, parts: Automaton.restored(saved),
     "dictionary": lambda saved, parts: Dictionary(**saved.fields),
     "huggingface": lambda saved, parts: HuggingFace.restored(saved),

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Self, TypedDict, Unpack
 import torch
 from torch import Tensor
 
-from llrnn.ground.errors import BackgroundError, CorpusError
+from llrnn.ground.errors import BackgroundError, CheckpointError, CorpusError
 from llrnn.knowledge.backgrounds.base import Background, Combined, Mask, Mixture, Product
 from llrnn.knowledge.process import Saved
 from llrnn.languages.grammars import notation
@@ -51,7 +51,7 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 _SMALL = 4_096  # symbols: rows of so many are written out
 _FEW = 64  # allowed symbols that are listed one by one rather than made a table
 _SHOWN = 8  # symbols that a message lists
-_HOW = {"violation", "longest", "deepest", "weights", "weighted", "name"}  # not which language, but how it is held to
+_HOW = {"violation", "longest", "weights", "weighted", "name"}  # not which language, but how it is held to
 
 
 class At(NamedTuple):
@@ -360,7 +360,6 @@ class Grammar(Constraint):
                 symbols spell strings, and terminals are strings, cut in any way that fits
     start       the rule to start from
     weights     of alternatives, by alias or rule/number: a proper distribution over the strings of the grammar
-    deepest     how many levels of rules may stand within rules
     name        what messages call the grammar
     violation, longest, spelling: as for `Automaton`
     """
@@ -372,17 +371,15 @@ class Grammar(Constraint):
         over: Over = "symbols",
         start: str = "start",
         weights: Mapping[str, float] | None = None,
-        deepest: int | None = None,
         name: str | None = None,
         **held: Unpack[HeldTo],
     ) -> None:
         super().__init__(over=over, **held)
-        self._text, self._start, self._deepest = text, start, deepest
+        self._text, self._start = text, start
         self._weights = None if weights is None else dict(weights)
         self._name = name
         place = "the grammar" if name is None else name
-        grammar = notation.read_grammar(text, start=start, weights=weights, place=place)
-        self._notation = grammar if deepest is None else notation.limited(grammar, deepest)
+        self._notation = notation.read_grammar(text, start=start, weights=weights, place=place)
         terminals = self._notation.terminals
         self._expressions = {name: _terminal_expression(terminal, over, place) for name, terminal in terminals.items()}
 
@@ -421,11 +418,18 @@ class Grammar(Constraint):
             "over": self.over,
             "start": self._start,
             "weights": self._weights,
-            "deepest": self._deepest,
             "name": self._name,
             **self._limits(),
         }
         return Saved("grammar", fields)
+
+    @classmethod
+    def restored(cls, saved: Saved) -> Grammar:
+        """The inverse of `saved`."""
+        fields = dict(saved.fields)
+        if fields.pop("deepest", None) is not None:
+            raise CheckpointError("this llrnn has no grammar with deepest= any more; train with longest= instead")
+        return cls(**fields)
 
     def __repr__(self) -> str:
         return f"Grammar({self._name or f'{len(self._notation.productions)} alternatives'}{self._softness})"
