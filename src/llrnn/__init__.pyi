@@ -6,7 +6,6 @@ from llrnn.inference.condensing import condense as condense
 from llrnn.inference.evaluation import evaluate as evaluate
 from llrnn.inference.explanation import explain as explain
 from llrnn.inference.explanation import influence as influence
-from llrnn.inference.mixing import mix as mix
 from llrnn.inference.scores import score as score
 from llrnn.knowledge import backgrounds as backgrounds
 from llrnn.knowledge import contextual as contextual
@@ -26,6 +25,7 @@ from llrnn.model.controllers import register_controller as register_controller
 from llrnn.model.decode import Greedy as Greedy
 from llrnn.model.decode import Sampling as Sampling
 from llrnn.model.decode import generate as generate
+from llrnn.model.ensembles import mix as mix
 from llrnn.model.modern import Mogrifier as Mogrifier
 from llrnn.model.modern import Transformer as Transformer
 from llrnn.model.network import LLRNN as LLRNN

@@ -10,8 +10,7 @@ import torch
 from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, features, load, train
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_lines
-from llrnn.inference.mixing import log_probs
-from llrnn.model.ensembles import background_alone
+from llrnn.model.ensembles import background_alone, log_probs
 from llrnn.text.encoded import EncodedText
 from llrnn.text.readers import conllu_lines
 from llrnn_lab import french

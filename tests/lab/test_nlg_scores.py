@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,6 @@ from llrnn.inference.meanings import (
     bleu,
     references_of,
     required_values,
-    slot_error_rate,
     slot_errors,
     sum_of_errors,
 )
@@ -255,10 +255,15 @@ def test_errors_as_the_authors_of_the_corpus_count_them(act: str, words: str, ex
     assert placeholder_errors(parse_act(act), words.split()) == expected
 
 
+def rate(corpus: Corpus, outputs: Sequence[Sequence[str]], inventory: Inventory) -> float:
+    acts = [sentence.condition for sentence in corpus]
+    return sum_of_errors(slot_errors(act, words, inventory) for act, words in zip(acts, outputs, strict=True)).rate
+
+
 def test_errors_are_summed_and_divided() -> None:
     pairs = corpus(("inform(name=chow;food=thai)", ""), ("inform(name=chow)", ""), ("goodbye()", ""))
     outputs = [["chow"], ["chow", "chow", "greek"], ["2"]]
-    assert slot_error_rate(pairs, outputs, INVENTORY) == (1 + 2 + 1) / 3
+    assert rate(pairs, outputs, INVENTORY) == (1 + 2 + 1) / 3
     assert sum_of_errors([]) == SlotErrors(0, 0, 0, 0)
     with pytest.raises(CorpusError, match="needs an act with a value to say"):
         _ = SlotErrors().rate
@@ -296,7 +301,7 @@ def test_the_restaurant_corpus(tmp_path: Path) -> None:
         assert sum_of_errors(slot_errors(one.condition, one.words, inventory) for one in texts[part]) == expected
     unseen = Inventory.of(texts["train"], texts["unseen"], uncounted=UNCOUNTED)
     said = [one.words for one in texts["unseen"]]
-    assert slot_error_rate(texts["unseen"], said, unseen) == 6 / 1598
+    assert rate(texts["unseen"], said, unseen) == 6 / 1598
     assert bleu(references_of(texts["unseen"]), said) == pytest.approx(100)
 
 

@@ -16,11 +16,10 @@ import llrnn
 from helpers import sentence_log_probs, shaken, small_corpus, small_model, tiny_model
 from llrnn import GRU, LLRNN, LSTM, Elman, Vocabulary, backgrounds, contextual, features
 from llrnn.ground.errors import ConfigError
-from llrnn.inference.mixing import fitted_shares, mix
 from llrnn.knowledge.process import Batch, Saved
 from llrnn.layer import distribution
 from llrnn.layer.distribution import Distribution
-from llrnn.model.ensembles import member, mixture
+from llrnn.model.ensembles import fitted_shares, member, mix, mixture
 from llrnn.model.scoring import score
 from llrnn.model.testing import check_background
 from llrnn.text.encoded import EncodedText

@@ -24,8 +24,8 @@ from llrnn.cli.options import (
     refuse_overwriting,
     say,
 )
-from llrnn.inference.mixing import mix
 from llrnn.model.checkpoint import load
+from llrnn.model.ensembles import mix
 
 
 def mix_verb(

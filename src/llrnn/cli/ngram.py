@@ -27,7 +27,6 @@ from llrnn.cli.options import (
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.ground.files import STANDARD
-from llrnn.inference.mixing import fitted_shares
 from llrnn.inference.scores import score
 from llrnn.languages.ngrams import (
     UNKNOWN,
@@ -42,6 +41,7 @@ from llrnn.languages.ngrams import (
     write_table,
 )
 from llrnn.model.checkpoint import ngram_model
+from llrnn.model.ensembles import fitted_shares
 from llrnn.text.built import BuiltCorpus, is_built
 from llrnn.text.corpus import Corpus
 from llrnn.text.readers import read_lines

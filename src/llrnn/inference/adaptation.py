@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import ConfigError
-from llrnn.inference.mixing import fitted_shares
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, HuggingFace, Mixture, Model, NGram
 from llrnn.knowledge.backgrounds.neural import tokenised, vocabulary_of
@@ -30,6 +29,7 @@ from llrnn.knowledge.features import Features
 from llrnn.languages.ngrams import read_table
 from llrnn.model.checkpoint import holds_model, load
 from llrnn.model.controllers import LSTM, make_controller
+from llrnn.model.ensembles import fitted_shares
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences
 from llrnn.text.corpus import Corpus

@@ -222,17 +222,9 @@ def _costs(line: Line, text: str) -> tuple[float, float]:
 # --- the model's side: the states of a level, one row for each history
 
 
-class _HistoryRows:
-    """What a model says behind the histories of one level."""
+class _NetworkRows:
+    """What a network says behind the histories of one level."""
 
-    def log_probs(self, row: Ints, word: Ints) -> Floats:
-        raise NotImplementedError
-
-    def advance(self, row: Ints, word: Ints) -> _HistoryRows:
-        raise NotImplementedError
-
-
-class _NetworkRows(_HistoryRows):
     def __init__(self, model: LLRNN, state: ModelState, distribution: Distribution) -> None:
         self._model, self._state, self._distribution = model, state, distribution
 
@@ -254,7 +246,9 @@ class _NetworkRows(_HistoryRows):
         return _NetworkRows(self._model, state, distribution)
 
 
-class _NGramRows(_HistoryRows):
+class _NGramRows:
+    """What n-grams say behind the histories of one level."""
+
     def __init__(self, ngram: NGram, nodes: torch.Tensor) -> None:
         self._trie, self._ngram, self.nodes = ngram.trie(torch.device("cpu")), ngram, nodes
 
@@ -346,9 +340,10 @@ class _LatticeSearch:
         self._lattice, self._merge, self._beam, self._width = lattice, merge, beam, width
         self._after, self._finals = lattice.without_silence(self._total)
         self._hope = self._promises()
-        background = model.background
-        self.exact_key = isinstance(background, NGram) and isinstance(model.controller, Silent)
-        self._rows: _HistoryRows = _NGramRows.begin(background) if self.exact_key else _NetworkRows.begin(model)  # type: ignore[arg-type]
+        background, alone = model.background, isinstance(model.controller, Silent)
+        ngram = background if isinstance(background, NGram) and alone else None
+        self.exact_key = ngram is not None
+        self._rows = _NetworkRows.begin(model) if ngram is None else _NGramRows.begin(ngram)
         self._symbols, self._skipped = _symbols(model, lattice, oov)
         self._last: list[tuple[int, ...]] = [()]  # of each row, the words that histories are told by
         self._eos = model.vocabulary.eos

@@ -154,12 +154,6 @@ def sum_of_errors(errors: Iterable[SlotErrors]) -> SlotErrors:
     return SlotErrors(*map(sum, zip(SlotErrors(), *errors, strict=True)))
 
 
-def slot_error_rate(corpus: Corpus, outputs: Sequence[Sequence[str]], inventory: Inventory) -> float:
-    """The rate of a system's outputs for the acts of a corpus."""
-    acts = [sentence.condition for sentence in corpus]
-    return sum_of_errors(slot_errors(act, words, inventory) for act, words in zip(acts, outputs, strict=True)).rate
-
-
 def written_scores(
     model: LLRNN, corpus: Corpus, *, beam: int = 5, slots: bool = True, against_references: bool = True
 ) -> dict[str, Any]:

@@ -12,28 +12,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from llrnn.ground.errors import CheckpointError, TrainingError, short
-from llrnn.training.settings import TrainingSettings
 
 _NUMBER = re.compile("[0-9]{1,9}")
 # what each keeps of a parameter besides its momentum; those that are listed count its steps, too
 _ENTRIES = {torch.optim.AdamW: ("exp_avg", "exp_avg_sq"), torch.optim.RMSprop: ("square_avg",)}
 
 
-def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
+def make_optimizer(
+    model: nn.Module, kind: Literal["sgd", "rmsprop", "adamw"], rate: float, momentum: float, decay: float
+) -> torch.optim.Optimizer:
+    """The optimizer of this kind over the weights of a model; `momentum` is of sgd and rmsprop."""
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise TrainingError(
             "no parameter of the model requires a gradient, so nothing can be trained; call model.requires_grad_()"
         )
-    weights, rate = list(model.parameters()), settings.learning_rate
-    momentum, decay = settings.momentum, settings.weight_decay
+    weights = list(model.parameters())
     captured = all(weight.is_cuda for weight in weights)  # may become part of a CUDA graph
-    match settings.optimizer:
+    match kind:
         case "sgd":
             return torch.optim.SGD(weights, rate, momentum=momentum, weight_decay=decay)
         case "rmsprop":

@@ -50,7 +50,8 @@ class Updater:
             self.objective.require_same_words(model)
         elif isinstance(self.objective, ImportanceSampling):
             self.objective.require_scores(model)
-        self.optimizer = make_optimizer(model, settings)
+        step = settings.learning_rate, settings.momentum, settings.weight_decay
+        self.optimizer = make_optimizer(model, settings.optimizer, *step)
         self.average = WeightAverage(model, settings.average)
 
     def update(self, batch: Batch, carried: ModelState | None, *, number: int, seed: int) -> Update:

@@ -116,12 +116,17 @@ def ranks(text: EncodedText, n_symbols: int) -> Tensor:
     return torch.from_numpy(rank)
 
 
+def _optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
+    step = settings.learning_rate, settings.momentum, settings.weight_decay
+    return make_optimizer(model, settings.optimizer, *step)
+
+
 def training_epochs(model: TorchModel, text: EncodedText, settings: TrainingSettings) -> Iterator[Iterator[Tensor]]:
     """The losses of the steps of each epoch; steps are as in `llrnn.train`: carried state, clipping, one update.
 
     Nobody waits for a GPU to say what they are.
     """
-    batching, optimizer = settings.batches.make(), make_optimizer(model, settings)
+    batching, optimizer = settings.batches.make(), _optimizer(model, settings)
     device = next(model.parameters()).device
 
     def steps(epoch: int) -> Iterator[Tensor]:
@@ -157,7 +162,7 @@ def graphed_steps(
     model: TorchModel, text: EncodedText, settings: TrainingSettings, recorder: CudaGraphs
 ) -> Iterator[Tensor]:
     """Losses of updates that are one graph each; a batch of another shape, the last of an epoch, is left out."""
-    batching, optimizer = settings.batches.make(), make_optimizer(model, settings)
+    batching, optimizer = settings.batches.make(), _optimizer(model, settings)
     device = next(model.parameters()).device
     first = batching.plan(text, seed=settings.seed)[0].to(device)
     own = first.with_tensors({name: tensor.clone().contiguous() for name, tensor in first.tensors().items()})

@@ -31,11 +31,11 @@ from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_atomically
 from llrnn.inference.documents import DocumentContext, recent_log_probs
-from llrnn.inference.mixing import fitted_shares
 from llrnn.knowledge import contextual, features
 from llrnn.knowledge.backgrounds import NGram, Unigram
 from llrnn.model.checkpoint import load
 from llrnn.model.controllers import GRU, LSTM, Controller, Elman
+from llrnn.model.ensembles import fitted_shares
 from llrnn.model.modern import Transformer
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import sentence_log_probs

@@ -17,10 +17,9 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import ConfigError
-from llrnn.inference.mixing import fitted_shares, log_probs
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.model.checkpoint import find_device, load
-from llrnn.model.ensembles import background_alone
+from llrnn.model.ensembles import background_alone, fitted_shares, log_probs
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import EncodedText
