@@ -174,6 +174,22 @@ def log10_by_hand(brute: dict[Gram, tuple[float, float]], words: Sequence[str]) 
     ]
 
 
+@pytest.mark.parametrize("sentence", [QUERY, "la grande maison zzz est noire .", "", "zzz"])
+def test_a_query_is_the_back_off_of_the_file(
+    capsys: Capture, made: Path, brute: dict[Gram, tuple[float, float]], sentence: str
+) -> None:
+    found = as_json(capsys, "ngram", "query", str(made / "model.arpa"), sentence)
+    wanted = log10_by_hand(brute, sentence.split())
+    assert [row["word"] for row in found] == [*sentence.split(), BOUNDARY]
+    assert [row["log10"] for row in found] == pytest.approx(wanted, abs=1e-9)
+    fed = [BOUNDARY, *(row["word"] for row in found)]
+    for at, row in enumerate(found):
+        gram = tuple(word if (word,) in brute else UNKNOWN for word in fed[at + 2 - row["length"] : at + 2])
+        assert gram in brute
+    out = done(capsys, "ngram", "query", str(made / "model.arpa"), sentence)
+    assert f"sum {sum(wanted):.4f}" in " ".join(out.split())
+
+
 @pytest.mark.parametrize("sentence", [QUERY, "la grande maison zzz est noire .", "zzz"])
 def test_a_score_is_the_back_off_of_the_file(
     capsys: Capture, made: Path, brute: dict[Gram, tuple[float, float]], sentence: str

@@ -1,4 +1,4 @@
-"""The verbs `llrnn ngram ...`: estimate, convert, interpolate, prune."""
+"""The verbs `llrnn ngram ...`: estimate, convert, query, interpolate, prune."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.ground.files import STANDARD
 from llrnn.inference.scores import score
+from llrnn.knowledge.backgrounds.ngram import over_own_words
 from llrnn.languages.ngrams import (
     UNKNOWN,
     NGramTable,
@@ -45,6 +46,7 @@ from llrnn.model.ensembles import fitted_shares
 from llrnn.text.built import BuiltCorpus, is_built
 from llrnn.text.corpus import Corpus
 from llrnn.text.readers import read_lines
+from llrnn.text.vocabulary import EOS
 
 ngram_app = typer.Typer()
 
@@ -212,6 +214,32 @@ def convert_verb(
         False,
         lambda _: show.text(f"{target}: {table!r}"),
     )
+
+
+@ngram_app.command("query")
+def query_verb(
+    model: ModelPath,
+    sentence: Annotated[str, typer.Argument(help="Words separated by spaces.")],
+    as_json: AsJson = False,
+) -> None:
+    """Each word of a sentence: log10 p, and the length of the n-gram that says so. `llrnn score` reads whole texts.
+
+    Example: llrnn ngram query corpus.arpa "le chat dort"
+    """
+    ngram = over_own_words(read_table(model))
+    words, vocabulary = [*sentence.split(), EOS], ngram.vocabulary
+    log_p, length = ngram.score([vocabulary.eos, *vocabulary.ids(words)])
+    log10 = (log_p / math.log(10)).tolist()
+    rows = [dict(zip(_QUERY, row, strict=True)) for row in zip(words, log10, length.tolist(), strict=True)]
+    say(rows, as_json, _show_query)
+
+
+_QUERY = ("word", "log10", "length")
+
+
+def _show_query(rows: list[dict[str, Any]]) -> None:
+    listed = [[row["word"], f"{row['log10']:.4f}", str(row["length"])] for row in rows]
+    show.table(["word", "log10 p", "n-gram"], *listed, ["sum", f"{sum(row['log10'] for row in rows):.4f}", ""])
 
 
 @ngram_app.command("interpolate")
