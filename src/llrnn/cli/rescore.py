@@ -30,7 +30,7 @@ from llrnn.cli.options import (
 )
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import STANDARD, write_lines
-from llrnn.inference.lattices import MOST_ARCS, NAMES, Lattice, read_lattices, rescore_lattice
+from llrnn.inference.lattices import MOST_ARCS, NAMES, Lattice, LatticeScores, read_lattices, rescore_lattice
 from llrnn.inference.nbest import (
     Errors,
     Hypothesis,
@@ -62,6 +62,7 @@ from llrnn.text.encoded import Oov
 from llrnn.text.readers import read_lines
 
 NAME, HOTWORDS = "llrnn", "hotwords"  # of the scores that are added
+Search = partial[LatticeScores]  # of a lattice, as the options say
 
 
 def rescore_verb(
@@ -137,7 +138,7 @@ def rescore_verb(
     given = None if weights is None else Weights.parse(weights)
     names = None if hotwords is None else Hotwords(line for _, line in read_lines(hotwords))
     more = () if names is None else (HOTWORDS,)
-    search = _LatticeOptions(paths, beam, merge) if lattices else None
+    search = partial(rescore_lattice, name=NAME, n=paths, beam=beam, merge=merge) if lattices else None
     test = _Part.read(nbest, scores, references, search)
     for name in {NAME, *more} & {*test.lists.names}:
         raise ConfigError(f"{nbest}: the scores must leave the name {name!r} to us, found it; rename the column")
@@ -190,27 +191,16 @@ def _write(out: Path, result: Rescored, *, kaldi: bool) -> None:
 
 
 @dataclass(frozen=True)
-class _LatticeOptions:
-    """How lattices are searched."""
-
-    n: int
-    beam: float
-    merge: int | None
-
-
-@dataclass(frozen=True)
 class _Part:
     """Lists or lattices, and what was said if it is known."""
 
     lists: NBestLists
     references: References | None
     lattices: Sequence[Lattice] = ()
-    search: _LatticeOptions | None = None
+    search: Search | None = None
 
     @classmethod
-    def read(
-        cls, nbest: Path, scores: Sequence[Path] | None, references: Path | None, search: _LatticeOptions | None
-    ) -> _Part:
+    def read(cls, nbest: Path, scores: Sequence[Path] | None, references: Path | None, search: Search | None) -> _Part:
         lattices = [] if search is None else read_lattices(nbest)
         if search is not None:  # the lists are found later: they depend on the weights
             lists = NBestLists(NAMES, tuple(NBest(one.utterance, (Hypothesis((), (0.0, 0.0)),)) for one in lattices))
@@ -233,8 +223,7 @@ class _Part:
                 found = score_lists(model, self.lists.lists, oov=oov)
             return self.lists.with_scores(NAME, found.log_probs), found
         weights = weights or Weights(dict.fromkeys((*NAMES, NAME), 1.0))
-        search = partial(rescore_lattice, model, weights=weights, name=NAME, n=self.search.n, oov=oov)
-        done = [search(one, beam=self.search.beam, merge=self.search.merge) for one in self.lattices]
+        done = [self.search(model, one, weights=weights, oov=oov) for one in self.lattices]
         lists = NBestLists((*NAMES, NAME), tuple(one.best for one in done))
         alone = sum(len(h.words) + 1 for entry in lists for h in entry.hypotheses)
         oovs = unknown_words(model, lists)
