@@ -14,7 +14,8 @@ the few best hypotheses are kept, and their weights sum to one. P comes from a t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from llrnn_agreement.rules import AgreementRules, Bundle, clashes, joined, merged
@@ -112,22 +113,6 @@ def _without_noun(stack: Stack, rules: AgreementRules) -> Ways:
     assert stack.group is not None
     share = 0.02 if stack.last == "determiner" else 0.5
     return [(share * weight, way) for weight, way in _noun(stack._replace(group=None), stack.group, rules, bare=False)]
-
-
-def _end(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    return [(1.0, FIRST)]
-
-
-def _comma(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    return [(1.0, stack._replace(group=None, hidden=False, link="comma"))]
-
-
-def _coordinator(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    return [(1.0, stack._replace(group=None, hidden=False, link="and"))]
-
-
-def _preposition(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    return [(1.0, stack._replace(group=None, hidden=True, link=""))]
 
 
 def _determiner(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
@@ -334,10 +319,6 @@ def _object_relative(stack: Stack, word: Governor, rules: AgreementRules) -> Way
     return [(share, stack.pushed(ClauseState("gap", OPEN, None, gap))) for share, gap in zip(shares, gaps, strict=True)]
 
 
-def _subordinator(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    return [(1.0, stack.pushed(ClauseState("subordinate", OPEN)))]
-
-
 def _finite(stack: Stack, word: Governor, rules: AgreementRules, phase: str = DONE) -> Ways:
     """A finite verb: of this clause, of one around it that waits for its verb, or of the same subject once more."""
 
@@ -362,14 +343,6 @@ def _finite(stack: Stack, word: Governor, rules: AgreementRules, phase: str = DO
         if not ways:
             ways.append((0.03, closed(stack.clauses[:-1], top._replace(subject=None))))
     return ways
-
-
-def _copula(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    return _finite(stack, word, rules, COPULA)
-
-
-def _perfect(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    return _finite(stack, word, rules, PERFECT)
 
 
 def _copula_again(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
@@ -402,11 +375,11 @@ _NOUNS = frozenset({"noun", "name", "indefinite"})
 _IN_GROUPS = frozenset(
     {"determiner", "modifier", "participle", "noun", "name", "oblique", "indefinite", "possessed", "end"}
 )
-_ACTS = {
-    "end": _end,
-    "comma": _comma,
-    "coordinator": _coordinator,
-    "preposition": _preposition,
+_ACTS: dict[str, Callable[[Stack, Governor, AgreementRules], Ways]] = {
+    "end": lambda stack, word, rules: [(1.0, FIRST)],
+    "comma": lambda stack, word, rules: [(1.0, stack._replace(group=None, hidden=False, link="comma"))],
+    "coordinator": lambda stack, word, rules: [(1.0, stack._replace(group=None, hidden=False, link="and"))],
+    "preposition": lambda stack, word, rules: [(1.0, stack._replace(group=None, hidden=True, link=""))],
     "determiner": _determiner,
     "modifier": _modifier,
     "noun": _noun,
@@ -421,10 +394,10 @@ _ACTS = {
     "clitic": _clitic,
     "subject relative": _subject_relative,
     "object relative": _object_relative,
-    "subordinator": _subordinator,
+    "subordinator": lambda stack, word, rules: [(1.0, stack.pushed(ClauseState("subordinate", OPEN)))],
     "verb": _finite,
-    "copula": _copula,
-    "perfect": _perfect,
+    "copula": partial(_finite, phase=COPULA),
+    "perfect": partial(_finite, phase=PERFECT),
     "copula again": _copula_again,
     "infinitive": _infinitive,
     "gerund": _infinitive,
