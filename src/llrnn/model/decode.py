@@ -10,7 +10,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -198,37 +198,6 @@ def _drawn(
     return [_finish(model, prefix, row, log, generator) for row, log in zip(words, log_probs, strict=True)]
 
 
-@dataclass
-class _Beam:
-    """The best hypotheses of one sequence, (log p, words): those that go on, and those that have ended."""
-
-    width: int
-    going: list[tuple[float, list[int]]] = field(default_factory=lambda: [(0.0, [])])
-    done: list[tuple[float, list[int]]] = field(default_factory=list)
-    ended: bool = False
-
-    def grow(self, log_p: list[list[float]], words: list[list[int]], eos: int) -> list[int]:
-        """Every hypothesis by its best words; the rows of the hypotheses that those which go on have grown from."""
-        grown = [
-            (log + gain, row, [*before, word])
-            for row, (log, before) in enumerate(self.going)
-            for gain, word in zip(log_p[row], words[row], strict=True)
-            if gain > float("-inf")
-        ]
-        grown = sorted(grown, key=lambda entry: (-entry[0], entry[2]))[: 2 * self.width]
-        ended = [(log, found) for log, _, found in grown if found[-1] == eos]
-        self.done = sorted([*self.done, *ended], key=lambda entry: -entry[0])[: self.width]
-        kept = [entry for entry in grown if entry[2][-1] != eos][: self.width]
-        self.going = [(log, found) for log, _, found in kept]
-        # log p only falls as a sequence grows: nothing can get better than a full list of better ones
-        full = len(self.done) == self.width
-        self.ended = not kept or (full and self.done[-1][0] >= kept[0][0])
-        return [] if self.ended else [row for _, row, _ in kept]
-
-    def found(self) -> list[tuple[float, list[int]]]:
-        return (self.done or self.going)[: self.width]
-
-
 def beam_search_each(
     model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...] = (), beam: int = 5, max_words: int = 60
 ) -> list[list[Generated]]:
@@ -252,19 +221,20 @@ class Search:
     """
 
     def __init__(self, model: LLRNN, prefix: tuple[str, ...], fed: int, width: int, max_words: int) -> None:
-        self.model, self.prefix, self.max_words = model, prefix, max_words
-        self.beam, self._fed = _Beam(width), fed
+        self.model, self.prefix, self.max_words, self.width = model, prefix, max_words, width
+        self._fed, self._steps, self._ended = fed, 0, False
+        self._going: list[tuple[float, list[int]]] = [(0.0, [])]  # log p and words of those that go on, best first
+        self._done: list[tuple[float, list[int]]] = []  # and of those that have ended
         self.state, self.rows = ModelState((), ()), [0]
         self.error: LLRNNError | None = None
-        self._steps = 0
 
     @property
     def has_ended(self) -> bool:
-        return self.beam.ended or self.error is not None or self._steps >= self.max_words
+        return self._ended or self.error is not None or self._steps >= self.max_words
 
     def words(self) -> list[int]:
         """What the network is to read: the last word of each hypothesis, or of the prefix."""
-        return [found[-1] if found else self._fed for _, found in self.beam.going]
+        return [found[-1] if found else self._fed for _, found in self._going]
 
     def check(self, p: Distribution, state: ModelState, start: int, alive: Sequence[bool]) -> bool:
         """Whether something is possible after all hypotheses, the first of which is the row `start`; others end here.
@@ -278,9 +248,9 @@ class Search:
         if all(alive):
             return True
         self.rows = [row for row, lives in zip(self.rows, alive, strict=True) if lives]
-        self.beam.going = [one for one, lives in zip(self.beam.going, alive, strict=True) if lives]
-        self.beam.ended = not self.rows
-        if self.beam.ended and not self.beam.done:
+        self._going = [one for one, lives in zip(self._going, alive, strict=True) if lives]
+        self._ended = not self.rows
+        if self._ended and not self._done:
             try:
                 p.row(start).require_mass()  # which says so
             except LLRNNError as error:
@@ -288,17 +258,31 @@ class Search:
         return False
 
     def grow(self, log_p: list[list[float]], words: list[list[int]], state: ModelState, start: int) -> None:
-        """By the best words of each hypothesis."""
-        eos, best = self.model.vocabulary.eos, self.beam.width + 1
-        grown = self.beam.grow([row[:best] for row in log_p], [row[:best] for row in words], eos)
-        self.rows, self.state = [start + row for row in grown], state
+        """By the best words of each hypothesis, the first of which is the row `start` of the state."""
+        grown = [
+            (log + gain, row, [*before, word])
+            for row, (log, before) in enumerate(self._going)
+            for gain, word in list(zip(log_p[row], words[row], strict=True))[: self.width + 1]
+            if gain > float("-inf")
+        ]
+        grown = sorted(grown, key=lambda entry: (-entry[0], entry[2]))[: 2 * self.width]
+        eos = self.model.vocabulary.eos
+        ended = [(log, found) for log, _, found in grown if found[-1] == eos]
+        self._done = sorted([*self._done, *ended], key=lambda entry: -entry[0])[: self.width]
+        kept = [entry for entry in grown if entry[2][-1] != eos][: self.width]
+        self._going = [(log, found) for log, _, found in kept]
+        # log p only falls as a sequence grows: nothing can get better than a full list of better ones
+        full = len(self._done) == self.width
+        self._ended = not kept or (full and self._done[-1][0] >= kept[0][0])
+        self.rows, self.state = [] if self._ended else [start + row for _, row, _ in kept], state
         self._steps += 1
 
     def found(self) -> list[Generated]:
         """The best sequences; an error where nothing was possible."""
         if self.error is not None:
             raise self.error
-        return [_finish(self.model, self.prefix, words, log, None) for log, words in self.beam.found()]
+        best = (self._done or self._going)[: self.width]
+        return [_finish(self.model, self.prefix, words, log, None) for log, words in best]
 
 
 def begin_searches(
@@ -329,7 +313,7 @@ def advance_searches(searches: Sequence[Search]) -> bool:
     checked = [search.check(distribution, after, at.start, alive[at]) for search, at in zip(going, own, strict=True)]
     if not all(checked):
         return advance_searches(searches)  # without what came to its end
-    widest = max(search.beam.width for search in going)
+    widest = max(search.width for search in going)
     log_p, words = (part.tolist() for part in distribution.top(widest + 1))
     for search, at in zip(going, own, strict=True):
         search.grow(log_p[at], words[at], after, at.start)
