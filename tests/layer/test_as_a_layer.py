@@ -85,17 +85,17 @@ def test_answers_are_those_of_the_sum_over_v_in_the_shape_of_h(shape: tuple[int,
     same(p.expected_features(), log_p.exp() @ PHI)
     cold = torch.log_softmax(logits(layer, h, log_b) / 0.5, -1)
     same(p.tempered(0.5).log_probs(), cold)
-    best, at = layer.top(h, 4, given)
+    best, at = p.top(4)
     same(best, log_p.topk(4, -1).values)
     same(log_p.gather(-1, at), best)
-    assert layer.sample(h, given, sample_shape=(3,)).shape == p.sample((3,)).shape == (3, *shape)
+    assert p.sample((3,)).shape == (3, *shape)
     assert isinstance(p, torch.distributions.Distribution)
-    assert p.batch_shape == layer.sample(h, given).shape == p.sample().shape == shape
+    assert p.batch_shape == p.sample().shape == shape
 
 
 def test_samples_are_as_frequent_as_p_says() -> None:
     layer, h = made(background=LOG_B), drawn(2, 2, H)
-    found = layer.sample(h, sample_shape=(20_000,), generator=torch.Generator().manual_seed(1))
+    found = layer(h).sample((20_000,), generator=torch.Generator().manual_seed(1))
     often = F.one_hot(found, V).double().mean(0)
     p = log_softmax(layer, h, LOG_B).exp()
     assert bool(((often - p).abs() < 5.0 * (p * (1.0 - p) / 20_000).sqrt() + 1e-9).all())
@@ -257,7 +257,7 @@ def test_under_autocast_sums_keep_their_digits(n: int, by_position: bool) -> Non
         h = nn.Linear(H, H)(drawn(n, H, dtype=torch.float32)) * 4.0
         assert h.dtype == torch.bfloat16
         found, loss = layer.log_prob(h, words(n), log_b), layer.loss(h, words(n), log_b)
-        rest = layer(h, log_b).log_probs(), layer(h, log_b).entropy(), layer.top(h, 3, log_b)[0]
+        rest = layer(h, log_b).log_probs(), layer(h, log_b).entropy(), layer(h, log_b).top(3)[0]
     loss.backward()  # type: ignore[no-untyped-call]
     assert found.dtype == torch.float32
     log_p = log_softmax(layer, h, log_b)
@@ -533,4 +533,4 @@ def test_on_a_gpu(autocast: bool) -> None:
     wanted = F.cross_entropy(dense.reshape(-1, V), targets.cpu().view(-1))
     torch.testing.assert_close(loss.double().cpu(), wanted, rtol=0.0, atol=2e-3 if autocast else 1e-5)
     loss.backward()  # type: ignore[no-untyped-call]
-    assert layer.sample(h).shape == (2, 40)
+    assert layer(h).sample().shape == (2, 40)

@@ -134,7 +134,7 @@ def test_alias_tables_are_made_for_the_classes_that_are_drawn() -> None:
     p = distribution()
     mass = p.classes.mass(p.prior.tables[0])
     large = int(p.classes.member_offsets.diff().argmax())
-    mass.draw(torch.tensor([0, large, large]), generator=None)
+    mass.words.draw(torch.tensor([0, large, large]), None)
     made = mass.words._made
     assert made[large]
     assert int((~made).sum()) == int((p.classes.member_offsets.diff() > 1).sum()) - 1

@@ -506,7 +506,7 @@ def test_units_are_counted_one_by_one_and_end_with_the_request(
         def counted(*given: Any, **named: Any) -> Any:
             taken.append(1)
             scope.ended = scope.ended or len(taken) == last
-            assert named["layer"] is not None  # of changed weights
+            assert named["change"] is not None  # of changed weights
             return step(*given, **named)
 
         monkeypatch.setattr(LLRNN, "step", counted)

@@ -86,13 +86,23 @@ def plan_for(h: Tensor, n_classes: int, *, exact: bool | None = None) -> Plan:
 
 class Chunks:
     """Positions chunk by chunk, and the buffer that holds the logits of one. What else depends on the position (log b
-    of (position, class) pairs, say) has its place in `logits`, where they are made."""
+    of (position, class) pairs, say) has its place in `logits`, where they are made.
 
-    def __init__(self, composed: ComposedWeights, klass: Tensor, plan: Plan) -> None:
-        self.composed, self.klass, self.plan, self.ops = composed, klass, plan, ops_for(composed.bias)
+    Where there are bands, x is made from y: the first `single` columns are those of classes that are no band's, and
+    `inner` are the rows of Φ̃ W that are features of bands.
+    """
+
+    def __init__(self, composed: ComposedWeights, problem: Problem, plan: Plan) -> None:
+        self.composed, self.klass, self.bands = composed, problem.klass, problem.spreads
+        self.plan, self.ops = plan, ops_for(composed.bias)
         self._rows = min(plan.rows, len(composed.h))
         self._h = converted(composed.h, plan.logits)
         self._buffer = self._h.new_empty(self._rows, len(composed.bias))
+        self.single = self.bands[0].classes.start if self.bands else len(composed.bias)
+        self.inner = slice(self.single, self.bands[-1].inner.stop if self.bands else self.single)
+        self.y = self._h.new_empty(self._rows, self.inner.stop - self.inner.start)
+        if self.bands:
+            self._buffer[:, self.bands[-1].classes.stop :] = 0.0  # classes that fill up: what is there must be a number
 
     def __iter__(self) -> Iterator[slice]:
         N = len(self.composed.h)
@@ -100,9 +110,19 @@ class Chunks:
             for start in range(0, N, self._rows):
                 yield slice(start, min(start + self._rows, N))
 
+    def within(self, band: Spread) -> slice:
+        """The columns of a band in y."""
+        return slice(band.inner.start - self.single, band.inner.stop - self.single)
+
     def logits(self, part: slice) -> Tensor:
         """x of a chunk, in the buffer."""
-        return _product(self._h[part], self.composed.weight.t(), self.current(part))
+        h, weight, x = self._h[part], self.composed.weight, self.current(part)
+        _product(h, weight[: self.single].t(), x[:, : self.single])
+        if self.bands:
+            y = _product(h, weight[self.inner].t(), self.y[: len(h)])
+            for band in self.bands:
+                _product(y[:, self.within(band)], band.as_dtype(x.dtype).t(), x[:, band.classes])
+        return x
 
     def current(self, part: slice) -> Tensor:
         return self._buffer[: part.stop - part.start]
@@ -120,31 +140,8 @@ class Chunks:
         return found
 
 
-class SpreadChunks(Chunks):
-    """x from y, of which the first columns are those of classes that are no band's."""
-
-    def __init__(self, composed: ComposedWeights, klass: Tensor, plan: Plan, spreads: Sequence[Spread]) -> None:
-        super().__init__(composed, klass, plan)
-        self.spreads, self.single = spreads, spreads[0].classes.start
-        self.inner = slice(self.single, spreads[-1].inner.stop)
-        self._buffer[:, spreads[-1].classes.stop :] = 0.0  # classes that fill up: what stands there must be a number
-        self.y = self._h.new_empty(self._rows, self.inner.stop - self.inner.start)
-
-    def within(self, part: Spread) -> slice:
-        """The columns of a band in y."""
-        return slice(part.inner.start - self.single, part.inner.stop - self.single)
-
-    def logits(self, part: slice) -> Tensor:
-        h, weight, x, y = self._h[part], self.composed.weight, self.current(part), self.y[: part.stop - part.start]
-        _product(h, weight[: self.single].t(), x[:, : self.single])
-        _product(h, weight[self.inner].t(), y)
-        for band in self.spreads:
-            _product(y[:, self.within(band)], band.as_dtype(x.dtype).t(), x[:, band.classes])
-        return x
-
-
 class Totals:
-    """The gradients as they grow chunk by chunk; D takes the place of the logits."""
+    """The gradients as they grow chunk by chunk; D takes the place of the logits, and D S that of D for bands."""
 
     def __init__(self, chunks: Chunks) -> None:
         self._chunks = chunks
@@ -152,6 +149,8 @@ class Totals:
         self._h, self._weight = (converted(factor, chunks.plan.gradients) for factor in (h, weight))
         self._columns = bias.new_zeros(kernels.PARTS if chunks.ops is kernels else 1, len(bias))
         self._d_h, self._d_weight = torch.empty_like(self._h), torch.empty_like(weight, dtype=bias.dtype)
+        self._d_y = torch.empty_like(chunks.y, dtype=self._h.dtype)
+        self._d_weight[chunks.inner.stop :] = 0.0  # rows that fill up, where there are bands
 
     def add(self, part: slice, log_sum: Tensor, g_sum: Tensor, g_score: Tensor | None) -> None:
         """What a chunk adds, once its logits are in the buffer; g_score is −g_sum if not given."""
@@ -159,38 +158,25 @@ class Totals:
         d = x.view(self._h.dtype)  # of the same size
         of_chunk = (chunks.klass[part], log_sum[part], g_sum[part], None if g_score is None else g_score[part])
         chunks.ops.gradients(x, chunks.composed.bias, *of_chunk, d, self._columns)
-        self._add_products(part, d)
+        self._add_products(part, d[:, : chunks.single], slice(chunks.single), adding=False)
+        if chunks.bands:
+            d_y = self._d_y[: len(d)]
+            for band in chunks.bands:
+                _product(d[:, band.classes], band.as_dtype(d.dtype), d_y[:, chunks.within(band)])
+            self._add_products(part, d_y, chunks.inner, adding=True)
 
-    def _add_products(self, part: slice, d: Tensor) -> None:
-        _product(d, self._weight, self._d_h[part])
-        _product(d.t(), self._h[part], self._d_weight, adding=part.start > 0)
-
-    def finished(self) -> Gradients:
-        return Gradients(self._d_h, self._d_weight, self._columns.sum(0))
-
-
-class SpreadTotals(Totals):
-    """D S for D, and its columns likewise."""
-
-    def __init__(self, chunks: SpreadChunks) -> None:
-        super().__init__(chunks)
-        self._of = chunks
-        self._d_y = torch.empty_like(chunks.y, dtype=self._h.dtype)
-        self._d_weight[chunks.inner.stop :] = 0.0  # rows that fill up
-
-    def _add_products(self, part: slice, d: Tensor) -> None:
-        single, inner, d_y = self._of.single, self._of.inner, self._d_y[: len(d)]
-        for band in self._of.spreads:
-            _product(d[:, band.classes], band.as_dtype(d.dtype), d_y[:, self._of.within(band)])
-        _product(d[:, :single], self._weight[:single], self._d_h[part])
-        _product(d_y, self._weight[inner], self._d_h[part], adding=True)
-        _product(d[:, :single].t(), self._h[part], self._d_weight[:single], adding=part.start > 0)
-        _product(d_y.t(), self._h[part], self._d_weight[inner], adding=part.start > 0)
+    def _add_products(self, part: slice, d: Tensor, rows: slice, *, adding: bool) -> None:
+        """To dh and to some rows of dW, from D of some columns."""
+        _product(d, self._weight[rows], self._d_h[part], adding=adding)
+        _product(d.t(), self._h[part], self._d_weight[rows], adding=part.start > 0)
 
     def finished(self) -> Gradients:
-        by_class, of_bias = self._columns.sum(0), self._columns.new_zeros(len(self._d_weight))
-        of_bias[: self._of.single] = by_class[: self._of.single]
-        for band in self._of.spreads:
+        by_class = self._columns.sum(0)
+        if not self._chunks.bands:
+            return Gradients(self._d_h, self._d_weight, by_class)
+        of_bias = by_class.new_zeros(len(self._d_weight))
+        of_bias[: self._chunks.single] = by_class[: self._chunks.single]
+        for band in self._chunks.bands:
             of_bias[band.inner] = band.as_dtype(by_class.dtype).t() @ by_class[band.classes]
         return Gradients(self._d_h, self._d_weight, of_bias)
 
@@ -275,8 +261,8 @@ class _WeightedLoss(torch.autograd.Function):
         gains: Gains | None,
     ) -> tuple[Tensor, Tensor]:
         composed = compose(h, weight, bias, problem, plan)
-        chunks = _chunks(composed, problem, plan)
-        totals = _totals(chunks) if any(ctx.needs_input_grad[:4]) else None
+        chunks = Chunks(composed, problem, plan)
+        totals = Totals(chunks) if any(ctx.needs_input_grad[:4]) else None
         log_sum, score = composed.bias.new_empty(2, len(h))
         w = torch.full_like(log_sum, 1 / len(h)) if weights is None else weights.to(log_sum.dtype).contiguous()
         d_gain: Tensor | None = None
@@ -301,16 +287,6 @@ class _WeightedLoss(torch.autograd.Function):
         *by_class, d_gain = ctx.saved_tensors
         of_gain = None if d_gain is None else d_gain * grads[0]
         return *decompose(Gradients(*by_class), ctx.phi, grads[0], ctx.dtypes), of_gain, None, None, None, None
-
-
-def _chunks(composed: ComposedWeights, problem: Problem, plan: Plan) -> Chunks:
-    if problem.spreads:
-        return SpreadChunks(composed, problem.klass, plan, problem.spreads)
-    return Chunks(composed, problem.klass, plan)
-
-
-def _totals(chunks: Chunks) -> Totals:
-    return SpreadTotals(chunks) if isinstance(chunks, SpreadChunks) else Totals(chunks)
 
 
 def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:

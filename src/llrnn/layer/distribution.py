@@ -381,6 +381,7 @@ class Distribution(torch.distributions.Distribution):
 
     # --- words: drawn, and the best ----------------------------------------------------------------------------------
 
+    @numerics.eager
     def sample(self, sample_shape: Sequence[int] = torch.Size(), *, generator: torch.Generator | None = None) -> Tensor:
         """Words drawn from p at each position, exactly, sample_shape + (…)."""
         return self._drawn(math.prod(sample_shape), generator).reshape((*sample_shape, *self.batch_shape))
@@ -401,7 +402,7 @@ class Distribution(torch.distributions.Distribution):
         if count * self.n <= _FEW_DRAWS and self.scores.device.type == "cpu":
             return drawing.one_by_one(self._class_ends, mass, count, generator)
         klass = drawing.inverted(self._class_weights(), count, generator)
-        return mass.draw(klass.reshape(-1), generator=generator).view(count, self.n)
+        return mass.words.draw(klass.reshape(-1), generator).view(count, self.n)
 
     @cached_property
     def _class_ends(self) -> Floats:
@@ -417,6 +418,7 @@ class Distribution(torch.distributions.Distribution):
             self.require_mass()  # which says where
         return (logs - largest).exp()
 
+    @numerics.eager
     def top(self, k: int) -> tuple[Tensor, Tensor]:
         """The k most probable words at each position, exactly: log p and words, each (…, k); ties: the first words."""
         prior, k = self.centred[0], min(k, self.prior.n_symbols)

@@ -70,7 +70,7 @@ class Parts(NamedTuple):
         for _ in range(_ROUNDS_OF_REJECTION):
             for k, mass in enumerate(masses):
                 now = waiting[table[waiting] == k]
-                word[now] = mass.draw(klass[now], generator=generator)
+                word[now] = mass.words.draw(klass[now], generator)
             waiting = waiting[self._is_exception(position[waiting], word[waiting])]
             if len(waiting) == 0:
                 return word

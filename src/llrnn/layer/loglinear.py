@@ -49,8 +49,8 @@ class LogLinear(nn.Module):
 
         layer = LogLinear(features, hidden=256)
         layer.loss(h, targets).backward()                     # h (…, 256), targets (…): as cross_entropy
-        layer.log_prob(h, words), layer.sample(h), layer.top(h, 5)
-        p = layer(h)                                          # all of these, and p.log_z, p.entropy(), p.log_probs()
+        layer.log_prob(h, words)
+        p = layer(h)                                          # p.sample(), p.top(5), p.entropy(), p.log_probs()
 
     Scores begin as large as those of `nn.Linear(hidden, V)`; or `zero`, so that p is the background at first.
 
@@ -162,30 +162,6 @@ class LogLinear(nn.Module):
         """log p of one word a position, (…, H), (…) -> (…)."""
         p: Distribution = self(h, background, values)
         return p.log_prob(readout.words(p.batch_shape, words, self.n_symbols)[0])
-
-    @eager
-    @torch.no_grad()
-    def sample(
-        self,
-        h: Tensor,
-        background: Background | None = None,
-        values: Values = (),
-        *,
-        sample_shape: Sequence[int] = (),
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        """Words drawn from p at each position, exactly, sample_shape + (…)."""
-        p: Distribution = self(h, background, values)
-        return p.sample(sample_shape, generator=generator)
-
-    @eager
-    @torch.no_grad()
-    def top(
-        self, h: Tensor, k: int, background: Background | None = None, values: Values = ()
-    ) -> tuple[Tensor, Tensor]:
-        """The k most probable words at each position, exactly: log p and words, each (…, k)."""
-        p: Distribution = self(h, background, values)
-        return p.top(k)
 
 
 def exact_loss(

@@ -321,14 +321,6 @@ class ClassMass:
     def _alive(self) -> Tensor:
         return self._per_class((self.log_b > MINUS_INFINITY).to(torch.float64))
 
-    @property
-    def _members(self) -> Tensor:
-        return self._classes.members
-
-    @property
-    def _offsets(self) -> Tensor:
-        return self._classes.member_offsets
-
     def _per_class(self, values: Tensor) -> Tensor:
         return values.new_zeros(len(self.log_mass)).index_add(0, self._class_of, values)
 
@@ -352,7 +344,7 @@ class ClassMass:
         return Remainder(log_mass, entropy)
 
     def _staying(self, klass: int, gone: Tensor) -> Tensor:
-        members = self._members[self._offsets[klass] : self._offsets[klass + 1]]
+        members = self._classes.members_of(klass)
         stays = self.log_b[members[~torch.isin(members, gone)]]
         return stays[stays > MINUS_INFINITY]
 
@@ -377,11 +369,7 @@ class ClassMass:
     @cached_property
     def words(self) -> AliasTables:
         """What draws a word of a class, with probability b(x) / B_s."""
-        return AliasTables(self._share, self._members, self._offsets)
-
-    def draw(self, klass: Tensor, *, generator: torch.Generator | None) -> Tensor:
-        """A word of each class."""
-        return self.words.draw(klass, generator)
+        return AliasTables(self._share, self._classes.members, self._classes.member_offsets)
 
 
 def _or_zero(log_mass: Tensor) -> Tensor:

@@ -32,22 +32,14 @@ _FAR = 128.0  # nats: float32 numbers of this size have five digits behind the p
 class Table:
     """A static vector log b(x) over V, float64. It is one object for good: its class masses are remembered."""
 
-    def __init__(self, log_b: Tensor) -> None:
-        self._hold(log_b.detach().to(torch.float64))
-        self._check()
-
-    @classmethod
-    def of_allowed(cls, log_b: Tensor) -> Table:
-        """Of 0 and minus infinity, float64: there is nothing to check."""
-        made = cls.__new__(cls)
-        made._hold(log_b)
-        return made
-
-    def _hold(self, log_b: Tensor) -> None:
-        self.log_b = log_b  # (V,)
+    def __init__(self, log_b: Tensor, *, checked: bool = True) -> None:
+        """`checked`: whether values are looked at; of 0 and minus infinity there is nothing to check."""
+        self.log_b = log_b.detach().to(torch.float64)  # (V,)
         self._made: dict[object, Table] = {}
         self._cast: dict[torch.dtype, Tensor] = {}
         self._everywhere: SparsePrior | None = None
+        if checked:
+            self._check()
 
     def _check(self) -> None:
         if len(self.log_b) and not float(self.largest) < float("inf"):  # NaN is not below anything

@@ -30,7 +30,7 @@ class _LogSum(torch.autograd.Function):
         ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan
     ) -> tuple[Tensor, Tensor]:
         composed = compose(h, weight, bias, problem, plan)
-        chunks = Chunks(composed, problem.klass, plan)
+        chunks = Chunks(composed, problem, plan)
         log_sum, score = composed.bias.new_empty(2, len(h))
         for part in chunks:
             chunks.log_sums(part, log_sum, score)
@@ -42,7 +42,7 @@ class _LogSum(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         *composed, log_sum = ctx.saved_tensors
-        chunks = Chunks(ComposedWeights(*composed), ctx.problem.klass, ctx.plan)
+        chunks = Chunks(ComposedWeights(*composed), ctx.problem, ctx.plan)
         totals, any_gradients = Totals(chunks), [grad.contiguous() for grad in grads]
         for part in chunks:
             chunks.logits(part)

@@ -155,7 +155,7 @@ class BooleanRow(Row):
     def __init__(self, marked: Bools, digest: bytes) -> None:
         super().__init__(_LOGS.take(marked.view(np.uint8)), digest)
         self.n_allowed = int(np.count_nonzero(marked))
-        self.table = Table.of_allowed(self.log_b)
+        self.table = Table(self.log_b, checked=False)
 
 
 Answers: TypeAlias = tuple[tuple[int, ...], tuple[float, ...]]
