@@ -32,7 +32,7 @@ SOURCE = ROOT / "src" / "llrnn"
 
 LAB = ROOT / "src" / "llrnn_lab"
 BESIDE = [ROOT / "src" / "llrnn_agreement", ROOT / "src" / "llrnn_morphology"]  # packages of their own
-MOST_LINES, MOST_LINES_WITH_PACKAGES = 34_700, 36_700  # on the way to 32,000 and 34,500
+MOST_LINES, MOST_LINES_WITH_PACKAGES = 32_000, 34_500
 LONGEST_CHAIN = 20  # of modules that import one another
 
 
