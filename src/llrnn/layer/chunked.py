@@ -150,7 +150,8 @@ class Totals:
         self._columns = bias.new_zeros(kernels.PARTS if chunks.ops is kernels else 1, len(bias))
         self._d_h, self._d_weight = torch.empty_like(self._h), torch.empty_like(weight, dtype=bias.dtype)
         self._d_y = torch.empty_like(chunks.y, dtype=self._h.dtype)
-        self._d_weight[chunks.inner.stop :] = 0.0  # rows that fill up, where there are bands
+        if chunks.bands:
+            self._d_weight[chunks.inner.stop :] = 0.0  # rows that fill up
 
     def add(self, part: slice, log_sum: Tensor, g_sum: Tensor, g_score: Tensor | None) -> None:
         """What a chunk adds, once its logits are in the buffer; g_score is −g_sum if not given."""
