@@ -59,8 +59,8 @@ model = llrnn.LLRNN(
     contextual=[
         contextual.Copied("name", "phone", "food", "area"),
         contextual.Continued(),
-        contextual.Said(),
-        contextual.Unsaid(),
+        contextual.Mentioned(),
+        contextual.Unmentioned(),
     ],
 )
 batches = {"kind": "sentences", "words": 128}

@@ -68,7 +68,7 @@ def reader_of_conditions(folder: Path) -> Path:
         output_features=features.Identity(top=400) + features.Suffixes(3, min_count=5).of_listed(),
         background=backgrounds.Unigram.from_corpus(corpus),
         controller=Attentive(LSTM(48), encoder, LSTM(48, inputs=48 + 32)),
-        contextual=[contextual.Copied(), contextual.Unsaid()],
+        contextual=[contextual.Copied(), contextual.Unmentioned()],
     )
     model.save(folder)
     return folder

@@ -135,6 +135,19 @@ def test_chains_of_imports_are_short() -> None:
     assert len(chain) <= LONGEST_CHAIN, " > ".join(chain)
 
 
+# what things were called until somebody could not find them: names of the code, and words of docs, messages and help
+RETIRED = re.compile(
+    r"(?<![\w\"-])(heard|Hearing|taught|Gains|adds_gains|are_loud|as_read|steady|steadied|twin|Said|Unsaid|Announced|BandSize)(?![\w-])"
+)
+
+
+def test_retired_words_are_gone() -> None:
+    pages = (ROOT / "docs").glob("*.md")
+    for path in [*modules(), *pages, ROOT / "README.md"]:
+        found = RETIRED.findall(path.read_text(encoding="utf8"))
+        assert not found, f"{path.relative_to(ROOT)}: {found[0]!r} has another name now (HOUSE.md, words)"
+
+
 def test_no_class_name_stands_in_two_files() -> None:
     files = defaultdict(set)
     for path in modules():

@@ -150,7 +150,7 @@ def running(app: FastAPI) -> Iterator[Address]:
 
 
 @dataclass(frozen=True)
-class Said:
+class Mentioned:
     """An answer."""
 
     status: int
@@ -168,7 +168,7 @@ class Address:
 
     port: int
 
-    def ask(self, method: str, path: str, data: Any = None, **headers: str) -> Said:
+    def ask(self, method: str, path: str, data: Any = None, **headers: str) -> Mentioned:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             given = {"Content-Type": "application/json"} if data is not None else {}
@@ -183,7 +183,7 @@ class Address:
     def open(self, source: str = "127.0.0.1") -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE, source_address=(source, 0))
 
-    def send(self, *parts: bytes, pause: float = 0.0) -> Said | None:
+    def send(self, *parts: bytes, pause: float = 0.0) -> Mentioned | None:
         """Bytes as they are, piece by piece; None where the server closes without an answer."""
         with self.open() as connection:
             with contextlib.suppress(ConnectionError):  # whoever has answered need not read on
@@ -196,7 +196,7 @@ class Address:
         return self.ask("GET", "/v1/health").status == 200
 
 
-def answer_on(connection: socket.socket) -> Said | None:
+def answer_on(connection: socket.socket) -> Mentioned | None:
     response = http.client.HTTPResponse(connection)
     try:
         response.begin()
@@ -205,8 +205,8 @@ def answer_on(connection: socket.socket) -> Said | None:
     return said_in(response)
 
 
-def said_in(response: http.client.HTTPResponse) -> Said:
-    return Said(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
+def said_in(response: http.client.HTTPResponse) -> Mentioned:
+    return Mentioned(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
 
 
 def post(path: str, length: int, body: bytes = b"") -> bytes:

@@ -26,5 +26,5 @@ def agreement_verb(
     """
     require_output_file(out)
     known = AgreementKeys(rules=rules, treebanks=list(map(str, treebanks)), readings=list(map(str, readings or [])))
-    Agreement.described(lowercase, **known.model_dump(exclude={"steady"})).to_file(out)
+    Agreement.described(lowercase, **known.model_dump(exclude={"context_independent"})).to_file(out)
     show.text(f"{rules}, estimated from {len(treebanks)} treebanks: {out}")

@@ -56,7 +56,7 @@ _POOLED = ("determiner", "modifier")  # roles of words of which one reading may 
 _UNKNOWN = (("noun", 0.5), ("name", 0.3), ("modifier", 0.2))  # the roles of a form that nobody knows
 
 
-Said = npt.NDArray[np.float32]
+Beliefs = npt.NDArray[np.float32]
 
 
 class GovernorState(NamedTuple):
@@ -240,7 +240,7 @@ def word_kinds(rules: AgreementRules, name: str) -> list[tuple[str, Relation]]:
 class _Followed(NamedTuple):
     """What is said at the positions of a sentence, and the last state."""
 
-    said: Said  # (n, values + relations): P(A:v), then log(1 + how many words back the governor is)
+    said: Beliefs  # (n, values + relations): P(A:v), then log(1 + how many words back the governor is)
     last: GovernorState
 
 
@@ -248,7 +248,7 @@ class _Followed(NamedTuple):
 class _Packed(PackedStates[GovernorState]):
     """The same at the positions of a batch."""
 
-    said: Said
+    said: Beliefs
 
     def taken(self, places: Sequence[int]) -> _Packed:
         return _Packed(len(places), self.said[places])
@@ -259,7 +259,7 @@ class _StackProfile(NamedTuple):
 
     stack: Stack
     row: Floats
-    heard: Floats  # for each relation, how much it counts where a word in that relation comes
+    precomputed: Floats  # for each relation, how much it counts where a word in that relation comes
     places: tuple[int, ...]
 
 
@@ -307,9 +307,9 @@ class Followed:
         if said not in self._rows:
             self._rows[said] = self._row(said)
         places = tuple(found[0][1].place if found else -1 for found in own)
-        return _StackProfile(stack, self._rows[said], self._heard(stack, own), places)
+        return _StackProfile(stack, self._rows[said], self._precomputed(stack, own), places)
 
-    def _heard(self, stack: Stack, own: Sequence[Sequence[object]]) -> Floats:
+    def _precomputed(self, stack: Stack, own: Sequence[Sequence[object]]) -> Floats:
         """A finite verb can hardly come in a clause that had one: where it comes, other hypotheses are right."""
         pairs = zip(self.rules.relations, own, strict=True)
         silent = [one.name == "subject" and not found and stack.top.phase != OPEN for one, found in pairs]
@@ -331,7 +331,7 @@ class Followed:
             return self.initial
         return GovernorState(self.machine.advance(state.hypotheses, symbol, state.place), state.place + 1)
 
-    def rows(self, rows: Sequence[list[int]], eos: int) -> tuple[Said, list[GovernorState]]:
+    def rows(self, rows: Sequence[list[int]], eos: int) -> tuple[Beliefs, list[GovernorState]]:
         """What is said at all positions of rows from the initial state on, (B, T, ·), and the last states."""
         said, last = np.empty((len(rows), len(rows[0]), len(self._first)), dtype=np.float32), []
         for own, row in zip(said, rows, strict=True):
@@ -378,20 +378,20 @@ class Followed:
                 found.append(row)
         return found
 
-    def _of_states(self, states: Sequence[GovernorState]) -> Said:
-        """What hypotheses say of a word in a relation, each as much as it weighs, and is heard."""
+    def _of_states(self, states: Sequence[GovernorState]) -> Beliefs:
+        """What hypotheses say of a word in a relation, each as much as it weighs, and counts."""
         flat = [one for state in states for one in state.hypotheses]
         profiles = [self._profile(one.stack) for one in flat]
         rows = np.array([one.row for one in profiles]).reshape(len(flat), len(self.values))
         first = np.cumsum([0, *(len(state.hypotheses) for state in states[:-1])])
-        heard = np.array([one.heard for one in profiles]).reshape(len(flat), len(self.rules.relations))
-        weights = np.array([one.weight for one in flat])[:, None] * heard
+        precomputed = np.array([one.precomputed for one in profiles]).reshape(len(flat), len(self.rules.relations))
+        weights = np.array([one.weight for one in flat])[:, None] * precomputed
         said = rows  # of no states
         if states:
-            all_heard = np.add.reduceat(weights, first)[:, self._relation_of]
-            said = np.add.reduceat(weights[:, self._relation_of] * rows, first) / all_heard
+            all_precomputed = np.add.reduceat(weights, first)[:, self._relation_of]
+            said = np.add.reduceat(weights[:, self._relation_of] * rows, first) / all_precomputed
         distance = np.array([self.distances(state) for state in states]).reshape(len(states), -1)
-        found: Said = np.concatenate([said, distance], 1).astype(np.float32)
+        found: Beliefs = np.concatenate([said, distance], 1).astype(np.float32)
         return found
 
     def distances(self, state: GovernorState) -> list[float]:
@@ -434,7 +434,7 @@ class Agreement(LinearFeature[GovernorState]):
         Agreement(AgreementRules.from_file("mine.toml"), Readings.from_tsv("readings.tsv"))
 
     `roles`: how often roles come in which context (`estimated` counts them), None for uniform; `name`: before the names
-    of the features; `steadied()`: with weights that are the same in every context. A model adds the static features
+    of the features; `context_independent`: whether weights are the same everywhere. A model adds the static features
     that it needs (`WordForms`) to those of its words.
     """
 
@@ -450,13 +450,13 @@ class Agreement(LinearFeature[GovernorState]):
     Keys = AgreementKeys
 
     @classmethod
-    def make(cls, context: Context, *, steady: bool = False, **keys: Any) -> Agreement:
+    def make(cls, context: Context, *, context_independent: bool = False, **keys: Any) -> Agreement:
         """From the keys of a configuration; of each description there is one, which features and inputs share."""
         key = cls, repr(keys)
         if key not in context.shared:
             context.shared[key] = cls.described(context.lowercase, **keys)
         found: Agreement = context.shared[key]
-        return found.steadied(steady)
+        return found.made_context_independent(context_independent)
 
     @classmethod
     def described(
@@ -519,10 +519,10 @@ class Agreement(LinearFeature[GovernorState]):
         ]
         write_lines(path, (json.dumps(one, ensure_ascii=False) for one in [first, *readings]))
 
-    def steadied(self, steady: bool = True) -> Self:
+    def made_context_independent(self, context_independent: bool = True) -> Self:
         """The same knowledge, whose weights do not depend on h: a network that has read little does not doubt it."""
         made = copy.copy(self)
-        made.steady = steady
+        made.context_independent = context_independent
         return made
 
     def _told_roles(self) -> list[list[object]] | None:
@@ -669,7 +669,7 @@ class Agreement(LinearFeature[GovernorState]):
         fields = {
             "name": self.name,
             "rules": self.rules.name,
-            "steady": self.steady,
+            "context_independent": self.context_independent,
             "table": dict(self.rules.table),
             "kinds": [[kind.role, [sorted(one) for one in kind.bundle]] for kind in kinds],
             "roles": self._told_roles(),
@@ -692,7 +692,7 @@ class Agreement(LinearFeature[GovernorState]):
         readings = [tuple(islice(pairs, count)) for count in tensors["counts"]]
         made = cls(rules, Readings(), roles=roles, name=fields["name"])
         made._readings, made._bound = None, Followed(rules, readings, roles)
-        made.steady = fields.get("steady", False)  # models before it had none
+        made.context_independent = fields.get("context_independent", fields.get("steady", False))
         return made
 
     def __repr__(self) -> str:
@@ -733,10 +733,10 @@ class Governors(Following[GovernorState], ContextualInput[GovernorState]):
     Keys = AgreementKeys
 
     @classmethod
-    def make(cls, context: Context, *, steady: bool = False, **keys: Any) -> Governors:
+    def make(cls, context: Context, *, context_independent: bool = False, **keys: Any) -> Governors:
         """From the keys of a configuration."""
-        if steady:
-            raise ConfigError("contextual_inputs: steady is of features, found it at an input; leave it out there")
+        if context_independent:
+            raise ConfigError("contextual_inputs: context_independent is of features; leave it out at an input")
         return cls(Agreement.make(context, **keys))
 
     @property

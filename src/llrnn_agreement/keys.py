@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
 from llrnn.config.keys import Strict, refuse_unused
 
@@ -17,7 +17,11 @@ class AgreementKeys(Strict):
     treebanks: list[str] = Field([], description="CoNLL-U files with readings, and what comes after what")
     readings: list[str] = Field([], description="files of readings, form TAB weight TAB attributes")
     name: str = Field("agreement", min_length=1, description="what explanations and --expert call it")
-    steady: bool = Field(False, description="features count the same in every context")
+    context_independent: bool = Field(
+        False,
+        validation_alias=AliasChoices("context_independent", "steady"),
+        description="features count the same in every context",
+    )
 
     @model_validator(mode="after")
     def _somebody_knows_words(self) -> Self:

@@ -418,9 +418,11 @@ def test_it_is_saved_and_words_are_added(agreement: Agreement, vocabulary: Vocab
 
 def test_steady_weights_are_the_same_everywhere(agreement: Agreement, vocabulary: Vocabulary, tmp_path: Path) -> None:
     """After steps of training: W of these features is 0, c is not; a model that is loaded knows it."""
-    steady = agreement.steadied()
-    assert not agreement.steady
-    model = LLRNN(vocabulary, output_features=features.Suffixes(2), controller=LSTM(12), contextual=[steady])
+    context_independent = agreement.made_context_independent()
+    assert not agreement.context_independent
+    model = LLRNN(
+        vocabulary, output_features=features.Suffixes(2), controller=LSTM(12), contextual=[context_independent]
+    )
     batch, optimizer = _batch(vocabulary, *SENTENCES), torch.optim.Adam(model.parameters(), 0.1)
     for _ in range(3):
         optimizer.zero_grad()
@@ -430,7 +432,7 @@ def test_steady_weights_are_the_same_everywhere(agreement: Agreement, vocabulary
     loaded = llrnn.load(tmp_path / "model")
     assert not loaded.layer.context_weight.any()
     assert loaded.layer.context_bias.abs().sum() > 0.1
-    assert loaded.contextual[0].steady
+    assert loaded.contextual[0].context_independent
     torch.testing.assert_close(loaded.log_prob(batch), model.log_prob(batch), rtol=0, atol=0)
 
 

@@ -19,7 +19,7 @@ from llrnn import EOS, GRU, LLRNN, Greedy, Vocabulary, contextual, explain, gene
 from llrnn.ground.errors import CheckpointError, FeatureError, LLRNNError
 from llrnn.inference.explanation import Explanation
 from llrnn.knowledge.backgrounds import Mask, Uniform, Unigram
-from llrnn.knowledge.contextual import ContextualFeature, Continued, Copied, Expert, Said, Unsaid
+from llrnn.knowledge.contextual import ContextualFeature, Continued, Copied, Expert, Mentioned, Unmentioned
 from llrnn.knowledge.features import Identity, compile_features
 from llrnn.knowledge.process import Batch, Saved
 from llrnn.languages.domains import Numbers
@@ -43,10 +43,10 @@ ALL: list[ContextualFeature] = [
     Copied("name"),
     Copied("food", "name"),
     Continued(),
-    Said(),
-    Said("area", "name"),
-    Unsaid(),
-    Unsaid("food", "area"),
+    Mentioned(),
+    Mentioned("area", "name"),
+    Unmentioned(),
+    Unmentioned("food", "area"),
 ]
 
 
@@ -90,7 +90,7 @@ def defined(kind: str, values: Phrases, others: Phrases, every: Phrases, fed: Se
     if kind == "Continued":
         begun = [(value, matching(value, sentence)) for value in left]
         return float(any(k >= 1 and value[k] == word for value, k in begun))
-    if kind == "Said":
+    if kind == "Mentioned":
         spoken = any(was_said(value, sentence, every) and value[0] == word for value in values)
         return float(spoken and not defined("Copied", others, others, every, fed, word))
     return float(len(left)) if word == EOS else 0.0
@@ -172,11 +172,11 @@ def fires(feature: ContextualFeature, text: str, condition: object = ACT) -> dic
 
 def test_a_name_that_holds_a_value_does_not_say_it() -> None:
     both = {"name": "the moderate trattoria", "pricerange": "moderate"}
-    assert fires(Unsaid(), "the moderate", both) == {EOS: 1.0}  # as long as the name is not all there
-    assert fires(Unsaid(), "the moderate trattoria", both) == {EOS: 1.0}
+    assert fires(Unmentioned(), "the moderate", both) == {EOS: 1.0}  # as long as the name is not all there
+    assert fires(Unmentioned(), "the moderate trattoria", both) == {EOS: 1.0}
     assert fires(Copied("pricerange"), "the moderate trattoria is", both) == {"moderate": 1.0}
-    assert fires(Unsaid(), "the moderate trattoria is moderate", both) == {}
-    assert fires(Unsaid(), "moderate is the moderate trattoria and the moderate trattoria", both) == {}
+    assert fires(Unmentioned(), "the moderate trattoria is moderate", both) == {}
+    assert fires(Unmentioned(), "moderate is the moderate trattoria and the moderate trattoria", both) == {}
 
 
 def test_an_act_that_is_spoken() -> None:
@@ -187,16 +187,16 @@ def test_an_act_that_is_spoken() -> None:
     assert fires(Continued(), EOS) == {}
     assert fires(Continued(), "trattoria") == {"contadina": 1.0}
     assert fires(Continued(), "the") == {"trattoria": 1.0}
-    assert fires(Said(), "trattoria contadina") == {"trattoria": 1.0}  # `the trattoria` would begin with another
-    assert fires(Said(), "trattoria contadina and the") == {}  # but now it goes on with this one
-    assert fires(Said("name", "pricerange"), "moderate trattoria contadina") == {
+    assert fires(Mentioned(), "trattoria contadina") == {"trattoria": 1.0}  # `the trattoria` would begin with another
+    assert fires(Mentioned(), "trattoria contadina and the") == {}  # but now it goes on with this one
+    assert fires(Mentioned("name", "pricerange"), "moderate trattoria contadina") == {
         "trattoria": [1.0, 0.0],
         "moderate": [0.0, 1.0],
     }
-    assert fires(Unsaid(), EOS) == {EOS: 3.0}
-    assert fires(Unsaid("name", "pricerange"), "the trattoria is moderate") == {EOS: 1.0}
-    assert fires(Unsaid(), f"the trattoria contadina is moderate {EOS}") == {EOS: 3.0}
-    assert fires(Unsaid(), "the trattoria contadina is moderate") == {}
+    assert fires(Unmentioned(), EOS) == {EOS: 3.0}
+    assert fires(Unmentioned("name", "pricerange"), "the trattoria is moderate") == {EOS: 1.0}
+    assert fires(Unmentioned(), f"the trattoria contadina is moderate {EOS}") == {EOS: 3.0}
+    assert fires(Unmentioned(), "the trattoria contadina is moderate") == {}
 
 
 def test_what_has_no_slots_has_nothing_to_copy() -> None:
@@ -219,7 +219,12 @@ def test_names() -> None:
     assert [feature.names for feature in ALL[:4]] == [
         ("Copied",), ("Copied:name",), ("Copied:food", "Copied:name"), ("Continued",),
     ]  # fmt: skip
-    assert [feature.names for feature in ALL[4:]] == [("Said",), ("Said:area", "Said:name"), ("Unsaid",), ("Unsaid",)]
+    assert [feature.names for feature in ALL[4:]] == [
+        ("Mentioned",),
+        ("Mentioned:area", "Mentioned:name"),
+        ("Unmentioned",),
+        ("Unmentioned",),
+    ]
     assert repr(ALL[2]) == "Copied('food', 'name')"
     assert repr(Continued()) == "Continued()"
     for given_slots in (("name", "name"), (["name"],)):
@@ -277,7 +282,7 @@ def test_log_p_is_the_sum_over_all_words(values: Values, fed: Sequence[str], see
 
 # --- in a model -----------------------------------------------------------------------------------------------------
 
-FOUR = (Copied(*SLOTS), Continued(), Said(*SLOTS), Unsaid())
+FOUR = (Copied(*SLOTS), Continued(), Mentioned(*SLOTS), Unmentioned())
 
 
 def a_model(seed: int = 0, vocabulary: Vocabulary = VOCABULARY, features: Sequence[ContextualFeature] = FOUR) -> LLRNN:
@@ -345,7 +350,7 @@ def test_several_conditions_are_spoken_of_together_as_alone(seed: int) -> None:
 
 def test_strong_weights_say_everything_once() -> None:
     """By hand: copy what is there, go on with what was begun, do not end before all is said."""
-    features = (Copied(), Continued(), Unsaid())
+    features = (Copied(), Continued(), Unmentioned())
     model = a_model(vocabulary=SPOKEN, features=features)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -391,7 +396,7 @@ def test_only_listed_words_can_be_pointed_at() -> None:
     listed = [EOS, "a", "b", "12"]
     opened = Vocabulary(listed, counts=[4, 3, 2, 1], domains=[Numbers("en")])
     condition = {"name": ["a 345", "a 12", "345"]}
-    model = a_model(vocabulary=opened, features=(Copied(), Continued(), Said(), Unsaid()))
+    model = a_model(vocabulary=opened, features=(Copied(), Continued(), Mentioned(), Unmentioned()))
     fed = [EOS, "a", "12", "a", "345", "a"]
     values: Values = {"name": [("a", "345"), ("a", "12"), ("345",)]}
     more = words.add(model, [Entry("345")])
@@ -413,14 +418,14 @@ def explained(model: LLRNN, symbol: int, condition: object) -> float:
 
 def test_a_symbol_for_unknown_words_is_not_the_word() -> None:
     vocabulary = Vocabulary([EOS, "a", "<unk>"], unknown="<unk>")
-    feature = Unsaid().bind(vocabulary)
+    feature = Unmentioned().bind(vocabulary)
     assert feature.value(feature.initial({"name": ["a", "other", "a other"]})) == (0.0, {0: 1.0})
 
 
 def test_beside_other_knowledge() -> None:
     """Names do not clash with those of experts, and weights go to the right coordinate."""
     model = a_model(features=(Expert(Unigram({"a": 1.0}, smoothing=1.0)), *FOUR))
-    wanted = ("expert", *(f"Copied:{s}" for s in SLOTS), "Continued", *(f"Said:{s}" for s in SLOTS), "Unsaid")
+    wanted = ("expert", *(f"Copied:{s}" for s in SLOTS), "Continued", *(f"Mentioned:{s}" for s in SLOTS), "Unmentioned")
     assert model.context_names == wanted
     told = explain(model, prefix=("d",), word="a", condition=CONDITIONS[4])
     assert isinstance(told, Explanation)

@@ -14,7 +14,7 @@ import torch
 from llrnn import EOS, GRU, LLRNN, Corpus, Vocabulary, load, train
 from llrnn.ground.errors import FeatureError, TrainingError
 from llrnn.knowledge.backgrounds import Uniform
-from llrnn.knowledge.contextual import Announced, Framed, restore_input
+from llrnn.knowledge.contextual import Framed, PredictedSlot, restore_input
 from llrnn.knowledge.features import Identity
 from llrnn.knowledge.process import Batch
 from llrnn.model.testing import check_contextual, check_contextual_input
@@ -126,7 +126,7 @@ def test_a_frame_that_comes_again_does_not_want_what_was_said() -> None:
 
 def test_the_network_may_read_which_slot_is_announced() -> None:
     framed = Framed.counted(CORPUS, folds=0)
-    announced = restore_input(Announced(framed).saved()).bind(VOCABULARY)
+    announced = restore_input(PredictedSlot(framed).saved()).bind(VOCABULARY)
     state = announced.initial(NEW)
     for word in (EOS, "the", "phone", "number", "is"):
         state = announced.advance(state, VOCABULARY.id(word))

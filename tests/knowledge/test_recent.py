@@ -18,7 +18,7 @@ from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
 from llrnn.knowledge.backgrounds import Background, Discounted, Inflections, Mixture, Recent, primed
 from llrnn.languages.domains import Numbers, Spelling
 from llrnn.model.testing import check_background
-from llrnn.model.words import as_read
+from llrnn.model.words import with_text_words
 from llrnn.text.conditions import Before
 from llrnn_lab.studies.open_vocabulary import word_log_probs
 
@@ -133,12 +133,12 @@ def test_other_forms_of_what_was_read_come_too() -> None:
 
 def test_a_word_that_was_read_is_listed_with_the_probability_that_it_had() -> None:
     plain, cached = model_with(base()), with_recent()
-    ready, read = as_read(cached, TEXT)
+    ready, read = with_text_words(cached, TEXT)
     assert {"zebra", "okapi", "17", "and"} <= {*ready.vocabulary.words} - {*cached.vocabulary.words}
     ready.background = ready.background.parts[0]  # type: ignore[attr-defined]
     for one, other in zip(word_log_probs(ready, TEXT), word_log_probs(plain, TEXT), strict=True):
         assert one == pytest.approx(other, abs=1e-9)
-    assert as_read(plain, TEXT) == (plain, TEXT)
+    assert with_text_words(plain, TEXT) == (plain, TEXT)
     assert read.conditions[0] == Before(())
     assert read.conditions[2] == Before(("the", "zebra", "eats", "a", "zebra", "sleeps"))
 
@@ -147,7 +147,8 @@ def test_what_was_read_comes_again() -> None:
     first, again = (word_log_probs(with_recent(), TEXT)[i][1] for i in (0, 1))
     assert again > first + 1
     assert [
-        str(one) for one in complete(as_read(with_recent(), TEXT)[0], "", "okap", condition=Before(("okapi",)), k=1)
+        str(one)
+        for one in complete(with_text_words(with_recent(), TEXT)[0], "", "okap", condition=Before(("okapi",)), k=1)
     ] == ["okapi"]
 
 

@@ -126,8 +126,8 @@ def test_contextual_features_in_any_shape() -> None:
     with torch.no_grad():
         layer.context_weight.copy_(drawn(1, H, seed=6))
     where = ContextValues(torch.zeros(6, 1).double(), torch.arange(6), targets.view(-1), torch.ones(6, 1).double())
-    gained = F.one_hot(targets, V) * (h @ layer.context_weight[0] + layer.context_bias)[..., None]
-    dense = torch.log_softmax(logits(layer, h) + gained, -1)
+    offset_logits = F.one_hot(targets, V) * (h @ layer.context_weight[0] + layer.context_bias)[..., None]
+    dense = torch.log_softmax(logits(layer, h) + offset_logits, -1)
     torch.testing.assert_close(layer(h, values=[where]).log_probs(), dense)
     wanted = F.cross_entropy(dense.view(-1, V), targets.view(-1))
     torch.testing.assert_close(layer.loss(h, targets, values=[where]), wanted)
@@ -295,16 +295,16 @@ HALVES = {  # autocast, the types of h and of the weights, precision -> whether 
 
 
 @pytest.mark.parametrize("name", HALVES)
-@pytest.mark.parametrize("gains", [False, True])
+@pytest.mark.parametrize("logit_offsets", [False, True])
 def test_the_loss_is_in_half_precision_where_the_program_is(
-    name: str, gains: bool, monkeypatch: pytest.MonkeyPatch
+    name: str, logit_offsets: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a GPU, by the reference of its kernels: near the loss in full precision, with its gradients."""
     autocast, of_h, of_weights, precision, half = HALVES[name]
-    layer = made(dtype=of_weights, contextual=int(gains), background=LOG_B)
+    layer = made(dtype=of_weights, contextual=int(logit_offsets), background=LOG_B)
     nn.init.constant_(layer.context_bias, 0.5)
     listed = ContextValues(torch.zeros(1, 1), torch.arange(40), words(40), torch.ones(40, 1), filled=True)
-    targets = words(40) if gains else words(40).index_fill(0, torch.tensor([3]), -100)
+    targets = words(40) if logit_offsets else words(40).index_fill(0, torch.tensor([3]), -100)
     h, plans = drawn(40, H, dtype=of_h).requires_grad_(), list[chunked.Plan]()
 
     def planned(*given: Any, **options: Any) -> chunked.Plan:
@@ -312,7 +312,7 @@ def test_the_loss_is_in_half_precision_where_the_program_is(
         return plans[-1]
 
     def found(precision: Any) -> tuple[Tensor, ...]:
-        loss = layer.loss(h, targets, values=[listed] if gains else [], precision=precision)
+        loss = layer.loss(h, targets, values=[listed] if logit_offsets else [], precision=precision)
         return loss.detach(), *torch.autograd.grad(loss, [h, layer.weight])
 
     full = found("full")

@@ -34,7 +34,7 @@ def test_counts_of_a_small_case() -> None:
     assert costs.composed(size).additions == 12 * 5
     assert costs.direct(size, training=True).multiplications == 3 * 10 * 3 * 5
     assert costs.direct(size, training=True).additions == 2 * 12 * 10
-    banded = size._replace(bands=costs.BandSize(rows=4, entries=6, spread=8))
+    banded = size._replace(low_rank_blocks=costs.LowRankSize(rows=4, entries=6, expand=8))
     assert costs.composed(banded).multiplications == 10 * (4 * 5 + 8)
     assert costs.composed(banded).additions == 6 * 5
 
@@ -107,9 +107,9 @@ def _identity(n: int) -> SparseMatrix:
     return SparseMatrix(FeatureMatrix(names, names, numbers[:-1], numbers, numbers[:-1], np.ones(n)))
 
 
-def _banded(single: int, n_features: int, *bands: tuple[int, int]) -> SparseMatrix:
+def _banded(single: int, n_features: int, *low_rank_blocks: tuple[int, int]) -> SparseMatrix:
     """Some classes with sparse features, then bands of classes with dense ones of their own."""
-    return SparseMatrix(banded_features(single, n_features, *bands))
+    return SparseMatrix(banded_features(single, n_features, *low_rank_blocks))
 
 
 class Case:
@@ -135,8 +135,8 @@ class Case:
         h, weight, bias = self.leaves
         if way == "direct":
             return h, weight, bias, partial(DirectBlocks, phi=self.phi, offset=self.offset)
-        if self.phi.spreads:
-            inner = self.phi.core
+        if self.phi.expansions:
+            inner = self.phi.reduced
             return h, inner @ weight, inner @ bias, partial(SpreadBlocks, phi=self.phi, offset=self.offset, keeps=keeps)
         return h, self.phi @ weight, self.phi @ bias + self.offset, partial(ComposedBlocks, keeps=keeps)
 

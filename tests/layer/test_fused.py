@@ -1,4 +1,4 @@
-"""The fused layer against float64 autograd on the written-out logits; on a GPU, the kernels against their twin."""
+"""The fused layer against float64 autograd on the written-out logits; on a GPU, the kernels against their reference."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from helpers import banded_features
-from llrnn.layer import kernels, twin
+from llrnn.layer import kernels, reference
 from llrnn.layer.chunked import Plan, Problem, weighted_loss
 from llrnn.layer.matrix import FeatureMatrix, KernelMatrix, SparseMatrix
-from llrnn.layer.twin import Gains
+from llrnn.layer.reference import LogitOffsets
 from llrnn_lab.bench.log_sums import log_sum_and_score
 
 N, G, M, H = 37, 83, 31, 20
@@ -92,7 +92,7 @@ def _banded(kind: str, device: str) -> tuple[SparseMatrix, Tensor]:
 def test_bands_are_the_written_out_sum(kind: str, rows: int) -> None:
     phi, dense = _banded(kind, "cpu")
     leaves, log_mass, klass = _inputs("cpu", torch.float64, phi.n_features)
-    problem = Problem(phi.core.for_kernels(leaves[1]), log_mass, klass, phi.spreads)
+    problem = Problem(phi.reduced.for_kernels(leaves[1]), log_mass, klass, phi.expansions)
     weights = torch.randn(N, dtype=torch.float64)
     log_sum, score = _reference(leaves, log_mass, klass, dense)
     loss, surprisal = weighted_loss(*leaves, problem, weights, Plan(torch.float64, torch.float64, rows))
@@ -111,7 +111,7 @@ def test_bands_on_the_gpu(kind: str, rows: int) -> None:
     h, weight, bias = (leaf.detach().double().requires_grad_() for leaf in leaves)
     log_sum, score = _reference((h, weight, bias), log_mass, klass, dense)
     gradients = torch.autograd.grad((log_sum - score).mean(), (h, weight, bias))
-    problem = Problem(phi.core.for_kernels(leaves[1]), log_mass, klass, phi.spreads)
+    problem = Problem(phi.reduced.for_kernels(leaves[1]), log_mass, klass, phi.expansions)
     for dtypes, tolerance in (((torch.float32, torch.float32), 1e-5), ((torch.float16, torch.bfloat16), 1e-2)):
         loss, _ = weighted_loss(*leaves, problem, None, Plan(*dtypes, rows))
         for one, other in zip(torch.autograd.grad(loss, leaves), gradients, strict=True):
@@ -126,7 +126,7 @@ def test_a_position_where_nothing_is_possible_has_no_gradient() -> None:
     assert all(bool((d == 0).all()) for d in torch.autograd.grad(log_sum.sum() + 0 * score.nan_to_num().sum(), leaves))
 
 
-def _gains(device: str, dtype: torch.dtype, *, filled: int = 0) -> Gains:
+def _logit_offsets(device: str, dtype: torch.dtype, *, filled: int = 0) -> LogitOffsets:
     """Some words at most positions, two of them in one class, one alone in its class; and what fills up."""
     generator = torch.Generator().manual_seed(3)
     listed = [(n, s) for n in range(0, N, 2) for s in range(n % 3, G, 3)] + [(0, 3), (2, 5), (7, 5)]
@@ -137,7 +137,7 @@ def _gains(device: str, dtype: torch.dtype, *, filled: int = 0) -> Gains:
     a = torch.randn(N, 2, generator=generator, dtype=dtype)
     position, klass = F.pad(position, (0, filled), value=N), F.pad(klass, (0, filled))
     share, value = F.pad(share, (0, filled)), F.pad(value, (0, 0, 0, filled))
-    return Gains(*(part.to(device) for part in (position, klass, share, value, a)))
+    return LogitOffsets(*(part.to(device) for part in (position, klass, share, value, a)))
 
 
 @pytest.mark.parametrize("filled", [0, 5])
@@ -146,16 +146,16 @@ def test_gains_are_those_of_single_words(filled: int, louder: float) -> None:
     """Against masses written out word by word, with their gradients; also where exp(gain) is no number of float32."""
     phi, dense = _phi("cpu", torch.float64)
     (h, weight, bias), log_mass, klass = _inputs("cpu", torch.float64, dense.shape[1])
-    gains = _gains("cpu", torch.float64, filled=filled)
-    leaves = (h, weight, bias, (louder * gains.weights).requires_grad_())
-    position, s, share, value, _ = (part[: len(part) - filled] for part in gains)
+    logit_offsets = _logit_offsets("cpu", torch.float64, filled=filled)
+    leaves = (h, weight, bias, (louder * logit_offsets.weights).requires_grad_())
+    position, s, share, value, _ = (part[: len(part) - filled] for part in logit_offsets)
     gone, become = torch.zeros(2, N, G, dtype=torch.float64)
     gone = gone.index_put((position, s), share, accumulate=True)
     become = become.index_put((position, s), share * (leaves[3][position] * value).sum(-1).exp(), accumulate=True)
     x = h @ (dense @ weight).t() + dense @ bias + log_mass
     expected = ((x + (1 - gone + become).log()).logsumexp(1) - x.gather(1, klass[:, None])[:, 0]).mean()
     problem = Problem(phi, log_mass, klass)
-    found, _ = weighted_loss(h, weight, bias, problem, gains=gains._replace(weights=leaves[3]))
+    found, _ = weighted_loss(h, weight, bias, problem, logit_offsets=logit_offsets._replace(weights=leaves[3]))
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(torch.autograd.grad(found, leaves), torch.autograd.grad(expected, leaves))
 
@@ -164,15 +164,15 @@ def test_gains_are_those_of_single_words(filled: int, louder: float) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_the_kernels_of_gains_are_their_twin(dtype: torch.dtype) -> None:
     device = "cuda" if CUDA else "cpu"  # on the CPU with TRITON_INTERPRET=1
-    gains, filled = _gains(device, torch.float32, filled=3), 3
+    logit_offsets, filled = _logit_offsets(device, torch.float32, filled=3), 3
     x, bias, w = torch.randn(N, G, device=device).to(dtype), torch.randn(G, device=device), torch.rand(N, device=device)
     results = []
-    for ops in (kernels, twin):
+    for ops in (kernels, reference):
         logits = x.clone()
-        found = ops.gained(logits, gains)
+        found = ops.offset_logits(logits, logit_offsets)
         log_sum = (logits.float() + bias).logsumexp(1)
         words = [part[:-filled] for part in found]
-        results.append((logits, *words, ops.gain_gradients(gains, found, bias, log_sum, w)))
+        results.append((logits, *words, ops.offset_gradients(logit_offsets, found, bias, log_sum, w)))
     torch.testing.assert_close(*results, rtol=1e-5 if dtype == torch.float32 else 2e-3, atol=1e-5)
 
 
@@ -190,12 +190,12 @@ def test_the_kernels_are_their_twin(identity: bool) -> None:
         (phi.columns, (torch.randn(G, H, device=device), torch.randn(G, device=device), None, scale, torch.float32)),
     ):
         torch.testing.assert_close(
-            kernels.row_sums(rows, *arguments), twin.row_sums(rows, *arguments), rtol=1e-5, atol=1e-5
+            kernels.row_sums(rows, *arguments), reference.row_sums(rows, *arguments), rtol=1e-5, atol=1e-5
         )
     x = h @ torch.randn(H, G, device=device)
     x[3] = float("-inf")
     results = []
-    for ops, parts in ((kernels, 8), (twin, 1)):
+    for ops, parts in ((kernels, 8), (reference, 1)):
         log_sum, score = torch.full((2, N), float("nan"), device=device)
         ops.log_sums(x, log_mass, klass, log_sum, score)
         out, sums = torch.full_like(x, float("nan")), torch.ones(parts, G, device=device) / parts

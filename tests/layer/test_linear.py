@@ -153,7 +153,7 @@ def test_samples_have_their_frequencies(phi: Tensor) -> None:
 def test_steady_weights_know_no_context(phi: Tensor) -> None:
     """a = c, whatever h is: the rest of the loss has the gradients that it had, and W of these features none."""
     prior, h = _prior("static"), _draw(N, H, seed=16)
-    values: Values = [replace(_linear(), steady=True), _pointing()]
+    values: Values = [replace(_linear(), context_independent=True), _pointing()]
     layer = _layer(phi, 3)
     with torch.no_grad():
         layer.context_weight[:2] = 0.0

@@ -171,17 +171,17 @@ def loud_cases(draw: st.DrawFn) -> LoudCase:
 @pytest.mark.parametrize(("dtype", "near"), [(torch.float64, 1e-9), (torch.float32, 2e-4)])
 @given(loud_cases())
 @QUICK
-def test_large_weights_lose_no_digits(dtype: torch.dtype, near: float, loud: LoudCase) -> None:
+def test_large_weights_lose_no_digits(dtype: torch.dtype, near: float, large: LoudCase) -> None:
     """0 ≤ H ≤ log V, totals of 1 and every log p, as summed in float64, whatever the weights."""
-    brute, n, V = loud.brute(), loud.case.n, loud.case.n_words
+    brute, n, V = large.brute(), large.case.n, large.case.n_words
     with torch.no_grad():
-        for p in (loud.distribution(dtype), loud.distribution(dtype, cached=True)):
+        for p in (large.distribution(dtype), large.distribution(dtype, cached=True)):
             entropy = p.entropy().double().numpy()
             assert (entropy >= 0).all()
             assert (entropy <= math.log(V) + near).all()
             npt.assert_allclose(entropy, brute.entropy, atol=near)
             each = torch.stack([p.log_prob(torch.full((n,), x)) for x in range(V)], 1)
-            for log_p in (each, p.log_probs(), loud.distribution(dtype).log_probs()):
+            for log_p in (each, p.log_probs(), large.distribution(dtype).log_probs()):
                 assert log_p.dtype == dtype
                 npt.assert_allclose(log_p.double().exp().sum(-1), 1.0, atol=near)
                 npt.assert_allclose(log_p.double(), brute.log_probs, rtol=1e-6, atol=near)
@@ -193,14 +193,14 @@ def test_large_weights_lose_no_digits(dtype: torch.dtype, near: float, loud: Lou
 
 @given(loud_cases())
 @QUICK
-def test_large_weights_have_the_gradient_of_the_sum(loud: LoudCase) -> None:
+def test_large_weights_have_the_gradient_of_the_sum(large: LoudCase) -> None:
     """Observed minus expected features: no NaN, and nothing of a shift."""
-    layer, targets = loud.layer(torch.float32), loud.case.possible_words()
-    p = layer(torch.eye(loud.case.n), loud.case.prior, loud.case.values())
+    layer, targets = large.layer(torch.float32), large.case.possible_words()
+    p = layer(torch.eye(large.case.n), large.case.prior, large.case.values())
     p.log_prob(torch.tensor(targets)).sum().backward()
     weights = (layer.weight, layer.context_weight)
     found = torch.cat([torch.zeros_like(one) if one.grad is None else one.grad for one in weights])
-    npt.assert_allclose(found.t(), loud.brute().gradient(targets), atol=1e-3)
+    npt.assert_allclose(found.t(), large.brute().gradient(targets), atol=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -238,10 +238,10 @@ def test_feature_values_survive_half_precision() -> None:
     assert torch.equal(again.weights().scores(zero), layer.weights().scores(zero))
 
 
-@pytest.mark.parametrize("loud", [0.0, 1e6])
+@pytest.mark.parametrize("large", [0.0, 1e6])
 @pytest.mark.parametrize("kind", ["static", "sparse", "dense"])
 @pytest.mark.parametrize("cached", [False, True])
-def test_long_rows_are_summed_to_the_last_digits(kind: str, loud: float, cached: bool) -> None:
+def test_long_rows_are_summed_to_the_last_digits(kind: str, large: float, cached: bool) -> None:
     """As many words as a novel has, the frequent ones first: added one by one in float32, the rare ones are lost."""
     V, generator = 45_000, torch.Generator().manual_seed(0)
     noise = torch.randn(V, generator=generator, dtype=torch.float64)
@@ -255,12 +255,12 @@ def test_long_rows_are_summed_to_the_last_digits(kind: str, loud: float, cached:
     words = FeatureMatrix(tuple(map(str, range(V))), ("a",) * V, everywhere, np.arange(V + 1), everywhere, each)
     plain = LogLinear(words, 1, zero=True)
     with torch.no_grad():
-        plain.bias.fill_(loud)
+        plain.bias.fill_(large)
     with torch.no_grad() if cached else torch.enable_grad():
         p = plain(torch.zeros(2, 1), prior)
         wanted = torch.log_softmax(log_b, 0)
         npt.assert_allclose(p.log_probs().detach().double().exp().sum(-1), 1.0, atol=3e-6)
-        npt.assert_allclose(p.log_z.detach() - loud, torch.logsumexp(log_b, 0).expand(2), atol=3e-6)
+        npt.assert_allclose(p.log_z.detach() - large, torch.logsumexp(log_b, 0).expand(2), atol=3e-6)
         npt.assert_allclose(p.log_prob(torch.tensor([0, V - 1])).detach(), wanted[[0, V - 1]], rtol=2e-7, atol=3e-6)
         npt.assert_allclose(p.entropy().detach(), -(wanted.exp() * wanted).sum().expand(2), atol=3e-5)
 

@@ -35,15 +35,15 @@ def fine_model(*, tied: bool = True) -> LLRNN:
     return model.eval()
 
 
-def bands_of(model: LLRNN) -> list[condensing._RareBand]:
+def bands_of(model: LLRNN) -> list[condensing._RareBlock]:
     text = EncodedText.encode(small_corpus(), model.vocabulary)
-    return condensing._bands(model, condensing._Moments.of(model, text))
+    return condensing._low_rank_blocks(model, condensing._Moments.of(model, text))
 
 
 def test_log_p_is_brute_force_with_the_new_features() -> None:
     model = condense(fine_model(), 2.0, text=small_corpus())
     matrix = model.output_features
-    assert len(matrix.bands) > 2
+    assert len(matrix.low_rank_blocks) > 2
     batch = next(iter(llrnn.Sentences(10_000).plan(EncodedText.encode(small_corpus()[:5], model.vocabulary))))
     with torch.no_grad():
         p, _ = model.scan(batch)
@@ -61,11 +61,11 @@ def test_log_p_is_brute_force_with_the_new_features() -> None:
 @pytest.mark.parametrize("tied", [False, True])
 def test_all_directions_of_h_are_the_model_itself(tied: bool) -> None:
     fine = fine_model(tied=tied)
-    bands = bands_of(fine)
-    same = condensing._with_bands(fine, bands, [None, *[H + 1] * (len(bands) - 1)])
+    low_rank_blocks = bands_of(fine)
+    same = condensing._with_low_rank_blocks(fine, low_rank_blocks, [None, *[H + 1] * (len(low_rank_blocks) - 1)])
     text = EncodedText.encode(small_corpus(), fine.vocabulary)
     assert same.output_features.n_classes == fine.output_features.n_classes
-    assert same.output_features.bands
+    assert same.output_features.low_rank_blocks
     torch.testing.assert_close(score(same, text).log_probs, score(fine, text).log_probs, atol=1e-8, rtol=0)
 
 
@@ -76,11 +76,11 @@ def test_what_is_lost_is_what_was_reckoned_and_less_with_more_features() -> None
         fine.layer.weight.mul_(0.3)
     fine = untied(fine)
     text = EncodedText.encode(small_corpus(), fine.vocabulary)
-    bands = bands_of(fine)
+    low_rank_blocks = bands_of(fine)
     losses = []
     for r in (1, 3, 5):
-        made = condensing._with_bands(fine, bands, [None, *[r] * (len(bands) - 1)])
-        reckoned = sum(float(band.nats[r - 1 :].sum()) for band in bands[1:])
+        made = condensing._with_low_rank_blocks(fine, low_rank_blocks, [None, *[r] * (len(low_rank_blocks) - 1)])
+        reckoned = sum(float(block.nats[r - 1 :].sum()) for block in low_rank_blocks[1:])
         with torch.no_grad():
             real = _divergence(fine, made, text)
         assert real == pytest.approx(reckoned, rel=0.35)
@@ -96,21 +96,23 @@ def _divergence(one: LLRNN, other: LLRNN, text: EncodedText) -> float:
 
 
 def test_the_ranks_keep_to_the_budget_and_lose_no_more_than_equal_ranks_do() -> None:
-    bands, V = bands_of(fine_model()), 341
+    low_rank_blocks, V = bands_of(fine_model()), 341
     for fewer in (1.3, 2.0, 3.0):
-        ranks = condensing._ranks(bands, V, H, fewer)
-        cost = condensing._multiplications(bands, ranks, H)
+        ranks = condensing._ranks(low_rank_blocks, V, H, fewer)
+        cost = condensing._multiplications(low_rank_blocks, ranks, H)
         assert cost <= V * H / fewer
-        lost = _lost(bands, ranks)
-        for alone in range(len(bands)):
+        lost = _lost(low_rank_blocks, ranks)
+        for alone in range(len(low_rank_blocks)):
             for r in range(1, H):
-                equal: list[int | None] = [None if b < alone else r for b in range(len(bands))]
-                if condensing._multiplications(bands, equal, H) <= cost:
-                    assert _lost(bands, equal) >= lost
+                equal: list[int | None] = [None if b < alone else r for b in range(len(low_rank_blocks))]
+                if condensing._multiplications(low_rank_blocks, equal, H) <= cost:
+                    assert _lost(low_rank_blocks, equal) >= lost
 
 
-def _lost(bands: list[condensing._RareBand], ranks: list[int | None]) -> float:
-    return sum(float(band.nats[r - 1 :].sum()) for band, r in zip(bands, ranks, strict=True) if r is not None)
+def _lost(low_rank_blocks: list[condensing._RareBlock], ranks: list[int | None]) -> float:
+    return sum(
+        float(block.nats[r - 1 :].sum()) for block, r in zip(low_rank_blocks, ranks, strict=True) if r is not None
+    )
 
 
 def test_a_condensed_model_is_a_model_as_any_other(tmp_path: Path) -> None:
@@ -126,9 +128,11 @@ def test_a_condensed_model_is_a_model_as_any_other(tmp_path: Path) -> None:
     assert not made.tied
     made.save(tmp_path)
     again = llrnn.load(tmp_path)
-    assert again.output_features.bands == made.output_features.bands
+    assert again.output_features.low_rank_blocks == made.output_features.low_rank_blocks
     torch.testing.assert_close(score(again, text).log_probs, score(made, text).log_probs)
-    rare = int(np.flatnonzero(made.output_features.class_of >= made.output_features.bands[-1].classes.start)[0])
+    rare = int(
+        np.flatnonzero(made.output_features.class_of >= made.output_features.low_rank_blocks[-1].classes.start)[0]
+    )
     assert any(name.startswith("band") and "(+" in name for name in made.output_features.row(rare))
     explained = llrnn.explain(again, word=made.vocabulary.symbol(rare))
     assert explained.total == pytest.approx(explained.log_p, abs=1e-6)

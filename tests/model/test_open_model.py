@@ -543,9 +543,9 @@ def test_words_that_train_as_new_are_first_shown_as_their_cells() -> None:
     vocabulary = opened()
     corpus = small_corpus()[:40]
     assert vocabulary.as_new
-    as_read, to_train_on = EncodedText.encode(corpus, vocabulary), EncodedText.to_train_on(corpus, vocabulary)
+    with_text_words, to_train_on = EncodedText.encode(corpus, vocabulary), EncodedText.to_train_on(corpus, vocabulary)
     waiting = set(vocabulary.as_new)
-    for sentence, read, shown in zip(corpus, as_read.sentences, to_train_on.sentences, strict=True):
+    for sentence, read, shown in zip(corpus, with_text_words.sentences, to_train_on.sentences, strict=True):
         for word, one, other in zip(sentence.words, read.tolist(), shown.tolist(), strict=True):
             assert vocabulary.words[one] == word
             if word in waiting:
@@ -555,8 +555,8 @@ def test_words_that_train_as_new_are_first_shown_as_their_cells() -> None:
                 assert other == one
     assert not waiting
     assert to_train_on.inside is None
-    assert as_read.inside is not None
-    assert not np.concatenate(as_read.inside).any()
+    assert with_text_words.inside is not None
+    assert not np.concatenate(with_text_words.inside).any()
 
 
 def test_which_string_it_was_is_part_of_every_batching(trained: Trained) -> None:

@@ -15,6 +15,7 @@ import torch
 
 import llrnn
 from llrnn.ground.errors import CheckpointError
+from llrnn.ground.plugins import RENAMED
 from llrnn.knowledge import backgrounds, contextual
 from llrnn.languages import domains
 from llrnn.model import controllers
@@ -34,7 +35,7 @@ def kinds(archive: Path) -> set[str]:
         said = next(name for name in packed.getnames() if name.endswith("said.json"))
         file = packed.extractfile(said)
         assert file is not None
-        return {kind for _, kind in json.load(file)["kinds"]}
+        return {RENAMED.get(kind, kind) for _, kind in json.load(file)["kinds"]}
 
 
 OPENED = [one for one in ARCHIVES if not kinds(one) & GONE]

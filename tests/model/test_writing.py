@@ -65,9 +65,9 @@ slots = ["name", "phone", "food"]
 [[contextual]]
 kind = "continued"
 [[contextual]]
-kind = "said"
+kind = "mentioned"
 [[contextual]]
-kind = "unsaid"
+kind = "unmentioned"
 [condition]
 reading = "slots"
 unread = ["name", "phone"]

@@ -21,7 +21,7 @@ import pytest
 from llrnn.ground.errors import ConfigError
 from llrnn.serve.app import create_app
 from llrnn.serve.messages import LIMITS, Limits, Refused, refusal_of
-from web_client import Address, FakeEngine, Said, answer_on, post, running, until
+from web_client import Address, FakeEngine, Mentioned, answer_on, post, running, until
 
 SMALL = Limits(body_bytes=2000, header_bytes=3000, in_flight=4, connections=6, client_connections=5)
 # limits of time on a server of their own, so that a busy machine cannot meet them where something else is tested
@@ -192,27 +192,27 @@ def test_of_very_many_mistakes_only_the_number_is_told(server: Address, monkeypa
 # --- limits of the server ------------------------------------------------------------------------------------------
 
 
-def too_large_body(small: Address) -> Said | None:
+def too_large_body(small: Address) -> Mentioned | None:
     return small.ask("POST", "/v1/next", b" " * 2001)
 
 
-def slow_body(hurried: Address) -> Said | None:
+def slow_body(hurried: Address) -> Mentioned | None:
     return hurried.send(post("/v1/next", len(ASKED), ASKED[:-1]))
 
 
-def slow_headers(hurried: Address) -> Said | None:
+def slow_headers(hurried: Address) -> Mentioned | None:
     return hurried.send(post("/v1/next", len(ASKED), b"")[:-2])
 
 
-def long_headers(small: Address) -> Said | None:
+def long_headers(small: Address) -> Mentioned | None:
     return small.ask("GET", "/v1/models", X_Long="x" * 3000)
 
 
-def slow_answer(hurried: Address) -> Said | None:
+def slow_answer(hurried: Address) -> Mentioned | None:
     return hurried.ask("POST", "/v1/generate", {"max_words": 500, "stream": False})
 
 
-def too_many_requests(small: Address) -> Said | None:
+def too_many_requests(small: Address) -> Mentioned | None:
     """Two streams are all that one client may have of four; they end when their connections do."""
     body = b'{"max_words":500}'
     with small.open() as one, small.open() as other:
@@ -222,7 +222,7 @@ def too_many_requests(small: Address) -> Said | None:
         return small.ask("POST", "/v1/next", {})
 
 
-def too_many_connections(small: Address) -> Said | None:
+def too_many_connections(small: Address) -> Mentioned | None:
     with ExitStack() as opened:
         for _ in range(SMALL.client_connections):
             opened.enter_context(small.open())
@@ -231,7 +231,7 @@ def too_many_connections(small: Address) -> Said | None:
             return answer_on(one_more)
 
 
-def too_many_connections_of_a_client(small: Address) -> Said | None:
+def too_many_connections_of_a_client(small: Address) -> Mentioned | None:
     with ExitStack() as opened:
         for _ in range(SMALL.client_connections):
             opened.enter_context(small.open())
@@ -242,7 +242,7 @@ def too_many_connections_of_a_client(small: Address) -> Said | None:
             return answer_on(one_more)
 
 
-SERVER: dict[str, Callable[[Address], Said | None]] = {
+SERVER: dict[str, Callable[[Address], Mentioned | None]] = {
     "body_bytes": too_large_body,
     "body_seconds": slow_body,
     "header_seconds": slow_headers,
@@ -356,7 +356,7 @@ def test_headers_that_never_end_are_cut_off(small: Address) -> None:
 
 
 def test_a_second_request_on_a_connection_has_its_time_too(hurried: Address) -> None:
-    def second_after_an_answer() -> Said | None:
+    def second_after_an_answer() -> Mentioned | None:
         with hurried.open() as connection:
             connection.sendall(post("/v1/next", 2, b"{}"))
             first = answer_on(connection)
@@ -365,7 +365,7 @@ def test_a_second_request_on_a_connection_has_its_time_too(hurried: Address) -> 
             connection.sendall(post("/v1/next", 2)[:20])
             return answer_on(connection)
 
-    answers: list[Said | None] = []
+    answers: list[Mentioned | None] = []
     until(lambda: answers.append(second_after_an_answer()) or answers[-1] is not None)  # type: ignore[func-returns-value]
     assert answers[-1] is not None
     assert answers[-1].status == 408

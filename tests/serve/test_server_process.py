@@ -28,7 +28,7 @@ from llrnn.serve.app import create_app
 from llrnn.serve.messages import Limits
 from llrnn.serve.served import Files, Served
 from served_models import PREFIX, saved_tiny_model, tiny_model
-from web_client import PATIENCE, Address, FakeEngine, Said, answer_on, listening, post, running, until
+from web_client import PATIENCE, Address, FakeEngine, Mentioned, answer_on, listening, post, running, until
 
 LLRNN = str(Path(sys.executable).parent / "llrnn")
 
@@ -152,7 +152,7 @@ def test_what_the_command_line_says_is_what_is_served(folder: Path, monkeypatch:
 # --- what the guide shows ------------------------------------------------------------------------------------------
 
 
-def sent_as_in(command: str, address: Address) -> Said:
+def sent_as_in(command: str, address: Address) -> Mentioned:
     """A curl command of the guide, without curl."""
     words = shlex.split(command)
     (url,) = [word for word in words if word.startswith("http://127.0.0.1:8017/")]

@@ -49,7 +49,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*too little text")  # for the n
 
 
 class Again(CudaGraphs):
-    """The twin of `CudaGraphs`: a replay does the act again, and puts the results where they lay."""
+    """The reference of `CudaGraphs`: a replay does the act again, and puts the results where they lay."""
 
     def __init__(self) -> None:
         self.records, self.replays = 0, 0

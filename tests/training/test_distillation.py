@@ -105,8 +105,8 @@ def test_a_student_like_its_teacher_has_a_divergence_of_zero() -> None:
 
 def test_its_gradient_is_zero_there() -> None:
     student, batch = case(BACKGROUNDS["unigram"])
-    twin, _ = case(BACKGROUNDS["unigram"])
-    found = gradient(student, Distilled(twin, 1.0)(student, student.scan(batch)[0], batch, None))
+    reference, _ = case(BACKGROUNDS["unigram"])
+    found = gradient(student, Distilled(reference, 1.0)(student, student.scan(batch)[0], batch, None))
     exact = gradient(student, Exact()(student, student.scan(batch)[0], batch, None))
     assert float(found.abs().max()) < 1e-9 < 1e-3 < float(exact.abs().max())
 

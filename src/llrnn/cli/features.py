@@ -140,10 +140,10 @@ def condense_verb(
 
 def _show_condensed(valid: Path, found: dict[str, Any]) -> None:
     before, after = found["log_perplexity"]
-    bands = ", ".join(f"{n:,} by {r}" for n, r in found["bands"])
+    blocks = ", ".join(f"{n:,} by {r}" for n, r in found["bands"])
     show.text(
         f"{found['out']}: {found['fewer']:.1f} times fewer multiplications than a softmax; {found['alone']:,} classes "
-        f"as they were, {bands} features; log-perplexity on {valid}: {before:.4f} before, {after:.4f} now"
+        f"as they were, {blocks} features; log-perplexity on {valid}: {before:.4f} before, {after:.4f} now"
     )
 
 

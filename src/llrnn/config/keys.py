@@ -43,7 +43,6 @@ from llrnn.knowledge.backgrounds import (
 )
 from llrnn.knowledge.backgrounds.ngram import estimated_on
 from llrnn.knowledge.contextual import (
-    Announced,
     ConditionNumbers,
     ContextualFeature,
     ContextualInput,
@@ -53,10 +52,11 @@ from llrnn.knowledge.contextual import (
     Framed,
     Lookup,
     Matching,
+    Mentioned,
+    PredictedSlot,
     Repeated,
-    Said,
     SlotProgress,
-    Unsaid,
+    Unmentioned,
 )
 from llrnn.knowledge.features import Features
 from llrnn.languages.domains import Numbers, Spelling
@@ -98,7 +98,7 @@ class FeatureConfig(RowConfig):
     """Scale of any group."""
 
     no_arguments = {"kind", "scale", "shared", "listed"}
-    scale: float = Field(1.0, gt=0, description="how loud the group is")
+    scale: float = Field(1.0, gt=0, description="how much the group weighs")
     shared: int | None = Field(None, ge=1, description="only features that at least so many types share")
     listed: bool = Field(False, description="only on listed words: strings of domains have none of the group")
 
@@ -619,8 +619,8 @@ class ExpertConfig(NGramsConfig):
 class CopiedConfig(RowConfig):
     """Values of the condition: the next word of one that has not been said, of one said, and the end."""
 
-    makes = {"copied": Copied, "said": Said, "unsaid": Unsaid}
-    kind: Literal["copied", "said", "unsaid"]
+    makes = {"copied": Copied, "mentioned": Mentioned, "unmentioned": Unmentioned}
+    kind: Literal["copied", "mentioned", "unmentioned"]
     slots: list[str] = Field(
         [], description="of these slots alone, copied and said one by one; of all together by default"
     )
@@ -684,7 +684,7 @@ class FramedInputConfig(FramedConfig):
     """Values of the condition: how well the words before announce their slot, counted in the training text."""
 
     def make(self, context: Context) -> ContextualInput:
-        return Announced(super().make(context))
+        return PredictedSlot(super().make(context))
 
 
 class SlotsInputConfig(Strict):

@@ -30,7 +30,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from llrnn.ground.errors import ConfigError, LLRNNError
-from llrnn.ground.plugins import find_kind
+from llrnn.ground.plugins import RENAMED, find_kind
 from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import Lexicon
 from llrnn.text.vocabulary import Vocabulary
@@ -128,6 +128,8 @@ class OrOwn:
 
     def validated(self, given: Any, ours: ValidatorFunctionWrapHandler) -> Any:
         """What a table says; a kind that is none of ours is one of another package, if there is one of that name."""
+        if isinstance(given, dict) and given.get("kind") in RENAMED:
+            given = {**given, "kind": RENAMED[given["kind"]]}
         try:
             return ours(given)
         except ValidationError as error:

@@ -22,6 +22,9 @@ PACKAGES = {
     "morphology": tuple("zeyrek estnltk pyvoikko pymorphy3 hfst unimorph hunspell".split()),  # noqa: SIM905
 }
 
+# kinds that were called otherwise: model folders and configurations may still hold these names
+RENAMED = {"said": "mentioned", "unsaid": "unmentioned", "announced": "predicted_slot"}
+
 
 def find_kind(group: str, kind: str, base: type, error: type[LLRNNError] = ConfigError) -> Any:
     """The subclass of `base` that a kind names, by entry point or as `module:Class`; None where it names nothing.

@@ -2,17 +2,17 @@
 
     a·φ(x) = m(x)·h + d(x)          m = φ W (H,), d = φ·c
 
-Classes stand in bands by falling mass, each band as large as all before it. In all but the first ones m(x)·h is kept in
-the r directions u of h that tell most apart there; over the positions of a text, as probable as the band is there, with
+Classes stand in blocks by falling mass, each as large as all before it. In all but the first ones m(x)·h is kept in
+the r directions u of h that tell most apart there; over positions of a text, as probable as the block is there, with
 
     μ = E_b[h],  R Rᵀ = Cov_b(h),  u: the first eigenvectors of Σ_x p(x) (m(x) R)ᵀ (m(x) R)
 
     m(x)·h ≈ Σ_j (m(x) R u_j) (u_jᵀ R⁻¹ (h − μ)) + m(x)·μ               lost: ½ Σ of the other eigenvalues, in nats
 
 So m(x) R u_j are the features of x, and u_jᵀ R⁻¹ their rows of W; one more feature, of weight 0 and bias 1, is what is
-constant. That is an LL-RNN as any other, whose sum takes r (n + H) multiplications for the n classes of a band instead
+constant. That is an LL-RNN as any other, whose sum takes r (n + H) multiplications for the n classes of a block instead
 of n H (`layer.matrix`). The ranks are those that lose least at a given number of multiplications: a direction is taken
-while its eigenvalue over n + H is worth it, in whichever band it is.
+while its eigenvalue over n + H is worth it, in whichever block it is.
 
 Nothing of it is merged: every class keeps a score of its own. The network goes on reading words by all their features.
 """
@@ -40,8 +40,8 @@ from llrnn.model.steering import untied
 from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import EncodedText
 
-_FIRST = 256  # classes of the first band
-_EIGHTS, _WIDE = 8, 128  # features of a band come in eights, since matrix units read 16 bytes, if H is so large
+_FIRST = 256  # classes of the first block
+_EIGHTS, _WIDE = 8, 128  # features of a block come in eights, since matrix units read 16 bytes, if H is so large
 _WORDS = 512  # positions at a time whose probabilities of all classes are written out
 _OF_THE_LARGEST = 1e-7  # variances of h below this, of the largest, count as this
 
@@ -51,7 +51,7 @@ def condense(model: LLRNN, fewer: float, *, text: Corpus, batching: Batching | N
 
     `text`: some thousand sentences, on which h varies as it will; `batching`: how it is scored. Rare words get
     real-valued features of their own, named after those that they stand for most; inputs and outputs are not tied then.
-    `provenance["condensed"]` tells classes and features of the bands, and the log-perplexity before and after.
+    `provenance["condensed"]` tells classes and features of the blocks, and the log-perplexity before and after.
     `llrnn.train` trains it on as any other model.
 
         small = condense(model, 6.0, text=Corpus.from_file("valid.txt"))
@@ -65,14 +65,14 @@ def condense(model: LLRNN, fewer: float, *, text: Corpus, batching: Batching | N
         raise ConfigError(f"{linear[0]!r} is made of features that rare words would lose: train with features.coarsen")
     encoded = EncodedText.encode(text, model.vocabulary)
     V, H = model.output_features.n_symbols, model.layer.weight.shape[1]
-    bands = _bands(model, _Moments.of(model, encoded))
-    ranks = _ranks(bands, V, H, fewer)
-    made = _with_bands(model, bands, ranks)
+    blocks = _low_rank_blocks(model, _Moments.of(model, encoded))
+    ranks = _ranks(blocks, V, H, fewer)
+    made = _with_low_rank_blocks(model, blocks, ranks)
     scores = score(model, encoded, batching), score(made, encoded, batching)
     told = {
-        "fewer": V * H / _multiplications(bands, ranks, H),
-        "alone": sum(band.n for band, r in zip(bands, ranks, strict=True) if r is None),
-        "bands": [[band.n, r] for band, r in zip(bands, ranks, strict=True) if r is not None],
+        "fewer": V * H / _multiplications(blocks, ranks, H),
+        "alone": sum(block.n for block, r in zip(blocks, ranks, strict=True) if r is None),
+        "bands": [[block.n, r] for block, r in zip(blocks, ranks, strict=True) if r is not None],
         "log_perplexity": [one.log_perplexity for one in scores],
     }
     made.provenance = {**model.provenance, "condensed": told}
@@ -81,10 +81,10 @@ def condense(model: LLRNN, fewer: float, *, text: Corpus, batching: Batching | N
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """Of a text: the mean probability of each class, and for each band of them that of the band and moments of h."""
+    """Of a text: the mean probability of each class, and for each block of them that of the block and moments of h."""
 
     order: Ints  # (G,) the classes by falling mass
-    edges: list[int]  # of the bands in this order
+    edges: list[int]  # of the blocks in this order
     share: Floats  # (G,) in this order
     total: Floats  # (B,)
     first: Floats  # (B, H)
@@ -114,7 +114,7 @@ class _Moments:
             self.second[b] += (weighted.t() @ h).double().cpu().numpy()
 
     def roots(self, b: int) -> tuple[Floats, Floats, Floats]:
-        """μ, R and R⁻¹; a band that is seldom probable has its covariance from all positions as well."""
+        """μ, R and R⁻¹; a block that is seldom probable has its covariance from all positions as well."""
         H, total = self.first.shape[1], float(self.total[b])
         everywhere = self.first.sum(0) / self.total.sum()
         common = self.second.sum(0) / self.total.sum() - np.outer(everywhere, everywhere)
@@ -127,7 +127,7 @@ class _Moments:
         return mean, vectors * root, (vectors / root).T
 
 
-class _RareBand(NamedTuple):
+class _RareBlock(NamedTuple):
     """Some classes, their m and d, and the directions of h by what they tell apart."""
 
     classes: Ints  # (n,)
@@ -153,8 +153,8 @@ class _RareBand(NamedTuple):
         return np.c_[values, constant], np.r_[rows, np.zeros((1, rows.shape[1]))], np.r_[np.zeros(len(u)), 1.0]
 
 
-def _bands(model: LLRNN, moments: _Moments) -> list[_RareBand]:
-    layer, found = model.layer, list[_RareBand]()
+def _low_rank_blocks(model: LLRNN, moments: _Moments) -> list[_RareBlock]:
+    layer, found = model.layer, list[_RareBlock]()
     weight, bias = ((layer.phi @ part).detach().double().cpu().numpy() for part in (layer.weight, layer.bias))
     share = moments.share / moments.share.sum()
     for b, (start, stop) in enumerate(pairwise(moments.edges)):
@@ -163,48 +163,48 @@ def _bands(model: LLRNN, moments: _Moments) -> list[_RareBand]:
         scaled = (weight[classes] @ root) * np.sqrt(share[start:stop, None])
         values, vectors = np.linalg.eigh(scaled.T @ scaled)
         nats = np.maximum(values[::-1], 0.0) / 2
-        found.append(_RareBand(classes, weight[classes], bias[classes], mean, root, inverse, vectors.T[::-1], nats))
+        found.append(_RareBlock(classes, weight[classes], bias[classes], mean, root, inverse, vectors.T[::-1], nats))
     return found
 
 
-def _ranks(bands: Sequence[_RareBand], V: int, H: int, fewer: float) -> list[int | None]:
-    """How many features each band gets, None where it stays as it is, so that least is lost: by bisection."""
+def _ranks(blocks: Sequence[_RareBlock], V: int, H: int, fewer: float) -> list[int | None]:
+    """How many features each block gets, None where it stays as it is, so that least is lost: by bisection."""
     low, high = -60.0, 20.0  # of log nats a multiplication
     for _ in range(60):
         middle = (low + high) / 2
-        dear = _multiplications(bands, _ranks_at(bands, middle, H), H) > V * H / fewer
+        dear = _multiplications(blocks, _ranks_at(blocks, middle, H), H) > V * H / fewer
         low, high = (middle, high) if dear else (low, middle)
-    found = _ranks_at(bands, high, H)
-    most = V * H / _multiplications(bands, found, H)
+    found = _ranks_at(blocks, high, H)
+    most = V * H / _multiplications(blocks, found, H)
     if most < fewer:
         raise ConfigError(f"{most:.1f} times fewer multiplications are the most for this model, found {fewer}")
     return found
 
 
-def _ranks_at(bands: Sequence[_RareBand], log_price: float, H: int) -> list[int | None]:
+def _ranks_at(blocks: Sequence[_RareBlock], log_price: float, H: int) -> list[int | None]:
     """Where a multiplication has this price."""
     found, step = list[int | None](), _EIGHTS if H >= _WIDE else 1
-    for band in bands:
-        wanted = 1 + int((band.nats > np.exp(log_price) * (band.n + H)).sum())  # one of them constant
+    for block in blocks:
+        wanted = 1 + int((block.nats > np.exp(log_price) * (block.n + H)).sum())  # one of them constant
         r = max(step, wanted // step * step)
-        found.append(None if r * (band.n + H) >= band.n * H or band.n < NARROW * r else r)
+        found.append(None if r * (block.n + H) >= block.n * H or block.n < NARROW * r else r)
     return found
 
 
-def _multiplications(bands: Sequence[_RareBand], ranks: Sequence[int | None], H: int) -> int:
-    return sum(b.n * H if r is None else r * (b.n + H) for b, r in zip(bands, ranks, strict=True))
+def _multiplications(blocks: Sequence[_RareBlock], ranks: Sequence[int | None], H: int) -> int:
+    return sum(b.n * H if r is None else r * (b.n + H) for b, r in zip(blocks, ranks, strict=True))
 
 
-def _with_bands(model: LLRNN, bands: Sequence[_RareBand], ranks: Sequence[int | None]) -> LLRNN:
+def _with_low_rank_blocks(model: LLRNN, blocks: Sequence[_RareBlock], ranks: Sequence[int | None]) -> LLRNN:
     made, old = untied(model), model.layer
-    chosen = [(band, r) for band, r in zip(bands, ranks, strict=True) if r is not None]
-    alone = [band.classes for band, r in zip(bands, ranks, strict=True) if r is None]
-    values, weights, biases = zip(*(band.factors(r) for band, r in chosen), strict=True) if chosen else ((), (), ())
+    chosen = [(block, r) for block, r in zip(blocks, ranks, strict=True) if r is not None]
+    alone = [block.classes for block, r in zip(blocks, ranks, strict=True) if r is None]
+    values, weights, biases = zip(*(block.factors(r) for block, r in chosen), strict=True) if chosen else ((), (), ())
     names = [
         _names(model.output_features, b, *of)
-        for b, of in enumerate(zip([band for band, _ in chosen], values, strict=True))
+        for b, of in enumerate(zip([block for block, _ in chosen], values, strict=True))
     ]
-    order = np.concatenate([*alone, *(band.classes for band, _ in chosen)])
+    order = np.concatenate([*alone, *(block.classes for block, _ in chosen)])
     made.output_features = _joined(model.output_features, order, sum(map(len, alone)), names, values)
     made.layer = LogLinear(made.output_features, old.weight.shape[1], len(made.context_names), zero=True)
     weight, bias = (
@@ -246,10 +246,10 @@ def _joined(
     )
 
 
-def _names(matrix: FeatureMatrix, number: int, band: _RareBand, values: Floats) -> list[str]:
+def _names(matrix: FeatureMatrix, number: int, block: _RareBlock, values: Floats) -> list[str]:
     """Each after the feature that goes up with it most, and the one that goes down with it."""
-    entries = [np.arange(*matrix.offsets[s : s + 2]) for s in band.classes]
-    row = np.repeat(np.arange(band.n), [len(own) for own in entries])
+    entries = [np.arange(*matrix.offsets[s : s + 2]) for s in block.classes]
+    row = np.repeat(np.arange(block.n), [len(own) for own in entries])
     own = np.concatenate([*entries, np.zeros(0, dtype=np.int64)])
     column, value = matrix.columns[own], matrix.values[own]
     square = np.bincount(column, value**2, matrix.n_features)

@@ -21,7 +21,7 @@ from llrnn.ground.rendering import Line, Renderable, Sheet, Strong, TextTable
 from llrnn.inference.documents import DocumentContext
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import Batching, Sentences, Tally, tally, walk
-from llrnn.model.words import as_read
+from llrnn.model.words import with_text_words
 from llrnn.text.conditions import Before
 from llrnn.text.corpus import Corpus, require_corpus
 from llrnn.text.encoded import EncodedText, Oov, treat_unknown
@@ -184,7 +184,7 @@ def evaluate(
     require_corpus(corpus)
     corpus, missing = treat_unknown(corpus, model.vocabulary, oov)
     outside = sum(n for word, n in corpus.counts().items() if word not in model.vocabulary)  # before all are listed
-    model, corpus = as_read(model, corpus)
+    model, corpus = with_text_words(model, corpus)
     text = EncodedText.encode(corpus, model.vocabulary)
     oovs, found = missing.total(), tally(model, text, batching) if following is None else following.tally(model, text)
     words, characters, unknown = corpus.tokens + len(corpus), corpus.characters, model.vocabulary.unknown

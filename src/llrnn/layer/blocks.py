@@ -113,8 +113,8 @@ class SpreadBlocks(Blocks):
         self, h: Tensor, weight: Tensor, bias: Tensor, *, phi: SparseMatrix, offset: Tensor, keeps: bool = False
     ) -> None:
         super().__init__(h, weight, bias)
-        self._parts = [(part.classes, part.inner, part.as_dtype(h.dtype)) for part in phi.spreads]
-        self._single = self._parts[0][0].start  # classes that are no band's
+        self._parts = [(part.classes, part.inner, part.as_dtype(h.dtype)) for part in phi.expansions]
+        self._single = self._parts[0][0].start  # classes outside all blocks
         self._offset, self._keeps, self._buffer = offset, keeps, torch.empty(0)
 
     def scores(self, part: slice) -> Tensor:
@@ -123,8 +123,8 @@ class SpreadBlocks(Blocks):
             self._buffer = self.h.new_empty(R, len(self._offset))
         x = self._buffer[:R]
         torch.add(y[:, : self._single], self._offset[: self._single], out=x[:, : self._single])
-        for classes, inner, spread in self._parts:
-            torch.addmm(self._offset[classes], y[:, inner], spread.t(), out=x[:, classes])
+        for classes, inner, expand in self._parts:
+            torch.addmm(self._offset[classes], y[:, inner], expand.t(), out=x[:, classes])
         return x
 
     def add(self, part: slice, exps: Tensor, f: Tensor, pairs: Pairs, g_asked: Tensor) -> None:
@@ -132,11 +132,11 @@ class SpreadBlocks(Blocks):
         torch.mul(exps[:, : self._single], f[:, None], out=d_y[:, : self._single])
         own = pairs.klass < self._single
         d_y.index_put_((pairs.row[own], pairs.klass[own]), g_asked[own], accumulate=True)
-        for classes, inner, spread in self._parts:
-            d_band = torch.mm(exps[:, classes], spread).mul_(f[:, None])
+        for classes, inner, expand in self._parts:
+            d_block = torch.mm(exps[:, classes], expand).mul_(f[:, None])
             own = (pairs.klass >= classes.start) & (pairs.klass < classes.stop)
-            d_band.index_add_(0, pairs.row[own], spread[pairs.klass[own] - classes.start] * g_asked[own, None])
-            d_y[:, inner] = d_band
+            d_block.index_add_(0, pairs.row[own], expand[pairs.klass[own] - classes.start] * g_asked[own, None])
+            d_y[:, inner] = d_block
         torch.mm(d_y, self.weight, out=self.d_h[part])
         self._add_to_weight(part, d_y.t(), self.h[part])
         self.d_bias += d_y.sum(0)

@@ -6,9 +6,9 @@
     D[n, s] = g_sum[n] · exp(x[n, s] + b[s] − log_sum[n]) + g_score[n] · [s = k(n)]           takes the place of x
     dh = D Φ W        dW = Φᵀ (Dᵀ h)        dc = Φᵀ (Dᵀ 1)
 
-Where Φ = S Φ̃ (bands, `layer.matrix`), y = h (Φ̃ W)ᵀ is made first, x = y Sᵀ, b = S Φ̃ c + log B, and D S stands for D.
+Where Φ = S Φ̃ (blocks: `layer.matrix`), y = h (Φ̃ W)ᵀ is made first, x = y Sᵀ, b = S Φ̃ c + log B, and D S stands for D.
 
-Contextual features change single words, by gains g. A word that has the share q of its class makes of the class's mass
+Contextual features change single words, by logit offsets g. A word with the share q of its class makes of its mass
 B_s the mass B_s (1 + r) at its position, r[n, s] = Σ q (exp g − 1), and x[n, s] + log(1 + r[n, s]) stands for x there.
 
     weighted_loss(...)     Σ_n w_n (log_sum[n] − score[n]) for weights known before: gradients in forward, 3 products
@@ -17,7 +17,7 @@ B_s the mass B_s (1 + r) at its position, r[n, s] = Σ q (exp g − 1), and x[n,
 
 On the GPU x is float16, whose numbers have 11 digits where bfloat16 has 8, and D is bfloat16, whose numbers may be as
 small as they like; all sums are float32. Magnitudes of h, Φ W and x must stay below 65504 there. On a CPU `kernels` are
-replaced by their `twin`, for tests; what is computed there is in `layer.blocks`.
+replaced by their `reference`, for tests; what is computed there is in `layer.blocks`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from llrnn.layer import kernels, twin
+from llrnn.layer import kernels, reference
 from llrnn.layer.matrix import ALIGNED, KernelMatrix, SparseMatrix, Spread
 from llrnn.layer.numerics import MINUS_INFINITY
-from llrnn.layer.twin import Gained, Gains
+from llrnn.layer.reference import LogitOffsets, OffsetLogits
 
 _CHUNK_BYTES = 1 << 26  # of logits: half of them stay in the second-level cache of an H200
 _FEWEST_ROWS = 4096  # in a chunk: shorter products leave processors idle
@@ -52,13 +52,13 @@ class Plan(NamedTuple):
 class Problem(NamedTuple):
     """The constants: Φ, the log-mass of every class (G,), and the class that is asked for at each position (N,).
 
-    Where there are bands, Φ̃ and the blocks of S.
+    Where there are low-rank blocks, Φ̃ and the blocks of S.
     """
 
     phi: KernelMatrix
     log_mass: Tensor
     klass: Tensor
-    spreads: Sequence[Spread] = ()
+    expansions: Sequence[Spread] = ()
 
 
 class ComposedWeights(NamedTuple):
@@ -88,21 +88,21 @@ class Chunks:
     """Positions chunk by chunk, and the buffer that holds the logits of one. What else depends on the position (log b
     of (position, class) pairs, say) has its place in `logits`, where they are made.
 
-    Where there are bands, x is made from y: the first `single` columns are those of classes that are no band's, and
-    `inner` are the rows of Φ̃ W that are features of bands.
+    Where there are low-rank blocks, x is made from y: the first `single` columns are classes outside all blocks, and
+    `inner` are the rows of Φ̃ W that are features of low-rank blocks.
     """
 
     def __init__(self, composed: ComposedWeights, problem: Problem, plan: Plan) -> None:
-        self.composed, self.klass, self.bands = composed, problem.klass, problem.spreads
+        self.composed, self.klass, self.low_rank_blocks = composed, problem.klass, problem.expansions
         self.plan, self.ops = plan, ops_for(composed.bias)
         self._rows = min(plan.rows, len(composed.h))
         self._h = converted(composed.h, plan.logits)
         self._buffer = self._h.new_empty(self._rows, len(composed.bias))
-        self.single = self.bands[0].classes.start if self.bands else len(composed.bias)
-        self.inner = slice(self.single, self.bands[-1].inner.stop if self.bands else self.single)
+        self.single = self.low_rank_blocks[0].classes.start if self.low_rank_blocks else len(composed.bias)
+        self.inner = slice(self.single, self.low_rank_blocks[-1].inner.stop if self.low_rank_blocks else self.single)
         self.y = self._h.new_empty(self._rows, self.inner.stop - self.inner.start)
-        if self.bands:
-            self._buffer[:, self.bands[-1].classes.stop :] = 0.0  # classes that fill up: what is there must be a number
+        if self.low_rank_blocks:
+            self._buffer[:, self.low_rank_blocks[-1].classes.stop :] = 0.0  # padding must be a number
 
     def __iter__(self) -> Iterator[slice]:
         N = len(self.composed.h)
@@ -110,18 +110,22 @@ class Chunks:
             for start in range(0, N, self._rows):
                 yield slice(start, min(start + self._rows, N))
 
-    def within(self, band: Spread) -> slice:
-        """The columns of a band in y."""
-        return slice(band.inner.start - self.single, band.inner.stop - self.single)
+    def within(self, block: Spread) -> slice:
+        """The columns of a low-rank block in y."""
+        return slice(block.inner.start - self.single, block.inner.stop - self.single)
 
     def logits(self, part: slice) -> Tensor:
         """x of a chunk, in the buffer."""
         h, weight, x = self._h[part], self.composed.weight, self.current(part)
         _product(h, weight[: self.single].t(), x[:, : self.single])
-        if self.bands:
+        if self.low_rank_blocks:
             y = _product(h, weight[self.inner].t(), self.y[: len(h)])
-            for band in self.bands:
-                _product(y[:, self.within(band)], band.as_dtype(x.dtype).t(), x[:, band.classes])
+            for block in self.low_rank_blocks:
+                _product(
+                    y[:, self.within(block)],
+                    block.as_dtype(x.dtype).t(),
+                    x[:, block.classes],
+                )
         return x
 
     def current(self, part: slice) -> Tensor:
@@ -130,18 +134,18 @@ class Chunks:
     def log_sums(self, part: slice, log_sum: Tensor, score: Tensor) -> None:
         self.ops.log_sums(self.logits(part), self.composed.bias, self.klass[part], log_sum[part], score[part])
 
-    def gained_log_sums(self, gains: Gains, log_sum: Tensor, score: Tensor) -> Gained:
-        """The same of all positions at once, with gains in the log-sum alone; and what these are made of."""
+    def offset_log_sums(self, logit_offsets: LogitOffsets, log_sum: Tensor, score: Tensor) -> OffsetLogits:
+        """The same of all positions at once, with logit offsets in the log-sum alone; and what these are made of."""
         x, bias = self.logits(slice(0, len(log_sum))), self.composed.bias
         own = x.gather(1, self.klass[:, None]).squeeze(1).to(bias.dtype) + bias[self.klass]
-        found: Gained = self.ops.gained(x, gains)
+        found: OffsetLogits = self.ops.offset_logits(x, logit_offsets)
         self.ops.log_sums(x, bias, self.klass, log_sum, score)
         score.copy_(own)
         return found
 
 
 class Totals:
-    """The gradients as they grow chunk by chunk; D takes the place of the logits, and D S that of D for bands."""
+    """The gradients as they grow chunk by chunk; D takes the place of the logits, and D S that of D for blocks."""
 
     def __init__(self, chunks: Chunks) -> None:
         self._chunks = chunks
@@ -150,8 +154,8 @@ class Totals:
         self._columns = bias.new_zeros(kernels.PARTS if chunks.ops is kernels else 1, len(bias))
         self._d_h, self._d_weight = torch.empty_like(self._h), torch.empty_like(weight, dtype=bias.dtype)
         self._d_y = torch.empty_like(chunks.y, dtype=self._h.dtype)
-        if chunks.bands:
-            self._d_weight[chunks.inner.stop :] = 0.0  # rows that fill up
+        if chunks.low_rank_blocks:
+            self._d_weight[chunks.inner.stop :] = 0.0  # padding rows
 
     def add(self, part: slice, log_sum: Tensor, g_sum: Tensor, g_score: Tensor | None) -> None:
         """What a chunk adds, once its logits are in the buffer; g_score is −g_sum if not given."""
@@ -160,10 +164,14 @@ class Totals:
         of_chunk = (chunks.klass[part], log_sum[part], g_sum[part], None if g_score is None else g_score[part])
         chunks.ops.gradients(x, chunks.composed.bias, *of_chunk, d, self._columns)
         self._add_products(part, d[:, : chunks.single], slice(chunks.single), adding=False)
-        if chunks.bands:
+        if chunks.low_rank_blocks:
             d_y = self._d_y[: len(d)]
-            for band in chunks.bands:
-                _product(d[:, band.classes], band.as_dtype(d.dtype), d_y[:, chunks.within(band)])
+            for block in chunks.low_rank_blocks:
+                _product(
+                    d[:, block.classes],
+                    block.as_dtype(d.dtype),
+                    d_y[:, chunks.within(block)],
+                )
             self._add_products(part, d_y, chunks.inner, adding=True)
 
     def _add_products(self, part: slice, d: Tensor, rows: slice, *, adding: bool) -> None:
@@ -173,18 +181,18 @@ class Totals:
 
     def finished(self) -> Gradients:
         by_class = self._columns.sum(0)
-        if not self._chunks.bands:
+        if not self._chunks.low_rank_blocks:
             return Gradients(self._d_h, self._d_weight, by_class)
         of_bias = by_class.new_zeros(len(self._d_weight))
         of_bias[: self._chunks.single] = by_class[: self._chunks.single]
-        for band in self._chunks.bands:
-            of_bias[band.inner] = band.as_dtype(by_class.dtype).t() @ by_class[band.classes]
+        for block in self._chunks.low_rank_blocks:
+            of_bias[block.inner] = block.as_dtype(by_class.dtype).t() @ by_class[block.classes]
         return Gradients(self._d_h, self._d_weight, of_bias)
 
 
 def ops_for(tensor: Tensor) -> ModuleType:
-    """The kernels where they can run, else their twin."""
-    return kernels if tensor.is_cuda and kernels.available and tensor.dtype != torch.float64 else twin
+    """The kernels where they can run, else their reference."""
+    return kernels if tensor.is_cuda and kernels.available and tensor.dtype != torch.float64 else reference
 
 
 def converted(tensor: Tensor, dtype: torch.dtype, factor: Tensor | None = None) -> Tensor:
@@ -230,19 +238,19 @@ def weighted_loss(
     problem: Problem,
     weights: Tensor | None = None,
     plan: Plan | None = None,
-    gains: Gains | None = None,
+    logit_offsets: LogitOffsets | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Σ_n w_n (log_sum[n] − score[n]), a number, w = 1/N if not given; and log_sum − score (N,), without gradient.
 
-    With `gains`, in the log-sum alone: the score is that of the class. Then all positions make one chunk.
+    With `logit offsets`, in the log-sum alone: the score is that of the class. Then all positions make one chunk.
     """
     chosen = plan or plan_for(h, problem.phi.rows.n_rows)
-    chosen = chosen if gains is None else chosen._replace(rows=len(h))
-    a = None if gains is None else gains.weights
-    gains = gains and gains._replace(weights=gains.weights.detach())
+    chosen = chosen if logit_offsets is None else chosen._replace(rows=len(h))
+    a = None if logit_offsets is None else logit_offsets.weights
+    logit_offsets = logit_offsets and logit_offsets._replace(weights=logit_offsets.weights.detach())
     return cast(
         tuple[Tensor, Tensor],
-        _WeightedLoss.apply(h, weight, bias, a, problem, weights, chosen, gains),  # type: ignore[no-untyped-call]
+        _WeightedLoss.apply(h, weight, bias, a, problem, weights, chosen, logit_offsets),  # type: ignore[no-untyped-call]
     )
 
 
@@ -259,24 +267,24 @@ class _WeightedLoss(torch.autograd.Function):
         problem: Problem,
         weights: Tensor | None,
         plan: Plan,
-        gains: Gains | None,
+        logit_offsets: LogitOffsets | None,
     ) -> tuple[Tensor, Tensor]:
         composed = compose(h, weight, bias, problem, plan)
         chunks = Chunks(composed, problem, plan)
         totals = Totals(chunks) if any(ctx.needs_input_grad[:4]) else None
         log_sum, score = composed.bias.new_empty(2, len(h))
         w = torch.full_like(log_sum, 1 / len(h)) if weights is None else weights.to(log_sum.dtype).contiguous()
-        d_gain: Tensor | None = None
+        d_logit_offset: Tensor | None = None
         for part in chunks:
-            if gains is None:
+            if logit_offsets is None:
                 chunks.log_sums(part, log_sum, score)
             else:  # all in one
-                gained = chunks.gained_log_sums(gains, log_sum, score)
-                d_gain = chunks.ops.gain_gradients(gains, gained, composed.bias, log_sum, w)
+                offset_logits = chunks.offset_log_sums(logit_offsets, log_sum, score)
+                d_logit_offset = chunks.ops.offset_gradients(logit_offsets, offset_logits, composed.bias, log_sum, w)
             if totals is not None:
                 totals.add(part, log_sum, w, None)
         if totals is not None:
-            ctx.save_for_backward(*totals.finished(), d_gain)
+            ctx.save_for_backward(*totals.finished(), d_logit_offset)
         ctx.phi, ctx.dtypes = problem.phi, (h.dtype, weight.dtype, bias.dtype)
         surprisal = log_sum - score
         ctx.mark_non_differentiable(surprisal)
@@ -285,15 +293,15 @@ class _WeightedLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        *by_class, d_gain = ctx.saved_tensors
-        of_gain = None if d_gain is None else d_gain * grads[0]
-        return *decompose(Gradients(*by_class), ctx.phi, grads[0], ctx.dtypes), of_gain, None, None, None, None
+        *by_class, d_logit_offset = ctx.saved_tensors
+        of_logit_offset = None if d_logit_offset is None else d_logit_offset * grads[0]
+        return *decompose(Gradients(*by_class), ctx.phi, grads[0], ctx.dtypes), of_logit_offset, None, None, None, None
 
 
 def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:
-    """Sums are float32, or float64 where h is; classes that fill up have weight 0 and no mass."""
-    if problem.spreads:
-        return _composed_with_bands(h, weight, bias, problem, plan)
+    """Sums are float32, or float64 where h is; padding classes have weight 0 and no mass."""
+    if problem.expansions:
+        return _composed_with_blocks(h, weight, bias, problem, plan)
     dtype, rows = torch.promote_types(h.dtype, torch.float32), problem.phi.rows
     h, weight, c, offset = h.contiguous(), weight.contiguous(), bias.to(dtype), problem.log_mass.to(dtype)
     missing = rows.n_rows - len(offset)
@@ -306,16 +314,16 @@ def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Pla
     return ComposedWeights(h, converted(weight, plan.logits), c + offset)
 
 
-def _composed_with_bands(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:
+def _composed_with_blocks(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:
     """Φ̃ W, and S Φ̃ c + log B of the classes."""
     dtype = torch.promote_types(h.dtype, torch.float32)
     offset, inner = problem.log_mass.to(dtype), bias.to(dtype)
-    if problem.phi.identity:  # nothing but bands
+    if problem.phi.identity:  # nothing but low-rank blocks
         product, sums = converted(weight.contiguous(), plan.logits), inner
     else:
         product, sums = _composed_sums(problem.phi, weight.contiguous(), inner, None, plan.logits)
-    parts = [sums[: problem.spreads[0].classes.start]]
-    parts += [band.as_dtype(dtype) @ sums[band.inner] for band in problem.spreads]
+    parts = [sums[: problem.expansions[0].classes.start]]
+    parts += [block.as_dtype(dtype) @ sums[block.inner] for block in problem.expansions]
     of_classes = torch.cat(parts) + offset
     return ComposedWeights(
         h.contiguous(), product, F.pad(of_classes, (0, -len(offset) % ALIGNED), value=MINUS_INFINITY)
@@ -337,7 +345,7 @@ def decompose(
 def _composed_sums(
     phi: KernelMatrix, weight: Tensor, bias: Tensor, offset: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Φ W in this type and Φ c + offset, with the classes that fill up; dense columns as a product of their own."""
+    """Φ W in this type and Φ c + offset, with the padding classes; dense columns as a product of their own."""
     if phi.dense is None:
         sums: tuple[Tensor, Tensor] = ops_for(bias).row_sums(phi.rows, weight, bias, offset, None, dtype)
         return sums

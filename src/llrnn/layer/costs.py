@@ -4,7 +4,7 @@ N positions, V words in G classes, m features, E entries of Φ (G × m), H the s
 training makes every product three times (forward, and backward to either factor) and every sum with Φ twice:
 
     composed    h (Φ W)ᵀ + Φ c     N·G·H multiplications       E·H additions, once for all positions, or none if cached
-                where Φ = S Φ̃      N·(P·H + Σ n_b r_b)         bands of words with features of their own (`matrix`)
+                where Φ = S Φ̃      N·(P·H + Σ n_b r_b)         blocks of words with own features (`matrix`)
     direct      Φ (W h + c)        N·m·H multiplications       N·E additions, in blocks of 128 positions
 
 What is kept for backward, N·G numbers, is a question of its own. Where the gradient of log Z is known before (the mean
@@ -70,12 +70,12 @@ CUDA = UnitCosts(  # an H200: python scripts/measure_costs.py fit docs/results/c
 )
 
 
-class BandSize(NamedTuple):
+class LowRankSize(NamedTuple):
     """P rows and the entries of Φ̃, and Σ n_b r_b: where Φ is a product S Φ̃."""
 
     rows: int
     entries: int
-    spread: int
+    expand: int
 
 
 class Size(NamedTuple):
@@ -86,7 +86,7 @@ class Size(NamedTuple):
     features: int
     entries: int
     hidden: int
-    bands: BandSize | None = None
+    low_rank_blocks: LowRankSize | None = None
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,13 @@ class Work:
 
 def composed(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
     """h (Φ W)ᵀ + Φ c; `cached` where Φ W and Φ c are there already."""
-    N, G, _, E, H, bands = size
-    P, E, spread = bands or (G, E, 0)
+    N, G, _, E, H, low_rank_blocks = size
+    P, E, expand = low_rank_blocks or (G, E, 0)
     passes, sums = 3 if training else 1, 0 if cached else 2 if training else 1
     rows = min(max(N, 1), costs.composed_rows)
     blocks = -(-N // rows)
-    weights = 4 * ((P * H + spread) * passes * blocks + E * H * sums)  # the rows of W that are summed are read as well
-    return Work("composed", passes * N * (P * H + spread), sums * E * H, sums * E, weights, N * G, blocks, 0, rows)
+    weights = 4 * ((P * H + expand) * passes * blocks + E * H * sums)  # the rows of W that are summed are read as well
+    return Work("composed", passes * N * (P * H + expand), sums * E * H, sums * E, weights, N * G, blocks, 0, rows)
 
 
 def direct(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:

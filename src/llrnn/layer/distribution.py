@@ -195,10 +195,10 @@ class Distribution(torch.distributions.Distribution):
         """Of the exceptions: a·φ with contextual features, less the origin, and log b; each (E,)."""
         known = self.known
         static = self.scores[known.position, self.classes.class_of[known.word]] if static is None else static
-        own = static + self.gains(known.value, known.position) if self.values else static
+        own = static + self.logit_offsets(known.value, known.position) if self.values else static
         return own, known.log_b.to(self.h.dtype)
 
-    def gains(self, values: Tensor, position: Tensor) -> Tensor:
+    def logit_offsets(self, values: Tensor, position: Tensor) -> Tensor:
         """What contextual features add to words beyond the rest, (E, k) -> (E,): 0 where the values are the same."""
         return (self.context_adaptor[position] * (values - self.known.rest[position])).sum(-1)
 
@@ -241,7 +241,7 @@ class Distribution(torch.distributions.Distribution):
         whole, prior = self.scores.index_select(1, self.classes.class_of), self.centred[0]
         weights = torch.split(self.context_adaptor, [part.width for part in self.values], 1) if self.values else ()
         for part, a in zip(self.values, weights, strict=True):
-            whole = _with_gains(part, a, whole)  # also of no exceptions: a weight that changes nothing has gradient 0
+            whole = _with_logit_offsets(part, a, whole)  # of none, too: their gradient is 0
         terms, shift = numerics.shifted_sums(whole, prior.dense(1 if prior.is_static else self.n, whole.dtype).log_b)
         return terms, terms.new_zeros(self.n, dtype=torch.float64) if shift is None else shift.double()
 
@@ -252,7 +252,7 @@ class Distribution(torch.distributions.Distribution):
             return None
         klass = self.classes.class_of.index_select(0, word)
         log_sum, asked = self.weights.log_sums(self.h, mass.as_dtype(self.h.dtype), position, klass)
-        if numerics.are_loud(log_sum):
+        if numerics.are_large(log_sum):
             return None
         term = asked + mass.log_share_of(word)  # float64, as the shares are
         if prior is prior.tables[0].everywhere():
@@ -313,7 +313,7 @@ class Distribution(torch.distributions.Distribution):
         """log b + a·φ of the asked words, and the static scores of the exceptions, from the scores of both."""
         asked, static = score[: len(position)], score[len(position) :]
         if self.values:
-            asked = asked + self.gains(self.context_values(word, position), position)
+            asked = asked + self.logit_offsets(self.context_values(word, position), position)
         return asked.double() + self.known.prior.at(position, word), static
 
     # --- expectations ------------------------------------------------------------------------------------------------
@@ -452,8 +452,8 @@ def _surprise(log_p: Tensor) -> Tensor:
 
 
 @numerics.in_full
-def _with_gains(part: ContextValues, a: Tensor, whole: Tensor) -> Tensor:
-    """The rows with what the exceptions of a source gain."""
+def _with_logit_offsets(part: ContextValues, a: Tensor, whole: Tensor) -> Tensor:
+    """Add the logit offsets of one source to the rows."""
     if part.everywhere is not None:  # the same columns in every row
         gained = part.value.view(len(a), -1, part.width) - part.rest.unsqueeze(1)
         return whole.index_add(1, part.everywhere, torch.bmm(gained, a.unsqueeze(2)).squeeze(2))

@@ -1,4 +1,4 @@
-"""The primitives of `twin` as Triton kernels, for the GPU; `available` says whether Triton is there."""
+"""The primitives of `reference` as Triton kernels, for the GPU; `available` says whether Triton is there."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from llrnn.layer.matrix import KernelRows
-from llrnn.layer.twin import LEAST, Gained, Gains
+from llrnn.layer.reference import LEAST, LogitOffsets, OffsetLogits
 
 available = importlib.util.find_spec("triton") is not None
 PARTS = 64  # at most as many partial column sums are kept
 _SUM_ROWS, _SUM_COLUMNS = 2, 2048  # one step of `log_sums`, measured on an H200
 _GRADIENT_ROWS, _GRADIENT_COLUMNS = 4, 1024  # one step of `gradients`
-_GAINS = 1024  # words in one step of those that make gains
+_OFFSETS = 1024  # words in one step of those that make logit offsets
 
 if available:
     import triton  # type: ignore[import-not-found]
@@ -118,14 +118,14 @@ if available:
     # made in one place. Only the cells of these words are cleared, of two arrays as large as the logits.
 
     @triton.jit  # type: ignore[untyped-decorator]
-    def _gain(a, value, n, e, inside, K: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    def _logit_offset(a, value, n, e, inside, K: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
         total = tl.zeros((BLOCK,), tl.float32)
         for k in tl.static_range(K):
             total += tl.load(a + n * K + k) * tl.load(value + e * K + k, inside, 0.0)
         return total
 
     @triton.jit  # type: ignore[untyped-decorator]
-    def _gain_masses(  # type: ignore[no-untyped-def]
+    def _offset_masses(  # type: ignore[no-untyped-def]
         first, klass, share, value, a, gone, become, most, G, K: tl.constexpr, BLOCK: tl.constexpr
     ):
         n = tl.program_id(0).to(tl.int64)
@@ -135,7 +135,7 @@ if available:
             e = e0 + tl.arange(0, BLOCK)
             inside = e < stop
             at = n * G + tl.load(klass + e, inside, 0)
-            m = tl.maximum(m, tl.max(_gain(a, value, n, e, inside, K, BLOCK), 0))
+            m = tl.maximum(m, tl.max(_logit_offset(a, value, n, e, inside, K, BLOCK), 0))
             tl.store(gone + at, tl.zeros((BLOCK,), tl.float32), inside)
             tl.store(become + at, tl.zeros((BLOCK,), tl.float32), inside)
         tl.store(most + n, m)
@@ -145,10 +145,10 @@ if available:
             inside = e < stop
             at, q = n * G + tl.load(klass + e, inside, 0), tl.load(share + e, inside, 0.0)
             tl.atomic_add(gone + at, q, inside)
-            tl.atomic_add(become + at, q * tl.exp(_gain(a, value, n, e, inside, K, BLOCK) - m), inside)
+            tl.atomic_add(become + at, q * tl.exp(_logit_offset(a, value, n, e, inside, K, BLOCK) - m), inside)
 
     @triton.jit  # type: ignore[untyped-decorator]
-    def _gained(  # type: ignore[no-untyped-def]
+    def _offset_logits(  # type: ignore[no-untyped-def]
         first, klass, share, value, a, gone, become, most, logits, x, ratio, LEAST,
         G, K: tl.constexpr, BLOCK: tl.constexpr,
     ):  # fmt: skip
@@ -160,7 +160,7 @@ if available:
             at = n * G + tl.load(klass + e, inside, 0)
             left = tl.maximum(1.0 - tl.load(gone + at, inside, 0.0), 0.0)
             mass = tl.maximum(tl.load(become + at, inside, 1.0) + left * tl.exp(-m), LEAST)
-            own = tl.load(share + e, inside, 0.0) * tl.exp(_gain(a, value, n, e, inside, K, BLOCK) - m)
+            own = tl.load(share + e, inside, 0.0) * tl.exp(_logit_offset(a, value, n, e, inside, K, BLOCK) - m)
             tl.store(x + e, tl.load(logits + at, inside, 0.0).to(tl.float32) + tl.log(mass) + m, inside)
             tl.store(ratio + e, own / mass, inside)
 
@@ -175,7 +175,7 @@ if available:
             tl.store(logits + at, tl.load(x + e, inside, 0.0).to(logits.dtype.element_ty), inside)
 
     @triton.jit  # type: ignore[untyped-decorator]
-    def _gain_gradients(  # type: ignore[no-untyped-def]
+    def _offset_gradients(  # type: ignore[no-untyped-def]
         first, klass, value, x, ratio, bias, log_sum, w, out, K: tl.constexpr, BLOCK: tl.constexpr
     ):
         n, k = tl.program_id(0).to(tl.int64), tl.program_id(1)
@@ -194,7 +194,7 @@ if available:
 def row_sums(
     rows: KernelRows, matrix: Tensor, vector: Tensor, offset: Tensor | None, scale: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """As `twin.row_sums`."""
+    """As `reference.row_sums`."""
     H, pieces = matrix.shape[1], rows.pieces
     out, out_vector = matrix.new_empty(rows.n_rows, H, dtype=dtype), matrix.new_empty(rows.n_rows, dtype=torch.float32)
     part = matrix.new_empty(len(pieces.partial), H, dtype=torch.float32)
@@ -214,13 +214,13 @@ def row_sums(
 
 
 def convert(tensor: Tensor, factor: Tensor | None, out: Tensor) -> None:
-    """As `twin.convert`; both contiguous. torch takes two to four times as long between half types."""
+    """As `reference.convert`; both contiguous. torch takes two to four times as long between half types."""
     size = tensor.numel()
     _convert[(triton.cdiv(size, 4096),)](tensor, factor, out, size, factor is not None, BLOCK=4096, num_warps=8)
 
 
 def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score: Tensor) -> None:
-    """As `twin.log_sums`."""
+    """As `reference.log_sums`."""
     C, G = logits.shape
     block = min(_SUM_COLUMNS, triton.next_power_of_2(G))
     _log_sums[(triton.cdiv(C, _SUM_ROWS),)](
@@ -238,7 +238,7 @@ def gradients(
     out: Tensor,
     sums: Tensor,
 ) -> None:
-    """As `twin.gradients`; sums (PARTS, G)."""
+    """As `reference.gradients`; sums (PARTS, G)."""
     C, G = logits.shape
     per_part = _GRADIENT_ROWS * triton.cdiv(C, _GRADIENT_ROWS * len(sums))
     grid: Any = (triton.cdiv(G, _GRADIENT_COLUMNS), triton.cdiv(C, per_part))
@@ -248,28 +248,36 @@ def gradients(
     )  # fmt: skip
 
 
-def gained(logits: Tensor, gains: Gains) -> Gained:
-    """As `twin.gained`."""
-    (N, G), E, K = logits.shape, len(gains.klass), gains.value.shape[1]
-    of_words = _first(gains, N), gains.klass, gains.share, gains.value, gains.weights
+def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
+    """Compute `reference.offset_logits` with Triton."""
+    (N, G), E, K = logits.shape, len(logit_offsets.klass), logit_offsets.value.shape[1]
+    of_words = (
+        _first(logit_offsets, N),
+        logit_offsets.klass,
+        logit_offsets.share,
+        logit_offsets.value,
+        logit_offsets.weights,
+    )
     gone, become = torch.empty(2, N * G, device=logits.device)
     most, (x, ratio) = gone.new_empty(N), gone.new_empty(2, E)
-    _gain_masses[(N,)](*of_words, gone, become, most, G, K=K, BLOCK=_GAINS, num_warps=4)
-    _gained[(N,)](*of_words, gone, become, most, logits, x, ratio, LEAST, G, K=K, BLOCK=_GAINS, num_warps=4)
-    _put[(N,)](of_words[0], gains.klass, x, logits, G, BLOCK=_GAINS, num_warps=4)
-    return Gained(x, ratio)
+    _offset_masses[(N,)](*of_words, gone, become, most, G, K=K, BLOCK=_OFFSETS, num_warps=4)
+    _offset_logits[(N,)](*of_words, gone, become, most, logits, x, ratio, LEAST, G, K=K, BLOCK=_OFFSETS, num_warps=4)
+    _put[(N,)](of_words[0], logit_offsets.klass, x, logits, G, BLOCK=_OFFSETS, num_warps=4)
+    return OffsetLogits(x, ratio)
 
 
-def gain_gradients(gains: Gains, found: Gained, bias: Tensor, log_sum: Tensor, w: Tensor) -> Tensor:
-    """As `twin.gain_gradients`."""
-    N, K = gains.weights.shape
-    out, first = torch.empty_like(gains.weights), _first(gains, N)
-    _gain_gradients[(N, K)](
-        first, gains.klass, gains.value, *found, bias, log_sum, w, out, K=K, BLOCK=_GAINS, num_warps=4
+def offset_gradients(
+    logit_offsets: LogitOffsets, found: OffsetLogits, bias: Tensor, log_sum: Tensor, w: Tensor
+) -> Tensor:
+    """Compute `reference.offset_gradients` with Triton."""
+    N, K = logit_offsets.weights.shape
+    out, first = torch.empty_like(logit_offsets.weights), _first(logit_offsets, N)
+    _offset_gradients[(N, K)](
+        first, logit_offsets.klass, logit_offsets.value, *found, bias, log_sum, w, out, K=K, BLOCK=_OFFSETS, num_warps=4
     )
     return out
 
 
-def _first(gains: Gains, n: int) -> Tensor:
+def _first(logit_offsets: LogitOffsets, n: int) -> Tensor:
     """Where the words of each position begin, (N + 1,)."""
-    return torch.searchsorted(gains.position, torch.arange(n + 1, device=gains.position.device))
+    return torch.searchsorted(logit_offsets.position, torch.arange(n + 1, device=logit_offsets.position.device))

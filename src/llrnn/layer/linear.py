@@ -69,7 +69,7 @@ def folded(given: Given) -> tuple[LayerWeights, Tensor, list[ContextValues], Wei
         own = range(first, first := first + part.width)
         if isinstance(part, LinearValues):
             of_part = a[:, own.start : own.stop]
-            if part.steady and change is None:  # their W is 0, and without a gradient stays so
+            if part.context_independent and change is None:  # their W is 0, and without a gradient stays so
                 of_part = weights.context_bias[own.start : own.stop].expand_as(of_part)
             offset.append(torch.bmm(of_part.unsqueeze(1), part.slope.expand(len(h), -1, -1)))
             columns += part.columns

@@ -34,7 +34,7 @@ from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, needs_g
 from llrnn.layer.numerics import computes_in_half, eager
 from llrnn.layer.priors import ContextValues, Prior, Table
 from llrnn.layer.readout import Background
-from llrnn.layer.twin import Gains
+from llrnn.layer.reference import LogitOffsets
 from llrnn.layer.weights import Caches, LayerWeights, Precision, WeightChange, weighted_mean
 
 WantedPrecision = Literal["auto", "full", "half"]
@@ -176,8 +176,8 @@ def exact_loss(
     `weights` (N,), that sum to one, make it a weighted mean.
     """
     mass = p.static_mass
-    if mass is None and kept is None and adds_gains(p):
-        return _gained_loss(p, targets, precision, weights)
+    if mass is None and kept is None and adds_logit_offsets(p):
+        return _loss_with_offsets(p, targets, precision, weights)
     if mass is None or p.changes_weights:
         log_p = p.log_prob(targets).view(-1)
         return -weighted_mean(log_p if kept is None else log_p[kept], weights)
@@ -204,13 +204,13 @@ def why_no_half(p: Distribution) -> str | None:
     """What stands against half precision, or None."""
     if not p.h.is_cuda:
         return "a model on the CPU"
-    if p.static_mass is None and not adds_gains(p):
+    if p.static_mass is None and not adds_logit_offsets(p):
         return "a background that follows the text, or features of many words at a time"
     return None
 
 
-def adds_gains(p: Distribution) -> bool:
-    """Whether contextual features are gains in the sum over classes: on a GPU, or where lists are filled up.
+def adds_logit_offsets(p: Distribution) -> bool:
+    """Whether contextual features are logit offsets in the sum over classes: on a GPU, or where lists are padded.
 
     That is where they change single words of a background that is one table everywhere."""
     if not p.values or p.prior.only_table is None or p.changes_weights:
@@ -226,17 +226,17 @@ def _listed_alike(p: Distribution) -> bool:
     return all(part.position is position and part.word is word for part in p.values)
 
 
-def _gained_loss(p: Distribution, targets: Tensor, precision: Precision, weights: Tensor | None) -> Tensor:
+def _loss_with_offsets(p: Distribution, targets: Tensor, precision: Precision, weights: Tensor | None) -> Tensor:
     """−mean log p where contextual features change single words of a static background."""
     assert p.prior.only_table is not None
     mass = p.classes.mass(p.prior.only_table)
-    gains, of_targets = _gains(p, mass, targets)
+    logit_offsets, of_targets = _logit_offsets(p, mass, targets)
     klass = p.classes.class_of.index_select(0, targets)
-    loss = p.weights.mean_loss(p.h, mass.as_dtype(p.h.dtype), klass, precision, weights, gains)
+    loss = p.weights.mean_loss(p.h, mass.as_dtype(p.h.dtype), klass, precision, weights, logit_offsets)
     return loss - weighted_mean(of_targets.double() + mass.log_share_of(targets), weights).to(loss.dtype)
 
 
-def _gains(p: Distribution, mass: ClassMass, targets: Tensor) -> tuple[Gains, Tensor]:
+def _logit_offsets(p: Distribution, mass: ClassMass, targets: Tensor) -> tuple[LogitOffsets, Tensor]:
     """Those of all exceptions, and those of the targets, (N,); nothing is asked where values are of one list."""
     a, here = p.context_adaptor.contiguous(), torch.arange(p.n, device=targets.device)
     if _listed_alike(p):
@@ -247,6 +247,6 @@ def _gains(p: Distribution, mass: ClassMass, targets: Tensor) -> tuple[Gains, Te
     above = known.at(here, targets, p.prior.n_symbols) - known.rest
     if not p.values[0].filled:
         known = replace(known, value=known.value - known.rest.index_select(0, known.position))
-    share = mass.log_share_of(known.word).exp().to(a.dtype) * (known.value != 0.0).any(1)  # what fills up has none
+    share = mass.log_share_of(known.word).exp().to(a.dtype) * (known.value != 0.0).any(1)  # padding has none
     klass = p.classes.class_of.index_select(0, known.word)
-    return Gains(known.position, klass, share, known.value.contiguous(), a), (a * above).sum(-1)
+    return LogitOffsets(known.position, klass, share, known.value.contiguous(), a), (a * above).sum(-1)

@@ -5,11 +5,11 @@
 
 Everything that the log-linear layer does costs G, not |V|; `class_of` and `members` lead to classes and back.
 
-Where rare words have a few real-valued features of their own (a band: `inference.condensing.condense`), Φ is a product
+Where rare words have a few real-valued features of their own (a low-rank block: `inference.condensing`), Φ is a product
 
-    Φ = S Φ̃      Φ̃ (P, m): the other classes as they are, one row for each feature of a band;  S = diag(1, Y_1, Y_2, …)
+    Φ = S Φ̃      Φ̃ (P, m): the other classes as they are, one row for each feature of a block;  S = diag(1, Y_1, Y_2, …)
 
-and Φ a is (Φ̃ a), whose rows are much fewer, spread over the classes of a band by a product with Y_b (n_b, r_b).
+and Φ a is (Φ̃ a), whose rows are much fewer, expanded to the classes of a block by a product with Y_b (n_b, r_b).
 
     FeatureMatrix     names and arrays, as they are compiled and saved
     SparseMatrix      the same ready to be multiplied, on any device, with gradients
@@ -35,19 +35,19 @@ from torch.nn import functional as F
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import FeatureError, quoted
 
-ALIGNED = 8  # classes come in eights, filled up with empty ones: matrix units read rows of 16 bytes
+ALIGNED = 8  # classes come in eights, padded with empty ones: matrix units read rows of 16 bytes
 _LONGEST_PIECE = 64  # entries that one program adds up: a feature of a tenth of all words must not be one long sum
 _OFTEN = 16  # a feature of more than a sixteenth of all words is a dense column
 _DENSE = 4  # of Φ itself: a feature of more than a quarter of all classes, where there are
 _FEWEST_DENSE = 16  # such features, over
 _FEWEST_CLASSES = 1_000  # classes: word vectors
-NARROW = 2  # a band has so many times more classes than features, or it is none
+NARROW = 2  # a low-rank block has so many times more classes than features, or it is none
 _OF_AN_ENTRY = 6  # entries of dense columns cost as much as one that is looked up
 _MOST_CACHED = 1 << 28  # bytes of a product with Φ: larger ones are made anew where they are needed
 T = TypeVar("T")
 
 
-class Band(NamedTuple):
+class LowRankBlock(NamedTuple):
     """Classes that have some columns of Φ for themselves, and no others: a dense block."""
 
     classes: slice
@@ -153,9 +153,9 @@ class FeatureMatrix:
         )
 
     @cached_property
-    def bands(self) -> tuple[Band, ...]:
+    def low_rank_blocks(self) -> tuple[LowRankBlock, ...]:
         """Runs of classes, up to the last one, that have all features of a group, at the end, and no others."""
-        found, end = list[Band](), self.n_classes
+        found, end = list[LowRankBlock](), self.n_classes
         starts = [j for j in range(self.n_features) if j == 0 or self.groups[j] != self.groups[j - 1]]
         for first, last in reversed([*pairwise([*starts, self.n_features])]):
             r = last - first
@@ -166,7 +166,7 @@ class FeatureMatrix:
             is_run = self.offsets[end - n] == entries.start and len(own) == n * r
             if not (NARROW * r <= n and is_full and is_run):
                 break
-            found.append(Band(slice(end - n, end), slice(first, last)))
+            found.append(LowRankBlock(slice(end - n, end), slice(first, last)))
             end -= n
         return tuple(reversed(found))
 
@@ -330,7 +330,7 @@ class CompressedRows(_Constants):
         return _sums(self.offsets, self.columns, self.as_dtype(dense.dtype), dense)
 
     def for_kernels(self, device: torch.device, dtype: torch.dtype, multiple: int = 1) -> KernelRows:
-        """These rows cut into pieces, filled up with empty ones to a multiple."""
+        """These rows cut into pieces, padded with empty ones to a multiple."""
         offsets = self.offsets.cpu().numpy()
         offsets = np.append(offsets, np.full(-(len(offsets) - 1) % multiple, offsets[-1]))
         pieces = Pieces(*(torch.from_numpy(part).to(device) for part in _cut(offsets)))
@@ -365,7 +365,7 @@ class DenseColumns(_Constants):
 
 
 class Spread(_Constants):
-    """Y_b (n, r) of a band: its classes, and the rows of Φ̃ that are its features."""
+    """Y_b (n, r) of a low-rank block: its classes, and the rows of Φ̃ that are its features."""
 
     def __init__(self, classes: slice, inner: slice, values: Floats) -> None:
         super().__init__(values=values)
@@ -375,14 +375,14 @@ class Spread(_Constants):
 class SparseMatrix(torch.nn.Module):
     """The constant matrix Φ (G × m) of a feature matrix, ready to be multiplied; its dense columns stand apart.
 
-    `core` is Φ̃, and `spreads` are the blocks Y_b of S, where there are bands; else Φ itself, and none.
+    `core` is Φ̃, and `spreads` are the blocks Y_b of S, where there are low-rank blocks; else Φ itself, and none.
     """
 
     def __init__(self, features: FeatureMatrix) -> None:
         super().__init__()
         self.n_classes, self.n_features = features.n_classes, features.n_features
         self._spreads = torch.nn.ModuleList(_spreads(features))
-        self._core = SparseMatrix(_core(features)) if features.bands else None
+        self._reduced = SparseMatrix(_reduced(features)) if features.low_rank_blocks else None
         self.is_identity = features.is_identity
         rows = np.repeat(np.arange(features.n_classes), np.diff(features.offsets))
         often = DenseColumns.worth_it(features)
@@ -397,24 +397,24 @@ class SparseMatrix(torch.nn.Module):
         self._columns = CompressedRows(_ends(columns, self.n_features), rows[by_column], values[by_column])
 
     @property
-    def core(self) -> SparseMatrix:
-        return self if self._core is None else self._core
+    def reduced(self) -> SparseMatrix:
+        return self if self._reduced is None else self._reduced
 
     @property
-    def spreads(self) -> tuple[Spread, ...]:
+    def expansions(self) -> tuple[Spread, ...]:
         return cast(tuple[Spread, ...], tuple(self._spreads))
 
     @property
-    def spread_entries(self) -> int:
+    def expansion_entries(self) -> int:
         """Σ n_b r_b: the multiplications of S at a position."""
-        return sum(part.values.numel() for part in self.spreads)
+        return sum(part.values.numel() for part in self.expansions)
 
-    def spread(self, inner: Tensor, offset: Tensor | float = 0.0) -> Tensor:
+    def expand(self, inner: Tensor, offset: Tensor | float = 0.0) -> Tensor:
         """Scores of all classes from those of the rows of Φ̃, (N, P) -> (N, G), and an offset; themselves without S."""
-        if self._core is None:
+        if self._reduced is None:
             return inner
-        single = inner[:, : self.spreads[0].inner.start]
-        parts = (inner[:, part.inner] @ part.as_dtype(inner.dtype).t() for part in self.spreads)
+        single = inner[:, : self.expansions[0].inner.start]
+        parts = (inner[:, part.inner] @ part.as_dtype(inner.dtype).t() for part in self.expansions)
         return torch.cat([single, *parts], 1) + offset
 
     def for_kernels(self, like: Tensor) -> KernelMatrix:
@@ -468,9 +468,9 @@ class SparseMatrix(torch.nn.Module):
         return sums + self._dense.as_dtype(dense.dtype)[classes] @ dense.index_select(0, self._dense.column)
 
 
-def _core(features: FeatureMatrix) -> FeatureMatrix:
-    """Φ̃: the classes before the first band, then one row for each column of a band."""
-    single, first = features.bands[0].classes.start, features.bands[0].columns.start
+def _reduced(features: FeatureMatrix) -> FeatureMatrix:
+    """Φ̃: the classes before the first block, then one row for each column of a low-rank block."""
+    single, first = features.low_rank_blocks[0].classes.start, features.low_rank_blocks[0].columns.start
     kept = features.offsets[: single + 1]
     own = np.arange(first, features.n_features)
     return replace(
@@ -483,8 +483,10 @@ def _core(features: FeatureMatrix) -> FeatureMatrix:
 
 
 def _spreads(features: FeatureMatrix) -> Iterator[Spread]:
-    for classes, columns in features.bands:
-        before = features.bands[0].classes.start - features.bands[0].columns.start  # rows of Φ̃ that are no band's
+    for classes, columns in features.low_rank_blocks:
+        before = (
+            features.low_rank_blocks[0].classes.start - features.low_rank_blocks[0].columns.start
+        )  # rows of Φ̃ outside all blocks
         inner = slice(before + columns.start, before + columns.stop)
         values = features.values[features.offsets[classes.start] : features.offsets[classes.stop]]
         yield Spread(classes, inner, values.reshape(-1, columns.stop - columns.start))

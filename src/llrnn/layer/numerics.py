@@ -20,8 +20,8 @@ MINUS_INFINITY = float("-inf")
 
 
 # Float32 keeps seven digits, so that beside a score of a million none is left for log b, nor for log Σ exp. Therefore
-# log-sums are float64, a number for each position, and where scores are loud they are shifted before anything is added.
-_LOUD = 128.0  # of terms up to this float32 rounds off a hundred-thousandth at most
+# log-sums are float64, a number for each position, and where scores are large, they are shifted first.
+_LARGE = 128.0  # of terms up to this float32 rounds off a hundred-thousandth at most
 _FEW = 16  # positions
 _ENOUGH_LEFT = 0.1  # of a sum from which is subtracted: one digit of seven may be lost
 
@@ -50,24 +50,24 @@ class _ClassLogSumExp(torch.autograd.Function):
 def shifted_sums(scores: Tensor, log_mass: Tensor | None, cells: Cells | None = None) -> tuple[Tensor, Tensor | None]:
     """Terms scores + log_mass − shift, (N, G), and the shift (N,), None where it is nothing.
 
-    Where the largest term of a row is loud it is subtracted from the scores first: numbers that are close to each other
+    Where the largest term of a row is large, it is subtracted from the scores first: numbers close to each other
     are subtracted exactly, and log_mass keeps its digits.
     """
     if log_mass is None and cells is None:
         return scores, None
     terms = _summed(scores, log_mass, cells)
     largest = terms.detach().amax(-1)  # (N,)
-    if not are_loud(largest):
+    if not are_large(largest):
         return terms, None
     shift = largest.masked_fill(largest == MINUS_INFINITY, 0.0)  # a row of minus infinities stays one
     return _summed(scores - shift[:, None], log_mass, cells), shift
 
 
-def are_loud(log_sums: Tensor) -> bool:
+def are_large(log_sums: Tensor) -> bool:
     """Whether some are so large that sums of float32 numbers of their size lose digits of what is added."""
     if log_sums.numel() <= _FEW:  # one question instead of four operations
-        return not all(abs(log_sum) <= _LOUD for log_sum in log_sums.tolist())
-    return not bool((log_sums.detach().abs() <= _LOUD).all())
+        return not all(abs(log_sum) <= _LARGE for log_sum in log_sums.tolist())
+    return not bool((log_sums.detach().abs() <= _LARGE).all())
 
 
 def _summed(scores: Tensor, log_mass: Tensor | None, cells: Cells | None) -> Tensor:

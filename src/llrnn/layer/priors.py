@@ -438,7 +438,7 @@ class LinearValues:
 
     slope: Tensor  # (N, k, J)
     columns: tuple[int, ...]  # of Φ: J of them
-    steady: bool = False  # whether their weights are c alone, the same whatever h is
+    context_independent: bool = False  # whether their weights are c alone, the same whatever h is
 
     @property
     def width(self) -> int:

@@ -23,10 +23,10 @@ from torch import Tensor
 from llrnn.layer import blocks, costs, numerics
 from llrnn.layer.blocks import ComposedBlocks, DirectBlocks, MakeBlocks, Pairs, SpreadBlocks
 from llrnn.layer.chunked import Problem, composed, plan_for, product, weighted_loss
-from llrnn.layer.costs import BandSize, ScoreWay, Size, Work
+from llrnn.layer.costs import LowRankSize, ScoreWay, Size, Work
 from llrnn.layer.masses import Classes
 from llrnn.layer.matrix import SparseMatrix, WeightCache, can_be_cached, needs_gradient
-from llrnn.layer.twin import Gains
+from llrnn.layer.reference import LogitOffsets
 
 Precision = Literal["full", "half"]
 
@@ -99,7 +99,7 @@ class LayerWeights(NamedTuple):
         if isinstance(offset, Tensor) and h.shape[0] <= costs.FEW_POSITIONS and not torch.is_grad_enabled():
             cached = self.kept.few.get(partial(self._for_few, h, offset), self.weight, self.bias, offset)
             if cached is not None:
-                return self.phi.spread(torch.addmm(cached[1], h, cached[0]), offset)
+                return self.phi.expand(torch.addmm(cached[1], h, cached[0]), offset)
         if self.work(h).name == "direct":
             return self.direct_scores(h) + offset
         return self.composed_scores(h, offset)
@@ -107,7 +107,7 @@ class LayerWeights(NamedTuple):
     def composed_scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
         """S (h (Φ̃ W)ᵀ + Φ̃ c): composes the weights once, then it is the softmax of a G-word vocabulary, if S is 1."""
         weight, bias = self.composed(offset)
-        return self.phi.spread(torch.addmm(bias, h, weight.t()), offset)
+        return self.phi.expand(torch.addmm(bias, h, weight.t()), offset)
 
     def direct_scores(self, h: Tensor) -> Tensor:
         """Φ (W h + c), on a CPU as many positions at a time as fit the cache: for few positions, or few features."""
@@ -115,10 +115,10 @@ class LayerWeights(NamedTuple):
         return torch.cat([product(self.phi, self.adaptor(x).t().contiguous()).t() for x in torch.split(h, rows)])
 
     def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
-        """Φ W (G, H) and Φ c + offset (G,); where there are bands, Φ̃ W (P, H) and Φ̃ c, without offset."""
-        make = partial(composed, self.phi.core, self.weight, self.bias)
+        """Φ W (G, H) and Φ c + offset (G,); where there are low-rank blocks, Φ̃ W (P, H) and Φ̃ c, without offset."""
+        make = partial(composed, self.phi.reduced, self.weight, self.bias)
         weight, bias = self.kept.composed.get(make, self.weight, self.bias) if self.caches else make()
-        return weight, bias if self.phi.spreads or (isinstance(offset, float) and not offset) else bias + offset
+        return weight, bias if self.phi.expansions or (isinstance(offset, float) and not offset) else bias + offset
 
     def _for_few(self, h: Tensor, offset: Tensor) -> tuple[Tensor, Tensor] | None:
         """What one question to the cache answers at every step of a generation; None where composing does not pay."""
@@ -130,7 +130,7 @@ class LayerWeights(NamedTuple):
     @property
     def caches(self) -> bool:
         """Whether Φ W and Φ c are kept from one call to the next: while nobody asks for their gradient."""
-        return can_be_cached(self.phi.core.n_classes * self.weight.shape[1], self.weight, self.bias)
+        return can_be_cached(self.phi.reduced.n_classes * self.weight.shape[1], self.weight, self.bias)
 
     def derived(self, key: object, make: Callable[[], LayerWeights]) -> LayerWeights:
         """Other weights that are made of these: the last ones by their key, while no gradient is asked for."""
@@ -151,8 +151,10 @@ class LayerWeights(NamedTuple):
     def size(self, positions: int) -> Size:
         """What decides."""
         phi, (m, H) = self.phi, self.weight.shape
-        bands = BandSize(phi.core.n_classes, phi.core.entries, phi.spread_entries) if phi.spreads else None
-        return Size(positions, phi.n_classes, m, phi.entries, H, bands)
+        low_rank_blocks = (
+            LowRankSize(phi.reduced.n_classes, phi.reduced.entries, phi.expansion_entries) if phi.expansions else None
+        )
+        return Size(positions, phi.n_classes, m, phi.entries, H, low_rank_blocks)
 
     def work(self, h: Tensor, *, training: bool = False) -> Work:
         """The cheaper way to the scores of all classes, (N, H) -> (N, G); in training also without any gradient."""
@@ -178,7 +180,7 @@ class LayerWeights(NamedTuple):
         """The weights and biases that h is multiplied with, and the blocks that make scores of them."""
         if way == "direct":
             return self.weight, self.bias, partial(DirectBlocks, phi=self.phi, offset=offset)
-        if self.phi.spreads:
+        if self.phi.expansions:
             return *self.composed(offset), partial(SpreadBlocks, phi=self.phi, offset=offset, keeps=keeps)
         return *self.composed(offset), partial(ComposedBlocks, keeps=keeps)
 
@@ -190,16 +192,16 @@ class LayerWeights(NamedTuple):
         klass: Tensor,
         precision: Precision = "full",
         weights: Tensor | None = None,
-        gains: Gains | None = None,
+        logit_offsets: LogitOffsets | None = None,
     ) -> Tensor:
         """The mean of log_sum − score of one class a position, (N,); nothing of size N × G is kept.
 
-        On a GPU, in half precision, or with gains: composed, chunk by chunk, by the kernels (`layer.chunked`).
+        On a GPU, in half precision, or with logit offsets: composed, chunk by chunk, by the kernels (`layer.chunked`).
         """
-        if h.is_cuda or precision == "half" or gains is not None:
-            problem = Problem(self.phi.core.for_kernels(self.weight), offset, klass, self.phi.spreads)
+        if h.is_cuda or precision == "half" or logit_offsets is not None:
+            problem = Problem(self.phi.reduced.for_kernels(self.weight), offset, klass, self.phi.expansions)
             plan = plan_for(h, self.phi.n_classes, exact=precision == "full")
-            return weighted_loss(h, self.weight, self.bias, problem, weights, plan, gains)[0]
+            return weighted_loss(h, self.weight, self.bias, problem, weights, plan, logit_offsets)[0]
         pairs = Pairs(torch.arange(len(h), device=h.device), klass)
         if weights is not None:
             log_sum, score = self._block_log_sums(h, offset, pairs)

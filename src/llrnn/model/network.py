@@ -178,9 +178,9 @@ class LLRNN(Persistent):
             drawn = {id(parameter) for parameter in untouched_init(self.controller)}
             given = {id(parameter) for parameter in self.controller.parameters()} - drawn | {id(self.input_weight)}
             initialise([(name, p) for name, p in self.named_parameters() if id(p) not in given], seed)
-        steady = [one.steady for one in self.contextual for _ in one.names]
+        context_independent = [one.context_independent for one in self.contextual for _ in one.names]
         with torch.no_grad():
-            self.layer.context_weight[torch.tensor(steady, dtype=torch.bool)] = 0.0
+            self.layer.context_weight[torch.tensor(context_independent, dtype=torch.bool)] = 0.0
 
     def _check_names(self) -> None:
         if not 0.0 <= self.word_dropout < 1.0:
@@ -313,7 +313,7 @@ class LLRNN(Persistent):
             k, J = len(one.names), len(one.linear_in)
             if J and slopes is not None:
                 own, slopes = slopes[:, : k * J], slopes[:, k * J :]
-                found.append(LinearValues(own.contiguous().view(n, k, J), one.linear_in, one.steady))
+                found.append(LinearValues(own.contiguous().view(n, k, J), one.linear_in, one.context_independent))
             elif differences is not None:
                 own, differences = differences[:, :k], differences[:, k:]
                 position, word = shared

@@ -107,7 +107,7 @@ class Sentences(Batching):
 
 
 def _sentence_batch(text: EncodedText, group: Ints) -> Batch:
-    """The sentences with these numbers, filled up with ends of sentences that do not count."""
+    """The sentences with these numbers, padded with ends of sentences that do not count."""
     rows = [text.framed(i) for i in group.tolist()]
     T = max(len(row) for row in rows) - 1
     both = np.full((len(rows), T + 1), text.eos, dtype=np.int64)

@@ -49,12 +49,12 @@ __all__ = [
     "Entry",
     "add",
     "add_from_conditions",
-    "as_read",
     "read_words",
     "remove",
     "try_add_from_conditions",
     "value_attribute",
     "warn_unlisted",
+    "with_text_words",
 ]
 
 
@@ -510,7 +510,7 @@ def _read_before(model: LLRNN, conditions: Sequence[object], others: Collection[
     return [word for word, cell in zip(new, model.vocabulary.cells_of(new).tolist(), strict=True) if cell >= 0]
 
 
-def as_read(model: LLRNN, corpus: Corpus) -> tuple[LLRNN, Corpus]:
+def with_text_words(model: LLRNN, corpus: Corpus) -> tuple[LLRNN, Corpus]:
     """A model that looks at the words before, and a running text as it reads it: the words of the text are listed.
 
     They have the probability that they had; other models stay as they are, and so does a corpus that has conditions.

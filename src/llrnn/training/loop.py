@@ -28,7 +28,7 @@ from llrnn.ground.errors import CheckpointError, NonFiniteError, TrainingError, 
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import Prefetched, derived_seed, score
-from llrnn.model.words import as_read, try_add_from_conditions
+from llrnn.model.words import try_add_from_conditions, with_text_words
 from llrnn.text.built import BuiltText
 from llrnn.text.corpus import Corpus, require_corpus
 from llrnn.text.encoded import EncodedText, TrainingSummary
@@ -139,7 +139,9 @@ class _Run:
             model.training_summary = model.training_summary.having_read(self.schedule.texts[1:])
             model.provenance = {**model.provenance, "other_texts": self.schedule.told()}
         # what validates knows the words of the conditions, as it will when it writes, and of a text that it reads
-        self.judge = model if valid is None else try_add_from_conditions(as_read(model, valid)[0], valid.conditions)
+        self.judge = (
+            model if valid is None else try_add_from_conditions(with_text_words(model, valid)[0], valid.conditions)
+        )
         self.valid = None if valid is None else EncodedText.encode(valid, self.judge.vocabulary)
         self.batching = settings.batches.make()
         for one in (*self.schedule.texts, self.valid):

@@ -114,8 +114,8 @@ class Distilled(Exact):
         found = (d * finite(log_b)).sum() + (p.adaptor * self._word_sums(features, d)(d)).sum()
         weights = torch.split(p.context_adaptor, [part.width for part in p.values], 1) if p.values else ()
         for part, a in zip(p.values, weights, strict=True):
-            gained = (a[part.position] * (part.value - part.rest[part.position])).sum(-1)
-            found = found + (d[part.position, part.word] * gained).sum()
+            offset_logits = (a[part.position] * (part.value - part.rest[part.position])).sum(-1)
+            found = found + (d[part.position, part.word] * offset_logits).sum()
         return found / p.n
 
     def _word_sums(self, features: FeatureMatrix, like: Tensor) -> WordSums:

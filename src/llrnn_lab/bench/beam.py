@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from llrnn.knowledge.backgrounds import Background, Primed, Uniform, Unigram
-from llrnn.knowledge.contextual import Continued, Copied, Lookup, Matching, Said, Unsaid
+from llrnn.knowledge.contextual import Continued, Copied, Lookup, Matching, Mentioned, Unmentioned
 from llrnn.knowledge.features import Identity
 from llrnn.knowledge.process import ModelState
 from llrnn.model.controllers import LSTM, Attentive, Encoder
@@ -114,8 +114,8 @@ def made_up(words: int = 2_000, hidden: int = 256, *, seed: int = 0) -> tuple[LL
         contextual=[
             Copied(*_COLUMNS),
             Continued(),
-            Said(),
-            Unsaid(),
+            Mentioned(),
+            Unmentioned(),
             Lookup(KnowledgeBase("made up", tuple(table)), Matching("name", ("area",), ("said",)), *_COLUMNS),
         ],
     )

@@ -2,7 +2,7 @@
 
 floor = max(operations of the products / rate of products, bytes / rate of memory)
 
-`Gpu` measures with CUDA events and captures CUDA graphs. `Machine` is its twin for a CPU, for the tests: the host's
+`Gpu` measures with CUDA events and captures CUDA graphs. `Machine` is its reference for a CPU, for tests: the host's
 clock, no account of memory, and a graph is the function itself.
 """
 
@@ -20,7 +20,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from llrnn.ground.errors import ConfigError
-from llrnn.layer import twin
+from llrnn.layer import reference
 from llrnn.layer.chunked import Plan, Problem, weighted_loss
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
@@ -275,7 +275,7 @@ class Task:
     def expanded(self) -> Leaves:
         """h, and W and b of every word, in half precision."""
         parameters = self.weight.double(), self.bias.double()
-        weight, bias = twin.row_sums(self.phi.rows, *parameters, None, None, torch.float64)
+        weight, bias = reference.row_sums(self.phi.rows, *parameters, None, None, torch.float64)
         of_word = self.class_of
         return _leaves(self.h, weight.to(HALF)[of_word], (bias[of_word] + self.log_b).to(HALF))
 
@@ -294,7 +294,7 @@ class Task:
         G, H = self.sizes["G"], self.sizes["H"]
         weight = of_weight.new_zeros(G, H, dtype=torch.float64).index_add_(0, self.class_of, of_weight.double())
         bias = of_bias.new_zeros(G, dtype=torch.float64).index_add_(0, self.class_of, of_bias.double())
-        return [of_h, *twin.row_sums(self.phi.columns, weight, bias, None, None, torch.float64)]
+        return [of_h, *reference.row_sums(self.phi.columns, weight, bias, None, None, torch.float64)]
 
     def cost(self, outputs: int, products: int, leaves: Sequence[Tensor]) -> Cost:
         """Of forward and backward by so many outputs (G, or V for the peers); the leaves are read, their gradients

@@ -37,7 +37,7 @@ from llrnn.inference.evaluation import BANDS
 from llrnn.model.checkpoint import load
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, walk
-from llrnn.model.words import as_read
+from llrnn.model.words import with_text_words
 from llrnn.text import units
 from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import EncodedText
@@ -192,7 +192,7 @@ def word_log_probs(model: LLRNN, corpus: Corpus, cut: Units | None = None) -> li
             f"every word must have a probability of its own, but this model counts all unknown words as {unknown!r}; "
             "give it a domain that spells them instead of vocabulary.unknown"
         )
-    ready, read = as_read(model, corpus if cut is None else cut.corpus(corpus))
+    ready, read = with_text_words(model, corpus if cut is None else cut.corpus(corpus))
     found = _in_order(ready, EncodedText.encode(read, ready.vocabulary))
     if cut is None:
         return found

@@ -307,8 +307,8 @@ class Recent(Background[Text]):
 
     f = 1 for words y of the sentence and, with `fading`, 1 / (1 + d / fading) for the word d places before it: at
     that distance a word counts half. Forms are those of words that were counted twice at most: those of others are
-    known. Only listed words come again; `words.as_read` lists those of a text. What goes to forms that are not listed
-    goes to their cells. As there is nothing at first, it stands beside another background:
+    known. Only listed words come again; `words.with_text_words` lists those of a text. What goes to forms that are not
+    listed goes to their cells. As there is nothing at first, it stands beside another background:
 
         Mixture(Unigram.from_corpus(train), Recent(3000, fading=20), weights=[0.7, 0.3])
     """

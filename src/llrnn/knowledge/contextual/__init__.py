@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from llrnn.ground.errors import CheckpointError
+from llrnn.ground.plugins import RENAMED
 from llrnn.knowledge import backgrounds
 from llrnn.knowledge.contextual.base import (
     KINDS,
@@ -13,18 +15,18 @@ from llrnn.knowledge.contextual.base import (
     Copied,
     Expert,
     LinearFeature,
+    Mentioned,
     Repeated,
-    Said,
-    Unsaid,
+    Unmentioned,
 )
 from llrnn.knowledge.contextual.frames import Framed
-from llrnn.knowledge.contextual.inputs import Announced, ConditionNumbers, ContextualInput, SlotProgress
+from llrnn.knowledge.contextual.inputs import ConditionNumbers, ContextualInput, PredictedSlot, SlotProgress
 from llrnn.knowledge.contextual.lookup import Lookup, Matching
 from llrnn.knowledge.process import Saved, own_restorer
 from llrnn.text.conditions import NumericFields
 
-__all__ = """Announced ConditionNumbers ContextualFeature ContextualInput Continued Copied Expert Framed
-    LinearFeature Lookup Matching Repeated Said SlotProgress Unsaid restore restore_input""".split()  # noqa: SIM905
+__all__ = """ConditionNumbers ContextualFeature ContextualInput Continued Copied Expert Framed LinearFeature
+    Lookup Matching Mentioned PredictedSlot Repeated SlotProgress Unmentioned restore restore_input""".split()  # noqa: SIM905
 
 
 def _restored_expert(saved: Saved) -> Expert:
@@ -44,13 +46,14 @@ _RESTORERS: dict[str, Callable[[Saved], ContextualFeature]] = {
 
 def restore(saved: Saved) -> ContextualFeature:
     """A contextual feature from what a model folder holds of it."""
+    saved = replace(saved, kind=RENAMED.get(saved.kind, saved.kind))
     restorer = _RESTORERS.get(saved.kind) or own_restorer(saved, "contextual", ContextualFeature, "contextual=[...]")
     found: ContextualFeature = restorer(saved)
     return found
 
 
 _INPUTS: dict[str, Callable[[Saved], ContextualInput]] = {
-    "announced": lambda saved: Announced(Framed.restored(saved.parts[0].fields)),
+    "predicted_slot": lambda saved: PredictedSlot(Framed.restored(saved.parts[0].fields)),
     "condition_numbers": lambda saved: ConditionNumbers(NumericFields.restored(saved.fields)),
     "slot_progress": lambda saved: SlotProgress(*saved.fields["slots"]),
 }
@@ -58,6 +61,7 @@ _INPUTS: dict[str, Callable[[Saved], ContextualInput]] = {
 
 def restore_input(saved: Saved) -> ContextualInput:
     """A contextual input from what a model folder holds of it."""
+    saved = replace(saved, kind=RENAMED.get(saved.kind, saved.kind))
     own = (saved, "contextual_inputs", ContextualInput, "contextual_inputs=[...]")
     found: ContextualInput = (_INPUTS.get(saved.kind) or own_restorer(*own))(saved)
     return found

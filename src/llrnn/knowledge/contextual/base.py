@@ -101,7 +101,7 @@ class ContextualFeature(NamedProcess[S]):
     `ContextualFeature[S]` says what its states are, as `Background[S]` does; `names`, the coordinates of a.
     """
 
-    steady = False  # whether they count the same in every context: weights that are learned, and no function of h
+    context_independent = False  # whether weights are learned as they are, and no function of h
     linear_in: tuple[int, ...] = ()  # the columns of Φ that its values are linear in, if they are (`LinearFeature`)
 
     @property
@@ -177,7 +177,7 @@ class LinearFeature(ContextualFeature[S]):
             raise FeatureError(f"{self!r} must know the static features of a model before it is used: .on(features)")
         slopes = self.slopes(states)
         slopes = slopes if len(self._there) == slopes.shape[2] else slopes[:, :, list(self._there)]
-        return LinearValues(slopes, self.linear_in, self.steady)
+        return LinearValues(slopes, self.linear_in, self.context_independent)
 
 
 class Repeated(ContextualFeature[tuple[int, ...]]):
@@ -313,8 +313,8 @@ def _clamped(rest: Tensor, position: Tensor, word: Tensor, value: Tensor) -> Con
 #
 #     Copied(x)     1 if some v that is not said offers x
 #     Continued(x)  1 if x is v[k] of some v that is not said, and k ≥ 1: what a value that was begun demands
-#     Said(x)       1 if x is v[0] of some v that is said, and Copied(x) is 0
-#     Unsaid(x)     on EOS, how many v are not said
+#     Mentioned(x)  1 if x is v[0] of some v that is said, and Copied(x) is 0
+#     Unmentioned(x)  on EOS, how many v are not said
 #
 # All are 0 on all other words. A value can be pointed at if the vocabulary lists all of its words; any other is left
 # out, as if the condition did not have it. In an open vocabulary, where such a word has no symbol but its cell, the
@@ -499,7 +499,7 @@ class Continued(Pointing):
         return [(v[k], column) for v, column, k in self._own(state) if k > 0]
 
 
-class Said(Pointing):
+class Mentioned(Pointing):
     """1 on the first word of a value that was said, unless one of the same slots that was not said offers it."""
 
     def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
@@ -510,7 +510,7 @@ class Said(Pointing):
         return [(v[0], column) for v, column, k in own if k == _SAID and v[0] not in offered]
 
 
-class Unsaid(ConditionFeature):
+class Unmentioned(ConditionFeature):
     """On EOS, how many values were not said yet: what a sentence that ends here leaves out."""
 
     def values(self, states: Sequence[CopyProgress]) -> ContextValues:
@@ -527,4 +527,6 @@ class Unsaid(ConditionFeature):
         return sum(k != _SAID for _, _, k in self._own(state))
 
 
-KINDS: dict[str, type[ConditionFeature]] = {made.__name__.lower(): made for made in (Copied, Continued, Said, Unsaid)}
+KINDS: dict[str, type[ConditionFeature]] = {
+    made.__name__.lower(): made for made in (Copied, Continued, Mentioned, Unmentioned)
+}

@@ -6,7 +6,7 @@ A `ContextualInput` is a process like any other (`knowledge.process`): a state t
 follows the symbols, x_t included. What it says of a state is not a weight of words, but a vector of numbers with names.
 
     SlotProgress("name", "area")       how many values of the condition are unsaid, begun, said
-    Announced(framed)                  which slot the words before announce
+    PredictedSlot(framed)              which slot the words before announce
     ConditionNumbers.fitted(conditions)    the numbers of a condition (equation 17), the same at every step
 """
 
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import FeatureError
-from llrnn.knowledge.contextual.base import CopyProgress, Following, NamedProcess, Unsaid, Value, said_of
+from llrnn.knowledge.contextual.base import CopyProgress, Following, NamedProcess, Unmentioned, Value, said_of
 from llrnn.knowledge.contextual.frames import Framed, FrameState
 from llrnn.knowledge.process import S, Saved
 from llrnn.text.conditions import NumericFields
@@ -64,10 +64,10 @@ class SlotProgress(Following[CopyProgress], ContextualInput[CopyProgress]):
     Values are followed as `Copied` follows them, and with it: their states are computed once.
     """
 
-    followed: Unsaid
+    followed: Unmentioned
 
     def __init__(self, *slots: str) -> None:
-        self.followed, self._slots = Unsaid(*slots), slots
+        self.followed, self._slots = Unmentioned(*slots), slots
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -85,10 +85,10 @@ class SlotProgress(Following[CopyProgress], ContextualInput[CopyProgress]):
         return f"SlotProgress({', '.join(map(repr, self._slots))})"
 
 
-class Announced(Following[FrameState], ContextualInput[FrameState]):
+class PredictedSlot(Following[FrameState], ContextualInput[FrameState]):
     """log p(s | the words before) − log p(s) of each slot s, for the network to read: which one a frame announces.
 
-    Announced(Framed.counted(corpus))
+    PredictedSlot(Framed.counted(corpus))
     """
 
     followed: Framed
@@ -105,10 +105,10 @@ class Announced(Following[FrameState], ContextualInput[FrameState]):
         return torch.tensor([[opinion[slot] for slot in slots] for opinion in opinions]).view(len(states), len(slots))
 
     def saved(self) -> Saved:
-        return Saved("announced", parts=(self.followed.saved(),))
+        return Saved("predicted_slot", parts=(self.followed.saved(),))
 
     def __repr__(self) -> str:
-        return f"Announced({self.followed!r})"
+        return f"PredictedSlot({self.followed!r})"
 
 
 class ConditionNumbers(ContextualInput[tuple[float, ...]]):

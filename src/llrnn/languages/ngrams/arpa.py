@@ -346,8 +346,8 @@ def _check_words(table: NGramTable) -> None:
     if EOS not in table.index:
         raise BackgroundError(f"an ARPA file needs the end of sentences among its words, but the table has no {EOS}")
     for word in table.words:
-        as_read = [part.decode() for part in word.encode(errors="replace").split()]
-        if as_read != [word]:
+        with_text_words = [part.decode() for part in word.encode(errors="replace").split()]
+        if with_text_words != [word]:
             raise BackgroundError(f"an ARPA file needs words of UTF-8 without spaces, found {word!r}; rename it")
         if word in _REPLACED:
             raise BackgroundError(f"the word {word!r} would be read as {_REPLACED[word]}; rename it before writing")

@@ -5,9 +5,9 @@ log_sums    logsumexp_s(x[n, s] + b[s]), and x[n, k(n)] + b[k(n)]
 convert     factor · M, in another type
 gradients   D[n, s] = g_sum[n] · exp(x[n, s] + b[s] − log_sum[n]) + g_score[n] · [s = k(n)], and its column sums
 
-gained      x[n, s] + log(1 + r[n, s]) in the place of x, 1 + r = 1 − Σ q + Σ q exp g, over words with gains g = a·v
-            relative to exp m, where m is the largest gain at a position, or 0, so that nothing overflows
-gain_gradients          dg = w[n] · p(s) · q exp(g) / (1 + r),  da[n] = Σ dg v
+offset_logits  x[n, s] + log(1 + r[n, s]) in place of x, 1 + r = 1 − Σ q + Σ q exp g, over words with offsets g = a·v
+            relative to exp m, where m is the largest offset at a position, or 0, so that nothing overflows
+offset_gradients        dg = w[n] · p(s) · q exp(g) / (1 + r),  da[n] = Σ dg v
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ def gradients(
     sums[0] += p.sum(0)
 
 
-class Gains(NamedTuple):
+class LogitOffsets(NamedTuple):
     """Of E words, sorted by positions: their classes, shares q of the mass of these, and values of contextual features
     less those of other words there; and the weights of these features, which alone have gradients: g = a·v.
 
-    What is at a position N, that is not there, fills up.
+    What is at a position N, that is not there, is padding.
     """
 
     position: Tensor  # (E,)
@@ -81,30 +81,32 @@ class Gains(NamedTuple):
     weights: Tensor  # a (N, k)
 
 
-class Gained(NamedTuple):
-    """Of words with gains: what x of their class became, and their share of the new mass of the class."""
+class OffsetLogits(NamedTuple):
+    """Of words with logit offsets: what x of their class became, and their share of the new mass of the class."""
 
     x: Tensor  # (E,)
     share: Tensor  # (E,)
 
 
-def gained(logits: Tensor, gains: Gains) -> Gained:
+def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
     """Changes logits (N, G). Words that are alone in their class leave exactly 0 there; two of one class both write
     what became of it."""
-    (N, G), (_, klass, share, value, a) = logits.shape, gains
-    n = gains.position.clamp(max=N - 1)
-    gain = (a.index_select(0, n) * value).sum(-1)
-    m = gain.new_zeros(N).scatter_reduce(0, n, gain, "amax").index_select(0, n)
-    at, becomes = n * G + klass, share * (gain - m).exp()
-    gone, become = (gain.new_zeros(N * G).index_add_(0, at, part).index_select(0, at) for part in (share, becomes))
+    (N, G), (_, klass, share, value, a) = logits.shape, logit_offsets
+    n = logit_offsets.position.clamp(max=N - 1)
+    offset = (a.index_select(0, n) * value).sum(-1)
+    m = offset.new_zeros(N).scatter_reduce(0, n, offset, "amax").index_select(0, n)
+    at, becomes = n * G + klass, share * (offset - m).exp()
+    gone, become = (offset.new_zeros(N * G).index_add_(0, at, part).index_select(0, at) for part in (share, becomes))
     mass = become.add_((1.0 - gone).clamp_(min=0.0) * (-m).exp()).clamp_(min=LEAST)
-    x = logits.view(-1).index_select(0, at).to(gain.dtype) + (mass.log() + m)
+    x = logits.view(-1).index_select(0, at).to(offset.dtype) + (mass.log() + m)
     logits.view(-1).scatter_(0, at, x.to(logits.dtype))
-    return Gained(x, becomes / mass)
+    return OffsetLogits(x, becomes / mass)
 
 
-def gain_gradients(gains: Gains, found: Gained, bias: Tensor, log_sum: Tensor, w: Tensor) -> Tensor:
+def offset_gradients(
+    logit_offsets: LogitOffsets, found: OffsetLogits, bias: Tensor, log_sum: Tensor, w: Tensor
+) -> Tensor:
     """Of a, (N, k)."""
-    n = gains.position.clamp(max=len(w) - 1)
-    d = w[n] * (found.x + bias[gains.klass] - log_sum[n]).exp() * found.share
-    return torch.zeros_like(gains.weights).index_add_(0, n, d[:, None] * gains.value)
+    n = logit_offsets.position.clamp(max=len(w) - 1)
+    d = w[n] * (found.x + bias[logit_offsets.klass] - log_sum[n]).exp() * found.share
+    return torch.zeros_like(logit_offsets.weights).index_add_(0, n, d[:, None] * logit_offsets.value)
