@@ -25,12 +25,24 @@ _KINDS: dict[str, Restorer] = {
 
 
 def register(kind: str, restored: Restorer) -> None:
-    """Name the function that makes a domain of one's own again from what it `described`."""
+    """Register a deserialiser for a custom domain, so that saved models which hold it can be opened.
+
+    kind        the value of `"kind"` in what the domain's `described()` returns
+    restored    called with the plain data and the arrays of `described()`; returns the domain
+
+        register("hex", lambda plain, arrays: Hex(plain["digits"]))
+    """
     _KINDS[kind] = restored
 
 
 def restore(plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Domain:
-    """A domain from its description in a model folder."""
+    """Return the domain that `Domain.described` saved; an unknown `kind` is a DomainError.
+
+    plain       JSON data with a `"kind"`: one of ours, a registered one, or one of an installed package
+    arrays      the arrays by name
+
+        restore(*Numbers("fr").described())
+    """
     kind = plain.get("kind")
     if kind in _KINDS:
         return _KINDS[kind](plain, arrays)

@@ -22,7 +22,12 @@ S = TypeVar("S", bound=Hashable)
 
 
 class Ways(NamedTuple):
-    """The ways on from a state, the best first: by any one of the characters of a column, each of the weight `gain`."""
+    """Outgoing transitions of a state, sorted by an upper bound on the best string through each.
+
+    bound       log weight of the transition plus that of the best continuation, in descending order
+    gain        log weight of one character of the column
+    column      the column of the alphabet
+    """
 
     bound: list[float]  # gain + what may come after it, at most
     gain: list[float]
@@ -30,7 +35,11 @@ class Ways(NamedTuple):
 
 
 def sorted_ways(gain: Floats, ahead: Floats) -> Ways:
-    """The ways on from a state, by what each column weighs and what may come after it, (A,) each."""
+    """Return the transitions of a state, best first, without those of weight 0.
+
+    gain        (A,) log weight of one character of each column
+    ahead       (A,) log weight of the best continuation after each column
+    """
     bound = gain + ahead
     order = np.argsort(-bound, kind="stable")[: int((bound > -np.inf).sum())]
     return Ways(bound[order].tolist(), gain[order].tolist(), order.tolist())
@@ -47,11 +56,14 @@ def best_first(
     slack: Callable[[S], float] = lambda state: 0.0,
     least: float = -np.inf,
 ) -> Iterator[tuple[float, str]]:
-    """The strings that begin with `text`, which has led to `start` and weighs `log`, by falling weight.
+    """Enumerate the strings that begin with `text` by descending weight (A* search): pairs of log weight and string.
 
-    `characters` of each column; `ways` on from a state, and the `move` by a column; `end`: what it adds that a string
-    ends there, −∞ where none does; `slack`: what the bounds of all ways on from a state have in common; `least`:
-    strings that weigh less do not come.
+    start, text, log    the state after `text`, and the log weight of `text`
+    characters          the characters of each column
+    ways, move          the sorted transitions of a state, and the state after a column
+    end                 log weight of ending in a state, −∞ where no string ends
+    slack               log weight that the bounds of all transitions of a state have in common
+    least               strings of a lower log weight are not returned
     """
     order = count()
     # a string that ends has no ways on; else: which way is next, by which of its characters, and the slack
@@ -84,9 +96,11 @@ def best_first(
 
 
 def best_ahead(end: Floats, gain: Floats, moves: Ints) -> Floats:
-    """The weight of the best string from each state on: max-plus, until nothing changes.
+    """Return the log weight of the best continuation from each state (max-plus fixed point), (S, …).
 
-    `end` (S, …) of a string that ends there, `gain` (S, A) or (A,) of the columns, `moves` (S, A) -> (S, …)
+    end         (S, …) log weight of ending in a state
+    gain        (S, A) or (A,) log weight of the columns
+    moves       (S, A) the next states
     """
     gain = np.broadcast_to(gain, moves.shape)
     gain = gain.reshape(*gain.shape, *(1,) * (end.ndim - 1))

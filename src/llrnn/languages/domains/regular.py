@@ -36,13 +36,18 @@ from llrnn.text.vocabulary import MOST_MEMBERS, OUTSIDE, Cell, Domain, log_mass_
 
 
 class Regular(Domain):
-    """A regular language: `Regular({"plate": "[a-z]{2}-[0-9]{3}"}, dict.fromkeys("abc012-", 0.05), name="car")`.
+    """A domain given by regular expressions, one for each cell, with a weight for each character.
+
+    q(x) is the product of the weights of the characters of x, times the scale of its cell. The sum over all strings of
+    a cell must be finite: where a pattern repeats characters without bound, their weights must sum to less than 1.
 
     cells       name -> pattern (see `languages.grammars.pattern`) or DFA; they may not overlap
     weights     of characters, and of kinds ("lowercase", "uppercase", "digit", "space", "sign") for all others
-    attributes  name -> what the strings of a cell show
+    attributes  name -> attributes of the strings of a cell, such as `["POS:NUM"]`
     log_scale   name -> log of a factor for all strings of a cell
-    name        what reports call the domain
+    name        the name of the domain in reports
+
+        Regular({"plate": "[a-z]{2}-[0-9]{3}"}, dict.fromkeys("abc012-", 0.05), name="car")
     """
 
     name = "regular"
@@ -76,7 +81,7 @@ class Regular(Domain):
             self._log_mass: Floats = np.log(self._ahead[0]) + self._log_scale
 
     def _step(self) -> Floats:
-        """M[s, t]: what the characters that lead from s to t weigh, (states, states)."""
+        """Return the transition matrix M, (states, states): M[s, t] sums the weights of characters from s to t."""
         moves = self._automaton.moves
         M = np.zeros((len(moves), len(moves)))
         np.add.at(
@@ -110,7 +115,10 @@ class Regular(Domain):
         return self._automaton
 
     def rescaled(self, log_mass: Floats) -> Regular:
-        """The same strings, weighted so that the cells have these masses."""
+        """Return a copy whose cells have the masses exp(`log_mass`), (C,); weights within a cell keep their ratios.
+
+            domain.rescaled(np.log([0.9, 0.1]))
+        """
         made = copy(self)
         made._rescale(log_mass)
         return made
@@ -130,12 +138,12 @@ class Regular(Domain):
 
     @cached_property
     def _log_weight(self) -> Floats:
-        """log of the weight of one character of each column."""
+        """Return the log weight of one character of each column, (columns,)."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self._weight) + self._alphabet.log_share)
 
     def _read(self, letters: str) -> tuple[int, float]:
-        """The state that letters lead to, and their log weight; −∞ where no string holds them."""
+        """Return the state after `letters` and their log weight, −∞ if one of them is not permitted."""
         state, log = 0, 0.0
         for column in self._alphabet.columns(letters).tolist():
             if column < 0:
@@ -150,7 +158,7 @@ class Regular(Domain):
 
     @cached_property
     def _best(self) -> Floats:
-        """log weight of the best way from each state into each cell, (states, cells)."""
+        """Return the log weight of the best path from each state into each cell, (states, cells)."""
         inside = self._automaton.labels[:, None] == np.arange(len(self._cells))
         return best_ahead(np.where(inside, 0.0, -np.inf), self._log_weight, self._automaton.moves)
 
@@ -173,7 +181,10 @@ class Regular(Domain):
         return best_first(start, letters, log, characters, ways, move, lambda s: float(end[s]), least=least)
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
-        """All strings a character at a time; those in one state are handled together."""
+        """Sample `count` strings of a cell with probability q(x) / Q(cell).
+
+        All strings are drawn one character at a time; those in the same state are drawn together.
+        """
         drawn: list[list[str]] = [[] for _ in range(count)]
         state, going = np.zeros(count, dtype=np.int64), np.arange(count)
         while len(going):
@@ -207,7 +218,7 @@ class Regular(Domain):
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Regular:
-        """The inverse of `described`."""
+        """Return the domain from the plain data and arrays of `described`."""
         made = cls.__new__(cls)
         made.name, made._weights = plain["name"], plain["weights"]
         made._cells = tuple(Cell(name, tuple(attributes)) for name, attributes in plain["cells"])
@@ -221,7 +232,7 @@ class Regular(Domain):
 
 
 def _on_a_way(M: Floats, ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The states that lie on a way from the start to an end."""
+    """Return which states lie on a path from the start to an end, (states,)."""
     ways = reachable(M > 0) > 0
     on: NDArray[np.bool_] = ways[0] & ways[:, ends].any(1)
     return on
@@ -253,10 +264,12 @@ _RATIO = 0.3
 
 
 class Numbers(Regular):
-    """Numbers as they are written in a language: `Numbers("fr")`.
+    """Numbers as digits: integers by length, years, decimals, percentages, ordinals, each kind in a cell of its own.
 
-    language    fr, en, de, et or tr; "any" has the ordinals of all, any other has none
-    ratio       how much rarer a number is with each further digit, between 0 and 1
+    language    "fr", "en", "de", "et" or "tr": whose ordinals (`3e`, `3rd`); "any" has those of all, others have none
+    ratio       factor for each further digit, between 0 and 1: how much rarer longer numbers are
+
+        Numbers("fr").locate(["1987", "3,5"])
     """
 
     def __init__(self, language: str = "en", *, ratio: float = _RATIO, name: str = "number") -> None:
@@ -275,7 +288,10 @@ class Numbers(Regular):
         self._rescale(np.full(len(cells), -np.log(len(cells))))
 
     def counted(self, counts: Mapping[str, float]) -> Regular:
-        """Cells weighted by how often numbers of each were seen, one more each."""
+        """Return the domain with cell masses estimated from counts of numbers in a text (add-one smoothing).
+
+            Numbers("fr").counted({"1987": 12, "3,5": 2})
+        """
         cell, number = self.locate(list(counts))[0], np.array(list(counts.values()), dtype=np.float64)
         seen = 1.0 + np.bincount(cell[cell >= 0], number[cell >= 0], len(self.cells))
         return self.rescaled(np.log(seen / seen.sum()))
@@ -283,7 +299,7 @@ class Numbers(Regular):
 
 @cache
 def _cells(language: str) -> Mapping[str, DFA]:
-    """Patterns of cells; what could be read in two ways belongs to the one that stands first."""
+    """Return the automaton of each cell by name; a string that fits several patterns belongs to the first."""
     digits = {f"digits{n}": rf"[1-9][0-9]{{{n - 1}}}" for n in range(2, _LONG)}
     patterns = {
         "year": r"1[0-9]{3}|20[0-9]{2}",
@@ -308,14 +324,17 @@ def _cells(language: str) -> Mapping[str, DFA]:
 
 
 class Names(Domain):
-    """A gazetteer mixed with a spelling: `Names({"Rome": ["City"], "Anna": ["Person"]}, Spelling(words))`.
+    """Proper names: a list of known names with attributes, mixed with a spelling model for all others.
 
         q(x) = share · g(x) + (1 − share) · s(x)        g: the gazetteer, normalised;  s: the spelling, normalised
 
-    gazetteer   name -> attributes; a name is in the cell of its attributes, finite and summed up
+    gazetteer   name -> attributes; names with the same attributes form one finite cell
     spelling    the domain of all other names
-    weights     name -> how much it counts for; 1 if nothing is said
-    share       of the gazetteer in the whole mass, between 0 and 1
+    weights     name -> weight within the gazetteer; 1 where it is not given
+    share       mass of the gazetteer, between 0 and 1
+    name        the name of the domain in reports
+
+        Names({"Rome": ["City"], "Anna": ["Person"]}, Spelling(words))
     """
 
     name = "name"
@@ -445,7 +464,7 @@ class Names(Domain):
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Names:
-        """The inverse of `described`."""
+        """Return the domain from the plain data and arrays of `described`."""
         own = {k.removeprefix("spelling."): array for k, array in arrays.items() if k.startswith("spelling.")}
         weights = dict(zip(sorted(plain["gazetteer"]), arrays["weights"].tolist(), strict=True))
         spelling = Spelling.restored(plain["spelling"], own)

@@ -45,7 +45,10 @@ _LEAST_SHARE = 5e-4  # of the words: a character that fewer of them hold is not 
 
 @dataclass(frozen=True, eq=False)
 class CharacterModel:
-    """All states of a character n-gram model, written out; state 0 is the beginning of a word."""
+    """A character n-gram model with all its S states as dense arrays; state 0 is the beginning of a word.
+
+    A column is a character or a class of characters (`Alphabet`); the last column of `prob` is the end of the word.
+    """
 
     alphabet: Alphabet
     table: NGramTable
@@ -57,7 +60,13 @@ class CharacterModel:
     def estimated(
         cls, words: Sequence[str], *, order: int, min_counts: Sequence[int] = (), told_apart: Iterable[str] = ()
     ) -> CharacterModel:
-        """From word types, each counted once. Characters that hardly any of them holds go by their kind alone."""
+        """Estimate a Kneser-Ney model of characters from word types, each counted once.
+
+        words       the word types
+        order       the longest n-gram, 2 or more
+        min_counts  by order: rarer n-grams are pruned
+        told_apart  characters with a column of their own, besides those that enough words contain
+        """
         if order < 2:
             raise DomainError(f"a model of spelling must look at one character or more: order 2 or more, found {order}")
         holders = Counter(character for word in words for character in set(word))
@@ -73,7 +82,7 @@ class CharacterModel:
 
     @classmethod
     def of(cls, table: NGramTable, alphabet: Alphabet) -> CharacterModel:
-        """Write all states of an n-gram table out, in the order in which they are reached."""
+        """Return the model of an n-gram table over the columns of `alphabet`."""
         trie, end = Trie.from_table(table), len(alphabet)
         nodes, after = trie.explore(trie.advance(EMPTY, end), torch.arange(end))
         place = np.zeros(len(trie.word), dtype=np.int64)
@@ -94,7 +103,7 @@ class CharacterModel:
         return len(self.moves)
 
     def log_prob(self, strings: Sequence[str]) -> Floats:
-        """log p of whole strings, their ends included, (n,)."""
+        """Return the log-probability of each string, its end included, (n,)."""
         columns, lengths = self.alphabet.padded(strings)
         log_p, log_share = self._log_prob, self.alphabet.log_share
         state, total = np.zeros(len(strings), dtype=np.int64), np.zeros(len(strings))
@@ -111,22 +120,22 @@ class CharacterModel:
 
     @cached_property
     def log_gain(self) -> Floats:
-        """log of the probability of one character of each column, (S, A)."""
+        """Return the log-probability of one single character of each column in each state, (S, A)."""
         return np.asarray(self._log_prob[:, :-1] + self.alphabet.log_share)
 
     @cached_property
     def _best(self) -> Floats:
-        """log probability of the best rest of a string from each state on, (S,)."""
+        """Return the log-probability of the best continuation from each state, (S,)."""
         return best_ahead(self._log_prob[:, -1], self.log_gain, self.moves)
 
     @cached_property
     def ways(self) -> Callable[[int], Ways]:
-        """The ways on from a state, the best first; each state's are sorted when it is first asked for."""
+        """Return a function from a state to its sorted transitions (`Ways`), computed once for each state."""
         gain, moves, best = self.log_gain, self.moves, self._best
         return cache(lambda state: sorted_ways(gain[state], best[moves[state]]))
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data and arrays."""
+        """Return the model as JSON data and arrays, for `restored`."""
         plain, tensors = described(self.table)
         return {"characters": list(self.alphabet.characters), "table": plain}, {
             name: tensor.numpy() for name, tensor in tensors.items()
@@ -134,7 +143,7 @@ class CharacterModel:
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> CharacterModel:
-        """The inverse of `described`."""
+        """Return the model from the plain data and arrays of `described`."""
         table = table_from(plain["table"], {name: torch.from_numpy(array) for name, array in arrays.items()})
         return cls.of(table, Alphabet(plain["characters"]))
 
@@ -162,19 +171,21 @@ _LEAST_OF_SHAPE = 0.005  # of the types: a shape that fewer have is not told apa
 
 @dataclass(frozen=True)
 class Look:
-    """A shape and an ending; "" where endings are not told apart or none is listed."""
+    """The visible class of a string: its shape (`lowercase`, `capitalised`, …) and its longest listed ending, or ""."""
 
     shape: str
     ending: str
 
     def attributes(self, endings: frozenset[str]) -> tuple[str, ...]:
-        """`Looks:lowercase`, `Ends:ment`, `Ends:ent`, ...: also the shorter endings that are listed."""
+        """Return the attributes of the look: `Looks:lowercase`, `Ends:ment`, and its shorter listed endings,
+        `Ends:ent`.
+        """
         tails = [self.ending[start:] for start in range(len(self.ending))]
         return (f"Looks:{self.shape}", *(f"Ends:{tail}" for tail in tails if tail in endings))
 
 
 def shapes_of(words: Sequence[str]) -> tuple[str, ...]:
-    """The shapes that enough of the words have; "mixed" stands for all others."""
+    """Return the shapes that are frequent among the words; "mixed" stands for all others."""
     labels = _shape_automaton(tuple(SHAPES)).label_all(words)
     counts = np.bincount(labels[labels >= 0], minlength=len(SHAPES))
     common = [shape for shape, n in zip(SHAPES, counts.tolist(), strict=True) if n >= _LEAST_OF_SHAPE * len(words)]
@@ -182,14 +193,14 @@ def shapes_of(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def common_endings(words: Iterable[str], *, longest: int, top: int, min_count: int = 2) -> tuple[str, ...]:
-    """The commonest endings of up to `longest` characters, none of them a whole word."""
+    """Return the `top` most frequent endings of 1 to `longest` characters, each shorter than its word."""
     counts = Counter(word[-length:] for word in words for length in range(1, min(longest, len(word) - 1) + 1))
     ranked = sorted(counts, key=lambda ending: (-counts[ending], ending))
     return tuple(ending for ending in ranked[:top] if counts[ending] >= min_count)
 
 
 def looks_automaton(shapes: Sequence[str], endings: Sequence[str]) -> tuple[DFA, tuple[Look, ...]]:
-    """The automaton whose labels number the looks of all strings that may be symbols."""
+    """Return a DFA that labels every permitted string with the number of its look, and the looks by number."""
     by_shape, by_ending = _shape_automaton(shapes), _ending_automaton(endings)
     looks: dict[Look, int] = {}
 
@@ -209,7 +220,7 @@ def _shape_automaton(shapes: Sequence[str]) -> DFA:
 
 
 def _ending_automaton(endings: Sequence[str]) -> DFA:
-    """Label 0 for any string, i + 1 where ending i is the longest that it has (Aho and Corasick's automaton)."""
+    """Return the Aho-Corasick DFA with label i + 1 where ending i is the longest suffix that is listed, else 0."""
     found = {ending[:length] for ending in endings for length in range(len(ending) + 1)} | {""}
     starts = sorted(found, key=lambda start: (len(start), start))  # the same in every process, as weights depend on it
     state = {start: number for number, start in enumerate(starts)}
@@ -229,7 +240,7 @@ def _longest_tail(text: str, among: dict[str, int]) -> str:
 
 @dataclass(frozen=True)
 class Bands:
-    """Lengths in bands: up to the first edge, up to the second, ..., and all that is longer."""
+    """Ranges of string length: up to the first edge, up to the second, …, and everything longer."""
 
     edges: tuple[int, ...]
 
@@ -248,7 +259,7 @@ class Bands:
         return f"{first}+" if band == len(self.edges) else f"{first}-{self.edges[band]}"
 
     def pattern(self, band: int) -> str:
-        """How often a character may come, as patterns write it."""
+        """Return the lengths of a range as the bounds of a regular expression: `3,5` or `6,`."""
         return self.name(band).replace("-", ",").replace("+", ",")
 
 
@@ -270,7 +281,7 @@ _LONGEST = 2000  # characters; a model whose words do not end by then does not e
 
 @dataclass(frozen=True, eq=False)
 class PairedStates:
-    """The P pairs of states of a character model and an automaton that can be reached; 0 is the beginning."""
+    """The P reachable pairs of a state of a character model and a state of an automaton; pair 0 is the beginning."""
 
     model: CharacterModel
     state: Ints  # (P,) the model's state
@@ -280,25 +291,26 @@ class PairedStates:
 
     @classmethod
     def of(cls, model: CharacterModel, automaton: DFA, labels: int) -> Self:
-        """Of a model and an automaton over the same columns."""
+        """Return the reachable pairs of a model and an automaton over the same columns."""
         state, other, pairs = paired(model.moves, automaton.moves)
         return cls(model, state, automaton.labels[other], pairs.astype(np.int32), labels)
 
     @cached_property
     def step(self) -> Callable[[Floats], Floats]:
-        """What takes α_t to α_{t+1}."""
+        """Return the function that maps α_t to α_{t+1} (forward algorithm), (P,) -> (P,)."""
         return _forward_step(self.model.prob[self.state], self.moves)
 
     def ended(self, alpha: Floats) -> Floats:
-        """Σ_{p of label l} α(p) · p(end | p), (labels,)."""
+        """Return the mass of the strings that end, by label: Σ_{p of label l} α(p) · p(end | p), (labels,)."""
         inside = self.label >= 0
         weights = (alpha * self.model.prob[self.state, -1])[inside]
         return np.asarray(np.bincount(self.label[inside], weights=weights, minlength=self.labels), dtype=np.float64)
 
     def ended_after(self, columns: Sequence[int], lengths: int) -> Floats:
-        """What ends after 0, 1, … characters more, where a string begins with these columns, (lengths + 1, labels).
+        """Return the mass of strings that begin with `columns` and end after 0, 1, … further characters, (lengths + 1,
+        labels).
 
-        The last row is of all strings that are longer: Σ_t α_t = α + M α + M² α + … solves x = α + M x.
+        The last row sums all longer strings: Σ_t α_t = α + M α + M² α + … solves x = α + M x.
         """
         here = 0
         for column in columns:
@@ -312,7 +324,7 @@ class PairedStates:
 
 
 def series(step: Callable[[Floats], Floats], alpha: Floats) -> Floats:
-    """x = α + M x, where `step` multiplies with M: by GMRES, to rounding. Words mix fast: few steps are needed."""
+    """Solve x = α + M x by GMRES, where `step` multiplies by M; (P,) -> (P,). A few steps reach rounding error."""
     size = float(np.linalg.norm(alpha))
     if size == 0.0:
         return alpha
@@ -341,7 +353,7 @@ def series(step: Callable[[Floats], Floats], alpha: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Forward:
-    """α for every length, over pairs of states."""
+    """Forward messages α_t over pairs of states for every length t, kept to sample strings."""
 
     pairs: PairedStates
     alpha: list[Floats]  # for t = 0, 1, ...: (P,)
@@ -366,7 +378,7 @@ class Forward:
     def draw(
         self, labels: Ints, in_band: Callable[[Ints], NDArray[np.bool_]], count: int, rng: np.random.Generator
     ) -> list[str]:
-        """Strings of some labels whose length is in a band, with probability ∝ q(x)."""
+        """Sample `count` strings of the given labels with a length that `in_band` accepts, with probability ∝ q(x)."""
         weights = np.where(in_band(np.arange(len(self.ended))), self.ended[:, labels].sum(1), 0.0)
         length = _choose(weights, count, rng)
         columns = np.full((count, int(length.max(initial=0))), -1)
@@ -385,13 +397,13 @@ class Forward:
 
     @cached_property
     def _members(self) -> list[Ints]:
-        """The states of each label."""
+        """Return the pairs of states of each label."""
         order = np.argsort(self.pairs.label, kind="stable")
         first = np.searchsorted(self.pairs.label[order], np.arange(self.ended.shape[1] + 1))
         return [order[first[i] : first[i + 1]] for i in range(self.ended.shape[1])]
 
     def _step_back(self, at: Ints, going: Ints, t: int, rng: np.random.Generator) -> None:
-        """Replace the state after t characters of each string by the one before; equal states are handled together."""
+        """Sample the state before the last of t characters for each string in `going`, in place in `at`."""
         states, which = np.unique(at[going], return_inverse=True)
         for number, state in enumerate(states.tolist()):
             mine = going[which == number]
@@ -401,7 +413,7 @@ class Forward:
             at[mine] = before[_choose(weights, len(mine), rng)]
 
     def _ways_into(self, state: int, column: int) -> Ints:
-        """The states from which a character leads to this one."""
+        """Return the states from which `column` leads to `state`."""
         if column not in self._sorted:
             order = np.argsort(self.pairs.moves[:, column], kind="stable")
             self._sorted[column] = order, self.pairs.moves[order, column].astype(np.int64)
@@ -411,7 +423,7 @@ class Forward:
 
 
 def _choose(weights: Floats, count: int, rng: np.random.Generator) -> Ints:
-    """Places drawn with probability ∝ weight, (count,); a place without weight is never drawn."""
+    """Sample `count` indices with probability ∝ weight, (count,); an index of weight 0 is never drawn."""
     ends = weights.cumsum()
     drawn = np.searchsorted(ends, rng.random(count) * ends[-1], side="right")
     chosen: Ints = np.minimum(drawn, np.flatnonzero(weights)[-1])
@@ -419,7 +431,7 @@ def _choose(weights: Floats, count: int, rng: np.random.Generator) -> Ints:
 
 
 def _forward_step(prob: Floats, moves: NDArray[np.int32]) -> Callable[[Floats], Floats]:
-    """What takes α_t to α_{t+1}: a sparse matrix, a row for each state with the moves that lead to it."""
+    """Return the function that maps α_t to α_{t+1}, as a product with a sparse CSR matrix."""
     P, A = moves.shape
     order = np.argsort(moves, axis=None, kind="stable")
     first = np.searchsorted(moves.ravel()[order], np.arange(P + 1))
@@ -431,14 +443,18 @@ def _forward_step(prob: Floats, moves: NDArray[np.int32]) -> Callable[[Floats], 
 
 
 class Spelling(Domain):
-    """All strings, as a model of characters weighs them: `Spelling(["house", "houses", "garden"])`.
+    """All strings, weighted by a character n-gram model that is estimated from a list of words.
+
+    Cells are classes of strings by shape, ending and length, with attributes such as `Looks:lowercase` and `Ends:ment`.
 
     words       the word types that the model is estimated on
-    order       how many characters an n-gram has at most
+    order       the longest n-gram of characters
     endings     how many endings, of up to `longest` characters, have cells of their own
-    lengths     the edges of bands of length, which have cells of their own
+    lengths     upper limits of the ranges of length that have cells of their own
     min_counts  by order: rarer n-grams are pruned
     cells       False: one cell for all strings
+
+        Spelling(["house", "houses", "garden"]).locate(["gardens"])
     """
 
     name = "spelling"
@@ -473,12 +489,12 @@ class Spelling(Domain):
 
     @cached_property
     def _automaton(self) -> DFA:
-        """The automaton of looks, over all characters that the model tells apart."""
+        """Return the automaton of looks over the columns of the character model."""
         return self._looks_of.refined(self._model.alphabet.characters)
 
     @cached_property
     def _kinds(self) -> tuple[tuple[Look, int], ...]:
-        """The look and the band of every cell: endings are not told apart in the shortest band, of few letters each."""
+        """Return the look and the range of length of every cell; the shortest range ignores endings."""
         found = [(self._in_band(look, band), band) for look in self._looks for band in range(len(self._bands))]
         return tuple(dict.fromkeys(found))
 
@@ -487,7 +503,7 @@ class Spelling(Domain):
 
     @cached_property
     def _number(self) -> Ints:
-        """The cell of a look in a band, (looks, bands)."""
+        """Return the cell of each look and range of length, (looks, ranges)."""
         place = {kind: number for number, kind in enumerate(self._kinds)}
         bands = range(len(self._bands))
         return np.array([[place[self._in_band(look, band), band] for band in bands] for look in self._looks])
@@ -525,7 +541,7 @@ class Spelling(Domain):
 
     @property
     def by_looks(self) -> tuple[DFA, Ints, tuple[int, ...]]:
-        """The automaton of looks, the cell of each look and band of length, and the edges of the bands."""
+        """Return the automaton of looks, the cell of each look and range of length, and the limits of the ranges."""
         return self._looks_of, self._number, self._bands.edges
 
     def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:
@@ -535,7 +551,7 @@ class Spelling(Domain):
         return np.where(looks >= 0, self._number[looks, bands], OUTSIDE), log_q
 
     def _columns(self, letters: str) -> list[int] | None:
-        """The columns of letters; None where no string may hold them."""
+        """Return the columns of letters, or None if one of them is not permitted."""
         columns: list[int] = self._model.alphabet.columns(letters).tolist()
         return None if -1 in columns else columns
 
@@ -548,7 +564,7 @@ class Spelling(Domain):
 
     @cached_property
     def _masses(self) -> dict[str, Floats]:
-        """What was summed last: it depends on the letters alone, whatever the context."""
+        """Cache of prefix masses by letters; they do not depend on the context."""
         return {}
 
     def _summed(self, letters: str) -> Floats:
@@ -568,7 +584,7 @@ class Spelling(Domain):
 
     @cached_property
     def _reachable(self) -> tuple[Ints, NDArray[np.bool_]]:
-        """Which looks can be reached from each state of the automaton of looks: the number of a set, and the sets."""
+        """Return which looks can be reached from each state of the automaton: the index of a set, and the sets."""
         labels, moves = self._automaton.labels, np.unique(self._automaton.moves, axis=1)
         reached = np.packbits(labels[:, None] == np.arange(len(self._looks)), axis=1)
         while True:
@@ -580,7 +596,10 @@ class Spelling(Domain):
         return number.reshape(-1), np.unpackbits(sets, axis=1, count=len(self._looks)).astype(bool)
 
     def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
-        """Bounds are those of the character model, and the largest weight of a cell that can still be reached."""
+        """Enumerate strings that begin with `letters` by descending log q(x) + log_weight[cell of x] (A* search).
+
+        The bound adds the largest weight of a cell that can still be reached to that of the character model.
+        """
         columns, model, looks_of = self._columns(letters), self._model, self._automaton
         if columns is None:
             return iter(())
@@ -645,7 +664,7 @@ class Spelling(Domain):
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Spelling:
-        """The inverse of `described`."""
+        """Return the domain from the plain data and arrays of `described`."""
         made = cls.__new__(cls)
         made.name, made._bands = plain["name"], Bands(tuple(plain["lengths"]))
         made._looks = tuple(Look(shape, ending) for shape, ending in plain["looks"])

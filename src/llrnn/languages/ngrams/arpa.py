@@ -66,12 +66,12 @@ _Row = list[bytes]  # the fields of a line
 
 
 class ArpaError(PlacedError, BackgroundError):
-    """A BackgroundError at a place in a file."""
+    """A fault in an ARPA file, with its path and line."""
 
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """The n-grams of one order, in the order of the file or, once they are placed, of their keys."""
+    """The n-grams of one order, in the order of the file until they are placed, then by key."""
 
     line: Ints  # (m,)
     words: Ints  # (m, n)
@@ -80,7 +80,12 @@ class Section:
 
 
 def read_arpa(path: StrPath) -> NGramTable:
-    """The model in an ARPA file, its words in the order of the 1-grams; a fault is a BackgroundError."""
+    """Read an n-gram model in ARPA format, plain or gzip; a fault is a BackgroundError with its line.
+
+    Words are numbered in the order of the 1-grams; `<s>` and `</s>` become one end-of-sentence symbol.
+
+        table = read_arpa("corpus.arpa.gz")
+    """
     file = _ArpaFile(path)
     header = file.header()
     file.place_unigrams(file.section(header, 1))
@@ -110,7 +115,7 @@ def is_arpa(path: StrPath) -> bool:
 
 
 class _ArpaFile:
-    """A file that is read section by section; every fault is told with the number of its line."""
+    """Reader of one ARPA file, section by section; every error names its line."""
 
     def __init__(self, path: StrPath) -> None:
         self.path, self.marker, self.number = path, "", 0  # the last marker (`\data\`), and the number of the last line
@@ -124,13 +129,13 @@ class _ArpaFile:
         raise ArpaError(reason, path=self.path, line=self.number if line is None else line)
 
     def refuse(self, wrong: _Bools, lines: Ints, reason: Callable[[int], str]) -> None:
-        """Report the first that is wrong; `reason` is given its place."""
+        """Raise an ArpaError for the first True in `wrong`; `reason` is called with its index."""
         if wrong.any():
             first = int(wrong.argmax())
             self.fault(reason(first), int(lines[first]))
 
     def blocks(self) -> Iterator[tuple[Ints, list[_Row]]]:
-        """Numbers and fields of the lines that are not blank, up to the next marker, which begins with a backslash."""
+        """Return line numbers and fields of the non-blank lines up to the next marker line (such as the end marker)."""
         numbers: list[int] = []
         rows: list[_Row] = []
         for number, line in self._lines:
@@ -150,7 +155,7 @@ class _ArpaFile:
         self.fault(rf"{_END} is required, but the file ends in the section {self.marker}; was it written to the end?")
 
     def header(self) -> list[tuple[int, int]]:
-        """(line, count) for each order."""
+        """Return (line, count) for each order that the header lists."""
         for number, line in self._lines:
             self.number = number
             if line.strip() == _DATA:
@@ -171,7 +176,7 @@ class _ArpaFile:
         return found
 
     def check_end(self) -> None:
-        """Read to the end in any case: the check sum of a gzip file stands there."""
+        """Check the end marker, and read to the end of the file, where gzip keeps its checksum."""
         if self.marker != _END:
             self.fault(
                 f"{_END} is required after the last order of the header, found {self.marker[:40]}; correct either"
@@ -195,7 +200,7 @@ class _ArpaFile:
         return whole
 
     def _block(self, lines: Ints, rows: list[_Row], n: int, highest: bool) -> Section:
-        """Some lines of a section."""
+        """Return some lines of a section as arrays."""
         width = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         weighted: _Bools = width == n + 2
         wrong = (width != n + 1) & (highest | ~weighted)
@@ -216,7 +221,7 @@ class _ArpaFile:
         return Section(lines, words, np.minimum(log_prob, 0.0) * _LOG_10, backoff * _LOG_10)
 
     def _floats(self, lines: Ints, rows: list[_Row], k: int, there: _Bools) -> Floats:
-        """The numbers in field k of some lines, NaN in others."""
+        """Return field k of the lines as numbers where `there` is True, NaN elsewhere."""
         found = np.full(len(rows), np.nan)
         for at in np.flatnonzero(there).tolist():
             try:
@@ -226,7 +231,7 @@ class _ArpaFile:
         return found
 
     def _words(self, lines: Ints, column: list[bytes], n: int) -> Ints:
-        """The numbers of the words in one place of n-grams; unigrams bring new ones."""
+        """Return the numbers of the words in one column of n-grams; 1-grams define new words."""
         index = self._index
         numbers: Iterable[int]
         if n == 1:  # new words get the next number; one that comes again has its old number
@@ -238,7 +243,7 @@ class _ArpaFile:
         return found
 
     def place_unigrams(self, section: Section) -> None:
-        """Number the words; that of `<s>` is EOS, and so is its back-off weight."""
+        """Number the words and store the 1-grams; `<s>` is merged into EOS, with its back-off weight."""
         names = self.names = tuple(word.decode() for word in self._index)
         if EOS not in names:
             reason = f"the 1-grams must list {EOS}, the end of sentences; estimate the model with sentence boundaries"
@@ -259,7 +264,7 @@ class _ArpaFile:
         self._index |= {_OTHER_UNKNOWN: self._index.get(_UNKNOWN, -1)}
 
     def place(self, section: Section) -> None:
-        """Find the contexts in the level below, and sort."""
+        """Link the n-grams of an order to their contexts in the order below, sort them by key, and store them."""
         required = f"{BOS} may only begin an n-gram and {EOS} only end it"
         wrong = (section.words[:, 1:] == self._bos).any(1) | (section.words[:, :-1] == self._eos).any(1)
         self.refuse(wrong, section.line, lambda at: f"{required}, found {self._text(section.words[at])}; remove it")
@@ -322,8 +327,13 @@ _REPLACED = {BOS: "a beginning of sentences", "<UNK>": "<unk>"}  # what a reader
 
 
 def write_arpa(table: NGramTable, path: StrPath) -> None:
-    """Write or replace the file, atomically; gzip if its name ends in .gz; `-` is standard output. The bytes depend on
-    the table alone."""
+    """Write an n-gram model in ARPA format, atomically; equal tables give equal bytes.
+
+    table       the model
+    path        the file; gzip if the name ends in `.gz`, standard output if it is `-`
+
+        write_arpa(table, "corpus.arpa.gz")
+    """
     table = written_out(table)
     _check_words(table)
     if fspath(path) == STANDARD:
@@ -354,7 +364,7 @@ def _check_words(table: NGramTable) -> None:
 
 
 def _lines(table: NGramTable) -> Iterator[str]:
-    """Lines, or some thousand of them together."""
+    """Return the lines of the ARPA file, several thousand joined at a time."""
     yield "\\data\\"
     for n, level in enumerate(table.levels, 1):
         yield f"ngram {n}={len(level) + (n == 1)}"  # one more: EOS stands for two unigrams
@@ -375,7 +385,7 @@ def _lines(table: NGramTable) -> Iterator[str]:
 
 
 def _texts(table: NGramTable, n: int, rows: slice) -> list[str]:
-    """The words of n-grams: the last one here, those before it along the contexts."""
+    """Return the words of some n-grams of order n as text, separated by blanks."""
     level = table.levels[n - 1]
     columns, context = [[table.words[word] for word in level.word[rows].tolist()]], level.context[rows]
     for below in table.levels[n - 2 :: -1] if n > 1 else ():
@@ -387,7 +397,7 @@ def _texts(table: NGramTable, n: int, rows: slice) -> list[str]:
 
 
 def _has_weight(table: NGramTable, n: int, rows: slice) -> list[bool]:
-    """Which n-grams are written with a back-off weight: those that something follows, or that have one."""
+    """Return which n-grams have a back-off weight in the file: contexts, and those whose weight is not 1."""
     weighted = np.zeros(rows.stop - rows.start, dtype=bool)
     if n < table.order:
         weighted = table.levels[n - 1].log_backoff[rows] != 0
@@ -399,13 +409,13 @@ def _has_weight(table: NGramTable, n: int, rows: slice) -> list[bool]:
 
 
 def _log10(log: Floats) -> list[float]:
-    """-99 for minus infinity; adding 0 turns -0 into 0."""
+    """Return natural logarithms as log10, with -99 for minus infinity and 0 for -0."""
     found: list[float] = (np.maximum(log / _LOG_10, _NOUGHT) + 0.0).tolist()
     return found
 
 
 def _with_bos(unigrams: list[str], table: NGramTable, rows: slice) -> list[str]:
-    """<s> before </s>, with its back-off weight."""
+    """Return the 1-gram lines with `<s>` and its back-off weight before `</s>`."""
     at = table.eos - rows.start
     if not 0 <= at < len(unigrams):
         return unigrams
@@ -422,7 +432,7 @@ SHARING = "ngram with shared words"  # as older readers do not know it
 
 
 def described(table: NGramTable) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """A model as plain data and tensors: what an n-gram folder holds, and a model folder of a background."""
+    """Return an n-gram model as JSON data and tensors, as n-gram folders and model folders store it."""
     data = {"words": list(table.words), "order": table.order, "notes": list(table.notes)}
     levels, shared = enumerate(table.levels), table.shared
     tensors = {f"{name}.{n}": torch.from_numpy(getattr(level, name)) for n, level in levels for name in _ARRAYS}
@@ -433,7 +443,7 @@ def described(table: NGramTable) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def table_from(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> NGramTable:
-    """The inverse of `described`; arrays that do not fit together are refused."""
+    """Return the n-gram model from the data and tensors of `described`; inconsistent arrays are a CheckpointError."""
     try:
         levels = [Level(*(tensors[f"{name}.{n}"].numpy() for name in _ARRAYS)) for n in range(int(data["order"]))]
         shared = None
@@ -457,7 +467,7 @@ def _strings(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _is_sound(table: NGramTable) -> bool:
-    """Every place and word exists, and the n-grams are sorted: what all look-ups rely on."""
+    """Return whether every context and word exists and the n-grams are sorted, as look-ups require."""
     V, below = len(table.words), 1
     for level in table.levels:
         if len({len(getattr(level, name)) for name in _ARRAYS}) != 1:
@@ -479,7 +489,10 @@ def _is_sound_share(shared: Shared, n_words: int) -> bool:
 
 
 def write_table(table: NGramTable, path: str | PathLike[str]) -> None:
-    """Write an n-gram model to an ARPA file if the name ends in .arpa or .gz or is `-`, otherwise to a folder."""
+    """Write an n-gram model: as ARPA if the name ends in `.arpa` or `.gz` or is `-`, otherwise as a folder.
+
+        write_table(table, "news-ngrams")
+    """
     if Path(path).suffix in (".arpa", ".gz") or fspath(path) == STANDARD:
         write_arpa(table, path)
     else:
@@ -487,7 +500,10 @@ def write_table(table: NGramTable, path: str | PathLike[str]) -> None:
 
 
 def read_table(path: str | PathLike[str]) -> NGramTable:
-    """Read an n-gram model from a folder of `write_table`, or from an ARPA file: `read_table("model.arpa.gz")`."""
+    """Read an n-gram model from a folder that `write_table` wrote, or from an ARPA file.
+
+        table = read_table("model.arpa.gz")
+    """
     if not Path(path).is_dir():
         return read_arpa(path)
     bundle = read_bundle(path, "ngram")

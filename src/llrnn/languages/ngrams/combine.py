@@ -26,7 +26,7 @@ _NO_MASS = -99.0 * np.log(10.0)
 
 
 def normalised(table: NGramTable) -> NGramTable:
-    """The same n-grams and probabilities with the back-off weights that make every context sum to 1.
+    """Return the model with back-off weights recomputed so that every context sums to 1; probabilities are unchanged.
 
     Contexts that list nothing keep a weight of 1.
     """
@@ -42,7 +42,7 @@ def normalised(table: NGramTable) -> NGramTable:
 
 
 def _backoffs(context: Ints, log_prob: Floats, lower: Floats, n_contexts: int) -> Floats:
-    """log backoff of each context, 0 where it lists nothing."""
+    """Return the log back-off weight of each context, 0 where it lists nothing, (n_contexts,)."""
     listed = np.bincount(context, weights=np.exp(log_prob), minlength=n_contexts)
     covered = np.bincount(context, weights=np.exp(lower), minlength=n_contexts)
     left, open_below = 1.0 - listed, 1.0 - covered
@@ -55,9 +55,13 @@ def _backoffs(context: Ints, log_prob: Floats, lower: Floats, n_contexts: int) -
 def interpolated(
     tables: Sequence[NGramTable], weights: Sequence[float], *, names: Sequence[str] | None = None
 ) -> NGramTable:
-    """One back-off model for the mixture Σ λ_i p_i of models over the same words.
+    """Return one back-off model of the mixture Σ λ_i p_i of models over the same words.
 
-    Where any of them lists an n-gram, the probability is that of the mixture; elsewhere it is backed off.
+    tables      two models or more
+    weights     λ, one for each model, above 0, with sum 1
+    names       what to call the models in errors
+
+    Where any model lists an n-gram, the probability is that of the mixture; elsewhere it is backed off.
 
         interpolated([read_arpa("news.arpa"), read_arpa("talk.arpa")], [0.7, 0.3])
     """
@@ -91,7 +95,7 @@ def interpolated(
 
 
 def _history(levels: Sequence[Level], context: Ints) -> Ints:
-    """The words of contexts, (m,) -> (m, k)."""
+    """Return the words of contexts, (m,) -> (m, k)."""
     columns = list[Ints]()
     for level in reversed(levels):
         columns.append(level.word[context])
@@ -100,7 +104,7 @@ def _history(levels: Sequence[Level], context: Ints) -> Ints:
 
 
 def _over_words_of(first: NGramTable, name: str, table: NGramTable, other: str) -> NGramTable:
-    """The same model with its words in the order of the first one's."""
+    """Return `table` with its words numbered as in `first`; different words are a BackgroundError."""
     for here, its, there, others in ((first, name, table, other), (table, other, first, name)):
         more = [word for word in there.words if word not in here.index]
         if more:
@@ -120,10 +124,13 @@ def _over_words_of(first: NGramTable, name: str, table: NGramTable, other: str) 
 
 
 def pruned(table: NGramTable, threshold: float) -> NGramTable:
-    """Without the n-grams, of order 2 and more, that change the model by no more than `threshold` each, in nats a word.
+    """Prune n-grams of order 2 and more by relative entropy (after Stolcke 1998).
 
-    Highest order first; an n-gram that longer ones begin with stays. The n-grams of a context that leave change it
-    together by no more than that times their number (Stolcke looks at each alone, as if the others stayed).
+    table       the model
+    threshold   largest cost of a pruned n-gram, in nats a word, such as 1e-8
+
+    Orders are pruned from the highest down; contexts of remaining n-grams stay. The n-grams pruned from one context
+    cost together at most `threshold` times their number (Stolcke considers each alone).
 
         pruned(read_arpa("corpus.arpa"), 1e-8)
     """
@@ -139,8 +146,9 @@ def pruned(table: NGramTable, threshold: float) -> NGramTable:
 
 
 def _cheapest(table: NGramTable, n: int, may_leave: Bools, threshold: float) -> Bools:
-    """Which n-grams of order n leave: of each context those that cost least alone, while all of them together cost no
-    more than `threshold` each."""
+    """Return which n-grams of order n to prune: in each context the cheapest ones, while their joint cost is at most
+    `threshold` each.
+    """
     level, below = table.levels[n - 1], table.levels[n - 2]
     history = table.history(n - 1)[level.context]
     lower = backed_off(replace(table, levels=table.levels[: n - 1]), history[:, 1:], level.word)
@@ -150,7 +158,7 @@ def _cheapest(table: NGramTable, n: int, may_leave: Bools, threshold: float) -> 
     joint, surprise = np.exp(_log_joint(table, history)), p * (level.log_prob - lower)
 
     def cost(leaving: Floats, its_lower: Floats, its_surprise: Floats) -> Floats:
-        """D(p ‖ p') where words of these sums leave a context."""
+        """Return D(p ‖ p') when n-grams with these sums are removed from a context."""
         rise = np.log((left + leaving) / (free + its_lower))  # log of the new back-off weight
         found: Floats = joint * (its_surprise - leaving * rise + left * (np.log(left / free) - rise))
         return found
@@ -171,9 +179,9 @@ def _cheapest(table: NGramTable, n: int, may_leave: Bools, threshold: float) -> 
 
 
 def _log_joint(table: NGramTable, history: Ints) -> Floats:
-    """log of the probability that a place of the text is behind these words, by the chain rule of the model.
+    """Return the log-probability of histories by the chain rule of the model, (m, k) -> (m,).
 
-    An end of sentence is certain to be behind something; that it begins a sentence is how often sentences end.
+    An EOS at the beginning of a history counts with its unigram probability.
     """
     total = np.zeros(len(history))
     for k in range(history.shape[1]):
@@ -182,7 +190,7 @@ def _log_joint(table: NGramTable, history: Ints) -> Floats:
 
 
 def _keeping(table: NGramTable, n: int, keep: Bools) -> NGramTable:
-    """Without some n-grams of order n, which nothing longer begins with."""
+    """Return the model with only the n-grams of order n where `keep` is True; none that is dropped may be a context."""
     levels, kept = list(table.levels), np.flatnonzero(keep)
     place = np.full(len(keep), -1)
     place[kept] = np.arange(len(kept))

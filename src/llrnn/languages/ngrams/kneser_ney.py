@@ -46,14 +46,14 @@ from llrnn.text.vocabulary import EOS
 
 
 class Scratch:
-    """A folder for temporary files, and how much of it was in use at most; without a folder, arrays are in memory."""
+    """Factory of growing arrays, on disk in `folder` or in memory if there is none; records the disk space in use."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
         self.used = self.most = 0
 
     def array(self, dtype: type[np.generic]) -> GrowingArray:
-        """A new empty array."""
+        """Return a new empty array that grows at its end."""
         if self.folder is None:
             return GrowingArray(np.dtype(dtype))
         try:
@@ -63,11 +63,11 @@ class Scratch:
         return DiskArray(self, file, np.dtype(dtype))
 
     def zeros(self, count: int) -> Floats:
-        """So many zeros, to read; with a folder they take no memory."""
+        """Return `count` read-only zeros, which take no memory where arrays are on disk."""
         return np.zeros(count) if self.folder is None else np.broadcast_to(0.0, (count,))
 
     def refused(self, error: OSError) -> BackgroundError:
-        """What the system said, and what to do."""
+        """Return the error to raise for a failed write: the cause, and what to do."""
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         state = (
             f"the disk is full ({self.used / 1e6:,.0f} MB of temporary files were written)" if full else error.strerror
@@ -76,7 +76,7 @@ class Scratch:
 
 
 class GrowingArray:
-    """An array that grows at its end, in memory."""
+    """Array in memory that grows at its end."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype, self._array = dtype, np.zeros(0, dtype=dtype)
@@ -89,16 +89,16 @@ class GrowingArray:
         self._array = np.concatenate([self._array, own]) if len(self._array) else own
 
     def view(self) -> NDArray[Any]:
-        """All of it, to read."""
+        """Return the whole array; do not write to it."""
         return self._array
 
     def drop(self) -> None:
-        """Give the room back; views end with it."""
+        """Free the memory or the file; views become invalid."""
         self._array = np.zeros(0, dtype=self.dtype)
 
 
 class DiskArray(GrowingArray):
-    """An array that grows at its end, on disk."""
+    """Array in a temporary file, memory-mapped, that grows at its end."""
 
     def __init__(self, scratch: Scratch, file: BinaryIO, dtype: np.dtype[Any]) -> None:
         self.dtype, self._scratch, self._file, self._length = dtype, scratch, file, 0
@@ -138,13 +138,15 @@ _LEAST = 1024  # entries of a block
 
 
 def estimate(stream: Ints, words: Sequence[str], *, order: int = 5, min_counts: Sequence[int] = ()) -> NGramTable:
-    """A Kneser-Ney model: `estimate(*read_stream(["text.txt"]), order=3)`.
+    """Estimate an interpolated modified Kneser-Ney model from a text in memory.
 
-    stream      the text EOS, sentence, EOS, ..., EOS as numbers of words
+    stream      (T,) word numbers: EOS, sentence, EOS, ..., EOS
     words       the words by number, EOS among them
-    order       how many words an n-gram has at most
-    min_counts  at [n - 1]: n-grams of order n that were counted less often are pruned (the last number holds for all
-                higher orders; unigrams are never pruned)
+    order       the longest n-gram
+    min_counts  at [n - 1]: n-grams of order n with fewer counts are pruned (the last entry holds for all higher
+                orders; unigrams are never pruned)
+
+        table = estimate(*read_stream(["text.txt"]), order=3)
     """
     memory = _BYTES_A_WORD * max(len(stream), len(words))
     return estimate_on_disk([stream], words, scratch=Scratch(), memory=memory, order=order, min_counts=min_counts)
@@ -159,11 +161,16 @@ def estimate_on_disk(
     order: int = 5,
     min_counts: Sequence[int] = (),
 ) -> NGramTable:
-    """The same model as `estimate`, of a text that comes in pieces (`stream_pieces`).
+    """Estimate a Kneser-Ney model from a text in pieces, with temporary files; the result equals that of `estimate`.
 
-    scratch     the folder of temporary files: `Scratch(Path("/tmp"))`
-    memory      how many bytes the working arrays take, about
-    words       may grow while the text is read; what it holds afterwards counts
+    text        the pieces, as from `stream_pieces`; joined they are EOS, sentence, EOS, ..., EOS
+    words       the words by number; a list may grow while the text is read
+    scratch     where temporary files go: `Scratch(Path("/tmp"))`
+    memory      approximate size of the working arrays in bytes
+    order, min_counts   as in `estimate`
+
+        words = []
+        table = estimate_on_disk(stream_pieces(["text.txt"], words), words, scratch=Scratch(Path("/tmp")), memory=2**30)
     """
     if order < 1:
         raise BackgroundError(f"the order of an n-gram model must be 1 or more, found {order}")
@@ -210,7 +217,7 @@ def _pieces(count: int, size: int) -> Iterator[slice]:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """The n-grams of one order with their counts."""
+    """The n-grams of one order with their counts, sorted by context and word."""
 
     context: Ints
     word: Ints
@@ -224,7 +231,7 @@ class Counted:
 
 @dataclass
 class _Runs:
-    """The runs of one order, end to end, and which n-gram of its run ends at each place of the text."""
+    """Sorted runs of one order (external merge sort), and the n-gram of its run that ends at each text position."""
 
     key: GrowingArray
     count: GrowingArray
@@ -236,7 +243,10 @@ class _Runs:
 def count_ngrams(
     stream: GrowingArray, eos: int, n_words: int, order: int, scratch: Scratch, size: int
 ) -> list[Counted]:
-    """Counts for the orders 1 to `order` of a text EOS, sentence, EOS, ..., EOS, which is dropped afterwards."""
+    """Count the n-grams of orders 1 to `order` in a text EOS, sentence, EOS, ..., EOS; frees the text.
+
+    Return one `Counted` for each order.
+    """
     words = stream.view()
     if len(words) < 2 or words[0] != eos or words[-1] != eos:
         raise BackgroundError("the text to count must begin and end with the end of a sentence")
@@ -266,7 +276,7 @@ def count_ngrams(
 def _add_run(
     runs: _Runs, words: NDArray[Any], places: NDArray[Any], start: int, n: int, last_eos: int, eos: int, n_words: int
 ) -> int:
-    """The n-grams that end in a block of the text, which begins at `start`; and where its last EOS is."""
+    """Add the n-grams that end in a block of the text, which begins at `start`; return the position of its last EOS."""
     block = words.astype(np.int64)
     ends = np.flatnonzero(_distance(block, eos, start, last_eos) >= n - 1)
     before, here = places[max(start - 1, 0) : start + len(block)], int(start > 0)
@@ -286,21 +296,21 @@ def _add_run(
 
 
 def _firsts(keys: Ints) -> Bools:
-    """Where a key differs from the one before it."""
+    """Return where a key differs from the one before it."""
     first = np.ones(len(keys), dtype=np.bool_)
     first[1:] = keys[1:] != keys[:-1]
     return first
 
 
 def _distance(block: Ints, eos: int, start: int, last_eos: int) -> Ints:
-    """How far back the last EOS before each place of a block is; 0 for the first place of the text."""
+    """Return how many words back the previous EOS is from each position of a block; 0 at the first of the text."""
     at = np.arange(start, start + len(block))
     last = np.concatenate([[last_eos], np.where(block == eos, at, last_eos)[:-1]])
     return at - np.maximum.accumulate(last)
 
 
 def _merged(runs: _Runs, all_keys: GrowingArray, below: Counted, n_words: int, scratch: Scratch, size: int) -> Counted:
-    """The n-grams of all runs; their keys are appended to `all_keys`."""
+    """Merge the sorted runs into the n-grams of one order; append their keys to `all_keys`."""
     context, word, count, suffix = (scratch.array(np.int64) for _ in range(4))
     starts = scratch.array(np.bool_)
     key, counted, suffixes = runs.key.view(), runs.count.view(), runs.suffix.view()
@@ -325,7 +335,7 @@ def _merged(runs: _Runs, all_keys: GrowingArray, below: Counted, n_words: int, s
 
 
 def _taken(key: NDArray[Any], at: list[int], ends: list[int], window: int) -> list[int]:
-    """How much of each run is complete: up to the smallest of the last keys that were looked at."""
+    """Return how many entries of each run can be merged now: those up to the smallest last key in the windows."""
     stops = [min(place + window, end) for place, end in zip(at, ends, strict=True)]
     cut = [key[stop - 1] for stop, end in zip(stops, ends, strict=True) if stop < end]
     if not cut:
@@ -334,7 +344,7 @@ def _taken(key: NDArray[Any], at: list[int], ends: list[int], window: int) -> li
 
 
 def _places(runs: _Runs, inverse: NDArray[Any], keys: NDArray[Any], scratch: Scratch, size: int) -> GrowingArray:
-    """The place of the n-gram that ends at each place of the text, -1 where none does."""
+    """Return the index of the n-gram that ends at each position of the text, -1 where none does."""
     places, key = scratch.array(np.int64), runs.key.view()
     for start, (first, last) in zip(range(0, len(inverse), size), pairwise(runs.bounds), strict=True):
         own = np.append(np.searchsorted(keys, key[first:last]), -1)
@@ -343,7 +353,7 @@ def _places(runs: _Runs, inverse: NDArray[Any], keys: NDArray[Any], scratch: Scr
 
 
 def _thresholds(min_counts: Sequence[int], order: int) -> list[int]:
-    """One for each order, unigrams included, which are kept in any case."""
+    """Return the minimum count for each order; unigrams have 0."""
     if any(count < 0 for count in min_counts):
         raise BackgroundError(f"the least counts of n-grams must be 0 or more, found {list(min_counts)}")
     given = list(min_counts) or [0]
@@ -351,7 +361,7 @@ def _thresholds(min_counts: Sequence[int], order: int) -> list[int]:
 
 
 def _kept(counted: list[Counted], limits: list[int], size: int) -> list[Bools]:
-    """Which n-grams stay: those counted often enough, and the contexts and suffixes of those that stay."""
+    """Return which n-grams survive pruning: frequent ones, and the contexts and suffixes of those that survive."""
     kept = [np.zeros(len(grams), dtype=bool) for grams in counted]
     for n in range(len(counted) - 1, -1, -1):
         grams = counted[n]
@@ -364,7 +374,7 @@ def _kept(counted: list[Counted], limits: list[int], size: int) -> list[Bools]:
 
 
 def _adjusted(counted: list[Counted], n: int, scratch: Scratch, size: int) -> Ints:
-    """Counts at the highest order; below, how many different words stand before."""
+    """Return counts at the highest order, below it the number of distinct preceding words (Kneser-Ney counts)."""
     grams = counted[n]
     if n + 1 == len(counted):
         return grams.count
@@ -379,7 +389,7 @@ def _adjusted(counted: list[Counted], n: int, scratch: Scratch, size: int) -> In
 
 
 def _discounts(adjusted: Ints, size: int, order: int) -> tuple[Floats, str]:
-    """D₁, D₂, D₃ in places 1 to 3, and a note where the text is too small to estimate them."""
+    """Return the discounts D₁, D₂, D₃ at indices 1 to 3, and a note where the text is too small to estimate them."""
     t = np.zeros(6, dtype=np.int64)  # how many n-grams have the counts 0 to 4, and 5 or more
     for rows in _pieces(len(adjusted), size):
         t += np.bincount(np.minimum(adjusted[rows], 5), minlength=6)
@@ -398,7 +408,7 @@ def _discounts(adjusted: Ints, size: int, order: int) -> tuple[Floats, str]:
 def _level(
     grams: Counted, adjusted: Ints, discounts: Floats, kept: Bools, below: list[Level], scratch: Scratch, size: int
 ) -> tuple[Floats, Floats]:
-    """log p of all n-grams of an order, and the log of the back-off weights of the order below."""
+    """Return log p of all n-grams of an order, and the log back-off weights of the order below."""
     log_prob, log_backoff = scratch.array(np.float64), scratch.array(np.float64)
     contexts = len(below[-1]) if below else 1
     for rows, first, last in _whole_contexts(grams.context, contexts, size):
@@ -414,7 +424,7 @@ def _level(
 
 
 def _whole_contexts(context: Ints, contexts: int, size: int) -> Iterator[tuple[slice, int, int]]:
-    """Rows in blocks, with the first context of each and the first of the next; no context is cut in two."""
+    """Return blocks of rows, each with its first context and that of the next block; no context is split."""
     start, first = 0, 0
     while first < contexts:
         stop = min(start + size, len(context))
@@ -429,9 +439,9 @@ def _whole_contexts(context: Ints, contexts: int, size: int) -> Iterator[tuple[s
 def _smoothed(
     context: Ints, contexts: int, adjusted: Ints, discounts: Floats, kept: Bools, shorter: Floats
 ) -> tuple[Floats, Floats]:
-    """log p of n-grams, all those of contexts 0 to `contexts` - 1; and the log of the contexts' back-off weights.
+    """Return log p of the n-grams of contexts 0 to `contexts` - 1, and the log back-off weights of those contexts.
 
-    `shorter`: p of the n-grams without their first words.
+    `shorter`: p of each n-gram without its first word.
     """
     discounted = np.where(kept, np.maximum(adjusted - discounts[np.minimum(adjusted, 3)], 0.0), 0.0)
     total = np.bincount(context, weights=adjusted, minlength=contexts)
@@ -445,7 +455,7 @@ def _smoothed(
 
 
 def _pruned(levels: list[Level], kept: list[Bools], scratch: Scratch, size: int) -> list[Level]:
-    """Drop what is not kept, and renumber the contexts."""
+    """Return the levels without the n-grams that are not kept, with contexts renumbered."""
     result = [levels[0]]
     place: Ints = np.arange(len(levels[0]))
     for level, own in zip(levels[1:], kept[1:], strict=True):
@@ -475,9 +485,15 @@ _AT_ONCE = 1 << 16  # lines that are turned into numbers together
 def read_stream(
     paths: Iterable[StrPath], *, lowercase: bool = False, vocabulary: Sequence[str] | None = None
 ) -> tuple[Ints, list[str]]:
-    """The text of some files and its words by number: EOS, `<unk>`, then by first appearance.
+    """Read text files as one stream of word numbers: EOS, sentence, EOS, ..., EOS.
 
-    With a vocabulary those are the words, and all others become `<unk>`.
+    paths       text or CoNLL-U files, one sentence a line
+    lowercase   whether words are lowercased
+    vocabulary  the words to number; all others become `<unk>`. None: every word of the files
+
+    Return the numbers, (T,), and the words by number: EOS, `<unk>`, then by first appearance.
+
+        stream, words = read_stream(["text.txt"], lowercase=True)
     """
     words: list[str] = []
     pieces = list(stream_pieces(paths, words, lowercase=lowercase, vocabulary=vocabulary))
@@ -487,7 +503,10 @@ def read_stream(
 def stream_pieces(
     paths: Iterable[StrPath], words: list[str], *, lowercase: bool = False, vocabulary: Sequence[str] | None = None
 ) -> Iterator[Ints]:
-    """The same piece by piece; `words`, an empty list, holds the words when all pieces were read."""
+    """Read text files as `read_stream` does, in pieces that fit in memory.
+
+    `words`: an empty list; it holds the words by number once all pieces were read.
+    """
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__
     for word in (EOS, UNKNOWN, *(vocabulary or ())):
@@ -521,7 +540,7 @@ def _blocks(paths: Iterable[StrPath], lowercase: bool) -> Iterator[list[str]]:
 
 
 def _lines(path: StrPath) -> Iterator[tuple[int, str]]:
-    """Numbered sentences of a file."""
+    """Return numbered sentences of a text or CoNLL-U file, words separated by blanks."""
     if fspath(path).removesuffix(".gz").endswith(".conllu"):
         sentences = enumerate(Corpus.from_conllu(path), 1)
         return ((number, " ".join("_".join(word.split()) for word in sentence.words)) for number, sentence in sentences)

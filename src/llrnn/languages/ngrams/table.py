@@ -33,11 +33,11 @@ _AT_ONCE = 1 << 16  # keys: what is worked on stays in the cache
 
 
 class HashIndex:
-    """The places of n different keys in their array, looked up for a whole batch at once: open addressing, half full.
+    """Hash table from n distinct integer keys to their positions, vectorised (open addressing, half full).
 
         slot r of a key = the upper half of (key + 1) · multiplier^(r + 1) mod 2⁶⁴, times the number of slots
 
-    HashIndex(np.array([3, 5, 8])).find(np.array([5, 6]))  # 1, -1
+        HashIndex(np.array([3, 5, 8])).find(np.array([5, 6]))  # 1, -1
     """
 
     def __init__(self, keys: Ints) -> None:
@@ -56,7 +56,7 @@ class HashIndex:
             place, mixed = place[lost], mixed[lost] * _MULTIPLIER
 
     def find(self, asked: Ints) -> Ints:
-        """The places of keys, -1 where they are not listed; none below 0 is."""
+        """Return the positions of keys, (n,) -> (n,); -1 for keys that are not listed, negative ones among them."""
         found = np.full(len(asked), -1)
         for begin in range(0, len(asked) if len(self.keys) else 0, _AT_ONCE):
             part = asked[begin : begin + _AT_ONCE]
@@ -80,7 +80,7 @@ def _mixed(keys: Ints) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """The n-grams of one order; natural logarithms."""
+    """The n-grams of one order as parallel arrays sorted by (context, word); natural logarithms."""
 
     context: Ints  # (n,) the place of the first n-1 words in the level below; 0 for unigrams
     word: Ints  # (n,)
@@ -91,11 +91,11 @@ class Level:
         return len(self.word)
 
     def keys(self, n_words: int) -> Ints:
-        """One sorted number for each n-gram."""
+        """Return one integer for each n-gram, context · n_words + word, in ascending order."""
         return self.context * n_words + self.word
 
     def find(self, context: Ints, word: Ints, n_words: int) -> Ints:
-        """The places of n-grams, -1 where they are not listed; a context of -1 has no continuations."""
+        """Return the positions of n-grams given by context and word, -1 where not listed (context -1 lists none)."""
         keys, asked = self.keys(n_words), context * n_words + word
         if len(keys) == 0:
             return np.full(len(asked), -1)
@@ -108,9 +108,9 @@ class Level:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Words that have no n-grams of their own but a part of those that end in `word`, in every context c:
+    """Words without n-grams of their own, which divide the probability of n-grams that end in `word` (`<unk>`):
 
-        log p(words[i] | c) = log p(word | c) + log_share[i]
+        log p(words[i] | c) = log p(word | c) + log_share[i]        in every context c
 
     Their unigrams are listed. In a history they are read as `word`.
     """
@@ -123,7 +123,11 @@ class Shared:
 
 @dataclass(frozen=True, eq=False)
 class NGramTable:
-    """The words, and the n-grams of every order."""
+    """A back-off n-gram model: the words, and the n-grams of every order with log p and log back-off weights.
+
+        table = estimate(*read_stream(["text.txt"]), order=3)
+        table.words, table.order, table.size
+    """
 
     words: tuple[str, ...]
     levels: tuple[Level, ...]
@@ -143,7 +147,7 @@ class NGramTable:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The words without the hidden one."""
+        """The words, without `<unk>` where it serves only to share its mass."""
         return self.words[:-1] if self.shared is not None and self.shared.hidden else self.words
 
     @cached_property
@@ -156,23 +160,23 @@ class NGramTable:
 
     @property
     def size(self) -> int:
-        """How many n-grams, of all orders."""
+        """Number of n-grams of all orders."""
         return sum(len(level) for level in self.levels)
 
     @property
     def bytes(self) -> int:
-        """The memory that the arrays take."""
+        """Memory of the arrays in bytes."""
         arrays = (array for level in self.levels for array in vars(level).values())
         return sum(array.nbytes for array in arrays)
 
     @cached_property
     def offsets(self) -> Ints:
-        """Where the n-grams of each order begin if all are numbered, order by order, and how many there are."""
+        """First number of each order when all n-grams are numbered order by order, and their total, (order + 1,)."""
         return np.cumsum([0, *(len(level) for level in self.levels)])
 
     @cached_property
     def longer(self) -> HashIndex:
-        """The n-grams of order 2 and more by (number of the context) · V + word, which rises from each to the next."""
+        """Index of the n-grams of order 2 and more by (number of the context) · V + word, which ascends."""
         V, begins = len(self.words), self.offsets.tolist()
         pairs = zip(self.levels[1:], begins, strict=False)
         keys = [(level.context + begin) * V + level.word for level, begin in pairs]
@@ -188,7 +192,7 @@ class NGramTable:
         return tuple(found)
 
     def history(self, n: int) -> Ints:
-        """The words of every n-gram of order n, (count, n)."""
+        """Return the words of every n-gram of order n, (count, n)."""
         level = self.levels[n - 1]
         if n == 1:
             return level.word[:, None]
@@ -199,9 +203,9 @@ class NGramTable:
 
 
 def completed(table: NGramTable) -> NGramTable:
-    """The same distribution with every suffix of a listed n-gram listed too, as back-off defines it.
+    """Return an equal distribution in which every suffix of a listed n-gram is listed too.
 
-    Pruned models may list `a b c` without `b c`. Whoever walks along suffixes need not care afterwards.
+    Pruned models may list `a b c` without `b c`; the added entries have the probabilities that back-off gives them.
     """
     if all((suffix >= 0).all() for suffix in table.suffixes):
         return table
@@ -227,7 +231,7 @@ def completed(table: NGramTable) -> NGramTable:
 
 
 def with_unknown(table: NGramTable) -> NGramTable:
-    """The same model with `<unk>` among its words, of mass 10^-99 where it had none: it can be read, and left out."""
+    """Return the model with `<unk>` among its words; where it had none, its probability is 10^-99."""
     if UNKNOWN in table.index:
         return table
     V, first = len(table.words), table.levels[0]
@@ -241,7 +245,7 @@ def with_unknown(table: NGramTable) -> NGramTable:
 
 
 def places_of(levels: Sequence[Level], words: Ints) -> Ints:
-    """The places of n-grams given by their words, (m, k) -> (m,)."""
+    """Return the positions of n-grams given by their words, (m, k) -> (m,); -1 where not listed."""
     place = words[:, 0]
     for k in range(1, words.shape[1]):
         place = levels[k].find(place, words[:, k], len(levels[0]))
@@ -249,7 +253,7 @@ def places_of(levels: Sequence[Level], words: Ints) -> Ints:
 
 
 def backed_off(table: NGramTable, history: Ints, word: Ints) -> Floats:
-    """log p(word | history) by the longest listed n-gram, (m, k), (m,) -> (m,)."""
+    """Return log p(word | history) with back-off, (m, k), (m,) -> (m,)."""
     history = history[:, max(0, history.shape[1] - table.order + 1) :]  # more words do not matter
     V, total = len(table.words), np.zeros(len(word))
     result = np.full(len(word), np.nan)
@@ -277,11 +281,15 @@ _SHOWN = 5
 
 
 def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool = False) -> NGramTable:
-    """Renumber the words. What the model does not list shares the mass of `<unk>`, in every context, in equal parts,
-    and is `<unk>` in a history.
+    """Return the model over the ids of a vocabulary.
 
-    Words of the model that the vocabulary does not list are refused, or with `restrict` left out: the rest is then not
-    normalised any more, which the log-linear layer makes good.
+    Words of the vocabulary that the model does not list share the mass of `<unk>` equally in every context, and are
+    read as `<unk>` in a history.
+
+    restrict    True: drop words of the model that the vocabulary does not list, so that the rest is no longer
+                normalised (the log-linear layer normalises); False: such words are an error
+
+        for_vocabulary(read_arpa("news.arpa"), model.vocabulary, restrict=True)
     """
     if table.symbols == vocabulary.symbols:
         return table
@@ -311,7 +319,7 @@ def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool 
 
 
 def revised(table: NGramTable, revision: Revision) -> NGramTable:
-    """New words have a unigram and nothing more; n-grams with a word that is gone, in whatever place, are gone."""
+    """Return the model over a revised vocabulary; new words get a unigram, n-grams with removed words are dropped."""
     V, unigrams, kept = len(table.symbols), table.levels[0], revision.kept
     number = np.append(revision.new_ids(V), np.full(len(table.words) - V, -1))
     log_factor = np.append(revision.log_share, 0.0)  # a cell that words left has less everywhere
@@ -329,8 +337,7 @@ def revised(table: NGramTable, revision: Revision) -> NGramTable:
 
 
 def written_out(table: NGramTable) -> NGramTable:
-    """The same distribution without `shared`: each n-gram with `<unk>`, in whatever place, is listed for every word
-    that is read as it."""
+    """Return an equal model without `shared`: n-grams with `<unk>` are listed for each word that is read as it."""
     shared, n, added = table.shared, len(table.symbols), 0
     if shared is None:
         return table
@@ -353,14 +360,15 @@ def written_out(table: NGramTable) -> NGramTable:
 
 
 def _copies(shared: Shared, below: int, level: Level, of: Ints) -> int:
-    """How many n-grams `_copied` makes."""
+    """Return the number of n-grams that `_copied` would create."""
     times = np.where(level.word == shared.word, len(shared.words) + (not shared.hidden), 1)
     return int(np.bincount(level.context, times, below)[of].sum())
 
 
 def _copied(shared: Shared, level: Level, of: Ints) -> tuple[Level, Ints]:
-    """The n-grams of a level after each context, a copy of `of`, and at the end each word in the place of `<unk>`; and
-    of which n-gram each is a copy."""
+    """Return a level with n-grams copied for each context in `of` and each word that shares `<unk>`; and the row of
+    each copy in the original level.
+    """
     begin, end = np.searchsorted(level.context, of), np.searchsorted(level.context, of, "right")
     context, rows = (part.numpy() for part in ranges(torch.from_numpy(begin), torch.from_numpy(end - begin)))
     parts = np.append(shared.words, [] if shared.hidden else shared.word).astype(np.int64)
@@ -383,7 +391,7 @@ def _require_listed(table: NGramTable, number: Ints, restrict: bool) -> None:
 
 
 def _unknown(table: NGramTable, vocabulary: Vocabulary, missing: Ints) -> int:
-    """The model's number of `<unk>`, whose mass the missing words share."""
+    """Return the model's number of `<unk>`, whose mass the missing words share; without one raise a BackgroundError."""
     unknown = table.index.get(UNKNOWN, -1)
     if unknown < 0 or table.levels[0].log_prob[unknown] == -np.inf:
         words = [vocabulary.symbols[i] for i in missing.tolist()]
@@ -395,7 +403,9 @@ def _unknown(table: NGramTable, vocabulary: Vocabulary, missing: Ints) -> int:
 
 
 def _renumbered(table: NGramTable, number: Ints, log_factor: Floats) -> list[Level]:
-    """The levels above the unigrams with new numbers (-1: gone); an n-gram gains the `log_factor` of its last word."""
+    """Return the levels above the unigrams with new word numbers (-1: dropped), with `log_factor[last word]` added to
+    log p.
+    """
     levels, place = [], number  # the place of a unigram is its number
     for level in table.levels[1:]:
         context, word = place[level.context], number[level.word]
@@ -409,7 +419,7 @@ def _renumbered(table: NGramTable, number: Ints, log_factor: Floats) -> list[Lev
 
 
 def _sorted(level: Level, n_words: int) -> tuple[Level, Ints]:
-    """The n-grams in the order of their keys, and the new place of each."""
+    """Return the n-grams sorted by key, and the new position of each."""
     by_key = np.argsort(level.keys(n_words), kind="stable")
     place = np.empty(len(level), dtype=np.int64)
     place[by_key] = np.arange(len(level))
@@ -417,7 +427,7 @@ def _sorted(level: Level, n_words: int) -> tuple[Level, Ints]:
 
 
 def _table(vocabulary: Vocabulary, levels: list[Level], shared: Shared | None, notes: tuple[str, ...]) -> NGramTable:
-    """A table of these levels; their last unigram is that of the hidden word, and leaves where there is none."""
+    """Return a table of these levels; the hidden `<unk>` is kept only if n-grams refer to it."""
     if shared is not None and not _is_read(levels, shared.word):
         shared = None  # unigrams say all
     hidden = shared is not None and shared.hidden
@@ -429,7 +439,7 @@ def _table(vocabulary: Vocabulary, levels: list[Level], shared: Shared | None, n
 
 
 def _is_read(levels: Sequence[Level], word: int) -> bool:
-    """Whether any n-gram ends in a word, or it matters as a context."""
+    """Return whether a word ends an n-gram, is a context, or has a back-off weight."""
     follows = len(levels) > 1 and bool((levels[1].context == word).any())
     ends = any((level.word == word).any() for level in levels[1:])
     return ends or follows or bool(levels[0].log_backoff[word] != 0.0)
@@ -457,7 +467,7 @@ EMPTY = -1  # the node of the empty context
 
 
 class NGramRows(NamedTuple):
-    """Next-word distributions of N states: `rest[n]` shifts the unigrams, the listed words have their own log p."""
+    """Sparse next-word distributions of N states: unigrams shifted by `rest[n]`, and log p of listed words."""
 
     rest: Tensor  # (N,)
     position: Tensor  # (E,) sorted
@@ -467,7 +477,11 @@ class NGramRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trie:
-    """All nodes of all levels in flat tensors; `keys` are context · V + word of those above the unigrams, sorted."""
+    """An n-gram model as flat tensors for look-ups in batches; a state is a node, the longest context that was seen.
+
+        trie = Trie.from_table(table)
+        trie.dense(trie.states(torch.tensor([EMPTY]), ids)[:, -1])      # (1, V): log p of the word after `ids`, (1, T)
+    """
 
     n_words: int
     offsets: tuple[int, ...]  # where each level begins, and the end
@@ -520,7 +534,7 @@ class Trie:
         return replace(self, **moved)
 
     def child(self, node: Tensor, word: Tensor) -> Tensor:
-        """The nodes that extend nodes by a word, -1 where there are none."""
+        """Return the nodes that extend `node` by `word`, -1 where there are none; any common shape."""
         asked = node * self.n_words + word  # below 0 for the empty context, as no key is
         if asked.device.type == "cpu":
             place = torch.from_numpy(self.longer.find(asked.reshape(-1).numpy())).view(asked.shape)
@@ -529,7 +543,7 @@ class Trie:
         return torch.where(place >= 0, place + self.n_words, -1)
 
     def suffix_of_level(self, node: Tensor) -> list[Tensor]:
-        """The suffixes of nodes by level, 1 to order - 1; -1 for levels longer than the node."""
+        """Return, for each level 1 to order - 1, the suffix of each node at that level; -1 if the node is shorter."""
         found: list[Tensor] = []
         for level in range(self.order - 1, 0, -1):
             here = self.level[node] == level
@@ -538,10 +552,10 @@ class Trie:
         return found[::-1]
 
     def states(self, before: Tensor, words: Tensor) -> Tensor:
-        """The states after each word of B rows, which begin in the states `before`: (B,), (B, T) -> (B, T).
+        """Return the states after each word of B rows that begin in the states `before`: (B,), (B, T) -> (B, T).
 
-        The node of the last k words is a child of the node of the k - 1 words that end one place before: so all places
-        are looked up at once, level by level.
+        The node of the last k words is a child of the node of the k - 1 words before; so all positions are looked up at
+        once, level by level.
         """
         state = node = words = words if self.read_as is None else self.read_as[words]
         for start in self.suffix_of_level(before)[: self.order - 2]:
@@ -552,9 +566,11 @@ class Trie:
     def explore(
         self, start: int, words: Tensor, *, merge: bool = False, check: Callable[[int], None] = lambda found: None
     ) -> tuple[list[int], Tensor]:
-        """All states that words lead to from a start, it first; and the state after each word, (states, words).
+        """Return all states reachable from `start` by `words`, `start` first, and the state after each word, (states,
+        words).
 
-        `merge`: the empty context stands for states that make no difference; `check` is told how many were found.
+        `merge`: replace states that predict like the empty context by it; `check` is called with the number found so
+        far.
         """
         states, known, after, done = [start], {start}, list[Tensor](), 0
         while done < len(states):  # states are found faster than they are written out
@@ -569,11 +585,11 @@ class Trie:
         return states, torch.cat(after)
 
     def advance(self, state: int, word: int) -> int:
-        """One state, one word further."""
+        """Return the state after one word."""
         return int(self.states(torch.tensor([state]), torch.tensor([[word]]))[0, 0])
 
     def log_prob_of(self, states: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
-        """log p of one word after each state, and the length of the n-gram that says so, (N,), (N,) -> (N,), (N,)."""
+        """Return log p of one word after each state and the length of the n-gram used, (N,), (N,) -> (N,), (N,)."""
         rest = self.backoff[states]
         log_prob, length = rest + self.log_prob[words], torch.ones_like(words)
         for level, context in enumerate(self.suffix_of_level(states), 2):
@@ -584,10 +600,10 @@ class Trie:
         return log_prob, length
 
     def log_prob_along(self, text: Ints) -> tuple[Floats, Ints]:
-        """log p of every word of a text but the first after those before it, and the length of the n-gram that says so.
+        """Return log p of each word of a text given those before it, and the length of the n-gram used.
 
-        (T,) -> (T - 1,), (T - 1,), on a CPU; words that share have the whole mass of `<unk>`. All places are looked up
-        at once, level by level: a node that ends at a place is a context of the next.
+        (T,) -> (T - 1,), (T - 1,), on the CPU; words that share `<unk>` get its whole mass. All positions are looked up
+        at once, level by level.
         """
         text = text if self.read_as is None else self.read_as.numpy()[text]
         word, context = text[1:], text[:-1]
@@ -611,7 +627,7 @@ class Trie:
         return log_prob[node] + (backoff[state] - backoff[within]), level[node]
 
     def rows(self, states: Tensor) -> NGramRows:
-        """The distributions that follow N states."""
+        """Return the next-word distributions of N states in sparse form."""
         rest = self.backoff[states]
         if self.order == 1:
             none = torch.zeros(0, dtype=torch.long, device=states.device)
@@ -630,7 +646,7 @@ class Trie:
         return NGramRows(rest, position, self.word[node], log_prob)
 
     def dense(self, states: Tensor) -> Tensor:
-        """log p of every word after N states, (N, V)."""
+        """Return log p of every word after N states, (N, V)."""
         rows = self.rows(states)
         log_p = self.log_prob[: self.n_words] + rows.rest[:, None]
         log_p[rows.position, rows.word] = rows.log_prob
@@ -638,7 +654,7 @@ class Trie:
 
 
 def searched(keys: Tensor, asked: Tensor) -> Tensor:
-    """`HashIndex.find` of sorted keys without a loop that waits for its results: for other devices than the CPU."""
+    """Return the positions of values in sorted keys, -1 where absent (binary search, for GPUs)."""
     if len(keys) == 0:
         return torch.full_like(asked, -1)
     place = torch.searchsorted(keys, asked).clamp(max=len(keys) - 1)
@@ -646,14 +662,14 @@ def searched(keys: Tensor, asked: Tensor) -> Tensor:
 
 
 def ranges(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """`first[i], first[i] + 1, ...`, `count[i]` of them, for one i after the other; and to which i each belongs."""
+    """Return the concatenation of the ranges `first[i] … first[i] + count[i] - 1`, as (row i of each, values)."""
     row = torch.repeat_interleave(count)
     begin = count.cumsum(0) - count
     return row, torch.arange(len(row), device=count.device) + (first - begin)[row]
 
 
 def _along_suffixes(table: NGramTable, suffix: Ints, offsets: Ints) -> tuple[Ints, Floats]:
-    """For each node its suffix of two words, and the back-offs summed along its suffixes."""
+    """Return for each node its suffix of two words, and the sum of log back-off weights along its suffixes."""
     bigram = np.arange(len(suffix))
     backoff = np.concatenate([level.log_backoff for level in table.levels])
     backoff[offsets[-2] :] = 0.0  # no context is so long
@@ -666,7 +682,7 @@ def _along_suffixes(table: NGramTable, suffix: Ints, offsets: Ints) -> tuple[Int
 
 
 def _children(table: NGramTable, offsets: Ints) -> tuple[Ints, Ints]:
-    """Where the continuations of each node begin, and how many there are: parents rise from node to node."""
+    """Return the first continuation of each node, and the number of its continuations."""
     parents = [level.context + offset for level, offset in zip(table.levels[1:], offsets.tolist(), strict=False)]
     first = np.searchsorted(np.concatenate([*parents, offsets[:0]]), np.arange(offsets[-1] + 1)) + len(table.words)
     return first[:-1], np.diff(first)
@@ -688,7 +704,7 @@ _BYTES_KEPT = 128_000_000
 
 
 class DenseRows:
-    """log p of every word after given states, in float32."""
+    """Dense next-word log-probabilities of states in float32, with a cache of rows for frequent contexts."""
 
     def __init__(self, trie: Trie) -> None:
         self._trie = trie
@@ -698,7 +714,7 @@ class DenseRows:
         self._at_most = _BYTES_KEPT // (4 * trie.n_words)
 
     def fill(self, states: Tensor, out: Tensor) -> None:
-        """`out[n] = log p(· | states[n])`, (N,), (N, V)."""
+        """Write log p(· | states[n]) into out[n]; (N,), (N, V)."""
         if self._trie.order == 1:
             out[:] = self._log_prob[: self._trie.n_words]
             return
@@ -715,7 +731,7 @@ class DenseRows:
             self._overwrite(out, torch.where(level >= frequent, contexts[:, level], EMPTY), total)
 
     def _overwrite(self, out: Tensor, contexts: Tensor, total: Tensor) -> None:
-        """The continuations of one context in each row, none where it is empty."""
+        """Overwrite in each row the continuations of its context; rows with context -1 stay."""
         at = torch.nonzero(contexts >= 0).view(-1)
         context = contexts[at]
         which, node = ranges(self._trie.first_child[context], self._trie.children[context])
@@ -723,7 +739,7 @@ class DenseRows:
         out[at[which], self._trie.word[node]] = self._log_prob[node] + shift
 
     def _row_of(self, context: int) -> Row:
-        """The row after a frequent context, kept while there is room; the unigrams for the empty one."""
+        """Return the row of a frequent context, from the cache if it is there; the unigrams for the empty context."""
         if context == EMPTY:
             return self._unigrams
         found = self._kept.get(context)
