@@ -117,6 +117,8 @@ class Regular(Domain):
     def rescaled(self, log_mass: Floats) -> Regular:
         """Return a copy whose cells have the masses exp(`log_mass`), (C,); weights within a cell keep their ratios.
 
+        For example:
+
             domain.rescaled(np.log([0.9, 0.1]))
         """
         made = copy(self)
@@ -289,6 +291,8 @@ class Numbers(Regular):
 
     def counted(self, counts: Mapping[str, float]) -> Regular:
         """Return the domain with cell masses estimated from counts of numbers in a text (add-one smoothing).
+
+        For example:
 
             Numbers("fr").counted({"1987": 12, "3,5": 2})
         """

@@ -491,6 +491,8 @@ def _is_sound_share(shared: Shared, n_words: int) -> bool:
 def write_table(table: NGramTable, path: str | PathLike[str]) -> None:
     """Write an n-gram model: as ARPA if the name ends in `.arpa` or `.gz` or is `-`, otherwise as a folder.
 
+    For example:
+
         write_table(table, "news-ngrams")
     """
     if Path(path).suffix in (".arpa", ".gz") or fspath(path) == STANDARD:
@@ -501,6 +503,8 @@ def write_table(table: NGramTable, path: str | PathLike[str]) -> None:
 
 def read_table(path: str | PathLike[str]) -> NGramTable:
     """Read an n-gram model from a folder that `write_table` wrote, or from an ARPA file.
+
+    For example:
 
         table = read_table("model.arpa.gz")
     """

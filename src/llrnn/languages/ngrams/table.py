@@ -35,6 +35,8 @@ _AT_ONCE = 1 << 16  # keys: what is worked on stays in the cache
 class HashIndex:
     """Hash table from n distinct integer keys to their positions, vectorised (open addressing, half full).
 
+    Slots of a key are tried in turn:
+
         slot r of a key = the upper half of (key + 1) · multiplier^(r + 1) mod 2⁶⁴, times the number of slots
 
         HashIndex(np.array([3, 5, 8])).find(np.array([5, 6]))  # 1, -1
@@ -124,6 +126,8 @@ class Shared:
 @dataclass(frozen=True, eq=False)
 class NGramTable:
     """A back-off n-gram model: the words, and the n-grams of every order with log p and log back-off weights.
+
+    For example:
 
         table = estimate(*read_stream(["text.txt"]), order=3)
         table.words, table.order, table.size
@@ -478,6 +482,8 @@ class NGramRows(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Trie:
     """An n-gram model as flat tensors for look-ups in batches; a state is a node, the longest context that was seen.
+
+    For example:
 
         trie = Trie.from_table(table)
         trie.dense(trie.states(torch.tensor([EMPTY]), ids)[:, -1])      # (1, V): log p of the word after `ids`, (1, T)
