@@ -50,7 +50,7 @@ class _DomainData(BaseModel):
 
 
 class _ModelData(BaseModel):
-    """The plain half of a model folder, checked before anything is built from it."""
+    """The JSON part of a model folder, validated before anything is built from it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -114,12 +114,12 @@ def load(
 
 
 def holds_model(folder: str | PathLike[str]) -> bool:
-    """Whether a folder holds a model of ours, under either name; another library's has a config.json, too."""
+    """Whether a folder holds an llrnn model; folders of other libraries may have a config.json, too."""
     return has_bundle(folder, "model") or _model_type(Path(folder)) == "llrnn"
 
 
 def bundle_name(folder: str | PathLike[str]) -> str:
-    """Under which name a folder holds a model, `model` or `config`; an error that says what it is where it does not."""
+    """Return the name of the model's bundle in a folder, `model` or `config`; raise an error where there is none."""
     if has_bundle(folder, "model"):
         return "model"
     if has_bundle(folder, "ngram"):
@@ -150,7 +150,7 @@ def _model_type(folder: Path) -> str | None:
 
 
 def find_device(device: str | torch.device) -> torch.device:
-    """A device that is there; another is refused."""
+    """Return the torch device of this name; raise an error where the machine does not have it."""
     if re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", str(device)) is None:
         raise ConfigError(f"device must be cpu, cuda, or one of several GPUs such as cuda:1, found {str(device)!r}")
     try:
@@ -162,7 +162,7 @@ def find_device(device: str | torch.device) -> torch.device:
 
 
 def open_background(path: Path, restrict: bool = False) -> Background:
-    """What a path holds: another model, or n-grams (`restrict`: without the words that V does not list)."""
+    """Open a path as a background: an llrnn model, or n-grams (`restrict`: without words that V does not list)."""
     if holds_model(path):
         return backgrounds.Model(load(path))
     if not path.exists():
@@ -231,9 +231,10 @@ def holds_ngrams(path: str | PathLike[str]) -> bool:
 
 
 def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
-    """The model of a folder, or n-grams as a model: an ARPA file, or a folder of `llrnn ngram`.
+    """Open a model folder, or n-grams as a model: an ARPA file, or a folder of `llrnn ngram`.
 
-    `oov="skip"`: n-grams without `<unk>` can read unknown words, so that these can be left out of all sums.
+    `path`: the folder or file. `oov="skip"`: n-grams without `<unk>` can read unknown words, which are then left out of
+    all sums. Returns an `LLRNN` in eval mode.
 
         evaluate(open_model("corpus.arpa"), Corpus.from_file("test.txt"))
     """
@@ -249,9 +250,9 @@ def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
 
 
 def ngram_model(table: NGramTable) -> LLRNN:
-    """n-grams as a model over their own words: p = b, without features and without a network.
+    """Wrap an n-gram table as a model over its own words: p = b, without features and without a network.
 
-    evaluate(ngram_model(read_arpa("corpus.arpa")), Corpus.from_file("test.txt"))
+        evaluate(ngram_model(read_arpa("corpus.arpa")), Corpus.from_file("test.txt"))
     """
     background = over_own_words(table)
     n, none = len(background.vocabulary), np.zeros(0, dtype=np.int64)
@@ -273,7 +274,7 @@ def _controller(settings: dict[str, Any]) -> Controller:
 
 
 def restore_model(saved: Saved) -> LLRNN:
-    """A model that is part of another one's folder: the inverse of `backgrounds.Model.saved`."""
+    """Rebuild a model that was saved as the background of another: the inverse of `backgrounds.Model.saved`."""
     return _build(Bundle(saved.fields, saved.tensors))
 
 

@@ -46,7 +46,12 @@ Step = Callable[[ModelState, Sequence[int]], tuple[Distribution, ModelState]]
 
 @dataclass(frozen=True)
 class Completion:
-    """A word that the letters may become, as it is written after them; `cell` of one that is not listed."""
+    """A proposed word, spelled with the letters typed so far, and its log p given the prefix.
+
+    `cell`: the cell of an open vocabulary that a string which is not listed belongs to; None for listed words.
+
+        complete(model, "la reine est", "gr")[0].p
+    """
 
     word: str
     log_p: float  # log p(x | K)
@@ -58,11 +63,11 @@ class Completion:
 
     @cached_property
     def cell(self) -> str | None:
-        """The cell of a string that is not listed, found when it is asked for."""
+        """The cell of a string that is not listed, computed on first access; None for a listed word."""
         return self.find_cell()
 
     def as_dict(self) -> dict[str, Any]:
-        """For programs."""
+        """Return word, log p, p and cell as plain data, for JSON."""
         return {"word": self.word, "log_p": self.log_p, "p": self.p, "cell": self.cell}
 
     def __str__(self) -> str:
@@ -70,14 +75,14 @@ class Completion:
 
 
 class NextWords:
-    """What may come after a prefix: log p of symbols, and what is added to log q of the strings of each domain."""
+    """The distribution of the next word after a prefix, searched by initial letters; strings of domains included."""
 
     def __init__(self, model: LLRNN, p: Distribution) -> None:
         self.vocabulary, self.lowercase, self.p = model.vocabulary, model.reads_lowercase, p.require_mass()
 
     @cached_property
     def _static(self) -> tuple[Ints, Floats, Floats] | None:
-        """Where b is one table, the class of each symbol, a·φ of each class, and log b − log Z of each symbol."""
+        """Where b is a static table: the class of each symbol, a·φ − log Z of each class, and log b of each symbol."""
         mass = self.p.static_mass
         if mass is None or self.p.changes_weights:
             return None
@@ -88,7 +93,7 @@ class NextWords:
 
     @cached_property
     def _first(self) -> list[tuple[float, int]]:
-        """log p and number of the best symbols."""
+        """The most probable symbols, as pairs of log p and number."""
         return self._top(_FIRST)
 
     def _top(self, k: int) -> list[tuple[float, int]]:
@@ -96,7 +101,7 @@ class NextWords:
         return [*zip(log_p, symbols, strict=True)]
 
     def log_p(self, symbols: Ints) -> Floats:
-        """log p of some symbols, (n,) -> (n,)."""
+        """Return log p of the symbols with these numbers, (n,) -> (n,)."""
         if self._static is not None:
             klass, scores, log_b = self._static
             return np.asarray(scores[klass[symbols]] + log_b[symbols])
@@ -105,7 +110,7 @@ class NextWords:
 
     @cached_property
     def by_domain(self) -> list[Floats]:
-        """log p(c | K) − log Q'(c) of the cells of each domain."""
+        """log p(c | K) − log Q'(c) of the cells of each domain: plus log q of a string, the string's log p."""
         sizes = [len(domain.cells) for domain in self.vocabulary.domains]
         if not sizes:
             return []
@@ -114,11 +119,11 @@ class NextWords:
         return np.split(weight, np.cumsum(sizes)[:-1])
 
     def cell_of(self, text: str) -> str | None:
-        """The cell of a string that is not listed."""
+        """Return the name of the cell that a string which is not listed belongs to, or None."""
         return self.vocabulary.symbol(self.vocabulary.id(text))
 
     def best_listed(self, letters: str, k: int) -> list[tuple[float, str]]:
-        """The k best listed words that begin with the letters, and those that tie with the last of them."""
+        """Return log p and text of the k best listed words that begin with `letters`, and of ties with the last."""
         if not letters:
             return self._best_of_all(k)
         symbols = self.vocabulary.beginning_with(letters)
@@ -129,7 +134,7 @@ class NextWords:
         return [(float(log_p[i]), self.vocabulary.symbol(int(symbols[i]))) for i in at.tolist() if log_p[i] > -np.inf]
 
     def _best_of_all(self, k: int) -> list[tuple[float, str]]:
-        """Of all words the layer knows the best; cells among them, the end of the sentence and UNK are no words."""
+        """Return the k most probable words; cells, the end of the sentence and UNK are left out."""
         vocabulary, pairs = self.vocabulary, self._first
         none = {vocabulary.eos} | ({vocabulary.id(vocabulary.unknown)} if vocabulary.unknown else set())
         while True:
@@ -141,7 +146,7 @@ class NextWords:
     def best_strings(
         self, letters: str, k: int, found: Iterable[float] = (), known: Container[str] = ()
     ) -> Iterator[tuple[float, str]]:
-        """Strings of domains that are not listed nor `known`: those among the k best, log p of others being `found`."""
+        """Yield log p and text of unlisted strings among the k best; `found`: log p of words found already."""
         best = heapq.nlargest(k, found)[::-1]  # a heap: the worst of the k best comes first
         for domain, weight in zip(self.vocabulary.domains, self.by_domain, strict=True):
             if not (weight > -np.inf).any():
@@ -154,7 +159,7 @@ class NextWords:
                     (heapq.heappush if len(best) < k else heapq.heappushpop)(best, log)
 
     def log_mass(self, letters: str) -> float:
-        """log p(the next word begins with the letters | K); the end of the sentence is no word."""
+        """Return log p(the next word begins with `letters` | K); the end of the sentence is no word."""
         symbols = self.vocabulary.beginning_with(letters)
         parts, words = [self.log_p(symbols)], [self.vocabulary.symbol(symbol) for symbol in symbols.tolist()]
         for domain, weight in zip(self.vocabulary.domains, self.by_domain, strict=True):
@@ -165,7 +170,7 @@ class NextWords:
 
 
 class NextUnits(NextWords):
-    """The same where a word is several symbols, characters or byte pairs (`text.units`).
+    """The distribution of the next word where a word is several symbols, characters or byte pairs (`text.units`).
 
         p(x | K) = Π p(unit | K, units before it)        which falls with every unit: what is best comes first
 
@@ -175,7 +180,7 @@ class NextUnits(NextWords):
     def __init__(
         self, model: LLRNN, p: Distribution, state: ModelState, units: Units, step: Step | None = None
     ) -> None:
-        """`step` stands for the model's own, where steps are counted."""
+        """`step` is called in place of `model.step`, for example to count steps."""
         super().__init__(model, p)
         self._step, self._state, self._units = step or model.step, state, units
 
@@ -191,7 +196,7 @@ class NextUnits(NextWords):
         return islice(self._ranked(letters), k)
 
     def _ranked(self, letters: str) -> Iterator[tuple[float, str]]:
-        """By falling log p; of the ways on from a place only the best that has not been followed waits."""
+        """Yield log p and text of words by falling log p: best-first search over units."""
         order, waiting = count(), list[tuple[float, int, _Place, int]]()
 
         def wait(place: _Place, rank: int) -> None:
@@ -214,7 +219,7 @@ class NextUnits(NextWords):
                 wait(_Place(log, text, path, self._ways(letters, text, p), state), 0)
 
     def _ways(self, letters: str, text: str, p: Distribution) -> list[tuple[float, int, str]]:
-        """log p, symbol and text of the units that may come next, best first."""
+        """Return log p, symbol and text of the units that may come next, best first."""
         found, rest, log_p = list[tuple[float, int, str]](), letters[len(text) :], p.log_probs()[0].double().tolist()
         for symbol, piece in enumerate(self._pieces):
             if piece is None:  # any character that is not listed: the one that was typed
@@ -229,7 +234,7 @@ class NextUnits(NextWords):
         return [self._units.text_of(self.vocabulary.symbol(symbol)) for symbol in range(len(self.vocabulary))]
 
     def log_mass(self, letters: str) -> float:
-        """Over the units that first reach the last of the letters: what comes behind them sums to one."""
+        """Return log p(the next word begins with `letters`), summed over the units that first reach the last letter."""
         found, waiting = list[float](), [(0.0, "", self.p, self._state)]
         while waiting:
             before, text, p, state = waiting.pop()
@@ -242,10 +247,10 @@ class NextUnits(NextWords):
 
 
 class NextOrRecent(NextWords):
-    """(1 − λ) of what may come next, and λ r of the words of the text so far."""
+    """The next word under a cache: (1 − λ) of the model's distribution, and λ r of the words of the text so far."""
 
     def __init__(self, following: NextWords, words: SortedWords, log_p: Floats, r: Floats, share: float) -> None:
-        """`log_p` of the words of the text as the model says it, r their shares in the text, 0 of those it has not."""
+        """`log_p`: the model's log p of the text's words, (n,); `r`: their shares in the text, (n,); `share`: λ."""
         self.vocabulary, self.lowercase, self._following = following.vocabulary, following.lowercase, following
         self._kept, self._log_share, self._words, self._r = math.log1p(-share), math.log(share), words, r
         with np.errstate(divide="ignore"):
@@ -253,12 +258,12 @@ class NextOrRecent(NextWords):
         self._log_p = np.where(r > 0, mixed, -np.inf)
 
     def __contains__(self, word: object) -> bool:
-        """Whether the text has it."""
+        """Whether the text so far has this word."""
         number = self._words.number.get(word, -1) if isinstance(word, str) else -1
         return 0 <= number < len(self._r) and bool(self._r[number] > 0)
 
     def _beginning_with(self, letters: str) -> Ints:
-        """The numbers of words; those that came since are not of this text."""
+        """Return the numbers of the text's words that begin with `letters`, without words added after this was made."""
         numbers = self._words.beginning_with(letters)
         return numbers[numbers < len(self._r)]
 
@@ -266,7 +271,7 @@ class NextOrRecent(NextWords):
         return self._following.cell_of(text)
 
     def best_listed(self, letters: str, k: int) -> list[tuple[float, str]]:
-        """Words of the text that are not listed stand among them."""
+        """Return the k best words that begin with `letters`, words of the text that are not listed included."""
         others = self._following.best_listed(letters, k)
         return [(self._kept + log, word) for log, word in others if word not in self] + self._best_recent(letters, k)
 
@@ -291,20 +296,20 @@ class NextOrRecent(NextWords):
 
 
 class SortedWords:
-    """Words in the order in which they came, which are found by how they begin."""
+    """Words numbered in order of arrival, with a sorted index to find those that begin with given letters."""
 
     def __init__(self) -> None:
         self.words, self.number = list[str](), dict[str, int]()
         self._sorted = list[str]()
 
     def add(self, word: str) -> None:
-        """A word that is not among them."""
+        """Add a word that is not among them yet."""
         self.number[word] = len(self.words)
         self.words.append(word)
         bisect.insort(self._sorted, word)
 
     def beginning_with(self, letters: str) -> Ints:
-        """Their numbers."""
+        """Return the numbers of the words that begin with `letters`, (n,)."""
         if not letters:
             return np.arange(len(self.words))
         size, start = len(letters), bisect.bisect_left(self._sorted, letters)
@@ -313,7 +318,7 @@ class SortedWords:
 
 
 class RecentWords:
-    """The words of a text as it is typed: they come again, with a share, and old ones fade."""
+    """A cache of the words of a text as it is typed: each is expected again, recent ones more than old ones."""
 
     def __init__(self, vocabulary: Vocabulary, share: float, fading: float = 20.0) -> None:
         if not (0 < share < 1 and 0 < fading < math.inf):
@@ -328,7 +333,7 @@ class RecentWords:
         self._last: tuple[NextWords, int, NextWords] | None = None  # cached: a word is asked for letter by letter
 
     def read(self, words: Sequence[str]) -> None:
-        """Words that were typed."""
+        """Add words that were typed to the text."""
         new = [word for word in dict.fromkeys(words) if word not in self._words.number]
         if new:
             symbols, inside = self._vocabulary.find(new)
@@ -339,7 +344,7 @@ class RecentWords:
         self._text += [self._words.number[word] for word in words]
 
     def after(self, words: Sequence[str], following: NextWords) -> NextWords:
-        """What may come after the words of a sentence, behind the text that was read before it."""
+        """Mix the cache into `following`, the distribution after `words` of the sentence that is being typed."""
         length = len(self._text)
         if self._last is None or self._last[0] is not following or self._last[1] != length:
             self.read(words)
@@ -358,7 +363,7 @@ class RecentWords:
 
 @dataclass(frozen=True)
 class _Place:
-    """The beginning of a word: its log p, what it spells, its units, the ways on, and the state after it."""
+    """A node of the search for words: log p and spelling, units so far, possible next units, state after them."""
 
     log: float
     text: str
@@ -368,10 +373,12 @@ class _Place:
 
 
 class Completions(Sequence[Completion], Renderable):
-    """The best words, best first: a sequence of `Completion`.
+    """The most probable words for the letters typed, best first: a sequence of `Completion`.
 
-    `log_mass`: log of the probability that the next word begins with the letters, the end of the sentence being none;
-    `share(one)`: p(x | K, begins with the letters).
+    `best` is their tuple; `log_mass` the log-probability that the next word begins with the letters; `share(one)` is
+    p(x | K, begins with the letters). It prints as a table.
+
+        [one.word for one in complete(model, "la reine est", "gr")]
     """
 
     def __init__(
@@ -403,11 +410,11 @@ class Completions(Sequence[Completion], Renderable):
 
     @cached_property
     def log_mass(self) -> float:
-        """log p(the next word begins with the letters | K)."""
+        """log p(the next word begins with the letters | K); the end of the sentence is no word."""
         return self._after.log_mass(self._typed)
 
     def share(self, one: Completion) -> float:
-        """p(x | K, begins with the letters)."""
+        """Return p(x | K, x begins with the letters) of one of the completions."""
         return math.exp(min(one.log_p - self.log_mass, 0.0))
 
     def sheet(self) -> Sheet:
@@ -417,13 +424,13 @@ class Completions(Sequence[Completion], Renderable):
 
 
 class Completer:
-    """Completes word after word of a text: of what it has read before, nothing is read again.
+    """Word completion for a text that grows: each word is read by the model once.
+
+    `model`: the model that predicts; `condition`: what the text is written from, if anything; `recent`: the share λ of
+    a cache of the words of the sentence and of everything given to `read`.
 
         keyboard = Completer(model)
         keyboard.complete("la reine est", "gr").best
-
-    k: how many words; `condition`: what the text is written from; `recent`: the share of words that come again, those
-    of the sentence and of all that `read` was given.
     """
 
     def __init__(self, model: LLRNN, *, condition: object = None, recent: float = 0.0) -> None:
@@ -432,7 +439,7 @@ class Completer:
         self._recent = RecentWords(model.vocabulary, recent) if recent else None
 
     def read(self, sentence: str | Sequence[str]) -> None:
-        """A sentence that is finished: its words may come again in the next ones."""
+        """Add a finished sentence to the cache, so that its words may be proposed again in the next ones."""
         if self._recent is None:
             raise ConfigError("words come again where they have a share, found none; say Completer(model, recent=0.1)")
         self._recent.read(self._words(sentence))
@@ -444,7 +451,10 @@ class Completer:
     def complete(
         self, prefix: str | Sequence[str] = "", letters: str = "", *, k: int = 3, without: Collection[str] = ()
     ) -> Completions:
-        """The k best words after the prefix that begin with the letters, those of `without` left out."""
+        """Return the k most probable words after `prefix` that begin with `letters`; words in `without` are left out.
+
+            keyboard.complete("la reine est", "gr", k=5)[0].word
+        """
         if k < 1:
             raise ConfigError(f"k must be 1 or more, found {k}")
         if letters[:1].isspace():
@@ -456,7 +466,7 @@ class Completer:
             return Completions(after, words, letters, k, without)
 
     def after(self, words: tuple[str, ...]) -> NextWords:
-        """What may come after these words."""
+        """Return the distribution of the next word after these words."""
         model, known = self.model, self._read
         if not known:
             p, state = read_prefix(model, (), [self._condition])
@@ -486,11 +496,12 @@ def complete(
     condition: object = None,
     without: Collection[str] = (),
 ) -> Completions:
-    """The k best words after the prefix that begin with the letters typed so far, domains included, exactly.
+    """Return the k most probable next words that begin with the letters typed so far, strings of domains included.
 
-    `without`: words that are not wanted, such as those that were shown for fewer letters and not taken. Where the
-    model's text is lowercase, capitals that are typed stay as they are typed. A `Completer` does the same for
-    a text that grows, and reads each word once.
+    `prefix`: the words before, as a string or a sequence; `letters`: the beginning of the word; `k`: how many words;
+    `condition`: what the text is written from; `without`: words that are not wanted, such as those that were shown for
+    fewer letters and not taken. The search is exact. Where the model's text is lowercase, capitals that are typed stay
+    as they are typed. Use a `Completer` for a text that grows: it reads each word once.
 
         complete(model, "la reine est", "gr").best[0].word
     """
@@ -498,7 +509,7 @@ def complete(
 
 
 def split_letters(text: str) -> tuple[str, str]:
-    """A text so far as the words before, and the letters of the word that is being typed: none after a space.
+    """Split a text into the words before, and the letters of the word that is being typed (none after a space).
 
     >>> split_letters("la reine est gr")
     ('la reine est', 'gr')

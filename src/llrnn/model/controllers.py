@@ -53,7 +53,13 @@ Hidden = tuple[Tensor, ...]
 
 
 class Controller(nn.Module):
-    """A recurrent network with `inputs` numbers in and `hidden` numbers out; its state is a tuple of tensors (B, …)."""
+    """Base class of networks that compute h from the prefix: `inputs` numbers in, `hidden` numbers out at each step.
+
+    The state is a tuple of tensors, each (B, …) with a row for each sequence. Subclasses define `state_size`,
+    `initial`, `scan` and `settings`; `testing.check_controller` checks them.
+
+        h, state = controller.scan(psi, controller.initial([None] * B))     # (B, T, inputs) -> (B, T, hidden)
+    """
 
     inputs: int
     hidden: int
@@ -63,32 +69,35 @@ class Controller(nn.Module):
     @property
     @abstractmethod
     def state_size(self) -> int:
-        """How many tensors its state is made of."""
+        """The number of tensors in its state."""
 
     @abstractmethod
     def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
-        """The state before any symbol, a sequence for each condition."""
+        """Return the state before any symbol, with a row for each condition."""
 
     @abstractmethod
     def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
-        """All steps of (B, T, inputs) -> (B, T, hidden), and the state after the last."""
+        """Run all steps of a batch, (B, T, inputs) -> (B, T, hidden); return h and the state after the last step.
+
+        `generator`: what dropout draws from.
+        """
 
     def step(self, psi: Tensor, state: Hidden) -> tuple[Tensor, Hidden]:
-        """One step of (B, inputs) -> (B, hidden)."""
+        """Run one step, (B, inputs) -> (B, hidden); return h and the state after it."""
         h, state = self.scan(psi.unsqueeze(1), state)
         return h.squeeze(1), state
 
     def trimmed(self, state: Hidden) -> Hidden:
-        """A state that means the same, without room that sequences which have ended needed."""
+        """Return an equivalent state without padding that only sequences which have ended needed."""
         return state
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """What it was made with, as the configuration writes it."""
+        """Return the arguments it was made with, as plain data with its `kind`, for the configuration."""
 
 
 class SomeRows(torch.Generator):
-    """A generator for some rows of a batch: what `uniform` draws for them is what it would draw with all rows there."""
+    """A generator for some rows of a batch: `uniform` draws for them what it would draw within the whole batch."""
 
     def __new__(cls, device: torch.device, rows: slice, n_rows: int) -> SomeRows:
         return super().__new__(cls, device)  # type: ignore[call-arg]
@@ -98,14 +107,14 @@ class SomeRows(torch.Generator):
 
 
 def uniform(n_rows: int, *shape: int, generator: torch.Generator, **options: Any) -> Tensor:
-    """Numbers between 0 and 1 for the rows of a batch, (B, …)."""
+    """Draw numbers uniformly from [0, 1) for the rows of a batch, (B, *shape)."""
     if isinstance(generator, SomeRows):
         return torch.rand(generator.n_rows, *shape, generator=generator, **options)[generator.rows]
     return torch.rand(n_rows, *shape, generator=generator, **options)
 
 
 def variational_dropout(x: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
-    """Drops the same coordinates at every step of a sequence, (B, T, D) -> (B, T, D); nothing without a generator."""
+    """Drop the same coordinates at every step of a sequence, (B, T, D) -> (B, T, D); nothing without a generator."""
     if generator is None or rate == 0.0:
         return x
     B, _, D = x.shape
@@ -116,7 +125,7 @@ def variational_dropout(x: Tensor, rate: float, generator: torch.Generator | Non
 def mode_generator(
     module: nn.Module, generator: torch.Generator | None, device: torch.device
 ) -> torch.Generator | None:
-    """What dropout draws from: in train mode the generator given, or else torch's global one; nothing in eval mode."""
+    """Return the generator of dropout: in train mode the given one, or torch's global one; None in eval mode."""
     if not module.training or generator is not None:
         return generator if module.training else None
     if device.type != "cuda":
@@ -126,7 +135,7 @@ def mode_generator(
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """A block in eval mode: nothing is dropped. Afterwards every part is in the mode that it had."""
+    """Context manager: eval mode within the block; afterwards every submodule is in the mode that it had."""
     in_training = [part for part in module.modules() if part.training]
     for part in in_training:
         part.training = False
@@ -139,8 +148,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def learning_rnns(module: nn.Module) -> Iterator[None]:
-    """A block in which cuDNN keeps what gradients need, which it does in train mode alone; nothing is dropped for that:
-    torch's networks here have no dropout of their own."""
+    """Context manager: cuDNN keeps what gradients need, as in train mode; dropout stays as it is."""
     resting = [part for part in module.modules() if isinstance(part, nn.RNNBase | Recurrent) and not part.training]
     for part in resting:
         part.training = True
@@ -152,7 +160,7 @@ def learning_rnns(module: nn.Module) -> Iterator[None]:
 
 
 def without_init(network: Callable[..., nn.RNNBase], inputs: int, hidden: int, **options: Any) -> nn.Module:
-    """One of torch's networks with uninitialised weights; made on the meta device, torch's global generator stays."""
+    """Make one of torch's networks with uninitialised weights, without drawing from torch's global generator."""
     made = network(inputs, hidden, batch_first=True, device="meta", **options)
     for name, parameter in list(made.named_parameters()):  # not by `to_empty`, for which torch imports sympy
         setattr(made, name, nn.Parameter(torch.empty(parameter.shape)))
@@ -164,7 +172,7 @@ _drawing: ContextVar[bool] = ContextVar("drawing", default=True)
 
 @contextmanager
 def skip_init() -> Iterator[None]:
-    """A block in which weights are not initialised, which takes long: they are loaded right after."""
+    """Context manager: modules made within the block leave their weights uninitialised, to be loaded right after."""
     token = _drawing.set(False)
     try:
         yield
@@ -186,16 +194,16 @@ def initialise(parameters: Sequence[tuple[str, nn.Parameter]], seed: int) -> Non
 
 
 def init_part(module: nn.Module, parameters: Sequence[tuple[str, nn.Parameter]]) -> None:
-    """Initialise one of our own parts, so that it can be used alone; a model initialises it again by its own seed.
+    """Initialise a module of this library so that it can be used alone; a model initialises it again by its own seed.
 
-    A digest tells weights that were loaded, trained or written since, which stay.
+    A digest of the weights tells those that were loaded, trained or written since: they are kept.
     """
     initialise(parameters, 0)
     module.init_digest = tuple(name for name, _ in parameters), _digest(parameters)  # type: ignore[assignment]
 
 
 def untouched_init(module: nn.Module) -> list[nn.Parameter]:
-    """The parameters of our own parts in it whose weights are still those of `init_part`."""
+    """Return the parameters in a module that still have the weights drawn by `init_part`."""
     found: list[nn.Parameter] = []
     for part in module.modules():
         names, digest = getattr(part, "init_digest", ((), None))
@@ -206,7 +214,7 @@ def untouched_init(module: nn.Module) -> list[nn.Parameter]:
 
 
 def _digest(parameters: Sequence[tuple[str, nn.Parameter]]) -> bytes | None:
-    """In float32, in which they are drawn: a part moved to float64 has the same. None where nothing is drawn."""
+    """Hash the weights in float32, so that moving them to float64 does not change it; None where nothing is drawn."""
     if not _drawing.get():
         return None
     digest = hashlib.sha256()
@@ -216,7 +224,7 @@ def _digest(parameters: Sequence[tuple[str, nn.Parameter]]) -> bytes | None:
 
 
 def _require_memory(needed: int) -> None:
-    """Linux may lend more than there is, and then end the process that uses it."""
+    """Raise a MemoryError where `needed` bytes are more than the machine has: Linux might grant them all the same."""
     if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
         return
     found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -238,7 +246,7 @@ ONE_DNN_IS_SLOW = platform.machine().lower() in ("aarch64", "arm64")
 
 
 class WithoutOneDNN:
-    """A block in which torch does not ask oneDNN; threads may be in it at the same time."""
+    """Context manager: torch does not use oneDNN within the block; several threads may be in it."""
 
     def __init__(self) -> None:
         self._lock, self._calls, self._before = Lock(), 0, True
@@ -261,7 +269,7 @@ _faster = WithoutOneDNN() if ONE_DNN_IS_SLOW else nullcontext()
 
 
 class TorchLSTM(nn.LSTM):
-    """`nn.LSTM`: the same numbers, up to rounding."""
+    """`nn.LSTM`, computed by the faster implementation on a CPU: equal outputs, up to rounding."""
 
     def forward(self, *given: Any) -> Any:
         with _faster:
@@ -275,7 +283,7 @@ class TorchLSTM(nn.LSTM):
 
 
 class Layered(Controller):
-    """Layers of one kind; dropout on what enters each layer and on what leaves the last."""
+    """A stack of equal layers, with dropout on the input of each layer and on the output of the last."""
 
     def __init__(self, hidden: int, layers: int, inputs: int | None, dropout: float) -> None:
         super().__init__()
@@ -295,7 +303,7 @@ class Layered(Controller):
 
 
 class Recurrent(Layered):
-    """Layers of one of torch's recurrent networks, dropout on what enters each layer and on what leaves the last."""
+    """A stack of one of torch's recurrent networks, with dropout on each layer's input and on the last one's output."""
 
     _network: Callable[..., nn.RNNBase]
     _call: Callable[..., tuple[Tensor, ...]]  # all layers at once
@@ -317,7 +325,7 @@ class Recurrent(Layered):
         return tuple(like.new_zeros(len(conditions), self.hidden) for _ in range(self.state_size))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Wherever the weights are moved: cuDNN wants those of all layers in one piece of memory."""
+        """Move or convert the weights, then put those of all layers in one piece of memory again, for cuDNN."""
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         weights = self._weights()
         if self._is_one_network and all(weight.is_cuda for weight in weights):
@@ -355,21 +363,39 @@ class Recurrent(Layered):
 
 
 class Elman(Recurrent):
-    """h_t = tanh(U ψ_t + V h_{t-1} + c)."""
+    """Elman network, h_t = tanh(U ψ_t + V h_{t-1} + c).
+
+    `hidden`: size of h; `layers`: how many; `inputs`: size of ψ, `hidden` unless given; `dropout`: the share of
+    coordinates dropped in training.
+
+        LLRNN(vocabulary, output_features=features.Identity(), controller=Elman(64))
+    """
 
     _network = nn.RNN
     _call, _mode = torch._VF.rnn_tanh, "RNN_TANH"
 
 
 class GRU(Recurrent):
-    """Gated recurrent units."""
+    """Gated recurrent units (Cho et al. 2014).
+
+    `hidden`: size of h; `layers`: how many; `inputs`: size of ψ, `hidden` unless given; `dropout`: the share of
+    coordinates dropped in training.
+
+        LLRNN(vocabulary, output_features=features.Identity(), controller=GRU(64, layers=2))
+    """
 
     _network = nn.GRU
     _call, _mode = torch._VF.gru, "GRU"
 
 
 class LSTM(Recurrent):
-    """Long short-term memory."""
+    """Long short-term memory (Hochreiter and Schmidhuber 1997).
+
+    `hidden`: size of h; `layers`: how many; `inputs`: size of ψ, `hidden` unless given; `dropout`: the share of
+    coordinates dropped in training.
+
+        LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(64, dropout=0.2))
+    """
 
     _network = TorchLSTM
     _call, _mode = torch._VF.lstm, "LSTM"
@@ -377,7 +403,7 @@ class LSTM(Recurrent):
 
 
 class Silent(Controller):
-    """No network: h has no coordinates, and a = c."""
+    """No network: h has no coordinates, so that the weights are constant, a = c."""
 
     inputs = hidden = state_size = 0
 
@@ -412,7 +438,7 @@ _BYTES_A_SYMBOL, _BYTES_A_COLUMN = 80, 8  # of a list, and of a place in it; sma
 
 
 class Encoder(nn.Module):
-    """From conditions to their memories; `names` are the features that it knows, all others are silent."""
+    """Encode conditions as memories for attention; `names` are the features it knows, all others are ignored."""
 
     def __init__(
         self,
@@ -447,12 +473,12 @@ class Encoder(nn.Module):
         min_count: int = 1,
         **options: Any,
     ) -> Encoder:
-        """An encoder that knows the features that fire `min_count` times or more on these conditions."""
+        """Make an encoder of the features that fire `min_count` times or more on these conditions."""
         counts = Counter(name for condition in conditions for token in reading.tokens(condition) for name in token)
         return cls(reading, sorted(name for name, n in counts.items() if n >= min_count), size, **options)
 
     def forward(self, conditions: Sequence[object], generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """The memories side by side, (B, S, size), and which of their rows count, (B, S)."""
+        """Return the memories as one padded tensor, (B, S, size), and a mask of their valid rows, (B, S)."""
         rows = [self._columns(condition) for condition in conditions]
         lengths = torch.tensor([len(row) for row in rows])
         counts = torch.arange(int(lengths.max())) < lengths[:, None]
@@ -477,7 +503,7 @@ class Encoder(nn.Module):
         return memory
 
     def _columns(self, condition: object) -> list[list[int]]:
-        """The known features of each symbol of a condition, by number."""
+        """Return the numbers of the known features of each symbol of a condition."""
         if condition is None:
             raise ConfigError("this model writes from a condition, and none was given; give one to every sequence")
         key = condition if isinstance(condition, str) else repr(condition)
@@ -490,14 +516,14 @@ class Encoder(nn.Module):
         return [columns or [self._column[_OTHER]] for columns in known]
 
     def unknown_names(self, condition: object) -> list[str]:
-        """The act and the slots of a condition that it ignores: no condition that it was made for had them."""
+        """Return the acts and slots of a condition that are ignored, since no condition in training had them."""
         if not isinstance(condition, Act | Mapping):
             return []
         given = [*([condition.name] if isinstance(condition, Act) else []), *(slot for slot, _ in fields_of(condition))]
         return [name for name in dict.fromkeys(given) if name and name not in self.known_names]
 
     def unknown_values(self, condition: object) -> dict[str, list[str]]:
-        """By slot, words of its values that no condition had which it was made for."""
+        """Return, by slot, the words of a condition's values that no condition in training had."""
         found: dict[str, list[str]] = {}
         for name in dict.fromkeys(name for token in self.reading.tokens(condition) for name in token):
             slot, equals, word = name.partition("=")
@@ -506,24 +532,24 @@ class Encoder(nn.Module):
         return found
 
     def known_values(self, slot: str) -> list[str]:
-        """The words that values of a slot had."""
+        """Return the words that values of this slot had in training."""
         return sorted(name.partition("=")[2] for name in self.names if name.startswith(f"{slot}="))
 
     @cached_property
     def known_names(self) -> frozenset[str]:
-        """Whatever an act or a slot may be called: it was one, is read as a word, or is for others to look at."""
+        """The names that no warning is given for: known acts and slots, words, and slots that other knowledge reads."""
         words = {name.removeprefix("Word:") for name in self.names if name.startswith("Word:")}
         return frozenset({*self.slot_names, *words})
 
     @cached_property
     def slot_names(self) -> frozenset[str]:
-        """The acts and slots of the conditions that it was made for, and those that are for others to look at."""
+        """The acts and slots of the training conditions, and those that other knowledge reads."""
         named = {name.partition(":")[2] for name in self.names if name.startswith(("Act:", "Slot:"))}
         slots = {name.partition("=")[0] for name in self.names if "=" in name and not name.startswith("Word:")}
         return frozenset({*named, *slots, *self.reading.passed_over})
 
     def settings(self) -> dict[str, Any]:
-        """What it was made with."""
+        """Return the arguments it was made with, as plain data for `make_encoder`."""
         return {
             "reading": self.reading.settings(),
             "names": list(self.names),
@@ -541,7 +567,7 @@ def _bytes_of(key: str, symbols: list[list[int]]) -> int:
 
 
 def make_encoder(settings: dict[str, Any]) -> Encoder:
-    """An encoder from what `settings()` says."""
+    """Make an encoder from what `Encoder.settings` returned."""
     given = dict(settings)
     names = given.get("names")
     wrong = [name for name in names if not isinstance(name, str)] if isinstance(names, list | tuple) else [names]
@@ -561,7 +587,7 @@ def make_encoder(settings: dict[str, Any]) -> Encoder:
 
 
 class Attentive(Controller):
-    """One controller below, a look at the condition, and one controller above."""
+    """A controller with attention to the condition: one controller below, attention, and one controller above."""
 
     reads_conditions = True
 
@@ -600,7 +626,7 @@ class Attentive(Controller):
         return state if bool(used.all()) else (memory[:, used], counts[:, used], *own)
 
     def weights(self, below: Tensor, memory: Tensor, counts: Tensor) -> Tensor:
-        """α: how much each row of the memory is looked at, (B, T, S)."""
+        """Return the attention weights α of each row of the memory, (B, T, S)."""
         scores = (below @ self.query.t()) @ memory.transpose(1, 2) / math.sqrt(self.encoder.size)
         return scores.masked_fill(~counts.unsqueeze(1), float("-inf")).softmax(-1)
 
@@ -620,9 +646,10 @@ _kinds: dict[str, Callable[..., Controller]] = {"elman": Elman, "gru": GRU, "lst
 
 
 def register_controller(kind: str, make: Callable[..., Controller]) -> None:
-    """Name a controller of one's own, so that model folders that hold it open by themselves.
+    """Register a controller class under a name, so that `load` can rebuild it from a model folder.
 
-    `make` takes what its `settings()` say but for `kind`. Register it before `load`, under the kind that they say:
+    `kind`: the name, as in the controller's `settings()`; `make`: called with the other settings as keyword arguments.
+    Register it before `load`.
 
         register_controller("mine", MyController)
     """
@@ -639,7 +666,10 @@ _REMOVED = dict.fromkeys(("feedforward", "jordan", "mingru", "reservoir", "stack
 
 
 def make_controller(settings: dict[str, Any]) -> Controller:
-    """A controller from what `settings()` or a configuration says."""
+    """Make a controller from its settings: a dictionary with `kind` and the arguments of that class.
+
+        make_controller({"kind": "lstm", "hidden": 64})
+    """
     given = dict(settings)
     kind = given.pop("kind", "lstm")
     if kind == "attentive":
@@ -659,7 +689,7 @@ def make_controller(settings: dict[str, Any]) -> Controller:
 
 
 def described_controller(controller: Controller) -> dict[str, Any]:
-    """How a model folder holds it: what `make_controller` takes. One of the user's own is named only."""
+    """Return the settings that a model folder stores for `make_controller`; of a user's own class, its name only."""
     kept = {name for name, _ in controller.named_parameters(remove_duplicate=False)}
     lost = sorted(controller.state_dict().keys() - kept - dict(controller.named_buffers()).keys())
     if lost:
@@ -673,7 +703,7 @@ def described_controller(controller: Controller) -> dict[str, Any]:
 
 
 def _can_be_made_again(controller: Controller) -> bool:
-    """Whether `make_controller` makes the same of its settings: a class of the user's own may say it is one of ours."""
+    """Whether `make_controller` would make the same class from its settings."""
     try:
         with skip_init():
             made = make_controller(controller.settings())

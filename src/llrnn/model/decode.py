@@ -35,7 +35,7 @@ _FROZEN = 1e-6  # a temperature below what float32 can tell apart: only the most
 
 @dataclass(frozen=True)
 class Generated:
-    """Words that follow a prefix; `log_prob` is the model's own log p of them, end included where `finished`."""
+    """A generated text: the words after a prefix, and the model's own log p of them, end included where `finished`."""
 
     prefix: tuple[str, ...]
     words: tuple[str, ...]
@@ -47,16 +47,22 @@ class Generated:
 
 
 class Strategy(ABC):
-    """How the next word is chosen, sequence by sequence."""
+    """Base class of decoding strategies: how the next word of each sequence is chosen.
+
+        generate(model, "le chat", strategy=Sampling(temperature=0.7))
+    """
 
     @abstractmethod
     def choose(self, distribution: Distribution, generator: torch.Generator | None) -> list[int]:
-        """One word for each position of the distribution."""
+        """Return one symbol for each position of the distribution; `generator`: what is drawn from."""
 
 
 @dataclass(frozen=True)
 class Greedy(Strategy):
-    """The most probable word."""
+    """Choose the most probable word.
+
+        generate(model, "le chat", strategy=Greedy())
+    """
 
     def choose(self, distribution: Distribution, generator: torch.Generator | None) -> list[int]:
         words: list[int] = distribution.top(1)[1][:, 0].tolist()
@@ -65,7 +71,10 @@ class Greedy(Strategy):
 
 @dataclass(frozen=True)
 class Sampling(Strategy):
-    """Exact samples; cooler or hotter by `temperature`, from the `top_k` words or the smallest set of mass `top_p`."""
+    """Draw exact samples: p^(1/`temperature`) normalised, from the `top_k` words or the smallest set of mass `top_p`.
+
+        generate(model, "le chat", strategy=Sampling(temperature=0.7, top_p=0.9))
+    """
 
     temperature: float = 1.0
     top_k: int | None = None
@@ -95,7 +104,7 @@ class Sampling(Strategy):
         return chosen
 
     def _candidates(self, p: Distribution) -> tuple[torch.Tensor, torch.Tensor]:
-        """The best words, and their log p with minus infinity behind the cut."""
+        """Return the most probable words and their log p, −infinity beyond the cut of `top_k` and `top_p`."""
         limit = self.top_k if self.top_k is not None else p.prior.n_symbols
         k = min(limit, 32 if self.top_p is not None else limit)
         log_p, words = p.top(k)
@@ -112,7 +121,7 @@ class Sampling(Strategy):
 def chosen_strategy(
     *, greedy: bool = False, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
 ) -> Strategy:
-    """The strategy of these names, which library, command line, client and server share."""
+    """Return the strategy that these options describe; library, command line, client and server share them."""
     sampling = Sampling(temperature, top_k, top_p)
     if greedy and sampling != Sampling():
         raise ConfigError("greedy draws nothing, found temperature, top_k or top_p beside it; leave one of them out")
@@ -136,13 +145,13 @@ def generate(
     strategy: Strategy | None = None,
     generator: torch.Generator | None = None,
 ) -> list[Generated]:
-    """`count` continuations of the prefix, all side by side: exact samples, greedy, or the best of a beam.
+    """Generate `count` continuations of the prefix: exact samples, greedy decoding, or beam search.
 
-    Samples are cooler or hotter by `temperature`, from the `top_k` words or the smallest set of mass `top_p`; `greedy`
-    takes the most probable word, `beam` keeps so many hypotheses and answers the `count` best of them, `strategy` is
-    one of your own. `max_words` ends a text that has not ended by itself. `condition`: what is written from, or
-    `conditions`, with a text for each in place of `count`. The same `seed` draws the same texts; without one, or a
-    `generator`, torch's global generator draws.
+    `prefix`: a string of words, or their tuple. Samples are cooler or hotter by `temperature`, from the `top_k` words
+    or the smallest set of mass `top_p`; `greedy` takes the most probable word, `beam` keeps so many hypotheses and
+    answers the `count` best of them, `strategy` is one of your own. `max_words` ends a text that has not ended by
+    itself. `condition`: what is written from, or `conditions`, with a text for each in place of `count`. The same
+    `seed` draws the same texts; without one, or a `generator`, torch's global generator draws.
 
         generate(model, "le chat", temperature=0.7, top_p=0.9, count=3, seed=1)
         generate(model, "le chat", beam=5)[0]
@@ -201,7 +210,7 @@ def _drawn(
 def beam_search_each(
     model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...] = (), beam: int = 5, max_words: int = 60
 ) -> list[list[Generated]]:
-    """What beam search finds for each condition, best first, all of them side by side."""
+    """Run one beam search for each condition, in one batch; return the hypotheses of each, best first."""
     with torch.no_grad(), evaluating(model):
         searches = begin_searches(model, conditions, prefix, beam, max_words)
         while advance_searches(searches):
@@ -210,14 +219,14 @@ def beam_search_each(
 
 
 class Search:
-    """The beam search of one sequence, which goes on step by step, alone or with others of the same model.
+    """The beam search of one sequence, advanced step by step, alone or with others of the same model.
 
         searches = begin_searches(model, conditions, beam=5)
         while advance_searches(searches):            # others may join before any step
             ...
         searches[0].found()
 
-    Where the hypotheses stand is in `rows` of `state`, which is that of all sequences that took the last step together.
+    Its hypotheses are the `rows` of `state`, which is shared by all sequences that took the last step together.
     """
 
     def __init__(self, model: LLRNN, prefix: tuple[str, ...], fed: int, width: int, max_words: int) -> None:
@@ -233,11 +242,11 @@ class Search:
         return self._ended or self.error is not None or self._steps >= self.max_words
 
     def words(self) -> list[int]:
-        """What the network is to read: the last word of each hypothesis, or of the prefix."""
+        """The next symbols to feed: the last word of each hypothesis, or of the prefix."""
         return [found[-1] if found else self._fed for _, found in self._going]
 
     def check(self, p: Distribution, state: ModelState, start: int, alive: Sequence[bool]) -> bool:
-        """Whether something is possible after all hypotheses, the first of which is the row `start`; others end here.
+        """Whether a word is possible after every hypothesis, the first of which is row `start`; else the search ends.
 
         Backgrounds without dead ends may have some together: what a grammar allows, and nothing a mask allows next.
         """
@@ -258,7 +267,7 @@ class Search:
         return False
 
     def grow(self, log_p: list[list[float]], words: list[list[int]], state: ModelState, start: int) -> None:
-        """By the best words of each hypothesis, the first of which is the row `start` of the state."""
+        """Extend the hypotheses by the best words of each, and keep the best; the first is row `start` of the state."""
         grown = [
             (log + gain, row, [*before, word])
             for row, (log, before) in enumerate(self._going)
@@ -278,7 +287,7 @@ class Search:
         self._steps += 1
 
     def found(self) -> list[Generated]:
-        """The best sequences; an error where nothing was possible."""
+        """Return the best sequences; raise an error where nothing was possible."""
         if self.error is not None:
             raise self.error
         best = (self._done or self._going)[: self.width]
@@ -288,7 +297,7 @@ class Search:
 def begin_searches(
     model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...] = (), beam: int = 5, max_words: int = 60
 ) -> list[Search]:
-    """A search for each condition, which has read all of the prefix but its last word."""
+    """Start a search for each condition, with all of the prefix read but its last word."""
     if not 1 <= beam <= WIDEST_BEAM:
         raise ConfigError(f"the beam must be 1 to {WIDEST_BEAM:,} wide, found {beam}; choose another width")
     *before, last = model.vocabulary.eos, *model.vocabulary.symbols_of(prefix, place="prefix")
@@ -302,7 +311,7 @@ def begin_searches(
 
 
 def advance_searches(searches: Sequence[Search]) -> bool:
-    """One step of the network for all hypotheses of searches that go on, of one model; whether there were any."""
+    """Run one step of the network for the hypotheses of all unfinished searches; return whether there were any."""
     going = _by_state(search for search in searches if not search.has_ended)
     if not going:
         return False
@@ -321,7 +330,7 @@ def advance_searches(searches: Sequence[Search]) -> bool:
 
 
 def _by_state(searches: Iterable[Search]) -> list[Search]:
-    """Those whose hypotheses stand side by side already, one after the other."""
+    """Return the searches ordered so that those which share a state stand together."""
     found: dict[int, list[Search]] = {}
     for search in searches:
         found.setdefault(id(search.state), []).append(search)
@@ -329,7 +338,7 @@ def _by_state(searches: Iterable[Search]) -> list[Search]:
 
 
 def _joined(searches: Sequence[Search]) -> ModelState:
-    """Where all hypotheses stand; of those that stand side by side already, rows are taken once."""
+    """Return the states of all hypotheses as one batch; rows of a shared state are taken once."""
     model, rows = searches[0].model, dict[int, list[int]]()
     for search in searches:
         rows.setdefault(id(search.state), []).extend(search.rows)
@@ -340,7 +349,7 @@ def _joined(searches: Sequence[Search]) -> ModelState:
 
 
 def read_prefix(model: LLRNN, prefix: tuple[str, ...], conditions: Sequence[object]) -> tuple[Distribution, ModelState]:
-    """The distribution after the prefix, for each condition, and the state that it was made from."""
+    """Return the distribution after the prefix, a row for each condition, and the state that it was made from."""
     ids = model.vocabulary.symbols_of(prefix, place="prefix")
     distribution, state = model.step(model.start(conditions), [model.vocabulary.eos] * len(conditions))
     for word in ids:
@@ -355,7 +364,7 @@ def read_prefix(model: LLRNN, prefix: tuple[str, ...], conditions: Sequence[obje
 def _finish(
     model: LLRNN, prefix: tuple[str, ...], words: list[int], log_prob: float, generator: torch.Generator | None
 ) -> Generated:
-    """Cells become strings: which one does not depend on the context, so it can be drawn at the end."""
+    """Return the generated text; cells become strings, drawn at the end since they do not depend on the context."""
     finished = bool(words) and words[-1] == model.vocabulary.eos
     spoken = words[:-1] if finished else words
     spelled = [model.vocabulary.symbol(word) for word in spoken]
@@ -380,12 +389,15 @@ def _finish(
 
 
 def condition_kind(model: LLRNN) -> Conditions:
-    """How the conditions of this model's training text were read."""
+    """Return how the conditions of the model's training text were read: `act` or `plain`."""
     return "act" if model.corpus_settings.get("conditions") == "act" else "plain"
 
 
 def read_condition(model: LLRNN, text: str) -> object:
-    """A condition as this model's training text had them: a dialog act, JSON, or a text as it stands."""
+    """Parse a condition in the format of the model's training text: a dialog act, JSON, or plain text.
+
+        write(model, [read_condition(model, "inform(name='trattoria contadina')")])
+    """
     condition = _parsed(text, condition_kind(model))
     return lowercased(condition) if model.reads_lowercase else condition
 
@@ -402,12 +414,12 @@ def _parsed(text: str, kind: Conditions) -> object:
 
 
 def looks_at_conditions(model: LLRNN) -> bool:
-    """Whether a condition could make a difference."""
+    """Whether a condition can change what the model predicts."""
     return model.needs_conditions or any(process.reads_conditions for process in model.processes)
 
 
 def check_condition(model: LLRNN, condition: object) -> None:
-    """A condition where one is needed, and none where it would be ignored."""
+    """Raise an error where a required condition is missing, or where one is given that would be ignored."""
     if condition is None and model.needs_conditions:
         raise ConfigError("this model writes from a condition, and none was given; give one as `condition`")
     if condition is not None and not looks_at_conditions(model):
@@ -418,7 +430,7 @@ def check_condition(model: LLRNN, condition: object) -> None:
 
 
 def warn_of_unknown_names(model: LLRNN, conditions: Iterable[object]) -> None:
-    """That acts or slots of conditions are new to the model, which ignores them: most likely they are misspelt."""
+    """Warn of acts and slots of conditions that the model does not know and ignores: most likely they are misspelt."""
     told = unknown_names_of(model, conditions)
     if told is not None:
         warn(told)
@@ -428,7 +440,7 @@ _KNOWN = 20  # names and values that are listed beside one that is not known
 
 
 def warnings_of(model: LLRNN, condition: object) -> list[str]:
-    """What is new to the model in a condition: acts, slots, values, each with those that it knows."""
+    """Return a message for each act, slot and value of a condition that the model does not know, with known ones."""
     encoder = getattr(model.controller, "encoder", None)
     if not isinstance(encoder, Encoder) or condition is None:
         return []
@@ -442,7 +454,7 @@ def warnings_of(model: LLRNN, condition: object) -> list[str]:
 
 
 def unknown_names_of(model: LLRNN, conditions: Iterable[object]) -> str | None:
-    """What is to be said of acts and slots that the model does not know, if there are any."""
+    """Return a message that names acts and slots which the model does not know, or None."""
     encoder = getattr(model.controller, "encoder", None)
     if not isinstance(encoder, Encoder):
         return None
@@ -457,7 +469,7 @@ def unknown_names_of(model: LLRNN, conditions: Iterable[object]) -> str | None:
 
 
 def prepared(model: LLRNN, conditions: Sequence[object], tell: Callable[[str], None] = warn_unlisted) -> LLRNN:
-    """The model with the words of these conditions, and of the tables that it consults, listed if it can be."""
+    """Return the model with the words of these conditions, and of the tables it consults, listed where possible."""
     words = words_by_column(one for one in model.contextual if isinstance(one, Lookup))
     return try_add_from_conditions(model, conditions, words, tell)
 
@@ -472,7 +484,13 @@ def write(
     max_words: int = 60,
     generator: torch.Generator | None = None,
 ) -> list[Generated]:
-    """A text for each condition: the best of a beam, or by a strategy (greedy by default)."""
+    """Write a text for each condition: the best of a beam, or by a strategy (greedy by default).
+
+    `conditions`: what is written from, see `read_condition`; `beam`: how many hypotheses; `strategy`: instead of a
+    beam; `prefix`: how every text begins; `max_words`: where it is cut. Returns a `Generated` for each condition.
+
+        write(model, [read_condition(model, "inform(name='trattoria contadina')")], beam=5)[0]
+    """
     for condition in conditions:
         check_condition(model, condition)
     ready = prepared(model, conditions)
@@ -487,7 +505,7 @@ def write(
 
 
 def spoken(model: LLRNN, found: Generated, condition: object) -> Generated:
-    """With values for the placeholders of a model that was trained on delexicalised text."""
+    """Replace the placeholders in a text, of a model trained on delexicalised text, by the values of the condition."""
     if not model.corpus_settings.get("delexicalised"):
         return found
     return replace(found, words=tuple(relexicalise(found.words, condition)))

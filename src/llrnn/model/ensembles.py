@@ -41,12 +41,12 @@ def mix(
     names: Sequence[str] | None = None,
     device: str = "cpu",
 ) -> LLRNN:
-    """Several trained models over one vocabulary as one model: evaluated, generated from, explained, saved as any.
+    """Combine trained models over one vocabulary into one model, the mixture p = Σ λ_i p_i.
 
-    `models`: model folders or models; `valid`: a text to fit the weights λ of the mixture Σ λ_i p_i on, `weights` in
-    its place, or neither for equal ones; `batching`: how that text is read (sentence by sentence unless given);
-    `names`: what explanations call the models; `device`: where folders are opened. What was fitted, and
-    log-perplexities on the text, are in `provenance["mixed"]`.
+    `models`: model folders or models; `valid`: a text to fit the weights λ on, `weights` in its place, or neither for
+    equal ones; `batching`: how that text is read (sentence by sentence unless given); `names`: what explanations call
+    the models; `device`: where folders are opened. The result is evaluated, generated from, explained and saved as any
+    model; what was fitted, and log-perplexities on the text, are in `provenance["mixed"]`.
 
         model = mix(["runs/a", "runs/b"], valid=Corpus.from_file("valid.txt"))
         model.save("runs/mixed")
@@ -71,14 +71,16 @@ def mix(
 
 
 def log_probs(models: Sequence[LLRNN], text: EncodedText, batching: Batching | None = None) -> Tensor:
-    """log p of every word of a text by each model, float64 (n, N)."""
+    """Return log p of every word of a text under each of n models, float64 (n, N)."""
     return torch.stack([score(model, text, batching).log_probs for model in models])
 
 
 def fitted_shares(log_p: Tensor) -> list[float]:
-    """λ, by EM: the shares under which a text is most probable, from log p of its words by each part, (n, N).
+    """Fit mixture weights λ by EM, given log p of a text's N words under each of n parts, (n, N).
 
     No part has less than a ten-thousandth, so that each stays possible.
+
+        fitted_shares(log_probs([first, second], text))     # such as [0.62, 0.38]
     """
     shares = torch.full((len(log_p), 1), 1.0 / len(log_p), dtype=torch.float64)
     for _ in range(_ROUNDS):
@@ -90,7 +92,7 @@ def fitted_shares(log_p: Tensor) -> list[float]:
 def mixture(
     models: Sequence[LLRNN], weights: Sequence[float] | None = None, *, names: Sequence[str] | None = None
 ) -> LLRNN:
-    """p = Σ λ_i p_i of trained models over one vocabulary, which are held and not copied.
+    """Return p = Σ λ_i p_i of trained models over one vocabulary, which are held and not copied.
 
     `weights`: λ, above 0 with sum 1, equal ones if not given; `names`: what explanations call the members.
 
@@ -103,9 +105,9 @@ def mixture(
 
 
 def background_alone(background: Background, models: Sequence[LLRNN]) -> LLRNN:
-    """A model that is its background; of the models it has the vocabulary, and the first one's features.
+    """Return a model that predicts its background, p = b, with the vocabulary of `models` and the first one's features.
 
-    background_alone(NGram.from_corpus(corpus, folds=0), [model])
+        background_alone(NGram.from_corpus(corpus, folds=0), [model])
     """
     first = models[0]
     features = first.output_features
@@ -114,7 +116,7 @@ def background_alone(background: Background, models: Sequence[LLRNN]) -> LLRNN:
 
 
 def member(model: LLRNN, number: int) -> LLRNN:
-    """A member of a mixed model by itself, counted from 1; where the mixed model is."""
+    """Return one member of a mixed model as a model, counted from 1, on the device of the mixed model."""
     parts = model.background.parts if isinstance(model.background, Mixture) else ()
     found = [part.model for part in parts if isinstance(part, Model)]
     if not found:
@@ -126,7 +128,7 @@ def member(model: LLRNN, number: int) -> LLRNN:
 
 
 def require_members(models: Sequence[LLRNN], names: Sequence[str] | None = None) -> list[str]:
-    """That there are several models over one vocabulary; their names, or numbers in the place of names."""
+    """Check that these are several models over one vocabulary; return their names, or numbers in place of names."""
     named = [f"model {n + 1}" for n in range(len(models))] if names is None else list(names)
     if len(models) < 2 or len(named) != len(models):
         raise ConfigError(f"two models or more are needed to mix, found {len(models)}; name another one")
@@ -146,13 +148,13 @@ def require_members(models: Sequence[LLRNN], names: Sequence[str] | None = None)
 
 
 def require_shares(weights: Sequence[float], n: int) -> None:
-    """That weights are shares of n parts."""
+    """Check that `weights` are n positive shares with sum 1."""
     if len(weights) != n or not all(w > 0 for w in weights) or not math.isclose(sum(weights), 1.0, abs_tol=1e-6):
         raise ConfigError(f"{n} weights above 0 that sum to 1 are needed, found {list(weights)}; correct them")
 
 
 def inheriting(made: LLRNN, models: Sequence[LLRNN]) -> LLRNN:
-    """A new model as its members are: in their numbers, where they are, reading texts as they do."""
+    """Give a new model the device, dtype and text settings of the first of `models`; return it in eval mode."""
     first = models[0]
     made.provenance = {"config": first.provenance.get("config", {})}
     made.training_summary = first.training_summary

@@ -25,11 +25,14 @@ def _matrix(rows: int, columns: int) -> nn.Parameter:
 
 
 class Transformer(Layered):
-    """Layers of causal attention to the last `window` words, and a perceptron, each behind a norm.
+    """Transformer decoder: layers of causal attention to the last `window` words and a perceptron, each behind a norm.
 
-    `heads` of `hidden / heads` numbers each. The state is what later words look back to: keys and values, at most
-    `window` − 1 of each, and which of these count; it grows from nothing, and rows of unequal length stand side by side
-    with their ends together.
+    `hidden`: size of h; `layers`: how many; `heads` of `hidden / heads` numbers each; `inputs`: size of ψ, `hidden`
+    unless given; `dropout`: the share of coordinates dropped in training. The state is a cache of keys and values, at
+    most `window` − 1 of each, with a mask of the valid ones; it grows from nothing, and rows of unequal length are
+    aligned at their ends.
+
+        LLRNN(vocabulary, output_features=features.Identity(), controller=Transformer(256, layers=4))
     """
 
     def __init__(
@@ -74,7 +77,7 @@ class Transformer(Layered):
         return h, (self._last(counts), *after)
 
     def _sees(self, counts: Tensor, T: int) -> Tensor:
-        """Which of the S + T words each of the last T attends to, (B, 1, T, S + T)."""
+        """Return the attention mask: which of the S + T words each of the last T attends to, (B, 1, T, S + T)."""
         n = counts.shape[1]
         back = torch.arange(n - T, n, device=counts.device)[:, None] - torch.arange(n, device=counts.device)
         return (counts[:, None, :] & (back >= 0) & (back < self.window)).unsqueeze(1)
@@ -87,7 +90,7 @@ class Transformer(Layered):
 
 
 class _AttentionBlock(nn.Module):
-    """Attention and perceptron."""
+    """One layer: attention, then a perceptron, each with a residual connection."""
 
     def __init__(self, hidden: int, heads: int, window: int) -> None:
         super().__init__()
@@ -99,7 +102,7 @@ class _AttentionBlock(nn.Module):
     def forward(
         self, x: Tensor, seen: Tensor, sees: Tensor, dropout: float, generator: torch.Generator | None
     ) -> tuple[Tensor, Tensor]:
-        """(B, T, D), and the keys and values before them (B, S, 2 D); the same after them."""
+        """Map x (B, T, D) and the cached keys and values (B, S, 2 D) to the layer's output and the longer cache."""
         B, T, D = x.shape
         made = F.linear(_normed(x, self.attention_norm), self.queries_keys_values)
         query, fresh = made[..., :D], made[..., D:]
@@ -116,12 +119,12 @@ class _AttentionBlock(nn.Module):
 
 
 def _normed(x: Tensor, gain: Tensor) -> Tensor:
-    """x over its root mean square, times 1 + gain."""
+    """Return x divided by its root mean square, times 1 + gain."""
     return F.rms_norm(x, x.shape[-1:]) * (1.0 + gain)
 
 
 def _rotated(x: Tensor, first: int) -> Tensor:
-    """Pairs of coordinates turned by angles that grow with the place, (B, heads, T, d): products see distances only."""
+    """Rotary position embedding, (B, heads, T, d): products of rotated vectors depend on distances only."""
     T, d = x.shape[2:]
     rates = 10_000.0 ** (-torch.arange(0, d, 2, device=x.device, dtype=torch.float64) / d)
     angles = torch.arange(first, first + T, device=x.device, dtype=torch.float64)[:, None] * rates
@@ -134,7 +137,10 @@ def _rotated(x: Tensor, first: int) -> Tensor:
 
 
 class Mogrifier(Layered):
-    """Layers of a Mogrifier LSTM with so many `rounds` of mutual gating."""
+    """Mogrifier LSTM (Melis et al. 2020): input and state gate each other for `rounds` rounds before every step.
+
+        LLRNN(vocabulary, output_features=features.Identity(), controller=Mogrifier(64, rounds=5))
+    """
 
     def __init__(
         self, hidden: int = 256, *, layers: int = 1, rounds: int = 4, inputs: int | None = None, dropout: float = 0.0

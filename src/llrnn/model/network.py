@@ -54,7 +54,7 @@ _FEW = 4  # times as many classes as words in a batch: then their rows alone are
 
 
 class FeatureEmbedding(nn.Module):
-    """ψ: each word as the sum of the embeddings of its features, (…) -> (…, D)."""
+    """Embed each word as the sum of the embeddings of its features, ψ; (…) -> (…, D)."""
 
     class_of: Tensor
 
@@ -66,7 +66,7 @@ class FeatureEmbedding(nn.Module):
         self._table = WeightCache[Tensor]()  # Ψ W, while no gradient is needed
 
     def table(self) -> Tensor:
-        """Ψ W: the embeddings of all classes, (G, D); cached while nobody asks for their gradient."""
+        """Return Ψ W, the embeddings of all classes, (G, D); cached while no gradient is needed."""
         if self._caches:
             return self._table.get(partial(product, self.psi, self.weight), self.weight)
         self.clear_cache()
@@ -77,16 +77,16 @@ class FeatureEmbedding(nn.Module):
         return can_be_cached(self.psi.n_classes * self.weight.shape[1], self.weight)
 
     def _composes_few(self, classes: Tensor) -> bool:
-        """Whether these are few among all classes, on a CPU in training: a table of all would be thrown away."""
+        """Whether to embed these classes alone: they are few, on a CPU and in training, where no table is cached."""
         few = _FEW * classes.numel() <= self.psi.n_classes and not self.psi.is_identity
         return few and classes.device.type == "cpu" and not self._caches
 
     def clear_cache(self) -> None:
-        """Forget Ψ W. Needed only after a write that torch does not count, as through `weight.data`."""
+        """Drop the cached Ψ W. Needed only after a write that torch does not count, as through `weight.data`."""
         self._table.clear()
 
     def forward(self, words: Tensor) -> Tensor:
-        """For many words: the table of all classes is composed once, then looked up; or those of the words alone."""
+        """Embed words, (…) -> (…, D): by a table of all classes, or from the rows of these words where they are few."""
         classes = self.class_of[words]
         if self._composes_few(classes):
             used, at = torch.unique(classes, return_inverse=True)
@@ -97,7 +97,7 @@ class FeatureEmbedding(nn.Module):
         return F.embedding(classes, table)
 
     def few(self, words: Tensor) -> Tensor:
-        """For a few words, (B,) -> (B, D): without a cached table, only their rows are composed."""
+        """Embed a few words, (B,) -> (B, D); without a cached table, only their rows are composed."""
         if self._caches:
             return self.table()[self.class_of[words]]
         return self.psi.rows(self.weight, self.class_of[words])
@@ -107,7 +107,14 @@ Followed = dict[object, tuple[Sequence[State], tuple[State, ...]]]  # by state_k
 
 
 class LLRNN(Persistent):
-    """A log-linear recurrent language model over a vocabulary."""
+    """A log-linear recurrent language model over a vocabulary, log p(x | K) = log b(K, x) + a(h)·φ(K, x) − log Z(K).
+
+    Calling it returns the loss of a batch; `log_prob` returns log p of the targets, `scan` the distributions, `step`
+    the distribution of the next word. `llrnn.train` trains it, `save` and `llrnn.load` write and read it.
+
+        model = LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(64))
+        records = list(train(model, corpus, epochs=5))
+    """
 
     def __init__(
         self,
@@ -126,11 +133,11 @@ class LLRNN(Persistent):
     ) -> None:
         """`output_features` φ, `input_features` ψ (by default the same, not coarsened), `background` b (else uniform).
 
-        `contextual`: features that depend on the context; `contextual_inputs`: numbers that do, which the network reads
-        beside the word; `mixed`: backgrounds that the network mixes in, w_k(h) p_k (`layer.mixed`); `tied`: one
-        weight matrix for ψ and φ; `word_dropout`: the
-        share of input words that training drops; `seed`: of the initial weights, None skips initialisation. A
-        controller that has weights already (trained, loaded, of a class of one's own) keeps them.
+        `controller`: the network that computes h (else an LSTM); `contextual`: features that depend on the context;
+        `contextual_inputs`: numbers that do, which the network reads beside the word; `mixed`: backgrounds that the
+        network mixes in, w_k(h) p_k (`layer.mixed`); `tied`: one weight matrix for ψ and φ; `word_dropout`: the share
+        of input words that training drops; `seed`: of the initial weights, None skips initialisation. A controller that
+        has weights already (trained, loaded, of a class of one's own) keeps them.
 
             LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(64))
         """
@@ -206,16 +213,19 @@ class LLRNN(Persistent):
 
     @property
     def processes(self) -> tuple[Process, ...]:
-        """What follows the prefix: the background, the contextual features and inputs, and what is mixed in."""
+        """The sources of knowledge that follow the prefix: background, contextual features and inputs, `mixed`."""
         return (self.background, *self.contextual, *self.contextual_inputs, *self.mixed)
 
     @property
     def needs_conditions(self) -> bool:
-        """Whether every sequence needs a condition, which the network reads."""
+        """Whether every sequence needs a condition, because the network reads it."""
         return self.controller.reads_conditions or any(process.needs_condition for process in self.processes)
 
     def start(self, conditions: Sequence[object] = (None,), *, generator: torch.Generator | None = None) -> ModelState:
-        """The state before any symbol, a sequence for each condition. The first symbol to feed is EOS."""
+        """Return the state before any symbol, with a row for each condition. The first symbol to feed is EOS.
+
+            p, state = model.step(model.start(), [model.vocabulary.id(EOS)])
+        """
         begun: dict[object, tuple[State, ...]] = {}
         for process in self.processes:
             if process.state_key not in begun:
@@ -226,7 +236,10 @@ class LLRNN(Persistent):
     def step(
         self, state: ModelState, words: Sequence[int], *, change: WeightChange | None = None
     ) -> tuple[Distribution, ModelState]:
-        """Feed one word to each sequence: the distributions of the next, and where the sequences stand now."""
+        """Feed one word to each of B sequences; return the distributions of the next words and the new state.
+
+        `state`: of B sequences; `words`: B symbol numbers; `change`: of the weights a, for this call alone.
+        """
         fed = torch.tensor(list(words), dtype=torch.long, device=self.device)
         one = fed[:, None]
         batch = Batch(one, one, torch.ones_like(one, dtype=torch.bool))
@@ -244,9 +257,10 @@ class LLRNN(Persistent):
         generator: torch.Generator | None = None,
         change: WeightChange | None = None,
     ) -> tuple[Distribution, ModelState]:
-        """The distributions at the N positions of a batch that count, row by row, and the state after it.
+        """Read a batch; return the distributions at its N positions that count, row by row, and the state after it.
 
-        `change`: of the weights a, for this call alone.
+        `state`: where the rows begin (afresh unless given); `generator`: what dropout draws from; `change`: of the
+        weights a, for this call alone.
         """
         if batch.inputs.dim() != 2 or not batch.inputs.shape[1]:
             raise InputError(
@@ -264,11 +278,11 @@ class LLRNN(Persistent):
         return self._with_mixed(own, h, mixed), ModelState(controller, known)
 
     def precompute(self, batch: Batch, room: Callable[[int], int] = int) -> Batch:
-        """The batch with what contextual inputs and features say of it, as tensors: a step on it asks no knowledge.
+        """Return the batch with the values of contextual inputs and features as tensors: a step asks no knowledge.
 
         Of a model with a static background, and batches whose positions all count. Exceptions, the words that features
-        single out, are padded to `room` of their number. Where they are many beside the classes, the batch is
-        returned as it came.
+        single out, are padded to `room` of their number. Where they are many beside the classes, the batch is returned
+        as it came.
         """
         placed = batch if all(one.linear_in for one in self.contextual) else batch.to(self.device)
         given = batch.conditions if batch.conditions is not None else [None] * len(batch.inputs)
@@ -295,7 +309,7 @@ class LLRNN(Persistent):
         return replace(batch, precomputed=ahead)
 
     def _exceptions(self, values: Sequence[ContextValues], n: int, room: Callable[[int], int]) -> tuple[Tensor, Tensor]:
-        """Positions and words, (2, E), and values on them, less those on the rest, (E, k); the last are padding."""
+        """Return positions and words, (2, E), and their values less the common ones, (E, k); the last are padding."""
         like = self.layer.weight
         placed = [part.to(like.device, like.dtype) for part in values]
         known = placed[0] if len(placed) == 1 else join(self.background.prior([]).to(like.device), placed, n)
@@ -305,7 +319,7 @@ class LLRNN(Persistent):
         return torch.cat([torch.stack([known.position, known.word]), last], 1), F.pad(differences, (0, 0, 0, more))
 
     def _precomputed_values(self, batch: Batch) -> list[AnyValues]:
-        """The values of contextual features that a batch brings along, in their order."""
+        """Return the precomputed values of contextual features in a batch, in their order."""
         n, found, ahead = batch.n_positions, list[AnyValues](), batch.precomputed
         slopes, differences = ahead.slopes, ahead.differences
         shared = () if ahead.exceptions is None else ahead.exceptions.unbind()  # the same two tensors for all
@@ -321,7 +335,7 @@ class LLRNN(Persistent):
         return found
 
     def _with_mixed(self, own: Distribution, h: Tensor, mixed: Sequence[Prior]) -> Distribution:
-        """The mixture that the network sets, or what it is without one."""
+        """Return the mixture with the backgrounds `mixed`, weighted by the network, or `own` where there are none."""
         if self.gate_weight is None:
             return own
         log_weights = torch.log_softmax(F.linear(h, self.gate_weight, self.gate_bias), -1)
@@ -330,7 +344,7 @@ class LLRNN(Persistent):
         )
 
     def _flat_layer(self) -> LogLinear:
-        """A layer over the same words that adds nothing."""
+        """Return a layer over the same words whose scores are all 0."""
         like = self.layer.weight
         if not self._flat or (self._flat[0].bias.device, self._flat[0].bias.dtype) != (like.device, like.dtype):
             made = LogLinear(self.output_features, 0, 0, zero=True).to(like.device, like.dtype).requires_grad_(False)
@@ -345,12 +359,12 @@ class LLRNN(Persistent):
         generator: torch.Generator | None = None,
         ignore_index: int = -100,
     ) -> Tensor:
-        """The loss: −mean log p of the targets, nats a word. A number, as training loops, DDP and Lightning expect.
+        """Return the loss −mean log p of the targets, in nats a word: a number, as training loops and DDP expect.
 
         `inputs` (B, T) are numbers of symbols, the first of each row EOS, and `targets` (B, T) what follows each of
         them; targets of `ignore_index` do not count, as in `torch.nn.functional.cross_entropy`. Or one `Batch`, which
-        in an open vocabulary has log p within cells, too (a constant). There are no logits to return: over V words
-        they would cost more than all the rest. `log_prob` has log p of every target, `scan` the distributions.
+        in an open vocabulary has log p within cells, too (a constant). There are no logits to return: over V words they
+        would cost more than all the rest. `log_prob` has log p of every target, `scan` the distributions.
 
             loss = model(inputs, targets)
             loss.backward()
@@ -364,12 +378,17 @@ class LLRNN(Persistent):
         *,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """log p of every target that counts, row by row, (N,)."""
+        """Return log p of every target of the batch that counts, row by row, (N,), in nats.
+
+        `state`: where the rows begin (afresh unless given); `generator`: what dropout draws from in train mode.
+
+            model.eval().log_prob(batch).sum()
+        """
         distribution, _ = self.scan(batch, state, generator=generator)
         return self.targets_log_prob(distribution, batch)
 
     def targets_log_prob(self, distribution: Distribution, batch: Batch) -> Tensor:
-        """log p of a batch's targets; an observed word without mass is an error that names it."""
+        """Return log p of a batch's targets, (N,); a target without mass is a ZeroMassError that names it."""
         targets = batch.picked(batch.targets)
         log_p = distribution.log_prob(targets)
         if not torch.isfinite(log_p.detach()).all():
@@ -378,7 +397,7 @@ class LLRNN(Persistent):
         return log_p if batch.inside is None else log_p + batch.picked(batch.inside)
 
     def refuse_zero_mass(self, distribution: Distribution, targets: Tensor) -> None:
-        """An error that names the first target that the background forbids, if there is one."""
+        """Raise a ZeroMassError that names the first target which the background forbids, if there is one."""
         zero = torch.nonzero(distribution.log_b(targets) == float("-inf")).view(-1)
         if len(zero):
             word = self.vocabulary.symbol(int(targets[zero[0]]))
@@ -388,7 +407,7 @@ class LLRNN(Persistent):
             )
 
     def _refuse_numbers(self, log_p: Tensor, targets: Tensor) -> None:
-        """An error that names the first target whose log p is no number."""
+        """Raise an error that names the first target whose log p is not a number."""
         n = int(torch.nonzero(~torch.isfinite(log_p))[0])
         raise NumericalError(
             f"log p of {self.vocabulary.symbol(int(targets[n]))!r} must be a finite number, found {float(log_p[n])} at "
@@ -397,14 +416,14 @@ class LLRNN(Persistent):
         )
 
     def _drop_words(self, psi: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Word dropout: whole words of the input are zeroed, so that the model does not lean on one alone."""
+        """Word dropout: zero whole words of the input, so that the model does not lean on one alone."""
         if generator is None or self.word_dropout == 0.0:
             return psi
         kept = uniform(*psi.shape[:2], generator=generator, device=psi.device) >= self.word_dropout
         return psi * kept.unsqueeze(-1)
 
     def input_numbers(self, batch: Batch, state: ModelState) -> tuple[Tensor, Followed]:
-        """v: what contextual inputs say at every position, those that do not count too, (B, T, k); and their states."""
+        """Return the values of contextual inputs at all positions, (B, T, k), masked ones too; and their states."""
         followed: Followed = {}
         whole, found = batch.everywhere(), list[Tensor]()
         known = state.knowledge[1 + len(self.contextual) :]
@@ -418,7 +437,7 @@ class LLRNN(Persistent):
         return v.view(*batch.inputs.shape, -1), followed
 
     def _joined(self, psi: Tensor, batch: Batch, state: ModelState) -> tuple[Tensor, Followed]:
-        """ψ: the embedded words and what contextual inputs say, (B, T, D)."""
+        """Return the network's input: embedded words plus projected contextual inputs, (B, T, D)."""
         if self.input_weight is None:
             return psi, {}
         if batch.precomputed.numbers is not None:
@@ -429,9 +448,9 @@ class LLRNN(Persistent):
     def _follow(
         self, batch: Batch, state: ModelState, followed: Followed
     ) -> tuple[Prior, list[AnyValues], list[Prior], tuple[tuple[State, ...], ...]]:
-        """What knowledge says at every position that counts, and its states after the last column.
+        """Return priors and feature values at every position that counts, and the states after the last column.
 
-        `followed`: states that contextual inputs have followed, at all positions.
+        `followed`: states that contextual inputs have computed already, at all positions.
         """
         if batch.precomputed.has_knowledge:
             return self.background.prior([]), self._precomputed_values(batch), [], state.knowledge
@@ -449,13 +468,13 @@ class LLRNN(Persistent):
 
 
 def require_model(given: object) -> None:
-    """Refuse what is no model of llrnn, and say how to come by one."""
+    """Raise an error where `given` is no llrnn model, with advice on how to get one."""
     cure = "llrnn.load(folder) opens one; a model of transformers can be its background, backgrounds.HuggingFace"
     require_kind(given, LLRNN, cure)
 
 
 def as_batch(inputs: Batch | Tensor, targets: Tensor | None, ignore_index: int) -> Batch:
-    """What a training loop has, as a `Batch`."""
+    """Return inputs and targets of a training loop as a `Batch`; targets of `ignore_index` are masked."""
     if isinstance(inputs, Batch):
         if targets is not None:
             raise ConfigError("a Batch has its targets, found others beside it; give one of them")
@@ -473,7 +492,7 @@ def as_batch(inputs: Batch | Tensor, targets: Tensor | None, ignore_index: int) 
 
 
 def _counting(states: Sequence[State], batch: Batch) -> Sequence[State] | None:
-    """Of the states at all positions, those at positions that count; None where they cannot be taken one by one."""
+    """Select the states at positions that count; None where they cannot be selected one by one."""
     if batch.read.counting is None:
         return states
     if isinstance(states, PackedStates):
@@ -485,7 +504,7 @@ Given = Features | FeatureMatrix | None
 
 
 def _with_static(contextual: Sequence[ContextualFeature], output: Any, inputs: Given, tied: bool) -> tuple[Any, Given]:
-    """The features of words with those that linear contextual ones are made of; on both sides where they are tied."""
+    """Add the static features that linear contextual ones are made of; on both sides where they are tied."""
     same = inputs is None or inputs is output
     for feature in contextual:
         static = feature.static
@@ -500,7 +519,7 @@ def _beside(features: Features, static: Features) -> Features:
 
 
 def _compiled(features: Features | FeatureMatrix | None, vocabulary: Vocabulary) -> tuple[FeatureMatrix, FeatureMatrix]:
-    """As the network reads words, and as it predicts them: not the same where features are coarsened."""
+    """Compile features as read (fine) and as predicted; the two differ where features are coarsened."""
     if isinstance(features, FeatureMatrix):
         return features, features
     if features is None:

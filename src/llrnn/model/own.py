@@ -24,7 +24,7 @@ from llrnn.model.controllers import Controller, Hidden, mode_generator
 def from_module(
     module: nn.Module, *, inputs: int | None = None, settings: dict[str, Any] | None = None
 ) -> TorchRecurrent | PrefixFunction:
-    """A controller from a module of your own, with the weights that it has.
+    """Wrap a torch module as a controller, with the weights that it has.
 
     `inputs`: the size of what it takes in, which torch's recurrent networks say themselves; how much it puts out is
     found by a call. A model folder keeps its weights and buffers, and `load(folder, controller=from_module(...))` opens
@@ -52,12 +52,12 @@ class _FromModule(Controller):
         return dict(self._settings or {"kind": "custom"})
 
     def _like(self) -> Tensor:
-        """A tensor where the module is, in its numbers."""
+        """A tensor with the module's device and dtype."""
         return next((p for p in self.module.parameters() if p.is_floating_point()), torch.zeros(0))
 
     @contextmanager
     def _seeded(self, generator: torch.Generator | None) -> Iterator[None]:
-        """A module's own dropout draws from torch's global generator, which follows ours for as long as a call takes.
+        """Context manager: torch's global generator, which a module's dropout draws from, follows the given one.
 
         So the same generator drops the same, and a training run can be resumed bit for bit.
         """
@@ -75,7 +75,7 @@ class _FromModule(Controller):
 
 
 class TorchRecurrent(_FromModule):
-    """`nn.RNN`, `nn.GRU`, `nn.LSTM` as they are; their own dropout is that of their train mode."""
+    """A controller that wraps `nn.RNN`, `nn.GRU` or `nn.LSTM`; their own dropout is active in train mode."""
 
     def __init__(self, module: nn.RNNBase, settings: dict[str, Any] | None = None) -> None:
         super().__init__(module, settings)
@@ -102,9 +102,10 @@ class TorchRecurrent(_FromModule):
 
 
 class PrefixFunction(_FromModule):
-    """A causal module (B, T, inputs) -> (B, T, hidden); the state is what was read, (B, S, inputs), and what counts.
+    """A controller that wraps a causal module (B, T, inputs) -> (B, T, hidden) and reads the prefix anew at every step.
 
-    Rows that have read different amounts are read in groups of equal ones: the module never sees what fills them up.
+    The state is what was read, (B, S, inputs), and a mask. Rows that have read different amounts are read in groups of
+    equal length: the module never sees padding.
     """
 
     def __init__(self, module: nn.Module, inputs: int, settings: dict[str, Any] | None = None) -> None:
@@ -113,7 +114,7 @@ class PrefixFunction(_FromModule):
         self.hidden = self._probed()
 
     def _probed(self) -> int:
-        """How many numbers it puts out; what it is not able to read is told before anything is trained."""
+        """Return the size of the module's output, found by a call; raise an error where it cannot read its input."""
         psi, name = self._like().new_zeros(2, 3, self.inputs), type(self.module).__name__
         was_training = self.module.training
         try:

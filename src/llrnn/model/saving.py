@@ -35,7 +35,7 @@ CONFIG, TENSORS, CARD = "config", "model.safetensors", "README.md"
 
 
 class Persistent(nn.Module):
-    """What a model is made of, and how it is written: the base of `LLRNN`, which computes with it."""
+    """Base class of `LLRNN`: the parts of a model, and how they are saved."""
 
     vocabulary: Vocabulary
     output_features: FeatureMatrix
@@ -52,33 +52,36 @@ class Persistent(nn.Module):
 
     @property
     def corpus_settings(self) -> Mapping[str, Any]:
-        """How its configuration reads texts."""
+        """The `corpus` table of its configuration: how texts are read."""
         settings: Mapping[str, Any] = self.provenance.get("config", {}).get("corpus", {})
         return settings
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The names of all output features, static ones first: the coordinates of a."""
+        """Names of all output features, static ones first: the coordinates of a."""
         return (*self.output_features.names, *self.context_names)
 
     @property
     def context_names(self) -> tuple[str, ...]:
-        """The names of the contextual features: the last coordinates of a."""
+        """Names of the contextual features: the last coordinates of a."""
         return tuple(name for feature in self.contextual for name in feature.names)
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """The names of the numbers that contextual inputs say: the rows of `input_weight`."""
+        """Names of the numbers from contextual inputs: the rows of `input_weight`."""
         return tuple(name for one in self.contextual_inputs for name in one.names)
 
     def save(self, folder: str | PathLike[str]) -> None:
-        """Write the model as a folder of safetensors and JSON, atomically; `llrnn.load` reads it back."""
+        """Write the model as a folder of safetensors and JSON, atomically; `llrnn.load` reads it back.
+
+            model.save("runs/mine")
+        """
         data, tensors = self.checked()
         as_arrays = any(name.endswith("symbols.text") for name in tensors)  # its own words, or those of a background
         write_bundle(folder, "model", data, tensors, version=2 if as_arrays else 1)
 
     def checked(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """All that is saved; what is no number is refused."""
+        """Return everything that is saved, plain data and tensors; raise an error where a tensor is not finite."""
         data, tensors = self.described()
         require_finite(tensors)
         return data, tensors
@@ -105,13 +108,13 @@ class Persistent(nn.Module):
         write_atomically(Path(folder) / CARD, card.encode())
 
     def weights(self) -> dict[str, Tensor]:
-        """All parameters, and the buffers of the controller, by the names that folders give them."""
+        """Return all parameters, and the buffers of the controller, by their names in model folders."""
         buffers, kept = dict(self.controller.named_buffers()), self.controller.state_dict().keys()
         named = {f"weights.{name}": parameter.detach() for name, parameter in self.named_parameters()}
         return named | {f"buffers.{name}": buffers[name] for name in buffers if name in kept}
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Copy weights of a model of the same shape, by the names that `weights` gives them."""
+        """Copy the weights of a model of the same shape, by the names that `weights` gives them."""
         for name, own in self.weights().items():
             if (found := weights.get(name)) is None:
                 raise CheckpointError(f"the weights of {name.partition('.')[2]} are missing")
@@ -124,7 +127,7 @@ class Persistent(nn.Module):
                 own.copy_(found)
 
     def described(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Everything that makes up this model, as plain data and tensors."""
+        """Return everything that makes up the model, as plain data and tensors."""
         data: dict[str, Any] = {
             "unknown": self.vocabulary.unknown,
             "controller": described_controller(self.controller),
@@ -159,7 +162,7 @@ class Persistent(nn.Module):
 
 
 def require_finite(tensors: Mapping[str, Tensor]) -> None:
-    """That the weights and the values of features are numbers: with another, every probability would be nan."""
+    """Raise an error where a weight or feature value is not finite: every probability would be nan."""
     for name, tensor in tensors.items():
         is_of_the_sum = name.startswith("weights.") or name.endswith("put_features.values")
         if not (is_of_the_sum and tensor.is_floating_point() and tensor.numel()):
@@ -174,7 +177,7 @@ def require_finite(tensors: Mapping[str, Tensor]) -> None:
 
 
 def _describe_words(vocabulary: Vocabulary, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Plain data as long as they are few: a reader with eyes can see them. A million would take seconds to read."""
+    """Store the words as JSON while they are few, so that people can read them; as a tensor where they are many."""
     counts = torch.tensor(vocabulary.counts[: vocabulary.n_words])
     tensors["symbols.counts"] = counts
     if vocabulary.n_words < MANY_WORDS:
@@ -195,14 +198,14 @@ def _describe_features(side: str, features: FeatureMatrix, data: dict[str, Any],
 
 
 def _describe_source(saved: Saved, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """The nested description of a source of knowledge; its tensors go to `tensors` under dotted names."""
+    """Return the nested description of a source of knowledge; its tensors go to `tensors` under dotted names."""
     tensors.update({f"{prefix}.{name}": tensor for name, tensor in saved.tensors.items()})
     parts = [_describe_source(part, f"{prefix}.{i}", tensors) for i, part in enumerate(saved.parts)]
     return {"kind": saved.kind, "fields": saved.fields, "tensors": sorted(saved.tensors), "parts": parts}
 
 
 def make_card(model: Persistent, license: str | None, data: str | None, figures: Mapping[str, float] | None) -> str:
-    """README.md: what was given, and what the model knows of itself; what nobody said is said to be unknown."""
+    """Return the text of README.md: what was given and what the model knows of itself; the rest is called unknown."""
     front = ["---", "library_name: llrnn", "pipeline_tag: text-generation", "tags: [llrnn, language-model]"]
     front += [f"license: {license}"] if license else []
     known = {**model.provenance.get("figures", {}), **(figures or {})}
@@ -248,7 +251,7 @@ def make_card(model: Persistent, license: str | None, data: str | None, figures:
 
 
 def _trained_on(model: Persistent) -> list[str]:
-    """What the model itself knows of its training text."""
+    """Return lines on what the model knows of its training text."""
     summary = model.training_summary
     found = [] if summary is None else ["", f"Trained on {int(summary.counts.sum()):,} words and ends of sentences."]
     files = model.corpus_settings.get("train")

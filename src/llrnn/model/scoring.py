@@ -30,17 +30,20 @@ from llrnn.text.encoded import EncodedText, Lazy, Run
 
 
 class Batching(ABC):
-    """A way to cut a text into batches."""
+    """Base class of the ways to cut a text into batches.
+
+        batches = Sentences(words=1024).plan(text, seed=0)
+    """
 
     carries_state = False  # whether a batch goes on where the one before it ended
 
     @abstractmethod
     def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
-        """The batches of an epoch; in the order of the text where no seed is given."""
+        """Return the batches of an epoch, shuffled by `seed`; in the order of the text where no seed is given."""
 
 
 def derived_seed(*parts: int) -> int:
-    """One seed from several numbers, the same on every machine and in every Python."""
+    """Derive one seed from several numbers, the same on every machine and in every Python."""
     digest = hashlib.sha256("/".join(str(part) for part in parts).encode()).digest()
     return int.from_bytes(digest[:7], "big")
 
@@ -53,7 +56,7 @@ def _shuffled(count: int, seed: int | None, epoch: int) -> Ints:
 
 
 class Prefetched(Lazy[Batch, Batch]):
-    """Batches asked for in their order: the next one is made and prepared by a thread while this one is worked on."""
+    """Batches read in order, each made by a background thread while the one before it is used."""
 
     def __init__(self, plan: Sequence[Batch], prepare: Callable[[Batch], Batch]) -> None:
         super().__init__(plan, prepare)
@@ -70,7 +73,7 @@ class Prefetched(Lazy[Batch, Batch]):
 
 
 def _pieces(run: Run, index: Ints) -> Batch:
-    """Inputs at `index` and targets one further; what lies behind the end of the text does not count."""
+    """Return the batch of inputs at `index`, (B, T), with targets one further; what is beyond the text is masked."""
     last = len(run) - 1
     here, further = np.minimum(index, last), np.minimum(index + 1, last)
     inputs, targets = torch.from_numpy(run.symbols_at(here)), torch.from_numpy(run.symbols_at(further))
@@ -82,7 +85,10 @@ def _pieces(run: Run, index: Ints) -> Batch:
 
 @dataclass(frozen=True)
 class Sentences(Batching):
-    """Whole sentences of similar length together, up to `words` positions in a batch."""
+    """Batches of whole sentences of similar length, up to `words` positions in each.
+
+        evaluate(model, corpus, batching=Sentences(words=2048))
+    """
 
     words: int = 1024
 
@@ -95,7 +101,7 @@ class Sentences(Batching):
         return Lazy([groups[i] for i in turn], partial(_sentence_batch, text))
 
     def _groups(self, order: Ints, ordered: Ints) -> list[Ints]:
-        """A batch ends where its number of sentences times the length of the last, the longest, would be too much."""
+        """Group sentences sorted by length: each group times its longest sentence is at most `words` positions."""
         groups: list[Ints] = []
         start = 0
         while start < len(order):
@@ -107,7 +113,7 @@ class Sentences(Batching):
 
 
 def _sentence_batch(text: EncodedText, group: Ints) -> Batch:
-    """The sentences with these numbers, padded with ends of sentences that do not count."""
+    """Return the batch of these sentences, padded with masked ends of sentences."""
     rows = [text.framed(i) for i in group.tolist()]
     T = max(len(row) for row in rows) - 1
     both = np.full((len(rows), T + 1), text.eos, dtype=np.int64)
@@ -131,7 +137,10 @@ def _sentence_batch(text: EncodedText, group: Ints) -> Batch:
 
 @dataclass(frozen=True)
 class Continuous(Batching):
-    """The text cut into `rows` long strips, read side by side `length` words at a time; the state is carried on."""
+    """Batches of running text: `rows` long strips side by side, `length` words at a time; the state is carried on.
+
+        evaluate(model, corpus, batching=Continuous(rows=32, length=32))
+    """
 
     rows: int = 32
     length: int = 32
@@ -151,7 +160,10 @@ class Continuous(Batching):
 
 @dataclass(frozen=True)
 class Windows(Batching):
-    """The text cut into windows of `length` words, each read from a fresh state, `rows` in a batch."""
+    """Batches of windows of `length` words, each read from a fresh state, `rows` in a batch.
+
+        evaluate(model, corpus, batching=Windows(length=20))
+    """
 
     length: int = 8
     rows: int = 128
@@ -167,7 +179,10 @@ class Windows(Batching):
 
 @dataclass(frozen=True)
 class Sliding(Batching):
-    """The paper's protocol (§5): every word is predicted from the `length` words before it, from a fresh state."""
+    """The paper's protocol (§5): every word is predicted from the `length` words before it, from a fresh state.
+
+        evaluate(model, corpus, batching=Sliding(length=10))
+    """
 
     length: int = 8
     rows: int = 512
@@ -176,7 +191,7 @@ class Sliding(Batching):
         stream = text.run()
 
         def batch(group: Ints) -> Batch:
-            """Inputs end at the numbers of the group; before the text begins there are only ends of sentences."""
+            """Return inputs that end at these positions; before the text begins there are ends of sentences."""
             whole = _pieces(stream, np.maximum(group[:, None] + np.arange(1 - self.length, 1), 0))
             last = torch.zeros_like(whole.mask)
             last[:, -1] = True
@@ -191,20 +206,20 @@ def _groups_of(size: int, order: Ints) -> list[Ints]:
 
 @dataclass(frozen=True)
 class Scores:
-    """log p of the targets of a text, in the order of its batches."""
+    """log p of every target of a text, in the order of its batches."""
 
     targets: Tensor  # (N,)
     log_probs: Tensor  # (N,) float64
 
     @property
     def log_perplexity(self) -> float:
-        """−mean log p, natural logarithm: nats for a word."""
+        """−mean log p in nats for a word."""
         return float(-self.log_probs.mean())
 
 
 @torch.no_grad()
 def walk(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Iterator[tuple[Batch, Distribution]]:
-    """The batches of a text in its own order, each with the distributions at the positions that count."""
+    """Yield the batches of a text in its own order, each with the distributions at the positions that count."""
     batching = batching or Sentences()
     state: ModelState | None = None
     for batch in batching.plan(text):
@@ -219,9 +234,9 @@ def walk(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> I
 
 @torch.no_grad()
 def log_probs(model: LLRNN, batch: Batch, *, impossible: bool = False) -> Tensor:
-    """log p of the targets of rows that start afresh, (N,).
+    """Return log p of the targets of a batch whose rows start afresh, (N,).
 
-    A target without mass is an error that names it; where it is `impossible` on purpose, its log p is −infinity.
+    A target without mass is an error that names it; with `impossible`, its log p is −infinity instead.
     """
     with evaluating(model):
         if not impossible:
@@ -236,7 +251,7 @@ def log_probs(model: LLRNN, batch: Batch, *, impossible: bool = False) -> Tensor
 
 @torch.no_grad()
 def _scored(model: LLRNN, text: EncodedText, batching: Batching | None) -> Iterator[tuple[Tensor, Tensor]]:
-    """The targets of each batch and their log p, float64, both on the CPU."""
+    """Yield the targets of each batch and their log p, float64, both on the CPU."""
     if not text.sentences:
         raise CorpusError("at least one sentence is required to score a model on, found none; give a text")
     batching = batching or Sentences()
@@ -250,9 +265,9 @@ def _scored(model: LLRNN, text: EncodedText, batching: Batching | None) -> Itera
 
 
 def score(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Scores:
-    """log p of every target of a text, in the order of its batches (whole sentences by default).
+    """Return log p of every target of a text, in the order of its batches (whole sentences by default).
 
-    score(model, EncodedText.encode(corpus, model.vocabulary)).log_perplexity
+        score(model, EncodedText.encode(corpus, model.vocabulary)).log_perplexity
     """
     none = torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.double)
     targets, log_p = zip(none, *_scored(model, text, batching), strict=True)
@@ -260,7 +275,7 @@ def score(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> 
 
 
 def sentence_log_probs(model: LLRNN, text: EncodedText) -> list[Floats]:
-    """log p of the words and of the end of each sentence, in the order of the text; −infinity for what is impossible.
+    """Return log p of the words and the end of each sentence, in the order of the text; −infinity if impossible.
 
     They are the numbers that `score` and `tally` add up: batches of whole sentences, which come by growing length.
     """
@@ -273,19 +288,19 @@ def sentence_log_probs(model: LLRNN, text: EncodedText) -> list[Floats]:
 
 @dataclass(frozen=True)
 class Tally:
-    """−log p of a text, summed for each symbol as target: all that figures need, whatever the length of the text."""
+    """−log p of a text, summed for each symbol as target: enough for perplexities and slices, however long the text."""
 
     words: Ints  # (V,) how often each symbol is a target
     nats: Floats  # (V,)
 
     @property
     def log_perplexity(self) -> float:
-        """Nats for a word."""
+        """−mean log p in nats for a word."""
         return float(self.nats.sum() / self.words.sum())
 
 
 def tally(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Tally:
-    """The same sums as of `score`, in the memory of a batch and of V."""
+    """Sum −log p of a text's targets by symbol, as `score` computes them, in the memory of one batch and of V."""
     V = len(model.vocabulary)
     words, nats = np.zeros(V, dtype=np.int64), np.zeros(V)
     for targets, log_p in _scored(model, text, batching):

@@ -48,12 +48,12 @@ _LONGEST_MISTAKE = 100  # characters
 
 
 def star_matcher(pattern: str) -> Callable[[str], object]:
-    """Whether a name fits a pattern in which only `*` has a meaning."""
+    """Return a predicate for names that match a pattern in which only `*` has a meaning."""
     return re.compile(fnmatch.translate(re.sub(r"[?\[]", r"[\g<0>]", pattern))).match
 
 
 class FeatureNames:
-    """The features of a model by their names: which coordinates of a does a name, or a pattern, mean?"""
+    """Index of a model's feature names: the coordinates of a that a name or a pattern with `*` selects."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -64,11 +64,11 @@ class FeatureNames:
         return len(self.names)
 
     def is_pattern(self, feature: str) -> bool:
-        """Whether all names must be looked through; what some feature is called is that feature, `Word:*` included."""
+        """Whether a name is to be matched as a pattern: it has a `*` and is not itself the name of a feature."""
         return STAR in feature and feature not in self._place
 
     def rows(self, feature: str) -> Ints:
-        """The coordinates that a name or a pattern means, in their order; one that means none is an error."""
+        """Return the coordinates of a that a name or pattern selects, in their order; an error if there are none."""
         if feature in self._place:
             return np.array([self._place[feature]])
         if STAR in feature:
@@ -92,7 +92,7 @@ class FeatureNames:
         return f"names look like {', '.join(map(repr, self.names[:3]))}, and patterns need a `*`"
 
     def _candidates(self, feature: str) -> list[str]:
-        """Some names that a mistaken one may stand for: of many, those of its group."""
+        """Return names to compare a misspelt one with: all, or those of its group where there are many."""
         if len(feature) > _LONGEST_MISTAKE:
             return []
         if len(self) <= _COMPARED:
@@ -103,7 +103,10 @@ class FeatureNames:
 
 @dataclass(frozen=True)
 class Change:
-    """a_k → scale · a_k + offset, for the feature of this name, or for all that a pattern with `*` names."""
+    """A change of weights, a_k → scale · a_k + offset, for the features that a name, or a pattern with `*`, selects.
+
+        steer(model, [Change("Gender:*", scale=0.0)])
+    """
 
     feature: str
     scale: float = 1.0
@@ -118,7 +121,10 @@ class Change:
 
     @classmethod
     def parse(cls, text: str) -> Change:
-        """`POS:VERB=+0.5` adds, `POS:VERB=*0.8` scales, `POS:VERB=0.5` clamps."""
+        """Parse a change: `POS:VERB=+0.5` adds, `POS:VERB=*0.8` scales, `POS:VERB=0.5` clamps.
+
+            Change.parse("POS:VERB=+0.5")
+        """
         name, _, value = text.rpartition("=")  # the last one: names may hold others, numbers never do
         try:
             number = float(value.removeprefix("*"))
@@ -135,13 +141,16 @@ class Change:
 
 
 def experts(model: LLRNN, factors: Mapping[str, float]) -> list[Change]:
-    """Changes that scale the weights of contextual features, by their names or by that of what they belong to."""
+    """Return changes that scale the weights of contextual features by `factors`, keyed by feature or by its source.
+
+        steer(model, experts(model, {"menu": 2.0}))
+    """
     by_name = _require_contextual(model, factors)
     return [Change(one, scale=factor) for name, factor in factors.items() for one in by_name[name]]
 
 
 def _require_contextual(model: LLRNN, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The features that a name means: the one of this name, or all those of a process of this name (a table, say)."""
+    """Return the features of each name: the feature itself, or all those of a source of this name, such as a table."""
     found: dict[str, tuple[str, ...]] = {}
     for feature in model.contextual:
         if len(feature.names) > 1:
@@ -159,10 +168,13 @@ def swap(
     experts: Mapping[str, Background] | None = None,
     tables: Mapping[str, KnowledgeBase] | None = None,
 ) -> LLRNN:
-    """A new model with the same weights and other knowledge: another background, other experts and tables by name.
+    """Return a copy of the model with the same weights and other knowledge: background, or experts and tables by name.
 
-    The words of a table are added, as by `words.add_from_conditions`. Backgrounds are of the words before: one that
-    knows nothing of a new table is revised with the model, as that of the model itself is.
+    `background`: in place of the model's; `experts`: backgrounds by the name of the one that they replace; `tables`: in
+    the same way. The words of a table are added, as by `words.add_from_conditions`. Give backgrounds over the model's
+    present vocabulary: they are revised together with the model.
+
+        swap(model, tables={"menu": KnowledgeBase.from_file("menu.csv")})
     """
     others, changed = experts or {}, tables or {}
     require_experts(model, others)
@@ -185,12 +197,15 @@ def swap(
 
 
 def constrained(model: LLRNN, constraint: Constraint) -> LLRNN:
-    """A new model with the same weights that only writes what is in a language: b · c instead of b."""
+    """Return a copy of the model with the same weights that only writes strings of a language: b · c instead of b.
+
+        generate(constrained(model, backgrounds.Grammar.from_file("json.lark")))
+    """
     return swap(model, background=model.background * constraint)
 
 
 def _with_tables(model: LLRNN, tables: Mapping[str, KnowledgeBase]) -> LLRNN:
-    """Its words are listed first, since a lookup can only point at listed words."""
+    """Return the model with other tables; their words are listed first: a lookup can only point at listed words."""
     changed = {name: old.with_table(tables[name]) for name, old in tables_of(model).items() if name in tables}
     ready = add_from_conditions(model, [], words_by_column(changed.values()))
     ready.contextual = tuple(
@@ -201,12 +216,12 @@ def _with_tables(model: LLRNN, tables: Mapping[str, KnowledgeBase]) -> LLRNN:
 
 
 def tables_of(model: LLRNN) -> dict[str, Lookup]:
-    """What looks up a table, by its name."""
+    """Return the lookups of a model by the names of their tables."""
     return {feature.name: feature for feature in model.contextual if isinstance(feature, Lookup)}
 
 
 def require_experts(model: LLRNN, names: Iterable[str]) -> None:
-    """That there are experts of these names."""
+    """Raise an error where the model has no experts of these names."""
     given, tables = list(names), ", ".join(tables_of(model))
     _require_contextual(model, given)
     there = [feature.name for feature in model.contextual if isinstance(feature, Expert)]
@@ -222,9 +237,9 @@ def _require(names: Iterable[str], there: Sequence[str], kind: str, besides: str
 def scale_and_offset(
     model: LLRNN, changes: Sequence[Change], names: FeatureNames | None = None
 ) -> tuple[Tensor, Tensor]:
-    """All changes, one after the other, as a → scale∘a + offset, each (m + k,): what `layer.Steered` takes.
+    """Compose changes, in order, to a → scale∘a + offset, each (m + k,): what `layer.Steered` takes.
 
-    `names`: those of the model, where somebody keeps them; many requests then look for the same patterns once.
+    `names`: an index of the model's features that is kept between calls, so that patterns are matched once.
     """
     known = names or FeatureNames(model.feature_names)
     scale, offset = np.ones(len(known)), np.zeros(len(known))
@@ -250,9 +265,9 @@ def _require_finite(names: Sequence[str], *parts: Tensor) -> None:
 
 
 def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:
-    """A new model with these changes applied in order; the given one stays as it is.
+    """Return a new model with these changes applied in order; the given one stays as it is.
 
-    steer(model, [Change.parse("POS:VERB=+0.5"), Change("Gender:*", scale=0.0)])
+        steer(model, [Change.parse("POS:VERB=+0.5"), Change("Gender:*", scale=0.0)])
     """
     scale, offset = scale_and_offset(model, changes)
     steered = untied(model)
@@ -269,9 +284,9 @@ def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:
 
 
 def untied(model: LLRNN) -> LLRNN:
-    """The same model with parameters of its own, untied: a change of the output is none of the input.
+    """Return a copy of the model with parameters of its own, where input and output weights are no longer tied.
 
-    Knowledge is shared, for it is large and never changes.
+    Knowledge is shared with the original, for it is large and never changes.
     """
     shared = [model.vocabulary, model.output_features, model.input_features, model.background, *model.contextual]
     shared += [*model.contextual_inputs, *model.mixed, *model._flat]

@@ -50,9 +50,9 @@ _ALONE = 5  # strings of a cell that are also located one by one
 
 
 def check_features(features: Features, vocabulary: Vocabulary) -> None:
-    """Deterministic, finite, and the same after compilation.
+    """Check that features are deterministic, finite, and equal after compilation; raise a LawError otherwise.
 
-    check_features(Identity(top=100) + MyFeatures(), vocabulary)
+        check_features(Identity(top=100) + MyFeatures(), vocabulary)
     """
     with _as_law():
         fitted = features.fitted(vocabulary)
@@ -72,9 +72,9 @@ def check_background(
     length: int = 6,
     seed: int = 0,
 ) -> None:
-    """The laws of a background, on `prefixes` random prefixes of `length` words, one condition after the other.
+    """Check the laws of a background, on `prefixes` random prefixes of `length` words, for each condition.
 
-    check_background(NoStutter(), vocabulary)
+        check_background(NoStutter(), vocabulary)
     """
     with _as_law():
         bound = background.bind(vocabulary)
@@ -95,7 +95,7 @@ def check_background(
 def _check_batches(
     states: list[State], whole: torch.Tensor, answer: Callable[[list[State]], torch.Tensor], rounding: float = 0.0
 ) -> None:
-    """The same answer for the same states, in a batch or one by one."""
+    """Check that the answers for states are deterministic, and equal in a batch and one by one."""
     _require(bool(torch.equal(whole, answer(states))), "deterministic: same states, same answer")
     for n, state in enumerate(states):
         same = torch.allclose(whole[n], answer([state])[0], rtol=0.0 if rounding == 0 else 1e-5, atol=rounding)
@@ -111,9 +111,9 @@ def check_contextual(
     length: int = 6,
     seed: int = 0,
 ) -> None:
-    """The laws of a contextual feature, on random prefixes as `check_background` draws them.
+    """Check the laws of a contextual feature, on random prefixes as `check_background` draws them.
 
-    check_contextual(YearDue(), vocabulary)
+        check_contextual(YearDue(), vocabulary)
     """
     with _as_law():
         bound = feature.bind(vocabulary)
@@ -143,9 +143,9 @@ def check_contextual_input(
     length: int = 6,
     seed: int = 0,
 ) -> None:
-    """The laws of a contextual input, on random prefixes as `check_background` draws them.
+    """Check the laws of a contextual input, on random prefixes as `check_background` draws them.
 
-    check_contextual_input(SlotProgress("name", "area"), vocabulary, conditions=conditions)
+        check_contextual_input(SlotProgress("name", "area"), vocabulary, conditions=conditions)
     """
     with _as_law():
         bound = given.bind(vocabulary)
@@ -162,7 +162,7 @@ def check_contextual_input(
 
 
 def _check_linear(bound: LinearFeature, vocabulary: Vocabulary, states: list[State]) -> None:
-    """Of features that are linear in static ones: sparse = dense, with those alone as the features of words."""
+    """Check features that are linear in static ones: sparse values equal dense ones."""
     _require(bound.static is not None, "static features are named: `static` must say what the columns are")
     assert bound.static is not None
     phi = compile_features(bound.static, vocabulary)
@@ -203,7 +203,7 @@ def _check_scan(
     length: int,
     seed: int,
 ) -> None:
-    """A whole batch says what its steps say, and nothing of what comes later."""
+    """Check that a whole batch gives the values of its single steps, without looking ahead."""
     generator = torch.Generator().manual_seed(seed)
     inputs = torch.randint(len(vocabulary), (rows, length), generator=generator)
     inputs[::2, 0] = vocabulary.eos  # the beginning of a sentence, and the middle of another
@@ -225,9 +225,12 @@ def _check_scan(
 
 
 def check_domain(domain: Domain, *, draws: int = 300, seed: int = 0, saved: bool = True, members: bool = True) -> None:
-    """The laws of a domain, on `draws` strings of every cell.
+    """Check the laws of a domain, on `draws` strings of every cell.
 
-    `saved`: also that a model folder gives it back; `members`: also that all strings of a finite cell sum to its mass.
+    `saved`: also that it survives being saved and loaded; `members`: also that all strings of a finite cell sum to its
+    mass.
+
+        check_domain(MyDomain())
     """
     with _as_law():
         check(domain)
@@ -301,7 +304,7 @@ def _require(condition: bool, law: str) -> None:
 
 @contextlib.contextmanager
 def _as_law() -> Iterator[None]:
-    """What the library itself refuses (NaN, a value without a name) breaks a law too."""
+    """Context manager: errors of the library itself (NaN, a value without a name) become LawErrors."""
     try:
         yield
     except LawError:
@@ -311,7 +314,7 @@ def _as_law() -> Iterator[None]:
 
 
 def _same(left: object, right: object) -> bool:
-    """Equality of states that may hold tensors, or objects without an equality of their own."""
+    """Whether states are equal; they may hold tensors, or objects without an equality of their own."""
     if left is right:  # what says that it is its own copy, as a node of a grammar does
         return True
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
@@ -330,7 +333,7 @@ def _same(left: object, right: object) -> bool:
 def _states(
     process: Process, vocabulary: Vocabulary, conditions: Sequence[object], prefixes: int, length: int, seed: int
 ) -> list[State]:
-    """States along random prefixes; `advance` must be deterministic and leave the state that it was given as it was."""
+    """Return states along random prefixes; check that `advance` is deterministic and leaves its argument unchanged."""
     draw = random.Random(seed)
     states = []
     for number in range(prefixes):
@@ -355,7 +358,7 @@ def _dense_values(values: ContextValues, n_symbols: int) -> torch.Tensor:
 
 
 def _check_sums(prior: Prior, values: list[ContextValues], vocabulary: Vocabulary, n: int, log_b: torch.Tensor) -> None:
-    """Under a random layer the probabilities sum to one, wherever any word is possible."""
+    """Check that under a random layer the probabilities sum to one, wherever any word is possible."""
     phi = compile_features(Function(lambda symbol: {f"length {len(symbol) % 3}": 1.0}), vocabulary)
     layer = LogLinear(phi, 4, sum(part.width for part in values)).double()
     generator = torch.Generator().manual_seed(0)
@@ -372,9 +375,10 @@ def _check_sums(prior: Prior, values: list[ContextValues], vocabulary: Vocabular
 
 
 def check_controller(controller: Controller, *, conditions: Sequence[object] = (None, None), seed: int = 0) -> None:
-    """The laws of a controller, in float64 and without dropout: sizes, no look-ahead, scan = steps, rows = one by one.
+    """Check the laws of a controller, without dropout: sizes, no look-ahead, scan = steps, batch = one by one.
 
-    A broken one is a `LawError` that says which, and where it first shows. `conditions`: two that it can read.
+    In float64. A broken law is a `LawError` that says which, and where it first shows. `conditions`: two that it can
+    read.
 
         check_controller(from_module(my_network, inputs=32))
     """
@@ -418,7 +422,7 @@ def _check_laws(controller: Controller, psi: Tensor, conditions: list[object]) -
 
 
 def _check_joined(controller: Controller, psi: Tensor, conditions: list[object]) -> None:
-    """Rows that have read 3 words and 1 go on side by side."""
+    """Check that rows which have read 3 words and 1 word go on in one batch as they do alone."""
     states, expected = [], []
     for b, read in enumerate((3, 1)):
         _, state = controller.scan(psi[b : b + 1, :read], controller.initial(conditions[b : b + 1]))
@@ -432,6 +436,6 @@ def _check_joined(controller: Controller, psi: Tensor, conditions: list[object])
 
 
 def _first_difference(found: Tensor, expected: Tensor) -> int | None:
-    """The first position, (B, T, D)."""
+    """Return the first position at which two tensors (B, T, D) differ, or None."""
     differs = ~torch.isclose(found, expected, rtol=1e-9, atol=1e-9).all(-1).all(0)
     return int(differs.nonzero()[0]) if bool(differs.any()) else None

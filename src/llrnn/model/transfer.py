@@ -21,7 +21,7 @@ from llrnn.model.network import LLRNN
 
 @dataclass
 class Transferred:
-    """What was taken: for each part, how many of its tensors or features, of how many."""
+    """How many tensors or features of each part were copied, of how many."""
 
     parts: dict[str, tuple[int, int]]
 
@@ -32,9 +32,10 @@ class Transferred:
 
 @torch.no_grad()
 def transfer(model: LLRNN, source: LLRNN) -> Transferred:
-    """Copy into `model`, in place, the weights of `source` that have the same name and fit; the source stays as it is.
+    """Copy into `model`, in place, the weights of `source` that have the same name and fit.
 
-    A `ConfigError` says why nothing fits. Train afterwards: of what is not shared nothing is known.
+    The source stays as it is. A `ConfigError` says why nothing fits. Train afterwards: what is not shared has its
+    initial weights.
 
         print(transfer(model, load("runs/estonian")))
     """
@@ -52,7 +53,7 @@ def transfer(model: LLRNN, source: LLRNN) -> Transferred:
 
 
 def _rows(model: LLRNN) -> dict[str, tuple[Sequence[str], list[Tensor]]]:
-    """The weights that have a row for each name."""
+    """Return the names and weights that have a row for each name, by part of the model."""
     layer = model.layer
     inputs = torch.zeros(0, model.controller.inputs) if model.input_weight is None else model.input_weight
     return {
@@ -75,7 +76,7 @@ def _same_tensors(model: LLRNN, source: LLRNN) -> tuple[int, int]:
 def _same_rows(
     ours: Sequence[str], theirs: Sequence[str], weights: Sequence[Tensor], others: Sequence[Tensor]
 ) -> tuple[int, int]:
-    """Copy the rows of the names that both have; how many, of how many."""
+    """Copy the rows of shared names; return how many were copied, of how many."""
     row = {name: number for number, name in enumerate(theirs)}
     into = [place for place, name in enumerate(ours) if name in row]
     for own, other in zip(weights, others, strict=True) if into else ():

@@ -67,7 +67,10 @@ _COUNT = re.compile(r"0*[1-9][0-9]{0,14}")
 
 @dataclass(frozen=True)
 class Entry:
-    """A word to add: names of features that fire on it, how often it is seen, and where that is written."""
+    """A word to add: the names of its features, how often it was seen, and the place in the file that says so.
+
+        Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)
+    """
 
     form: str
     attributes: frozenset[str] = field(default_factory=frozenset)
@@ -79,20 +82,22 @@ class Entry:
 
 
 def warn_unlisted(told: str) -> None:
-    """A warning, each time."""
+    """Give a warning, also where the same one was given before."""
     warnings.warn(told, EstimationWarning, stacklevel=3)
 
 
 def some(items: Sequence[object], shown: int = _SHOWN) -> str:
-    """The first few, as a message names them."""
+    """Format the first few items for a message."""
     return ", ".join(map(str, items[:shown])) + (", ..." if len(items) > shown else "")
 
 
 def read_words(path: StrPath, *, lowercase: bool = False) -> list[Entry]:
-    """Lines `form TAB attributes TAB count`, as `Lexicon.from_tsv` reads them; what follows the form may be missing.
+    """Read words to add from a file of lines `form TAB attributes TAB count`; what follows the form may be missing.
 
     Attributes are names of features, separated by spaces, commas or `|`, or `_` for none. A form that comes again, also
     one that `lowercase` makes the same, has the attributes of all its lines and the sum of their counts.
+
+        model = add(model, read_words("names.tsv"))
     """
     found: dict[str, Entry] = {}
     for line in read_entries(path, error=LexiconError):
@@ -139,7 +144,7 @@ Row = tuple[tuple[int, float], ...]  # columns, sorted, and values
 
 
 class FeatureColumns:
-    """The features of a compiled matrix by their names, and which of them a new word has."""
+    """Index of a compiled matrix by feature name, which computes the features of new words."""
 
     def __init__(self, matrix: FeatureMatrix, vocabulary: Vocabulary) -> None:
         self._matrix, self._vocabulary = matrix, vocabulary
@@ -151,12 +156,12 @@ class FeatureColumns:
         self._not_among = [name for name in self._identities if name.startswith("NotAmong:")]
 
     def find(self, attribute: str) -> str | None:
-        """The name of a feature that a table means; `Gender=Fem` is `Gender:Fem`."""
+        """Return the name of the feature that an attribute means, or None; `Gender=Fem` is `Gender:Fem`."""
         names = (attribute, attribute.replace("=", ":", 1))
         return next((name for name in names if name in self._column), None)
 
     def row(self, entry: Entry, cell: Cell | None) -> Row:
-        """The features of a new word, as if they had been compiled."""
+        """Return the features of a new word, as compilation would give them."""
         given = {name for name in map(self.find, entry.attributes) if name is not None}
         shown = {**self._no_vector, **dict(self._shown(entry.form, cell))}
         if entry.count is None and cell is not None:
@@ -172,7 +177,7 @@ class FeatureColumns:
         return tuple((column, value) for column, value in values if value != 0)
 
     def _shown(self, form: str, cell: Cell | None) -> Iterator[tuple[str, str]]:
-        """What the spelling shows: names that may be features, with the groups that give such names."""
+        """Yield names of features that the spelling suggests, each with the group that gives such names."""
         for length in range(1, min(len(form), self._longest + 1)):  # longer ones name no feature
             yield f"Suffix:{form[-length:]}", "Suffixes"
             yield f"Prefix:{form[:length]}", "Prefixes"
@@ -207,7 +212,7 @@ class FeatureColumns:
 
     @cached_property
     def _constant(self) -> Floats:
-        """The one value of each feature, that of its group where no word has it, NaN if there is not one, (m,)."""
+        """The single value of each feature, or of its group where no word has it; NaN if values differ, (m,)."""
         own = _one_value(self._matrix.columns, self._matrix.values, self._matrix.n_features)
         numbers = {group: number for number, group in enumerate(dict.fromkeys(self._matrix.groups))}
         group_of = np.array([numbers[group] for group in self._matrix.groups], dtype=np.int64)
@@ -216,7 +221,7 @@ class FeatureColumns:
         return np.asarray(np.where(fires, own, of_group[group_of]), dtype=np.float64)
 
     def _small(self, number: float) -> float:
-        """SmallNumber lies on a line that falls with the number: two listed numbers show it, scale and all."""
+        """Return SmallNumber of a number, linear in it: interpolated from two listed numbers."""
         points = self._small_numbers
         if len(points) < 2:
             return 0.0
@@ -225,7 +230,7 @@ class FeatureColumns:
 
     @cached_property
     def _small_numbers(self) -> dict[float, float]:
-        """SmallNumber of the listed numbers that have it."""
+        """Values of SmallNumber by the listed numbers that have it."""
         at = np.flatnonzero(self._matrix.columns == self._column["SmallNumber"])
         classes = np.searchsorted(self._matrix.offsets, at, side="right") - 1
         values = dict(zip(classes.tolist(), self._matrix.values[at].tolist(), strict=True))
@@ -235,7 +240,7 @@ class FeatureColumns:
 
 
 def _one_value(key: Ints, values: Floats, count: int) -> Floats:
-    """The value that all entries of a key share, NaN where they differ or there is none, (count,)."""
+    """Return the value that all entries of a key share, NaN where they differ or there is none, (count,)."""
     lowest, highest = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(lowest, key, values)
     np.maximum.at(highest, key, values)
@@ -243,7 +248,7 @@ def _one_value(key: Ints, values: Floats, count: int) -> Floats:
 
 
 def check_attributes(given: Sequence[Entry], sides: Sequence[FeatureColumns]) -> None:
-    """A typing mistake must not vanish."""
+    """Raise an error for attributes that no feature is named after, so that misspellings do not vanish."""
     unknown = {
         attribute: entry
         for entry in reversed(given)
@@ -259,7 +264,7 @@ def check_attributes(given: Sequence[Entry], sides: Sequence[FeatureColumns]) ->
 
 
 def with_rows(matrix: FeatureMatrix, rows: Sequence[Row], first: int) -> FeatureMatrix:
-    """The matrix with more symbols, from the place `first` on; words with equal features share a class as before."""
+    """Return the matrix with new symbols inserted at `first`; words with equal features share a class."""
     entries = list(zip(matrix.columns.tolist(), matrix.values.tolist(), strict=True))
     known = {tuple(entries[start:stop]): s for s, (start, stop) in enumerate(pairwise(matrix.offsets.tolist()))}
     new = list(dict.fromkeys(row for row in rows if row not in known))
@@ -276,7 +281,7 @@ def with_rows(matrix: FeatureMatrix, rows: Sequence[Row], first: int) -> Feature
 
 
 def of_symbols(matrix: FeatureMatrix, symbols: Ints) -> FeatureMatrix:
-    """The matrix over some symbols; classes without members go, features stay even if no symbol has them."""
+    """Return the matrix restricted to some symbols; classes without members go, all features stay."""
     used, class_of = np.unique(matrix.class_of[symbols], return_inverse=True)
     sizes = np.diff(matrix.offsets)
     stays = np.repeat(np.isin(np.arange(matrix.n_classes), used), sizes)
@@ -290,9 +295,9 @@ def of_symbols(matrix: FeatureMatrix, symbols: Ints) -> FeatureMatrix:
 
 
 def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
-    """A new model that lists these words too, behind its own; the given one stays as it is.
+    """Return a new model that lists these words too, after its own; the given model stays as it is.
 
-    add(model, [Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)])
+        add(model, [Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)])
     """
     given, old = list(entries), model.vocabulary
     _check_new(given, old)
@@ -309,9 +314,11 @@ def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
 
 
 def remove(model: LLRNN, forms: Iterable[str]) -> LLRNN:
-    """A new model without these words: they are strings of their cells again, or gone from a closed vocabulary.
+    """Return a new model without these words: strings of their cells again, or gone from a closed vocabulary.
 
     A training summary knows sentences by the numbers of their words: where these change, it is dropped.
+
+        remove(model, ["cachalot"])
     """
     gone, old = dict.fromkeys(forms), model.vocabulary
     _check_gone(gone, old)
@@ -353,18 +360,18 @@ def _check_gone(gone: Iterable[str], old: Vocabulary) -> None:
 
 
 def _sides(model: LLRNN) -> list[FeatureMatrix]:
-    """φ, and ψ where it is another."""
+    """Return φ, and ψ where it is another matrix."""
     same = model.input_features is model.output_features
     return [model.output_features] if same else [model.output_features, model.input_features]
 
 
 def _fine(model: LLRNN, side: FeatureMatrix) -> FeatureMatrix:
-    """Where φ is coarsened, ψ has the values of features as they are: a new word stands alone with its own."""
+    """Return the uncoarsened matrix with the feature values for new words: ψ where it has the names of `side`."""
     return model.input_features if side.names == model.input_features.names else side
 
 
 def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], done: Mapping[str, int]) -> LLRNN:
-    """The same weights over another vocabulary."""
+    """Return the model with its weights copied to the vocabulary and features of a revision."""
     made = LLRNN(
         revision.vocabulary,
         output_features=sides[0],
@@ -393,7 +400,7 @@ def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], d
 
 
 def _renamed_rows(model: LLRNN, names: Sequence[str]) -> Tensor:
-    """U by the names that the numbers of contextual inputs have now; a new one begins with 0."""
+    """Return U with its rows in the order of `names`; rows of new names are 0."""
     assert model.input_weight is not None
     old, place = model.input_weight.detach(), {name: row for row, name in enumerate(model.input_names)}
     gone = sorted(place.keys() - {*names})
@@ -456,7 +463,7 @@ def _removing(gone: Sequence[str], old: Vocabulary, new: Vocabulary, stay: Ints)
 
 
 def _change(left: Floats, now: Floats) -> Floats:
-    """log Q'_new / Q'_old of each cell, 0 where nothing was left anyway."""
+    """Return log Q'_new / Q'_old of each cell, 0 where no mass was left."""
     nothing = left == -np.inf
     return np.asarray(np.where(nothing, 0.0, now - np.where(nothing, 0.0, left)), dtype=np.float64)
 
@@ -470,17 +477,17 @@ def _change(left: Floats, now: Floats) -> Floats:
 
 
 def value_attribute(slot: str) -> str:
-    """The name of the feature of words that are values of a slot."""
+    """Return the name of the feature of words that are values of a slot."""
     return f"Value:{slot}"
 
 
 def add_from_conditions(
     model: LLRNN, conditions: Iterable[object], others: Mapping[str, Iterable[str]] | None = None
 ) -> LLRNN:
-    """The model with the words of these conditions listed, and `others`, by their slot.
+    """Return the model with the words of these conditions listed, and those of `others`, keyed by slot.
 
-    The model itself, where all of them are, or where no knowledge looks at conditions: then it could not tell. Where
-    symbols are characters that spell a language, words are no symbols at all.
+    Returns the model itself where all of them are listed, or where no knowledge looks at conditions. Where symbols are
+    characters that spell a language, words are no symbols, and nothing is added.
     """
     words_in = any(one.reads_conditions and not one.needs_condition for one in model.contextual_inputs)  # not numbers
     if model.background.is_static and not model.contextual and not words_in:
@@ -503,7 +510,7 @@ def add_from_conditions(
 
 
 def _read_before(model: LLRNN, conditions: Sequence[object], others: Collection[str]) -> list[str]:
-    """Strings of domains that a running text has brought, where the background knows that words come again."""
+    """Return unlisted strings of domains in the text before, where the background expects words to come again."""
     texts = conditions if model.background.text_before else ()
     said = {word for one in texts if isinstance(one, Before | str) for word in words_of(one)}
     new = sorted(word for word in said if word not in model.vocabulary and word not in others)
@@ -511,9 +518,10 @@ def _read_before(model: LLRNN, conditions: Sequence[object], others: Collection[
 
 
 def with_text_words(model: LLRNN, corpus: Corpus) -> tuple[LLRNN, Corpus]:
-    """A model that looks at the words before, and a running text as it reads it: the words of the text are listed.
+    """Return the model with the words of a running text listed, and the text with the words before each sentence.
 
-    They have the probability that they had; other models stay as they are, and so does a corpus that has conditions.
+    For a background that looks at the words before (`backgrounds.Recent`); each word keeps its probability. Other
+    models are returned as they are, and so is a corpus that has conditions.
     """
     window = model.background.text_before
     if not window:
@@ -528,7 +536,8 @@ def try_add_from_conditions(
     others: Mapping[str, Iterable[str]] | None = None,
     tell: Callable[[str], None] = warn_unlisted,
 ) -> LLRNN:
-    """Likewise; a model that can take no words, for what its knowledge or its features are, stays, and that is told."""
+    """Call `add_from_conditions`; a model that can take no new words is returned unchanged, and `tell` gets the reason.
+    """
     try:
         return add_from_conditions(model, conditions, others)
     except LLRNNError as reason:
@@ -537,7 +546,7 @@ def try_add_from_conditions(
 
 
 def words_by_column(lookups: Iterable[Lookup]) -> dict[str, set[str]]:
-    """The words of tables; columns of one name are one, whatever table they are of."""
+    """Return the words of all tables by column; columns of one name are joined."""
     found: dict[str, set[str]] = {}
     for one in lookups:
         for column, words in one.words_by_column.items():
