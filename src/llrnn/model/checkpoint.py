@@ -252,7 +252,7 @@ def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
 def ngram_model(table: NGramTable) -> LLRNN:
     """Wrap an n-gram table as a model over its own words: p = b, without features and without a network.
 
-        evaluate(ngram_model(read_arpa("corpus.arpa")), Corpus.from_file("test.txt"))
+    evaluate(ngram_model(read_arpa("corpus.arpa")), Corpus.from_file("test.txt"))
     """
     background = over_own_words(table)
     n, none = len(background.vocabulary), np.zeros(0, dtype=np.int64)

@@ -453,7 +453,7 @@ class Completer:
     ) -> Completions:
         """Return the k most probable words after `prefix` that begin with `letters`; words in `without` are left out.
 
-            keyboard.complete("la reine est", "gr", k=5)[0].word
+        keyboard.complete("la reine est", "gr", k=5)[0].word
         """
         if k < 1:
             raise ConfigError(f"k must be 1 or more, found {k}")

@@ -668,7 +668,7 @@ _REMOVED = dict.fromkeys(("feedforward", "jordan", "mingru", "reservoir", "stack
 def make_controller(settings: dict[str, Any]) -> Controller:
     """Make a controller from its settings: a dictionary with `kind` and the arguments of that class.
 
-        make_controller({"kind": "lstm", "hidden": 64})
+    make_controller({"kind": "lstm", "hidden": 64})
     """
     given = dict(settings)
     kind = given.pop("kind", "lstm")

@@ -49,7 +49,7 @@ class Generated:
 class Strategy(ABC):
     """Base class of decoding strategies: how the next word of each sequence is chosen.
 
-        generate(model, "le chat", strategy=Sampling(temperature=0.7))
+    generate(model, "le chat", strategy=Sampling(temperature=0.7))
     """
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Strategy(ABC):
 class Greedy(Strategy):
     """Choose the most probable word.
 
-        generate(model, "le chat", strategy=Greedy())
+    generate(model, "le chat", strategy=Greedy())
     """
 
     def choose(self, distribution: Distribution, generator: torch.Generator | None) -> list[int]:
@@ -73,7 +73,7 @@ class Greedy(Strategy):
 class Sampling(Strategy):
     """Draw exact samples: p^(1/`temperature`) normalised, from the `top_k` words or the smallest set of mass `top_p`.
 
-        generate(model, "le chat", strategy=Sampling(temperature=0.7, top_p=0.9))
+    generate(model, "le chat", strategy=Sampling(temperature=0.7, top_p=0.9))
     """
 
     temperature: float = 1.0
@@ -396,7 +396,7 @@ def condition_kind(model: LLRNN) -> Conditions:
 def read_condition(model: LLRNN, text: str) -> object:
     """Parse a condition in the format of the model's training text: a dialog act, JSON, or plain text.
 
-        write(model, [read_condition(model, "inform(name='trattoria contadina')")])
+    write(model, [read_condition(model, "inform(name='trattoria contadina')")])
     """
     condition = _parsed(text, condition_kind(model))
     return lowercased(condition) if model.reads_lowercase else condition

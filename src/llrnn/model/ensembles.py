@@ -107,7 +107,7 @@ def mixture(
 def background_alone(background: Background, models: Sequence[LLRNN]) -> LLRNN:
     """Return a model that predicts its background, p = b, with the vocabulary of `models` and the first one's features.
 
-        background_alone(NGram.from_corpus(corpus, folds=0), [model])
+    background_alone(NGram.from_corpus(corpus, folds=0), [model])
     """
     first = models[0]
     features = first.output_features

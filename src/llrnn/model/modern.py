@@ -139,7 +139,7 @@ def _rotated(x: Tensor, first: int) -> Tensor:
 class Mogrifier(Layered):
     """Mogrifier LSTM (Melis et al. 2020): input and state gate each other for `rounds` rounds before every step.
 
-        LLRNN(vocabulary, output_features=features.Identity(), controller=Mogrifier(64, rounds=5))
+    LLRNN(vocabulary, output_features=features.Identity(), controller=Mogrifier(64, rounds=5))
     """
 
     def __init__(

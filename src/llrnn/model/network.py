@@ -224,7 +224,7 @@ class LLRNN(Persistent):
     def start(self, conditions: Sequence[object] = (None,), *, generator: torch.Generator | None = None) -> ModelState:
         """Return the state before any symbol, with a row for each condition. The first symbol to feed is EOS.
 
-            p, state = model.step(model.start(), [model.vocabulary.id(EOS)])
+        p, state = model.step(model.start(), [model.vocabulary.id(EOS)])
         """
         begun: dict[object, tuple[State, ...]] = {}
         for process in self.processes:

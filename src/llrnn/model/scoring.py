@@ -32,7 +32,7 @@ from llrnn.text.encoded import EncodedText, Lazy, Run
 class Batching(ABC):
     """Base class of the ways to cut a text into batches.
 
-        batches = Sentences(words=1024).plan(text, seed=0)
+    batches = Sentences(words=1024).plan(text, seed=0)
     """
 
     carries_state = False  # whether a batch goes on where the one before it ended
@@ -87,7 +87,7 @@ def _pieces(run: Run, index: Ints) -> Batch:
 class Sentences(Batching):
     """Batches of whole sentences of similar length, up to `words` positions in each.
 
-        evaluate(model, corpus, batching=Sentences(words=2048))
+    evaluate(model, corpus, batching=Sentences(words=2048))
     """
 
     words: int = 1024
@@ -139,7 +139,7 @@ def _sentence_batch(text: EncodedText, group: Ints) -> Batch:
 class Continuous(Batching):
     """Batches of running text: `rows` long strips side by side, `length` words at a time; the state is carried on.
 
-        evaluate(model, corpus, batching=Continuous(rows=32, length=32))
+    evaluate(model, corpus, batching=Continuous(rows=32, length=32))
     """
 
     rows: int = 32
@@ -162,7 +162,7 @@ class Continuous(Batching):
 class Windows(Batching):
     """Batches of windows of `length` words, each read from a fresh state, `rows` in a batch.
 
-        evaluate(model, corpus, batching=Windows(length=20))
+    evaluate(model, corpus, batching=Windows(length=20))
     """
 
     length: int = 8
@@ -181,7 +181,7 @@ class Windows(Batching):
 class Sliding(Batching):
     """The paper's protocol (§5): every word is predicted from the `length` words before it, from a fresh state.
 
-        evaluate(model, corpus, batching=Sliding(length=10))
+    evaluate(model, corpus, batching=Sliding(length=10))
     """
 
     length: int = 8
@@ -267,7 +267,7 @@ def _scored(model: LLRNN, text: EncodedText, batching: Batching | None) -> Itera
 def score(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Scores:
     """Return log p of every target of a text, in the order of its batches (whole sentences by default).
 
-        score(model, EncodedText.encode(corpus, model.vocabulary)).log_perplexity
+    score(model, EncodedText.encode(corpus, model.vocabulary)).log_perplexity
     """
     none = torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.double)
     targets, log_p = zip(none, *_scored(model, text, batching), strict=True)

@@ -105,7 +105,7 @@ class FeatureNames:
 class Change:
     """A change of weights, a_k → scale · a_k + offset, for the features that a name, or a pattern with `*`, selects.
 
-        steer(model, [Change("Gender:*", scale=0.0)])
+    steer(model, [Change("Gender:*", scale=0.0)])
     """
 
     feature: str
@@ -123,7 +123,7 @@ class Change:
     def parse(cls, text: str) -> Change:
         """Parse a change: `POS:VERB=+0.5` adds, `POS:VERB=*0.8` scales, `POS:VERB=0.5` clamps.
 
-            Change.parse("POS:VERB=+0.5")
+        Change.parse("POS:VERB=+0.5")
         """
         name, _, value = text.rpartition("=")  # the last one: names may hold others, numbers never do
         try:
@@ -143,7 +143,7 @@ class Change:
 def experts(model: LLRNN, factors: Mapping[str, float]) -> list[Change]:
     """Return changes that scale the weights of contextual features by `factors`, keyed by feature or by its source.
 
-        steer(model, experts(model, {"menu": 2.0}))
+    steer(model, experts(model, {"menu": 2.0}))
     """
     by_name = _require_contextual(model, factors)
     return [Change(one, scale=factor) for name, factor in factors.items() for one in by_name[name]]
@@ -199,7 +199,7 @@ def swap(
 def constrained(model: LLRNN, constraint: Constraint) -> LLRNN:
     """Return a copy of the model with the same weights that only writes strings of a language: b · c instead of b.
 
-        generate(constrained(model, backgrounds.Grammar.from_file("json.lark")))
+    generate(constrained(model, backgrounds.Grammar.from_file("json.lark")))
     """
     return swap(model, background=model.background * constraint)
 
@@ -267,7 +267,7 @@ def _require_finite(names: Sequence[str], *parts: Tensor) -> None:
 def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:
     """Return a new model with these changes applied in order; the given one stays as it is.
 
-        steer(model, [Change.parse("POS:VERB=+0.5"), Change("Gender:*", scale=0.0)])
+    steer(model, [Change.parse("POS:VERB=+0.5"), Change("Gender:*", scale=0.0)])
     """
     scale, offset = scale_and_offset(model, changes)
     steered = untied(model)

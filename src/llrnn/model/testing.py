@@ -52,7 +52,7 @@ _ALONE = 5  # strings of a cell that are also located one by one
 def check_features(features: Features, vocabulary: Vocabulary) -> None:
     """Check that features are deterministic, finite, and equal after compilation; raise a LawError otherwise.
 
-        check_features(Identity(top=100) + MyFeatures(), vocabulary)
+    check_features(Identity(top=100) + MyFeatures(), vocabulary)
     """
     with _as_law():
         fitted = features.fitted(vocabulary)
@@ -74,7 +74,7 @@ def check_background(
 ) -> None:
     """Check the laws of a background, on `prefixes` random prefixes of `length` words, for each condition.
 
-        check_background(NoStutter(), vocabulary)
+    check_background(NoStutter(), vocabulary)
     """
     with _as_law():
         bound = background.bind(vocabulary)
@@ -113,7 +113,7 @@ def check_contextual(
 ) -> None:
     """Check the laws of a contextual feature, on random prefixes as `check_background` draws them.
 
-        check_contextual(YearDue(), vocabulary)
+    check_contextual(YearDue(), vocabulary)
     """
     with _as_law():
         bound = feature.bind(vocabulary)
@@ -145,7 +145,7 @@ def check_contextual_input(
 ) -> None:
     """Check the laws of a contextual input, on random prefixes as `check_background` draws them.
 
-        check_contextual_input(SlotProgress("name", "area"), vocabulary, conditions=conditions)
+    check_contextual_input(SlotProgress("name", "area"), vocabulary, conditions=conditions)
     """
     with _as_law():
         bound = given.bind(vocabulary)

@@ -69,7 +69,7 @@ _COUNT = re.compile(r"0*[1-9][0-9]{0,14}")
 class Entry:
     """A word to add: the names of its features, how often it was seen, and the place in the file that says so.
 
-        Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)
+    Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)
     """
 
     form: str
@@ -297,7 +297,7 @@ def of_symbols(matrix: FeatureMatrix, symbols: Ints) -> FeatureMatrix:
 def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
     """Return a new model that lists these words too, after its own; the given model stays as it is.
 
-        add(model, [Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)])
+    add(model, [Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)])
     """
     given, old = list(entries), model.vocabulary
     _check_new(given, old)
@@ -536,8 +536,7 @@ def try_add_from_conditions(
     others: Mapping[str, Iterable[str]] | None = None,
     tell: Callable[[str], None] = warn_unlisted,
 ) -> LLRNN:
-    """Call `add_from_conditions`; a model that can take no new words is returned unchanged, and `tell` gets the reason.
-    """
+    """Call `add_from_conditions`; where the model can take no new words, return it as it is and `tell` the reason."""
     try:
         return add_from_conditions(model, conditions, others)
     except LLRNNError as reason:
