@@ -32,14 +32,18 @@ from llrnn.layer.numerics import MINUS_INFINITY
 
 
 class Pairs(NamedTuple):
-    """Which scores are asked for: those of class `klass[e]` at position `row[e]`; sorted by position."""
+    """The (position, class) pairs whose scores are returned: class `klass[e]` at position `row[e]`, sorted by
+    position.
+    """
 
     row: Tensor  # (E,)
     klass: Tensor  # (E,)
 
 
 class Block(NamedTuple):
-    """Some positions: e, (R, G) or (G, R), its sums t (R,), log Σ exp x (R,) float64, and the asked scores."""
+    """Results for R positions: e (R, G) or (G, R), its sums t (R,), log Σ exp x (R,) float64, and scores of the
+    pairs.
+    """
 
     exps: Tensor
     total: Tensor
@@ -48,7 +52,7 @@ class Block(NamedTuple):
 
 
 class Blocks(ABC):
-    """The scores from given h, weight and bias; the gradients of the three add up block by block."""
+    """Scores of blocks of positions from h, weight and bias, and their gradients, summed block by block."""
 
     _classes = 1  # the dimension of e that they are
 
@@ -58,13 +62,14 @@ class Blocks(ABC):
 
     @abstractmethod
     def scores(self, part: slice) -> Tensor:
-        """x of some positions, in memory of its own."""
+        """Return the scores x of some positions, in memory that may be overwritten."""
 
     @abstractmethod
     def add(self, part: slice, exps: Tensor, f: Tensor, pairs: Pairs, g_asked: Tensor) -> None:
-        """What a block adds to the gradients."""
+        """Add the gradients of a block: `f` = g / t of its positions, `g_asked` of its pairs."""
 
     def block(self, part: slice, pairs: Pairs) -> Block:
+        """Compute scores, exponentials and log-sums of some positions."""
         x = self.scores(part)
         asked = x[(pairs.row, pairs.klass) if self._classes else (pairs.klass, pairs.row)]
         largest = x.amax(self._classes, keepdim=True)
@@ -73,7 +78,7 @@ class Blocks(ABC):
         return Block(x, total, shift.view(-1).double() + total.double().log(), asked)
 
     def start(self) -> None:
-        """Gradients that are nothing yet."""
+        """Allocate the gradients that `add` fills block by block."""
         self.d_h, self.d_weight = torch.empty_like(self.h), torch.empty_like(self.weight)
         self.d_bias = torch.zeros_like(self.bias)
 
@@ -85,7 +90,7 @@ class Blocks(ABC):
 
 
 class ComposedBlocks(Blocks):
-    """From M (G, H) and b (G,); x lies in a buffer that the next block takes over, unless it is to be kept."""
+    """Scores h Mᵀ + b from M (G, H) and b (G,); the buffer of x is reused by the next block unless `keeps`."""
 
     def __init__(self, h: Tensor, weight: Tensor, bias: Tensor, *, keeps: bool = False) -> None:
         super().__init__(h, weight, bias)
@@ -107,7 +112,7 @@ class ComposedBlocks(Blocks):
 
 
 class SpreadBlocks(Blocks):
-    """From M (P, H) and b (P,) of Φ̃, with the constants S and log B (G,)."""
+    """Scores S (h Mᵀ + b) + log B from M (P, H) and b (P,) of Φ̃, with the constants S and log B (G,)."""
 
     def __init__(
         self, h: Tensor, weight: Tensor, bias: Tensor, *, phi: SparseMatrix, offset: Tensor, keeps: bool = False
@@ -143,7 +148,7 @@ class SpreadBlocks(Blocks):
 
 
 class DirectBlocks(Blocks):
-    """From W (m, H) and c (m,), with the constants Φ and log B (G,)."""
+    """Scores Φ (W h + c) + log B from W (m, H) and c (m,), with the constants Φ and log B (G,)."""
 
     _classes = 0
 
@@ -170,7 +175,10 @@ MakeBlocks = Callable[[Tensor, Tensor, Tensor], Blocks]
 def log_sums(
     h: Tensor, weight: Tensor, bias: Tensor, way: MakeBlocks, pairs: Pairs, rows: int, *, keeps: bool
 ) -> tuple[Tensor, Tensor]:
-    """log_sum (N,) and the asked scores (E,); `rows` positions are computed together."""
+    """Return log_sum (N,) and the scores of the pairs (E,), computed `rows` positions at a time.
+
+    `way` makes the blocks of scores; `keeps`: whether exponentials, N × G, are kept for backward or computed again.
+    """
     return cast(
         tuple[Tensor, Tensor],
         _LogSums.apply(h, weight, bias, way, pairs, rows, keeps),  # type: ignore[no-untyped-call]
@@ -178,7 +186,7 @@ def log_sums(
 
 
 def mean_loss(h: Tensor, weight: Tensor, bias: Tensor, way: MakeBlocks, pairs: Pairs, rows: int) -> Tensor:
-    """The mean of log_sum − asked over the pairs, a number."""
+    """Return the mean of log_sum − score over the pairs, a number; its gradients are computed with it."""
     return cast(Tensor, _MeanLoss.apply(h, weight, bias, way, pairs, rows))  # type: ignore[no-untyped-call]
 
 
@@ -210,7 +218,9 @@ class _LogSums(torch.autograd.Function):
 
 
 class _MeanLoss(torch.autograd.Function):
-    """The gradient of a position is known up to one factor for all, so that its e serves at once, and is forgotten."""
+    """Loss and gradients in one pass: a position's gradient is known up to one common factor, so its e is used at
+    once.
+    """
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, weight: Tensor, bias: Tensor, way: MakeBlocks, pairs: Pairs, rows: int) -> Tensor:
@@ -236,12 +246,12 @@ class _MeanLoss(torch.autograd.Function):
 
 
 def _over(g: Tensor, total: Tensor) -> Tensor:
-    """f = g / t; a position where nothing is possible has no gradient."""
+    """Return f = g / t; 0 at a position where every class is impossible."""
     return (g / total).masked_fill_(total == 0.0, 0.0)
 
 
 def _parts(n: int, rows: int, pairs: Pairs) -> Iterator[tuple[slice, slice, Pairs]]:
-    """The blocks of positions; the pairs of each, and these with positions counted from its first."""
+    """Yield each block of positions, the slice of its pairs, and these pairs with positions counted from its first."""
     starts = list(range(0, n, rows))
     firsts = torch.searchsorted(pairs.row, torch.tensor([*starts, n], device=pairs.row.device)).tolist()
     for start, first, last in zip(starts, firsts, firsts[1:], strict=False):

@@ -42,7 +42,7 @@ _FEWEST_ROWS = 4096  # in a chunk: shorter products leave processors idle
 
 
 class Plan(NamedTuple):
-    """How it is computed: the type of the logits and their factors, that of D and its factors, positions in a chunk."""
+    """Dtypes and chunk size: of the logits and their factors, of D and its factors, and positions in a chunk."""
 
     logits: torch.dtype
     gradients: torch.dtype
@@ -50,7 +50,7 @@ class Plan(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """The constants: Φ, the log-mass of every class (G,), and the class that is asked for at each position (N,).
+    """The constants of a loss: Φ, the log-mass of every class (G,), and the target class of each position (N,).
 
     Where there are low-rank blocks, Φ̃ and the blocks of S.
     """
@@ -62,7 +62,7 @@ class Problem(NamedTuple):
 
 
 class ComposedWeights(NamedTuple):
-    """h as it came, Φ W (or Φ̃ W) in the type of the logits, and the bias of every class."""
+    """h unchanged, Φ W (or Φ̃ W) in the dtype of the logits, and the bias of every class."""
 
     h: Tensor  # (N, H)
     weight: Tensor  # (G, H) or (P, H)
@@ -70,7 +70,7 @@ class ComposedWeights(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """D Φ W, Dᵀ h and Dᵀ 1."""
+    """D Φ W, Dᵀ h and Dᵀ 1: the gradients of h and, by classes, of weights and bias."""
 
     h: Tensor  # (N, H)
     weight: Tensor  # (G, H)
@@ -78,18 +78,18 @@ class Gradients(NamedTuple):
 
 
 def plan_for(h: Tensor, n_classes: int, *, exact: bool | None = None) -> Plan:
-    """Half precision unless `exact`, by default on a GPU alone; chunks of logits that fit its cache."""
+    """Return dtypes and chunk size: half precision unless `exact` (default: exact on a CPU alone) or h is float64."""
     half = h.dtype != torch.float64 and not (not h.is_cuda if exact is None else exact)
     logits, gradients = (torch.float16, torch.bfloat16) if half else (h.dtype, h.dtype)
     return Plan(logits, gradients, max(_FEWEST_ROWS, _CHUNK_BYTES // (n_classes * logits.itemsize)))
 
 
 class Chunks:
-    """Positions chunk by chunk, and the buffer that holds the logits of one. What else depends on the position (log b
-    of (position, class) pairs, say) has its place in `logits`, where they are made.
+    """Positions chunk by chunk, with a buffer that holds the logits of the current chunk.
 
-    Where there are low-rank blocks, x is made from y: the first `single` columns are classes outside all blocks, and
-    `inner` are the rows of Φ̃ W that are features of low-rank blocks.
+    What else depends on the position (log b of (position, class) pairs, say) has its place in `logits`, where they are
+    made. Where there are low-rank blocks, x is made from y: the first `single` columns are classes outside all blocks,
+    and `inner` are the rows of Φ̃ W that are features of low-rank blocks.
     """
 
     def __init__(self, composed: ComposedWeights, problem: Problem, plan: Plan) -> None:
@@ -111,11 +111,11 @@ class Chunks:
                 yield slice(start, min(start + self._rows, N))
 
     def within(self, block: Spread) -> slice:
-        """The columns of a low-rank block in y."""
+        """Return the columns of a low-rank block in y."""
         return slice(block.inner.start - self.single, block.inner.stop - self.single)
 
     def logits(self, part: slice) -> Tensor:
-        """x of a chunk, in the buffer."""
+        """Compute the logits x of a chunk into the buffer, and return them."""
         h, weight, x = self._h[part], self.composed.weight, self.current(part)
         _product(h, weight[: self.single].t(), x[:, : self.single])
         if self.low_rank_blocks:
@@ -129,13 +129,18 @@ class Chunks:
         return x
 
     def current(self, part: slice) -> Tensor:
+        """Return the part of the buffer that holds the current chunk."""
         return self._buffer[: part.stop - part.start]
 
     def log_sums(self, part: slice, log_sum: Tensor, score: Tensor) -> None:
+        """Compute the logits of a chunk and fill its part of `log_sum` and `score`."""
         self.ops.log_sums(self.logits(part), self.composed.bias, self.klass[part], log_sum[part], score[part])
 
     def offset_log_sums(self, logit_offsets: LogitOffsets, log_sum: Tensor, score: Tensor) -> OffsetLogits:
-        """The same of all positions at once, with logit offsets in the log-sum alone; and what these are made of."""
+        """Fill `log_sum` and `score` (N,) of all positions at once, with logit offsets in the log-sum alone.
+
+        Returns the changed logits and shares that the gradient needs.
+        """
         x, bias = self.logits(slice(0, len(log_sum))), self.composed.bias
         own = x.gather(1, self.klass[:, None]).squeeze(1).to(bias.dtype) + bias[self.klass]
         found: OffsetLogits = self.ops.offset_logits(x, logit_offsets)
@@ -145,7 +150,7 @@ class Chunks:
 
 
 class Totals:
-    """The gradients as they grow chunk by chunk; D takes the place of the logits, and D S that of D for blocks."""
+    """The gradients, summed chunk by chunk; D overwrites the logits, and D S stands for D in low-rank blocks."""
 
     def __init__(self, chunks: Chunks) -> None:
         self._chunks = chunks
@@ -158,7 +163,7 @@ class Totals:
             self._d_weight[chunks.inner.stop :] = 0.0  # padding rows
 
     def add(self, part: slice, log_sum: Tensor, g_sum: Tensor, g_score: Tensor | None) -> None:
-        """What a chunk adds, once its logits are in the buffer; g_score is −g_sum if not given."""
+        """Add the gradients of a chunk whose logits are in the buffer; g_score is −g_sum if not given."""
         chunks, x = self._chunks, self._chunks.current(part)
         d = x.view(self._h.dtype)  # of the same size
         of_chunk = (chunks.klass[part], log_sum[part], g_sum[part], None if g_score is None else g_score[part])
@@ -175,11 +180,12 @@ class Totals:
             self._add_products(part, d_y, chunks.inner, adding=True)
 
     def _add_products(self, part: slice, d: Tensor, rows: slice, *, adding: bool) -> None:
-        """To dh and to some rows of dW, from D of some columns."""
+        """Add D h and D M of some columns to dh and to some rows of dW."""
         _product(d, self._weight[rows], self._d_h[part], adding=adding)
         _product(d.t(), self._h[part], self._d_weight[rows], adding=part.start > 0)
 
     def finished(self) -> Gradients:
+        """Return the summed gradients."""
         by_class = self._columns.sum(0)
         if not self._chunks.low_rank_blocks:
             return Gradients(self._d_h, self._d_weight, by_class)
@@ -191,12 +197,12 @@ class Totals:
 
 
 def ops_for(tensor: Tensor) -> ModuleType:
-    """The kernels where they can run, else their reference."""
+    """Return the module of Triton kernels if they run on the tensor's device, else their reference in torch."""
     return kernels if tensor.is_cuda and kernels.available and tensor.dtype != torch.float64 else reference
 
 
 def converted(tensor: Tensor, dtype: torch.dtype, factor: Tensor | None = None) -> Tensor:
-    """The tensor, times the factor if there is one, in the given dtype."""
+    """Return factor · tensor in the given dtype."""
     if tensor.dtype == dtype and factor is None:
         return tensor
     out = torch.empty_like(tensor, dtype=dtype)
@@ -205,7 +211,7 @@ def converted(tensor: Tensor, dtype: torch.dtype, factor: Tensor | None = None) 
 
 
 def _product(left: Tensor, right: Tensor, out: Tensor, *, adding: bool = False) -> Tensor:
-    """left @ right into out, or added to it, summed in float32 whatever the type of the factors."""
+    """Compute left @ right into `out`, or add it to that, with float32 sums whatever the dtype of the factors."""
     if out.dtype == left.dtype:
         return torch.addmm(out, left, right, out=out) if adding else torch.mm(left, right, out=out)
     if not out.is_cuda:
@@ -218,7 +224,9 @@ def _product(left: Tensor, right: Tensor, out: Tensor, *, adding: bool = False) 
 
 @contextmanager
 def _true_float32() -> Iterator[None]:
-    """float32 products in float32, and half-precision ones summed in float32, whatever the program allows elsewhere."""
+    """Compute float32 products in float32 and sum half-precision ones in float32 within this context, whatever
+    torch's flags.
+    """
     settings = torch.backends.cuda.matmul
     names = ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
     before = {name: getattr(settings, name) for name in names}
@@ -240,9 +248,10 @@ def weighted_loss(
     plan: Plan | None = None,
     logit_offsets: LogitOffsets | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Σ_n w_n (log_sum[n] − score[n]), a number, w = 1/N if not given; and log_sum − score (N,), without gradient.
+    """Return Σ_n w_n (log_sum[n] − score[n]), a number, and log_sum − score (N,), without gradient.
 
-    With `logit offsets`, in the log-sum alone: the score is that of the class. Then all positions make one chunk.
+    `weights`: w (N,), 1/N if not given; `plan`: dtypes and chunks; `logit_offsets`: of single words, in the log-sum
+    alone (the score is that of the class), and then all positions make one chunk.
     """
     chosen = plan or plan_for(h, problem.phi.rows.n_rows)
     chosen = chosen if logit_offsets is None else chosen._replace(rows=len(h))
@@ -255,7 +264,9 @@ def weighted_loss(
 
 
 class _WeightedLoss(torch.autograd.Function):
-    """The gradient of a position is known up to one factor for all, so D is made as soon as the log-sum is."""
+    """Loss and gradients in one pass: the gradient of a position is known up to one common factor, so D is made at
+    once.
+    """
 
     @staticmethod
     def forward(
@@ -299,7 +310,10 @@ class _WeightedLoss(torch.autograd.Function):
 
 
 def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:
-    """Sums are float32, or float64 where h is; padding classes have weight 0 and no mass."""
+    """Compute Φ W and Φ c + log B, padded to a multiple of 8 classes, in float32, or in float64 where h is.
+
+    Padding classes have weight 0 and no mass.
+    """
     if problem.expansions:
         return _composed_with_blocks(h, weight, bias, problem, plan)
     dtype, rows = torch.promote_types(h.dtype, torch.float32), problem.phi.rows
@@ -315,7 +329,7 @@ def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Pla
 
 
 def _composed_with_blocks(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:
-    """Φ̃ W, and S Φ̃ c + log B of the classes."""
+    """Compute Φ̃ W, and S Φ̃ c + log B of the classes."""
     dtype = torch.promote_types(h.dtype, torch.float32)
     offset, inner = problem.log_mass.to(dtype), bias.to(dtype)
     if problem.phi.identity:  # nothing but low-rank blocks
@@ -333,7 +347,7 @@ def _composed_with_blocks(h: Tensor, weight: Tensor, bias: Tensor, problem: Prob
 def decompose(
     found: Gradients, phi: KernelMatrix, factor: Tensor | None, dtypes: tuple[torch.dtype, ...]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """From the gradients by classes to those by features, times a factor."""
+    """Return the gradients of h, W and c from those by classes (Φᵀ D for W), times a factor, in the given dtypes."""
     d_h = converted(found.h, dtypes[0], factor)
     if phi.identity:
         real = slice(phi.columns.n_rows)
@@ -345,7 +359,7 @@ def decompose(
 def _composed_sums(
     phi: KernelMatrix, weight: Tensor, bias: Tensor, offset: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Φ W in this type and Φ c + offset, with the padding classes; dense columns as a product of their own."""
+    """Return Φ W in `dtype` and Φ c + offset, with padding classes; dense columns are a product of their own."""
     if phi.dense is None:
         sums: tuple[Tensor, Tensor] = ops_for(bias).row_sums(phi.rows, weight, bias, offset, None, dtype)
         return sums
@@ -360,7 +374,7 @@ def _composed_sums(
 def _by_features(
     phi: KernelMatrix, by_class: Tensor, of_bias: Tensor, factor: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Φᵀ D and Φᵀ d, times a factor."""
+    """Return Φᵀ D and Φᵀ d, times a factor."""
     product, total = ops_for(of_bias).row_sums(phi.columns, by_class, of_bias, None, factor, dtype)
     if phi.dense is None:
         return product, total
@@ -372,17 +386,17 @@ def _by_features(
 
 
 def composed(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """Φ W and Φ c, (m, H), (m,) -> (G, H), (G,)."""
+    """Return Φ W and Φ c, (m, H), (m,) -> (G, H), (G,)."""
     return by_kernels(phi, weight, bias) if _has_kernels(phi, weight) else (phi @ weight, phi @ bias)
 
 
 def product(phi: SparseMatrix, dense: Tensor) -> Tensor:
-    """Φ W alone."""
+    """Return Φ W, (m, H) -> (G, H)."""
     return by_kernels(phi, dense, dense.new_zeros(len(dense)))[0] if _has_kernels(phi, dense) else phi @ dense
 
 
 def by_kernels(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """Both in one pass; on a CPU by the twins of the kernels."""
+    """Return Φ W and Φ c in one pass by the Triton kernels; on a CPU by their reference."""
     whole, of_bias = _Product.apply(weight, bias, phi.for_kernels(weight))  # type: ignore[no-untyped-call]
     return whole[: phi.n_classes], of_bias[: phi.n_classes]  # rows come in eights
 

@@ -39,7 +39,7 @@ _OF_THE_LIGHTEST = 1e-3  # the mass of a word that b forbids, of the lightest ot
 
 @dataclass(frozen=True, eq=False)
 class Merges:
-    """The tree of merges of G classes, the cheapest first: row `gone[i]` joins row `into[i]` at a loss of `cost[i]`."""
+    """The merge tree of G classes, cheapest merges first: row `gone[i]` joins row `into[i]` at the cost `cost[i]`."""
 
     n_classes: int
     cost: Floats  # (n,) nats, where points say how much a varies
@@ -48,15 +48,15 @@ class Merges:
 
     @property
     def fewest(self) -> int:
-        """Classes that are left when all is merged that may be."""
+        """The smallest number of classes that merging can reach."""
         return self.n_classes - len(self.gone)
 
     def lost(self, classes: int) -> float:
-        """½ Σ_x b(x) ‖φ(x) R − φ̄(x) R‖² with so many classes."""
+        """Return ½ Σ_x b(x) ‖φ(x) R − φ̄(x) R‖², the loss of merging down to this many classes."""
         return float(self.cost[: self._steps(classes)].sum())
 
     def new_classes(self, classes: int) -> Ints:
-        """The new class of each old one, numbered as they first appear, (G,)."""
+        """Return the new class of each old one after merging to `classes`, numbered in order of appearance, (G,)."""
         steps = self._steps(classes)
         parent = np.arange(self.n_classes)
         parent[self.gone[:steps]] = self.into[:steps]
@@ -74,9 +74,11 @@ class Merges:
 
 
 def coarsened(matrix: FeatureMatrix, classes: int, mass: Floats, *, seed: int = 0) -> FeatureMatrix:
-    """The matrix with at most so many classes, merged where least is lost; itself, where it has no more.
+    """Return the matrix merged to at most `classes` classes where least is lost; itself if it has no more than that.
 
-    `mass` (V,): b of each symbol; `seed`: of the random projection.
+    `mass` (V,): b of each symbol; `seed`: of the random projection by which rows are compared.
+
+        coarsened(matrix, 4000, mass=unigram_probabilities)
     """
     if classes >= matrix.n_classes:
         return matrix
@@ -92,9 +94,10 @@ def merges(
     scale: Floats | None = None,
     seed: int = 0,
 ) -> Merges:
-    """The tree of merges of a matrix over V symbols.
+    """Compute the merge tree of a matrix over V symbols.
 
-    `mass` (V,): b; `scale` (m, k): R, of a trained model; a random projection of `seed` by default.
+    `mass` (V,): b of each symbol; `scale` (m, k): R, the weights of a trained model, by default a random projection of
+    `seed`.
     """
     if scale is None:
         scale = np.random.default_rng(seed).standard_normal((matrix.n_features, _DIMENSIONS)) / np.sqrt(_DIMENSIONS)
@@ -113,7 +116,9 @@ def merges(
 
 
 def merged(matrix: FeatureMatrix, mass: Floats, new: Ints) -> FeatureMatrix:
-    """The matrix with the classes `new` (G,): rows that stand alone as they are, the others as means by mass (V,)."""
+    """Return the matrix with the classes `new` (G,): a row that several old classes share is their mean by mass
+    (V,).
+    """
     n = int(new.max()) + 1 if len(new) else 0
     if n == matrix.n_classes:
         return matrix
@@ -136,7 +141,7 @@ def merged(matrix: FeatureMatrix, mass: Floats, new: Ints) -> FeatureMatrix:
 
 
 def symbol_weights(mass: Floats) -> Floats:
-    """b as shares, with a little for words that it forbids."""
+    """Return b divided by its sum, with a little mass for words that it forbids, (V,)."""
     mass = np.asarray(mass, dtype=np.float64)
     positive = mass[mass > 0]
     lightest = positive.min() if len(positive) else 1.0
@@ -149,7 +154,7 @@ def _class_weights(matrix: FeatureMatrix, mass: Floats) -> Floats:
 
 
 def _buckets(points: Floats, rows: Ints) -> list[Ints]:
-    """Rows that lie together, halved by two means until they are few."""
+    """Split rows by two-means until each bucket of similar rows is small."""
     todo, done = [rows] if len(rows) else [], list[Ints]()
     while todo:
         own = todo.pop()
@@ -162,7 +167,7 @@ def _buckets(points: Floats, rows: Ints) -> list[Ints]:
 
 
 def _halves(x: Floats) -> Bools:
-    """Two means, which begin as the two sides of the direction of largest variance."""
+    """Return which rows fall into the second cluster of two-means, started along the direction of largest variance."""
     centred = x - x.mean(0)
     direction = np.ones(x.shape[1], dtype=x.dtype)
     for _ in range(_POWERS):
@@ -179,7 +184,8 @@ def _halves(x: Floats) -> Bools:
 
 
 def _tree(points: Floats, weights: Floats, rows: Ints) -> Any:
-    """Ward's tree: the cost of each merge, and of `rows` the one that stays, the smaller, and the one that goes.
+    """Return Ward's merge tree by nearest-neighbour chains: costs, and of `rows` the one that stays and the one that
+    goes.
 
     A chain of nearest neighbours ends in two that are nearest to each other; these merge, whatever happens elsewhere.
     """

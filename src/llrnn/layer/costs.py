@@ -40,7 +40,7 @@ NO_CLASSES = 1.25  # V / G below this: the features hardly share anything betwee
 
 
 class UnitCosts(NamedTuple):
-    """Seconds of each thing that is counted."""
+    """Seconds that each counted operation takes on a device."""
 
     multiplication: float  # of a dense product
     byte: float  # of the weights that it reads
@@ -71,7 +71,7 @@ CUDA = UnitCosts(  # an H200: python scripts/measure_costs.py fit docs/results/c
 
 
 class LowRankSize(NamedTuple):
-    """P rows and the entries of Φ̃, and Σ n_b r_b: where Φ is a product S Φ̃."""
+    """Size of the factors of Φ = S Φ̃: P rows and the entries of Φ̃, and Σ n_b r_b entries of the blocks of S."""
 
     rows: int
     entries: int
@@ -79,7 +79,7 @@ class LowRankSize(NamedTuple):
 
 
 class Size(NamedTuple):
-    """N positions, G classes, m features, E entries of Φ (0 where Φ is the identity, which costs nothing), H."""
+    """Size of a problem: N positions, G classes, m features, E entries of Φ (0 for the identity), H hidden units."""
 
     positions: int
     classes: int
@@ -91,7 +91,7 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """What one way costs: counted, and in seconds of one core."""
+    """Operations of one strategy, and the seconds that they take on one core."""
 
     name: ScoreWay
     multiplications: int
@@ -105,16 +105,17 @@ class Work:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """What is counted, in the order of the constants of `UnitCosts`."""
+        """The number of each kind of operation, in the order of the constants of `UnitCosts`."""
         work = self.multiplications, self.weight_bytes, self.additions, self.entries, self.terms
         return *work, self.blocks, self.turns
 
     def seconds(self, costs: UnitCosts = CPU) -> float:
+        """Return the estimated time on a device."""
         return sum(count * constant for count, constant in zip(self.counts, costs, strict=False))
 
 
 def composed(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
-    """h (Φ W)ᵀ + Φ c; `cached` where Φ W and Φ c are there already."""
+    """Return the work of h (Φ W)ᵀ + Φ c; `cached` where Φ W and Φ c are there already."""
     N, G, _, E, H, low_rank_blocks = size
     P, E, expand = low_rank_blocks or (G, E, 0)
     passes, sums = 3 if training else 1, 0 if cached else 2 if training else 1
@@ -125,7 +126,7 @@ def composed(size: Size, *, training: bool = False, cached: bool = False, costs:
 
 
 def direct(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
-    """Φ (W h + c), of which nothing can be cached."""
+    """Return the work of Φ (W h + c), of which nothing can be cached."""
     N, G, m, E, H, _ = size
     passes, sums, rows = 3 if training else 1, 2 if training else 1, min(max(N, 1), costs.direct_rows)
     blocks = -(-N // rows)
@@ -135,27 +136,29 @@ def direct(size: Size, *, training: bool = False, cached: bool = False, costs: U
 
 
 class WayChoice(NamedTuple):
-    """The way that is taken, and the one that is left."""
+    """The faster of the two strategies, and the other one."""
 
     taken: Work
     left: Work
 
 
 def choice(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> WayChoice:
-    """The way that takes the least time first."""
+    """Return both strategies, the faster one first."""
     usual, other = (way(size, training=training, cached=cached, costs=costs) for way in (composed, direct))
     return WayChoice(other, usual) if other.seconds(costs) < usual.seconds(costs) else WayChoice(usual, other)
 
 
 @lru_cache(maxsize=1024)  # asked at every step
 def cheapest(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
-    """The way that takes the least time."""
+    """Return the strategy that takes the least time."""
     return choice(size, training=training, cached=cached, costs=costs).taken
 
 
 @lru_cache(maxsize=16)
 def unit_costs(device_type: str, threads: int = 1) -> UnitCosts:
-    """The constants of a device, "cpu" or any other; threads share all work, and wait for each other at every call."""
+    """Return the constants of a device, "cpu" or any other; `threads` share the work and wait for each other at
+    every call.
+    """
     if device_type != "cpu":
         return CUDA
     shared = {name: getattr(CPU, name) / threads for name in ("multiplication", "byte", "addition", "entry", "term")}
@@ -163,13 +166,13 @@ def unit_costs(device_type: str, threads: int = 1) -> UnitCosts:
 
 
 def may_keep(exponentials: int) -> bool:
-    """Whether so many bytes, N × G numbers, may be kept for backward."""
+    """Return whether so many bytes of exponentials (N × G) may be kept for backward."""
     return exponentials <= MOST_KEPT
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Which ways a layer will go, before any training, and the numbers that decide it; all for one core."""
+    """Estimate, before training, of which strategies a layer will use, and the numbers that decide it; for one core."""
 
     symbols: int
     classes: int
@@ -181,17 +184,20 @@ class Forecast:
 
     @property
     def saved(self) -> float:
-        """How many times fewer multiplications the batch takes than a softmax over V."""
+        """How many times fewer multiplications a batch takes than a softmax over V."""
         return self.dense / self.batch.taken.multiplications
 
     @property
     def has_classes(self) -> bool:
-        """Whether the features share anything worth mentioning between words."""
+        """Whether enough words share their features for classes to matter."""
         return self.symbols >= NO_CLASSES * self.classes
 
 
 def forecast(size: Size, symbols: int, *, follows: bool) -> Forecast:
-    """For a batch of the given size; where background or contextual features follow the text, its scores are kept."""
+    """Return the forecast for a batch of the given size over `symbols` words.
+
+    `follows`: whether the background or contextual features depend on the text; then scores are kept.
+    """
     one, batch = choice(size._replace(positions=1), cached=True), choice(size, training=True)
     kept = 4 * size.positions * size.classes if follows else 0
     dense = 3 * size.positions * symbols * size.hidden

@@ -50,13 +50,14 @@ _MOST_WRITTEN = 30_000_000  # numbers in all, for memory
 
 
 class Distribution(torch.distributions.Distribution):
-    """p(· | K) at N positions, normalised exactly; nothing of size N × V is made unless it is small, or asked for.
+    """Distributions p(· | K) over V words at N positions, normalised exactly; N × V arrays are made only if small or
+    needed.
 
-    One of `torch.distributions`: words are its values, and `batch_shape` is the shape (…) of the positions, by default
-    (N,): that of `log_prob(words)`, `entropy()` and `log_z`; `sample((5,))` is (5, …), `log_probs()` is (…, V).
+    One of `torch.distributions`: its values are word ids, and `batch_shape` is the shape (…) of the positions, by
+    default (N,): that of `log_prob(words)`, `entropy()` and `log_z`; `sample((5,))` is (5, …), `log_probs()` is (…, V).
 
-    `weights`: W and c; `h` (N, H); `prior`: log b; `values`: of contextual features; `scale`: one over a temperature;
-    `change`: of a, position by position.
+    `weights`: W and c; `h` (N, H): hidden vectors; `prior`: the background log b; `values`: of contextual features;
+    `scale`: one over the temperature; `change`: of the weights a, position by position. A `LogLinear` makes it:
 
         p = layer(h)
         p.log_prob(words), p.entropy(), p.top(5), p.sample((10,)), p.tempered(0.8).sample()
@@ -82,36 +83,49 @@ class Distribution(torch.distributions.Distribution):
         super().__init__(torch.Size((self.n,) if batch_shape is None else batch_shape), validate_args=False)
 
     def _shaped(self, found: Tensor) -> Tensor:
-        """Answers of N positions, (N, …), in the shape of the positions."""
+        """Return results (N, …) in the shape of the positions."""
         return found if len(self.batch_shape) == 1 else found.reshape(self.batch_shape + found.shape[1:])
 
     # --- log p ------------------------------------------------------------------------------------------------------
 
     def log_prob(self, value: Tensor, position: Tensor | None = None) -> Tensor:
-        """log p of one word a position, (…) -> (…), or of words at given positions in rising order, (E,) -> (E,)."""
+        """Return log p of the words `value`: one a position, (…) -> (…).
+
+        `position` (E,), in rising order: the positions of E words, (E,) -> (E,), any number at each.
+
+            p.log_prob(words)
+            p.log_prob(torch.tensor([4, 9]), position=torch.tensor([0, 0]))          # two words at position 0
+        """
         log_total, term = self._sums(position, value if value.dim() == 1 else value.reshape(-1))
         if position is not None:
             return (term - log_total[position]).to(self.h.dtype)
         return self._shaped((term - log_total).to(self.h.dtype))
 
     def log_probs(self) -> Tensor:
-        """log p of every word, (…, V)."""
+        """Return log p of every word, (…, V).
+
+        Example:
+
+            p.log_probs().exp().sum(-1)          # ones
+        """
         terms, shift = self.word_terms
         return self._shaped(less(terms, 0.0, (self.require_mass().log_total - shift)[:, None]))
 
     @cached_property
     def log_z(self) -> Tensor:
-        """float64 (…)"""
+        """log Z, the log of the normaliser at each position, float64 (…)."""
         return self._shaped(self.log_total + self.origin)
 
     @cached_property
     def log_total(self) -> Tensor:
-        """log Z less the origin, float64 (N,)."""
+        """log Z less `origin`, float64 (N,)."""
         return self._sums(*torch.zeros(2, 0, dtype=torch.long, device=self.h.device))[0]
 
     @cached_property
     def origin(self) -> Tensor:
-        """What all words have in common, float64 (N,): the scale of b, and a·φ of contextual features on the rest."""
+        """The part of the log-score that all words share, float64 (N,): the scale of b, and a·φ of contextual
+        features.
+        """
         scale = self.centred[1].expand(self.n)
         if not self.values:
             return scale
@@ -131,24 +145,24 @@ class Distribution(torch.distributions.Distribution):
 
     @property
     def changes_weights(self) -> bool:
-        """Whether a is not that of the layer: steered, or at another temperature than 1."""
+        """Whether weights differ from those of the layer: steered, or at another temperature than 1."""
         return self.scale != 1.0 or self.change is not None
 
     @cached_property
     def adaptor(self) -> Tensor:
-        """a over the static features, (N, m)."""
+        """The weights a of the static features, (N, m), with steering and temperature applied."""
         a = self.weights.adaptor(self.h)
         return (a if self.change is None else self.change.changed(a, 0)) * self.scale
 
     @cached_property
     def context_adaptor(self) -> Tensor:
-        """a over the contextual features, (N, k)."""
+        """The weights a of the contextual features, (N, k), with steering and temperature applied."""
         a = self.weights.context_adaptor(self.h)
         return (a if self.change is None else self.change.changed(a, len(self.weights.weight))) * self.scale
 
     @cached_property
     def scores(self) -> Tensor:
-        """a·φ_s, (N, G)."""
+        """The scores a·φ_s of every class, (N, G)."""
         if self.change is not None:  # composed weights would be of no use to other rows
             return (self.weights.phi @ self.adaptor.t()).t()
         return self.weights.scores(self.h) * self.scale if self.scale != 1.0 else self.weights.scores(self.h)
@@ -157,28 +171,28 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def centred(self) -> tuple[Prior, Tensor]:
-        """The prior without its scale, and the scale in log, float64 (N,) or (1,)."""
+        """The prior without its scale, and the log of that scale, float64 (N,) or (1,)."""
         return self.prior.centred(self.h.dtype)
 
     @cached_property
     def known(self) -> Knowledge:
-        """What all sources say, over one common set of exceptions; log b without its scale."""
+        """Prior and contextual values with one common list of exceptions; log b without its scale."""
         return join(self.centred[0], self.values, self.n)
 
     @cached_property
     def static_mass(self) -> ClassMass | None:
-        """The mass of each class by the only table, or None where anything depends on the context."""
+        """The class masses of the only table, or None where anything depends on the context."""
         table = None if self.values else self.prior.only_table
         return None if table is None else self.classes.mass(table)
 
     @cached_property
     def left(self) -> Left:
-        """The (position, class) cells that exceptions leave."""
+        """The (position, class) pairs whose class loses mass to exceptions."""
         return self.classes.left_by(self.known.position, self.known.word)
 
     @cached_property
     def log_mass(self) -> tuple[Tensor, Cells | None]:
-        """log B_s^rest: for whole classes, (N, G) or (1, G), and for the cells that exceptions leave."""
+        """log-mass of classes without exceptions: of whole classes, (N, G) or (1, G), and of the pairs in `left`."""
         known, prior, dtype = self.known, self.known.prior, self.h.dtype
         if isinstance(prior, FullPrior):
             return self.classes.log_mass_dense(prior.dense(self.n), known.position, known.word).to(dtype), None
@@ -188,22 +202,32 @@ class Distribution(torch.distributions.Distribution):
         return whole, Cells(*self.left[:2], self.classes.log_rest(prior, known.word, self.left).to(dtype))
 
     def log_b(self, word: Tensor) -> Tensor:
-        """log b(K_n, word_n), (N,) -> (N,) float64."""
+        """Return log b of one word a position, (N,) -> (N,) float64.
+
+        Example:
+
+            p.log_b(words)
+        """
         return self.prior.at(torch.arange(self.n, device=word.device), word)
 
     def own_terms(self, static: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Of the exceptions: a·φ with contextual features, less the origin, and log b; each (E,)."""
+        """Return the terms of the exceptions: a·φ with contextual features, less the origin, and log b; each (E,)."""
         known = self.known
         static = self.scores[known.position, self.classes.class_of[known.word]] if static is None else static
         own = static + self.logit_offsets(known.value, known.position) if self.values else static
         return own, known.log_b.to(self.h.dtype)
 
     def logit_offsets(self, values: Tensor, position: Tensor) -> Tensor:
-        """What contextual features add to words beyond the rest, (E, k) -> (E,): 0 where the values are the same."""
+        """Return what contextual features with these values add to the scores of words beyond `rest`, (E, k) ->
+        (E,).
+        """
         return (self.context_adaptor[position] * (values - self.known.rest[position])).sum(-1)
 
     def context_values(self, word: Tensor, position: Tensor | None = None) -> Tensor:
-        """Values of the contextual features on one word a position, or on words at given positions, (E,) -> (E, k)."""
+        """Return the values of the contextual features on one word a position, (N,) -> (N, k).
+
+        `position` (E,): the positions of E words, (E,) -> (E, k).
+        """
         known, at = self.known, torch.arange(self.n, device=word.device) if position is None else position
         values = ContextValues(known.rest, known.position, known.word, known.value)
         return values.at(at, word, known.prior.n_symbols)
@@ -212,7 +236,9 @@ class Distribution(torch.distributions.Distribution):
 
     @numerics.eager
     def _sums(self, position: Tensor | None, word: Tensor) -> Found:
-        """log Z (N,), and log b + a·φ of the asked (position, word) pairs (E,): positions rise, or each has a word."""
+        """Return log Z (N,), and log b + a·φ of (position, word) pairs (E,), whose positions rise, or one word a
+        position.
+        """
         way = self.way or ("words" if self.static_mass is None and self._prefers_words() else "static")
         found = self._static(position, word) if way == "static" else None
         if found is not None:
@@ -225,19 +251,20 @@ class Distribution(torch.distributions.Distribution):
         return self._leaving(position, word) if found is None else found
 
     def _prefers_words(self) -> bool:
-        """Whether N × V are few terms compared with what exceptions cost: a small vocabulary, or a beam."""
+        """Return whether summing N × V terms is cheaper than handling the exceptions: a small vocabulary, or a beam."""
         listed = len(self.prior.exceptions) if isinstance(self.prior, SparsePrior) else 0
         exceptions = listed + sum(len(part.position) for part in self.values)
         return self.n * self.prior.n_symbols <= min(FEW_TERMS + AN_EXCEPTION * exceptions, MANY_TERMS)
 
     def _by_words(self, position: Tensor, word: Tensor) -> Found:
+        """Return log Z and the terms of the pairs by a sum over all words."""
         terms, shift = self.word_terms
         log_sum, asked = numerics.class_logsumexp(terms, None, None, position, word)
         return log_sum + shift, asked.double() + shift[position]
 
     @cached_property
     def word_terms(self) -> tuple[Tensor, Tensor]:
-        """log b + a·φ of every word, (N, V), less the origin and a shift, float64 (N,): for few words, for checks."""
+        """log b + a·φ of every word, (N, V), less the origin and a shift, and that shift, float64 (N,)."""
         whole, prior = self.scores.index_select(1, self.classes.class_of), self.centred[0]
         weights = torch.split(self.context_adaptor, [part.width for part in self.values], 1) if self.values else ()
         for part, a in zip(self.values, weights, strict=True):
@@ -246,7 +273,10 @@ class Distribution(torch.distributions.Distribution):
         return terms, terms.new_zeros(self.n, dtype=torch.float64) if shift is None else shift.double()
 
     def _static(self, position: Tensor | None, word: Tensor) -> Found | None:
-        """None also where no word is asked for: then the scores by themselves serve other questions as well."""
+        """Return log Z and terms where b is one table and nothing depends on the context; None elsewhere.
+
+        None also where no word is asked for: then the scores by themselves serve other questions as well.
+        """
         mass, prior = self.static_mass, self.prior
         if mass is None or not isinstance(prior, SparsePrior) or word.numel() == 0 or self.changes_weights:
             return None
@@ -261,7 +291,9 @@ class Distribution(torch.distributions.Distribution):
         return log_sum + shift, term + shift
 
     def _adding(self, position: Tensor, word: Tensor) -> Found | None:
-        """Exceptions stay in their classes, and the difference that they make is added."""
+        """Return log Z and terms from full class masses plus the difference that exceptions make; None where digits
+        are lost.
+        """
         known, prior, dtype = self.known, self.known.prior, self.h.dtype
         rows, columns = self._pairs(position, word)
         if isinstance(prior, SparsePrior):
@@ -277,8 +309,11 @@ class Distribution(torch.distributions.Distribution):
         return None if log_total is None else (log_total, terms)
 
     def _full_log_sums(self, prior: FullPrior, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """Over N × V values; where they sum to one, and most words have the same features, over the other words alone;
-        and over none where the layer adds nothing, as in a mixture of models."""
+        """Return log Z and terms for a prior of N × V values.
+
+        Where it sums to one and most words have the same features, only the other words are summed; none where the
+        layer adds nothing, as in a mixture of models.
+        """
         if prior.sums_to_one and self._is_silent():
             return self.h.new_zeros(self.n, dtype=torch.float64), self.h.new_zeros(len(rows))
         bulk, few = self.classes.bulk if prior.sums_to_one else (0, None)
@@ -292,25 +327,27 @@ class Distribution(torch.distributions.Distribution):
         return numerics.word_logsumexp(self.scores, self.classes.class_of, log_b, rows, columns)
 
     def _is_silent(self) -> bool:
-        """Whether a = 0 everywhere: no network, no bias, nothing steered and nobody who trains them."""
+        """Return whether a = 0 everywhere: no network, no bias, no steering, and no gradient of these."""
         bias = self.weights.bias
         is_fixed = self.weights.weight.shape[1] == 0 and not self.changes_weights and not needs_gradient(bias)
         return is_fixed and not self.values and not bool(bias.any())
 
     def _leaving(self, position: Tensor, word: Tensor) -> Found:
-        """Exceptions leave their classes, and stand alone."""
+        """Return log Z and terms from class masses without the exceptions, plus the exceptions one by one."""
         log_rest, score = numerics.class_logsumexp(self.scores, *self.log_mass, *self._pairs(position, word))
         terms, static = self._terms(position, word, score)
         own, log_b = self.own_terms(static)
         return torch.logaddexp(log_rest, numerics.segment_logsumexp(own, self.known.position, self.n, log_b)), terms
 
     def _pairs(self, position: Tensor, word: Tensor) -> Pairs:
-        """The asked words, then the exceptions."""
+        """Return the (position, word) pairs that are asked for, then the exceptions."""
         words = torch.cat([word, self.known.word])
         return Pairs(torch.cat([position, self.known.position]), self.classes.class_of[words])
 
     def _terms(self, position: Tensor, word: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-        """log b + a·φ of the asked words, and the static scores of the exceptions, from the scores of both."""
+        """Return log b + a·φ of the words asked for, and the static scores of the exceptions, from the scores of
+        both.
+        """
         asked, static = score[: len(position)], score[len(position) :]
         if self.values:
             asked = asked + self.logit_offsets(self.context_values(word, position), position)
@@ -320,7 +357,7 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def log_parts(self) -> tuple[Tensor, Tensor]:
-        """log p of the rest of each class, (N, G), and of each exception, (E,)."""
+        """log p of the remaining words of each class, (N, G), and of each exception, (E,)."""
         (whole, cells), scores, log_total = self.log_mass, self.scores, self.require_mass().log_total
         rest = less(scores, whole, log_total[:, None])
         if cells is not None:
@@ -334,9 +371,11 @@ class Distribution(torch.distributions.Distribution):
         return rest.exp().index_put((known.position, self.classes.class_of[known.word]), own.exp(), accumulate=True)
 
     def expected_features(self) -> Tensor:
-        """E_p φ(K, x), static features first, then contextual ones, (…, m + k): what the gradient compares with.
+        """Return E_p φ(K, x), static features first, then contextual ones, (…, m + k): the model side of the gradient.
 
         E φ = Σ_s P(s) φ_s + Σ_{x∈E} p(x) φ(K, x), where P(s) is that of the rest of the class.
+
+            p.expected_features()
         """
         (rest, own), known = self.log_parts, self.known
         static = self.weights.phi.transposed(self.class_probabilities().t().contiguous()).t()
@@ -345,9 +384,10 @@ class Distribution(torch.distributions.Distribution):
         return self._shaped(torch.cat([static, self.given.joined(context.to(static.dtype), static)], 1))
 
     def entropy(self) -> Tensor:
-        """−Σ p log p, in nats, (…): Σ_s P(s) [H(s) − log P(s)] − Σ_{x∈E} p(x) log p(x), H(s) that within a class.
+        """Return the entropy −Σ p log p in nats, (…).
 
-        No part is below 0, and none is a difference of large numbers: log Z − E[a·φ] − E[log b] would be.
+        Computed as Σ_s P(s) [H(s) − log P(s)] − Σ_{x∈E} p(x) log p(x), H(s) that within a class. No part is below 0,
+        and none is a difference of large numbers: log Z − E[a·φ] − E[log b] would be.
         """
         prior, position = self.known.prior, self.known.position
         if isinstance(prior, FullPrior) or len(prior.tables) > 1:
@@ -363,18 +403,29 @@ class Distribution(torch.distributions.Distribution):
     # --- other distributions -----------------------------------------------------------------------------------------
 
     def row(self, n: int) -> Distribution:
-        """The distribution at one position alone."""
+        """Return the distribution at position n alone."""
         weights, h, values, change = self.given.row(n)
         return Distribution(weights, h, self.prior.row(n), values, scale=self.scale, change=change)
 
     def tempered(self, temperature: float) -> Distribution:
-        """p(x)^(1/temperature), normalised: a and log b both divided by the temperature."""
+        """Return the distribution p(x)^(1/temperature), normalised: a and log b both divided by `temperature` > 0.
+
+        Example:
+
+            p.tempered(0.7).sample()
+        """
         prior, scale = self.prior.powered(1.0 / temperature), self.scale / temperature
         weights, h, values, change = self.given
         return Distribution(weights, h, prior, values, scale=scale, change=change, batch_shape=self.batch_shape)
 
     def steered(self, change: WeightChange) -> Distribution:
-        """With the weights of the layer changed, before any temperature: p(x) ∝ b(K, x) exp((scale∘a + offset)·φ)."""
+        """Return the distribution p(x) ∝ b(K, x) exp((scale∘a + offset)·φ), with the weights changed before any
+        temperature.
+
+        Example:
+
+            p.steered(WeightChange(scale, offset))          # each (N, m + k), or (1, m + k)
+        """
         weights, h, values, _ = self.given
         batch_shape = self.batch_shape
         return Distribution(weights, h, self.prior, values, scale=self.scale, change=change, batch_shape=batch_shape)
@@ -383,11 +434,17 @@ class Distribution(torch.distributions.Distribution):
 
     @numerics.eager
     def sample(self, sample_shape: Sequence[int] = torch.Size(), *, generator: torch.Generator | None = None) -> Tensor:
-        """Words drawn from p at each position, exactly, sample_shape + (…)."""
+        """Draw words from p at each position, exactly, sample_shape + (…).
+
+        Example:
+
+            p.sample()                                                        # (…): one word a position
+            p.sample((10,), generator=torch.Generator().manual_seed(1))       # (10, …)
+        """
         return self._drawn(math.prod(sample_shape), generator).reshape((*sample_shape, *self.batch_shape))
 
     def _drawn(self, count: int, generator: torch.Generator | None) -> Tensor:
-        """(count, N)"""
+        """Draw `count` words at each position, (count, N)."""
         if self.static_mass is not None:
             return self._drawn_statically(self.static_mass, count, generator)
         prior = self.known.prior
@@ -398,7 +455,7 @@ class Distribution(torch.distributions.Distribution):
         return drawing.Parts(self.classes, self.known, self.left, prior, rest, own).sample(count, generator)
 
     def _drawn_statically(self, mass: ClassMass, count: int, generator: torch.Generator | None) -> Tensor:
-        """(count, N) where nothing depends on the context: a class by its weight, then any word of it."""
+        """Draw words, (count, N), where nothing depends on the context: a class by its weight, then a word of it."""
         if count * self.n <= _FEW_DRAWS and self.scores.device.type == "cpu":
             return drawing.one_by_one(self._class_ends, mass, count, generator)
         klass = drawing.inverted(self._class_weights(), count, generator)
@@ -406,11 +463,11 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def _class_ends(self) -> Floats:
-        """The cumulated weights of the classes where nothing depends on the context, (N, G): for several draws."""
+        """The cumulated weights of the classes where nothing depends on the context, (N, G), for repeated draws."""
         return self._class_weights().double().cumsum(-1).numpy()
 
     def _class_weights(self) -> Tensor:
-        """B_s exp(a·φ_s) of every class, scaled so that the largest is 1, (N, G)."""
+        """Return B_s exp(a·φ_s) of every class, scaled so that the largest is 1, (N, G)."""
         assert self.static_mass is not None
         logs, _ = numerics.shifted_sums(self.scores.detach(), self.static_mass.as_dtype(self.scores.dtype))
         largest = logs.amax(-1, keepdim=True)
@@ -420,7 +477,13 @@ class Distribution(torch.distributions.Distribution):
 
     @numerics.eager
     def top(self, k: int) -> tuple[Tensor, Tensor]:
-        """The k most probable words at each position, exactly: log p and words, each (…, k); ties: the first words."""
+        """Return log p and ids of the k most probable words at each position, exactly, each (…, k); ties by the smaller
+        id.
+
+        Example:
+
+            log_p, words = p.top(5)
+        """
         prior, k = self.centred[0], min(k, self.prior.n_symbols)
         few = prior.n_symbols <= _WRITTEN_OUT and self.n * prior.n_symbols <= _MOST_WRITTEN
         written_out = self.way == "words" if self.way else few
@@ -433,7 +496,7 @@ class Distribution(torch.distributions.Distribution):
         return self._shaped(log_p), self._shaped(words)
 
     def _walked(self, prior: SparsePrior, k: int) -> tuple[Tensor, Tensor]:
-        """Of one table, class by class, without touching V."""
+        """Return the k best words of a prior with one table, class by class, without touching all of V."""
         scores, log_total = self.scores.detach(), self.require_mass().log_total.detach()
         known, own = self.known, list[list[drawing.Word]]([] for _ in range(self.n))
         if len(known.position):
@@ -447,13 +510,13 @@ class Distribution(torch.distributions.Distribution):
 
 
 def _surprise(log_p: Tensor) -> Tensor:
-    """−p log p, 0 for what is impossible; rounding makes no probability larger than 1."""
+    """Return −p log p, 0 where p is 0; a log p that rounding made positive counts as 0."""
     return -(log_p.exp() * finite(log_p).clamp(max=0.0))
 
 
 @numerics.in_full
 def _with_logit_offsets(part: ContextValues, a: Tensor, whole: Tensor) -> Tensor:
-    """Add the logit offsets of one source to the rows."""
+    """Return the rows with the logit offsets of one source added."""
     if part.everywhere is not None:  # the same columns in every row
         gained = part.value.view(len(a), -1, part.width) - part.rest.unsqueeze(1)
         return whole.index_add(1, part.everywhere, torch.bmm(gained, a.unsqueeze(2)).squeeze(2))

@@ -29,7 +29,7 @@ Word = tuple[float, int]  # log p, or a score, and the word
 
 
 class Parts(NamedTuple):
-    """The exceptions of N positions and what these leave of classes, each with its probability."""
+    """Probabilities at N positions of each exception and of the remaining mass of each class; draws words from them."""
 
     classes: Classes
     known: Knowledge
@@ -39,7 +39,7 @@ class Parts(NamedTuple):
     own: Tensor  # (E,) float64
 
     def sample(self, count: int, generator: torch.Generator | None) -> Tensor:
-        """Words, (count, N)."""
+        """Draw `count` words at each position, (count, N)."""
         rest, n = self.rest, len(self.rest)
         position = torch.arange(n, device=rest.device).expand(count, -1).reshape(-1)
         own_total = rest.new_zeros(n).index_add(0, self.known.position, self.own)
@@ -52,7 +52,9 @@ class Parts(NamedTuple):
         return word.view(count, n)
 
     def _exceptions(self, own_total: Tensor, position: Tensor, u: Tensor) -> Tensor:
-        """By inverting the cumulated probabilities; u lies between 0 and the position's total."""
+        """Return exceptions by inverting their cumulated probabilities; u lies between 0 and the total of the
+        position.
+        """
         before = torch.cat([own_total.new_zeros(1), own_total.cumsum(0)[:-1]])
         index = torch.searchsorted(self.own.cumsum(0), before[position] + u, right=True)
         first = torch.searchsorted(self.known.position, position)
@@ -80,7 +82,9 @@ class Parts(NamedTuple):
         return word
 
     def _tables(self, position: Tensor, klass: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Which table of the mixture a draw comes from, by the share of each in what is left of the class."""
+        """Return the table of the mixture that each draw comes from, by its share in the remaining mass of the
+        class.
+        """
         if len(self.prior.tables) == 1:
             return torch.zeros_like(position)
         n, left, shares = len(self.rest), self.left, []
@@ -105,7 +109,7 @@ class Parts(NamedTuple):
 
 
 def _draw_classes(rest: Tensor, position: Tensor, generator: torch.Generator | None) -> Tensor:
-    """A class for each wanted draw; `rest` (N, G) holds the weights of each position."""
+    """Draw a class at each of the given positions; `rest` (N, G) holds their weights."""
     counts = torch.bincount(position, minlength=len(rest))
     klass = torch.zeros_like(position)
     wanted = torch.nonzero(counts).view(-1)
@@ -118,7 +122,7 @@ def _draw_classes(rest: Tensor, position: Tensor, generator: torch.Generator | N
 
 
 def inverted(weights: Tensor, count: int, generator: torch.Generator | None) -> Tensor:
-    """Columns drawn by their weights, (N, G) -> (count, N): where a uniform number falls among the cumulated ones."""
+    """Draw columns by their weights, (N, G) -> (count, N), by inverting the cumulated weights."""
     ends = weights.double().cumsum(-1)
     total = ends[:, -1:].contiguous()
     u = torch.rand(len(weights), count, dtype=torch.float64, generator=generator, device=weights.device) * total
@@ -128,7 +132,11 @@ def inverted(weights: Tensor, count: int, generator: torch.Generator | None) -> 
 
 
 def one_by_one(rows: Floats, mass: ClassMass, count: int, generator: torch.Generator | None) -> Tensor:
-    """The same words of the same random numbers, one by one, (count, N): a step of decoding draws one."""
+    """Draw `count` words at each position, (count, N), without tensor operations: faster for the few draws of a
+    decoding step.
+
+    `rows` (N, G): cumulated weights of the classes. Given the same random numbers, the words are those of `inverted`.
+    """
     u = torch.rand(len(rows), count, dtype=torch.float64, generator=generator).tolist()
     found = [[_where(row, x) for x in own] for row, own in zip(rows, u, strict=True)]
     words = mass.words.draw_few([row[i] for i in range(count) for row in found], generator)
@@ -141,7 +149,9 @@ def _where(ends: Floats, u: float) -> int:
 
 
 def largest(weights: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """As topk, (N, V) -> (N, k), but ties do not depend on what else is computed: the smallest index comes first."""
+    """Return the k largest values and their indices, (N, V) -> (N, k); of equal values, the smallest index comes
+    first.
+    """
     values, words = weights.topk(k, -1)
     least = values[:, -1:]
     tied = (values[:, 1:] == values[:, :-1]).any(-1) | ((weights >= least).sum(-1) > k)
@@ -154,7 +164,7 @@ def largest(weights: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def best_words(mass: ClassMass, scores: Tensor, shift: list[float], own: list[list[Word]], k: int) -> list[list[Word]]:
-    """The k best words of each position: the best of the classes and its exceptions, merged.
+    """Return the k most probable words of each position, merged from the best of the classes and from its exceptions.
 
     `scores` (N, G) float64: a·φ_s; `shift`: what log p of a word has besides a·φ and log b; `own`: the exceptions.
     """
@@ -176,7 +186,7 @@ def _falling(pair: Word) -> Word:
 
 
 def _walk(mass: ClassMass, classes: list[int], static: list[float]) -> Iterator[Word]:
-    """The words of some classes by falling score: a heap holds the next member of each."""
+    """Yield the words of some classes by falling score, with a heap that holds the next member of each."""
     ranked = [mass.ranked(klass) for klass in classes]
     heap = [(-(static[i] + log_b[0]), words[0], i, 0) for i, (words, log_b) in enumerate(ranked)]
     heapq.heapify(heap)

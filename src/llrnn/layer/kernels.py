@@ -194,7 +194,9 @@ if available:
 def row_sums(
     rows: KernelRows, matrix: Tensor, vector: Tensor, offset: Tensor | None, scale: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """As `reference.row_sums`."""
+    """Compute scale · Φ M (rows, H) in `dtype` and scale · Φ v + offset (rows,) with Triton; see
+    `reference.row_sums`.
+    """
     H, pieces = matrix.shape[1], rows.pieces
     out, out_vector = matrix.new_empty(rows.n_rows, H, dtype=dtype), matrix.new_empty(rows.n_rows, dtype=torch.float32)
     part = matrix.new_empty(len(pieces.partial), H, dtype=torch.float32)
@@ -214,13 +216,13 @@ def row_sums(
 
 
 def convert(tensor: Tensor, factor: Tensor | None, out: Tensor) -> None:
-    """As `reference.convert`; both contiguous. torch takes two to four times as long between half types."""
+    """Fill `out` with factor · tensor, both contiguous: two to four times as fast as torch between half types."""
     size = tensor.numel()
     _convert[(triton.cdiv(size, 4096),)](tensor, factor, out, size, factor is not None, BLOCK=4096, num_warps=8)
 
 
 def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score: Tensor) -> None:
-    """As `reference.log_sums`."""
+    """Fill `log_sum` and `score`, each (C,), from logits (C, G) without bias, with Triton; see `reference.log_sums`."""
     C, G = logits.shape
     block = min(_SUM_COLUMNS, triton.next_power_of_2(G))
     _log_sums[(triton.cdiv(C, _SUM_ROWS),)](
@@ -238,7 +240,7 @@ def gradients(
     out: Tensor,
     sums: Tensor,
 ) -> None:
-    """As `reference.gradients`; sums (PARTS, G)."""
+    """Fill `out` (C, G) with D and add its column sums to `sums` (PARTS, G), with Triton; see `reference.gradients`."""
     C, G = logits.shape
     per_part = _GRADIENT_ROWS * triton.cdiv(C, _GRADIENT_ROWS * len(sums))
     grid: Any = (triton.cdiv(G, _GRADIENT_COLUMNS), triton.cdiv(C, per_part))
@@ -249,7 +251,7 @@ def gradients(
 
 
 def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
-    """Compute `reference.offset_logits` with Triton."""
+    """Add logit offsets to `logits` (N, G) in place, with Triton; returns what `reference.offset_logits` does."""
     (N, G), E, K = logits.shape, len(logit_offsets.klass), logit_offsets.value.shape[1]
     of_words = (
         _first(logit_offsets, N),
@@ -269,7 +271,7 @@ def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
 def offset_gradients(
     logit_offsets: LogitOffsets, found: OffsetLogits, bias: Tensor, log_sum: Tensor, w: Tensor
 ) -> Tensor:
-    """Compute `reference.offset_gradients` with Triton."""
+    """Return the gradient of the contextual weights a, (N, k), with Triton; see `reference.offset_gradients`."""
     N, K = logit_offsets.weights.shape
     out, first = torch.empty_like(logit_offsets.weights), _first(logit_offsets, N)
     _offset_gradients[(N, K)](
@@ -279,5 +281,5 @@ def offset_gradients(
 
 
 def _first(logit_offsets: LogitOffsets, n: int) -> Tensor:
-    """Where the words of each position begin, (N + 1,)."""
+    """Return where the words of each position begin in the sorted list, (N + 1,)."""
     return torch.searchsorted(logit_offsets.position, torch.arange(n + 1, device=logit_offsets.position.device))

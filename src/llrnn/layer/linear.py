@@ -26,13 +26,13 @@ _ALIGNED = 8  # hidden units: products in half precision are slow on a GPU where
 
 
 def placed(h: Tensor, prior: Prior, values: Sequence[AnyValues]) -> tuple[Tensor, Prior, list[AnyValues]]:
-    """All where h is, and in its numbers; in float32 where these are shorter."""
+    """Return h, prior and values on the device of h and in its dtype, or in float32 where that is half precision."""
     h = h if h.dtype.itemsize >= torch.float32.itemsize else h.float()
     return h, prior.to(h.device), [part.to(h.device, h.dtype) for part in values]
 
 
 class Given(NamedTuple):
-    """What a distribution was asked for, before linear features became offsets."""
+    """The arguments of a distribution, before linear features became offsets of the weights."""
 
     weights: LayerWeights
     h: Tensor
@@ -40,7 +40,7 @@ class Given(NamedTuple):
     change: WeightChange | None
 
     def row(self, n: int) -> Given:
-        """Of one position alone."""
+        """Return the arguments of position n alone."""
         change = self.change and self.change.row(n)
         return Given(self.weights, self.h[n : n + 1], [part.row(n) for part in self.values], change)
 
@@ -50,14 +50,21 @@ class Given(NamedTuple):
         return a if self.change is None else self.change.changed(a, 0)
 
     def joined(self, other: Tensor, static: Tensor) -> Tensor:
-        """Values of all contextual features, (N, k), from those of the others and of all static features."""
+        """Return the values of all contextual features, (N, k), from those that are not linear and from all static
+        features.
+        """
         own = iter(torch.split(other, [part.width for part in self.values if isinstance(part, ContextValues)], 1))
         found = [part.of(static) if isinstance(part, LinearValues) else next(own) for part in self.values]
         return torch.cat([part.to(other.dtype) for part in found], 1) if found else other
 
 
 def folded(given: Given) -> tuple[LayerWeights, Tensor, list[ContextValues], WeightChange | None]:
-    """The same distributions without linear features: weights, h, the other values, and how weights are changed."""
+    """Rewrite linear features as offsets of static weights: return weights, h, the remaining values, and the weight
+    change.
+
+    The distributions are the same. The offsets are extra columns of h with weights of their own, or, where weights are
+    changed anyway, part of that change.
+    """
     weights, h, values, change = given
     others = [part for part in values if isinstance(part, ContextValues)]
     if len(others) == len(values):
@@ -89,7 +96,9 @@ def _with_offset(change: WeightChange, m: int, o: Tensor, columns: list[int], ke
 
 
 def _widened(weights: LayerWeights, columns: tuple[int, ...], kept: tuple[int, ...]) -> LayerWeights:
-    """With J more hidden units, each the weight of one column, or of none; of contextual features those `kept`."""
+    """Return the weights with J more hidden units, each adding to one column or to none, and the contextual features
+    `kept`.
+    """
 
     def made() -> LayerWeights:
         picks = _picks(columns, *weights.weight.shape, weights.weight.device, weights.weight.dtype)
@@ -107,13 +116,13 @@ def _widened(weights: LayerWeights, columns: tuple[int, ...], kept: tuple[int, .
 
 
 def _aligned(hidden: int, n: int) -> int:
-    """n, or a few more: the units for n columns."""
+    """Return how many hidden units to add for n columns: n, rounded up so that their total is aligned."""
     return n + -(hidden + n) % _ALIGNED
 
 
 @lru_cache(maxsize=16)  # few: one for a model and a device
 def _picks(columns: tuple[int, ...], m: int, H: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """E, (m, J): which column each of J hidden units is the weight of."""
+    """Return the matrix (m, J) with a 1 where hidden unit j adds to column i."""
     picks = torch.zeros(m, _aligned(H, len(columns)) if columns else 0, dtype=dtype)
     picks[list(columns), range(len(columns))] = 1.0
     return picks.to(device)

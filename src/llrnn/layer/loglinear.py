@@ -41,18 +41,17 @@ WantedPrecision = Literal["auto", "full", "half"]
 
 
 class LogLinear(nn.Module):
-    """From h to a distribution over V, under any network.
+    """Output layer log p(x | K) = log b(K, x) + a·φ(K, x) − log Z, a = W h + c, on top of any network.
 
     `features`: Φ, as a `FeatureMatrix` or a matrix (V, m), dense or sparse; `hidden`: the size H of h; `contextual`:
-    the number k of contextual features; `background`: log b of every word, (V,), or a prior, uniform if not given, for
-    all calls that give none of their own:
+    the number k of contextual features; `background`: log b of every word, (V,), or a prior, for all calls that give
+    none of their own, uniform by default; `zero`: begin with W = c = 0, so that p is the background at first (by
+    default scores begin as large as those of `nn.Linear(hidden, V)`).
 
         layer = LogLinear(features, hidden=256)
-        layer.loss(h, targets).backward()                     # h (…, 256), targets (…): as cross_entropy
+        layer.loss(h, targets).backward()                     # h (…, 256), targets (…), as for cross_entropy
         layer.log_prob(h, words)
         p = layer(h)                                          # p.sample(), p.top(5), p.entropy(), p.log_probs()
-
-    Scores begin as large as those of `nn.Linear(hidden, V)`; or `zero`, so that p is the background at first.
 
     Φ W and Φ c are cached while no gradient is asked for, and made anew when a weight has changed.
     """
@@ -87,7 +86,7 @@ class LogLinear(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw W and c within 1/√H, over the size of a φ(x); contextual features begin with weight 0."""
+        """Draw W and c uniformly within 1/√H over the size of a φ(x); weights of contextual features are set to 0."""
         bound = 1.0 / (self._size * math.sqrt(max(self.weight.shape[1], 1))) if self._size else 0.0
         for parameter in (self.weight, self.bias) if bound else ():
             nn.init.uniform_(parameter, -bound, bound)
@@ -96,19 +95,21 @@ class LogLinear(nn.Module):
         return f"{self.n_symbols} words in {self.phi.n_classes} classes, features by hidden: {tuple(self.weight.shape)}"
 
     def weights(self) -> LayerWeights:
-        """W and c as values, in float32 where they are in half precision."""
+        """Return W and c with Φ as `LayerWeights`, in float32 where they are in half precision."""
         tensors = self.weight, self.bias, self.context_weight, self.context_bias
         if needs_gradient(*tensors):
             self.clear_cache()  # training needs the memory, and some optimizers write without being counted
         return LayerWeights(self.phi, self.classes, *tensors, self._kept).in_float32()
 
     def clear_cache(self) -> None:
-        """Forget Φ W and Φ c. Needed only after a write that torch does not count, as through `weight.data`."""
+        """Drop the cached Φ W and Φ c; needed only after a write that torch does not count, as through
+        `weight.data`.
+        """
         self._kept.clear()
 
     @property
     def background(self) -> Prior:
-        """b where a call gives none."""
+        """The prior that is used where a call gives none."""
         if self._background is None:
             self._background = Table(torch.zeros(self.n_symbols)).everywhere()
         return self._background
@@ -122,12 +123,23 @@ class LogLinear(nn.Module):
         change: WeightChange | None = None,
         batch_shape: Sequence[int] | None = None,
     ) -> Distribution:
-        """The distributions at the N positions of h (N, H), or with a → scale∘a + offset; nothing is checked."""
+        """Return the distributions at the N positions of h (N, H), without checking the arguments.
+
+        `prior`: log b; `values`: of the contextual features; `change`: a → scale∘a + offset; `batch_shape`: the shape
+        of the positions, (N,) by default.
+        """
         return Distribution(self.weights(), *placed(h, prior, values), change=change, batch_shape=batch_shape)
 
     @eager
     def forward(self, h: Tensor, background: Background | None = None, values: Values = ()) -> Distribution:
-        """The distributions at the positions of h (…, H)."""
+        """Return the distributions at the positions of h (…, H).
+
+        `background`: log b, (V,) or (…, V), or a prior, instead of that of the layer; `values`: of the contextual
+        features.
+
+            p = layer(h)
+            p = layer(h, background=log_b)
+        """
         flat, prior = readout.flat(h, self.weight), self.background if background is None else self._prior(background)
         readout.require_positions(len(flat), prior, values, len(self.context_weight))
         return self.distribution(flat, prior, values, batch_shape=h.shape[:-1])
@@ -147,10 +159,13 @@ class LogLinear(nn.Module):
         ignore_index: int = -100,
         precision: WantedPrecision = "auto",
     ) -> Tensor:
-        """The mean of −log p of the targets (…) that are not `ignore_index`: as `cross_entropy` has it.
+        """Return the mean of −log p of the targets (…) that are not `ignore_index`, a number, as `cross_entropy` does.
 
-        `precision`: "half" is float16 and bfloat16 products with float32 sums, on a GPU, where the background is
-        static; "auto" takes it under autocast, or where h or the weights are in half precision; "full" never.
+        `h` (…, H); `background`, `values`: see `forward`; `precision`: "half" is float16 and bfloat16 products with
+        float32 sums, on a GPU, where the background is static; "auto" takes it under autocast, or where h or the
+        weights are in half precision; "full" never.
+
+            layer.loss(h, targets).backward()
         """
         p: Distribution = self(h, background, values)
         words, kept = readout.words(p.batch_shape, targets, self.n_symbols, ignore_index)
@@ -159,7 +174,12 @@ class LogLinear(nn.Module):
 
     @eager
     def log_prob(self, h: Tensor, words: Tensor, background: Background | None = None, values: Values = ()) -> Tensor:
-        """log p of one word a position, (…, H), (…) -> (…)."""
+        """Return log p of one word a position, (…, H), (…) -> (…); `background`, `values`: see `forward`.
+
+        Example:
+
+            layer.log_prob(h, words)
+        """
         p: Distribution = self(h, background, values)
         return p.log_prob(readout.words(p.batch_shape, words, self.n_symbols)[0])
 
@@ -171,9 +191,10 @@ def exact_loss(
     kept: Tensor | None = None,
     weights: Tensor | None = None,
 ) -> Tensor:
-    """−mean log p of one word a position, (N,), or of those that are kept; `half` as `taken_precision` has it.
+    """Return −mean log p of one word a position, (N,) -> ().
 
-    `weights` (N,), that sum to one, make it a weighted mean.
+    `precision`: see `taken_precision`; `kept`: which positions count, all by default; `weights` (N,), which sum to one,
+    make it a weighted mean.
     """
     mass = p.static_mass
     if mass is None and kept is None and adds_logit_offsets(p):
@@ -187,7 +208,7 @@ def exact_loss(
 
 
 def taken_precision(p: Distribution, wanted: WantedPrecision, *, auto: Precision = "half") -> Precision:
-    """The precision of the loss: what is wanted, or for "auto" the given one where it can be had."""
+    """Return the precision of the loss: `wanted`, or for "auto" the precision `auto` where it is possible."""
     if wanted not in get_args(WantedPrecision):
         raise ConfigError(f"precision is one of {', '.join(get_args(WantedPrecision))}; found {quoted(wanted)}")
     taken = auto if wanted == "auto" else wanted
@@ -201,7 +222,7 @@ def taken_precision(p: Distribution, wanted: WantedPrecision, *, auto: Precision
 
 
 def why_no_half(p: Distribution) -> str | None:
-    """What stands against half precision, or None."""
+    """Return what rules out half precision, as a message, or None."""
     if not p.h.is_cuda:
         return "a model on the CPU"
     if p.static_mass is None and not adds_logit_offsets(p):
@@ -210,9 +231,11 @@ def why_no_half(p: Distribution) -> str | None:
 
 
 def adds_logit_offsets(p: Distribution) -> bool:
-    """Whether contextual features are logit offsets in the sum over classes: on a GPU, or where lists are padded.
+    """Return whether contextual features enter the sum over classes as logit offsets: on a GPU, or where lists are
+    padded.
 
-    That is where they change single words of a background that is one table everywhere."""
+    That is where they change single words of a background that is one table everywhere.
+    """
     if not p.values or p.prior.only_table is None or p.changes_weights:
         return False
     listed = len(p.values[0].position) if _listed_alike(p) else sum(len(part.position) for part in p.values)
@@ -221,13 +244,13 @@ def adds_logit_offsets(p: Distribution) -> bool:
 
 
 def _listed_alike(p: Distribution) -> bool:
-    """Whether contextual values are of one list of words."""
+    """Return whether all contextual values share one list of words."""
     position, word = p.values[0].position, p.values[0].word
     return all(part.position is position and part.word is word for part in p.values)
 
 
 def _loss_with_offsets(p: Distribution, targets: Tensor, precision: Precision, weights: Tensor | None) -> Tensor:
-    """−mean log p where contextual features change single words of a static background."""
+    """Return −mean log p where contextual features change single words of a static background."""
     assert p.prior.only_table is not None
     mass = p.classes.mass(p.prior.only_table)
     logit_offsets, of_targets = _logit_offsets(p, mass, targets)
@@ -237,7 +260,7 @@ def _loss_with_offsets(p: Distribution, targets: Tensor, precision: Precision, w
 
 
 def _logit_offsets(p: Distribution, mass: ClassMass, targets: Tensor) -> tuple[LogitOffsets, Tensor]:
-    """Those of all exceptions, and those of the targets, (N,); nothing is asked where values are of one list."""
+    """Return the logit offsets of all exceptions, and those of the targets, (N,)."""
     a, here = p.context_adaptor.contiguous(), torch.arange(p.n, device=targets.device)
     if _listed_alike(p):
         rest, value = (torch.cat(parts, 1) for parts in zip(*((v.rest, v.value) for v in p.values), strict=True))

@@ -39,7 +39,11 @@ __all__ = ["AliasTables", "ClassMass", "Classes", "Left", "Remainder", "alias_of
 
 
 class AliasTables:
-    """For words in the order of their classes: class s has `members[offsets[s] : offsets[s + 1]]`."""
+    """Alias tables (Walker) of the words of each class: draw a word of class s with probability `share`, in constant
+    time.
+
+    `members` (V,): words in the order of their classes, those of class s are `members[offsets[s] : offsets[s + 1]]`.
+    """
 
     def __init__(self, share: Tensor, members: Tensor, offsets: Tensor) -> None:
         self._members, self._offsets = members, offsets  # (V,), (G + 1,)
@@ -51,7 +55,7 @@ class AliasTables:
         self._placed = torch.from_numpy(self._keep).to(share.device), torch.from_numpy(self._other).to(share.device)
 
     def draw(self, klass: Tensor, generator: torch.Generator | None) -> Tensor:
-        """A word of each of some classes, (n,) -> (n,): two uniform numbers each."""
+        """Draw a word of each of some classes, (n,) -> (n,), with two uniform numbers each."""
         asked = klass.cpu().numpy()
         for one in set(asked[~self._made[asked]].tolist()):
             self._make(one)
@@ -63,7 +67,7 @@ class AliasTables:
         return self._members[torch.where(u[1] < keep[slot], slot, slot + other[slot])]
 
     def draw_few(self, classes: Sequence[int], generator: torch.Generator | None) -> list[int]:
-        """The same words, one by one: for a few, operations on tensors take longer (on a CPU)."""
+        """Draw a word of each of a few classes without tensor operations, which take longer for few (on a CPU)."""
         u = torch.rand(2, len(classes), dtype=torch.float64, generator=generator)
         return [self._word(klass, *pair) for klass, pair in zip(classes, u.t().tolist(), strict=True)]
 
@@ -85,7 +89,7 @@ class AliasTables:
 
 
 def alias_of(share: Floats) -> tuple[Floats, Ints]:
-    """Keep-probabilities and aliases: every slot holds 1/size, of its own word first and of one other for what is left.
+    """Return keep-probabilities and aliases of a distribution: each slot holds 1/size, of its own word and one other.
 
     Words above their slot, one after the other, fill up those below; one that has given too much is filled up by the
     next. Who gives to whom is read off the cumulated sums of what they lack and of what they have to give.
@@ -121,7 +125,7 @@ _WORDS_AT_ONCE = 32_768
 
 
 def log_masses(log_b: Tensor, class_of: Tensor, count: int) -> Tensor:
-    """log B_s of a table, (V,), (V,) -> (G,)."""
+    """Compute log B_s, the log-mass of each class, (V,), (V,) -> (G,)."""
     largest = float(log_b.amax()) if len(log_b) else MINUS_INFINITY
     if log_b.device.type != "cpu" or largest == MINUS_INFINITY:
         return segment_logsumexp(log_b, class_of, count)
@@ -135,7 +139,7 @@ def log_masses(log_b: Tensor, class_of: Tensor, count: int) -> Tensor:
 
 
 def _scaled_sums(log_b: Floats, class_of: Ints, count: int, largest: float) -> Tensor:
-    """Σ exp(log b − largest) of each class, (G,); by pieces that stay in the cache, in memory that is used again."""
+    """Compute Σ exp(log b − largest) of each class, (G,), in pieces that stay in the cache."""
     piece = max(_WORDS_AT_ONCE, 4 * count)
     total, scaled = np.zeros(count), np.empty(min(piece, len(log_b)))
     for start in range(0, len(log_b), piece):
@@ -149,7 +153,7 @@ _SUM_ANEW_BELOW = 1e-6
 
 
 class Left(NamedTuple):
-    """The (position, class) pairs that exceptions leave, and to which of them each exception belongs."""
+    """The (position, class) pairs whose class loses mass to exceptions, and to which of them each exception belongs."""
 
     position: Tensor  # (C,)
     klass: Tensor  # (C,)
@@ -157,14 +161,14 @@ class Left(NamedTuple):
 
 
 class Remainder(NamedTuple):
-    """What is left in each cell: its log-mass, and the entropy of its words by their shares."""
+    """The mass of each (position, class) pair without its exceptions: its logarithm, and the entropy of its words."""
 
     log_mass: Tensor  # (C,)
     entropy: Tensor  # (C,)
 
 
 class Masses(WeakKeyDictionary[Table, "ClassMass"]):
-    """What the masses of tables are, for as long as somebody has the table; a copy is empty, and fills again."""
+    """Cache of class masses by table, for as long as the table lives; a copy begins empty."""
 
     def __reduce__(self) -> tuple[type[Masses], tuple[()]]:
         return Masses, ()
@@ -174,7 +178,7 @@ class Masses(WeakKeyDictionary[Table, "ClassMass"]):
 
 
 class Classes(torch.nn.Module):
-    """The partition of V into classes, on the device of the model, with the masses of the tables that came by."""
+    """The partition of V into classes, on the device of the model, with the cached class masses of tables."""
 
     class_of: Tensor
 
@@ -187,17 +191,17 @@ class Classes(torch.nn.Module):
         self.masses = Masses()
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy has sorted nothing yet."""
+        """Pickle or copy without the sorted members."""
         return {**self.__dict__, "_by_class": None, "_bulk": None}
 
     @property
     def members(self) -> Tensor:
-        """The words in the order of their classes, (V,); sorted when first asked for."""
+        """The words in the order of their classes, (V,); sorted on first use."""
         return self._partition()[0]
 
     @property
     def member_offsets(self) -> Tensor:
-        """The words of class s are `members[member_offsets[s]:member_offsets[s + 1]]`, (G + 1,)."""
+        """Where the words of each class begin in `members`, (G + 1,)."""
         return self._partition()[1]
 
     def _partition(self) -> tuple[Tensor, Tensor]:
@@ -209,7 +213,7 @@ class Classes(torch.nn.Module):
 
     @property
     def bulk(self) -> tuple[int, Tensor | None]:
-        """The class of most words, and the other words, (F,); None where these are more than a quarter."""
+        """The largest class, and the words outside it, (F,); None for these where they are more than a quarter of V."""
         if self._bulk is None:
             sizes = self._features.member_offsets[1:] - self._features.member_offsets[:-1]
             klass = int(sizes.argmax())
@@ -219,18 +223,20 @@ class Classes(torch.nn.Module):
         return klass, None if few is None else few.to(self.class_of.device)
 
     def mass(self, table: Table) -> ClassMass:
+        """Return the class masses of a table, cached."""
         found = self.masses.get(table)
         if found is None:
             found = self.masses[table] = ClassMass(table.log_b, self)
         return found
 
     def left_by(self, position: Tensor, word: Tensor) -> Left:
+        """Return the (position, class) pairs that the given exceptions leave."""
         key = position * self.count + self.class_of[word]
         unique, inverse = torch.unique(key, return_inverse=True)
         return Left(unique // self.count, unique % self.count, inverse)
 
     def log_mass(self, prior: SparsePrior, dtype: torch.dtype) -> Tensor:
-        """The log-mass of every class with nothing removed, (N, G) or (1, G)."""
+        """Return the log-mass of every class, exceptions ignored, (N, G) or (1, G)."""
         if prior is prior.tables[0].everywhere():
             return self.mass(prior.tables[0]).as_dtype(dtype)[None]
         return self._blended(prior).to(dtype)
@@ -247,13 +253,13 @@ class Classes(torch.nn.Module):
         return blended
 
     def log_rest(self, prior: SparsePrior, word: Tensor, left: Left) -> Tensor:
-        """The log-mass that is left in each cell when the exceptional words have gone, (C,)."""
+        """Return the log-mass of each (position, class) pair without its exceptions, (C,)."""
         shift = prior.shift[left.position] if prior.n > 1 else prior.shift.expand(len(left.position), -1)
         parts = [self.mass(table).without(word, left).log_mass + shift[:, k] for k, table in enumerate(prior.tables)]
         return parts[0] if len(parts) == 1 else torch.logsumexp(torch.stack(parts), 0)
 
     def log_mass_dense(self, prior: DensePrior, position: Tensor, word: Tensor) -> Tensor:
-        """The log-mass of every class, the exceptions left out, of a prior that lists all of V, (N, G)."""
+        """Return the log-mass of every class without its exceptions, for a prior that lists all of V, (N, G)."""
         log_b = prior.log_b
         if len(position):
             log_b = log_b.index_put((position, word), log_b.new_tensor(MINUS_INFINITY))
@@ -266,7 +272,7 @@ class Classes(torch.nn.Module):
 
 
 class ClassMass:
-    """One table seen by classes: masses, entropies, the best members first, and alias tables for drawing."""
+    """A table summed by classes: masses, entropies, members ranked by b, and alias tables for drawing."""
 
     def __init__(self, log_b: Tensor, classes: Classes) -> None:
         self.log_b, self._classes, self._class_of = log_b, classes, classes.class_of  # (V,)
@@ -278,16 +284,16 @@ class ClassMass:
 
     @cached_property
     def log_share(self) -> Tensor:
-        """log b(x) / B_s, (V,), where B_s is summed class by class, as the alias tables have always been made of it.
+        """log b(x) / B_s of every word, (V,).
 
-        In the last digit the quick sum may differ, and shares that tie would then be paired otherwise: a seed would
-        draw other words.
+        B_s is summed class by class here: the quick sum may differ in the last digit, equal shares would then be paired
+        otherwise in the alias tables, and a seed would draw other words.
         """
         log_mass = segment_logsumexp(self.log_b, self._class_of, len(self.log_mass))
         return self.log_b - _or_zero(log_mass)[self._class_of]
 
     def log_share_of(self, word: Tensor) -> Tensor:
-        """The same for some words, by the masses at hand; the first question does not wait for all of V."""
+        """Return log b(x) / B_s of some words, (E,) -> (E,), without computing it for all of V."""
         if self._asked:
             return self._log_shares.index_select(0, word)
         self._asked = True
@@ -298,7 +304,7 @@ class ClassMass:
         return self.log_b - _or_zero(self.log_mass)[self._class_of]
 
     def as_dtype(self, dtype: torch.dtype) -> Tensor:
-        """log B_s cast to the dtype of the scores, cached, (G,)."""
+        """log B_s cast to `dtype`, (G,), cached."""
         if dtype not in self._cast:
             self._cast[dtype] = self.log_mass.to(dtype)
         return self._cast[dtype]
@@ -309,12 +315,12 @@ class ClassMass:
 
     @cached_property
     def _surprise(self) -> Tensor:
-        """−share · log share, (V,): never below 0."""
+        """−share · log share of every word, (V,), never below 0."""
         return torch.where(self._share > 0, -self._share * self.log_share.clamp(max=0.0), 0.0)
 
     @cached_property
     def entropy(self) -> Tensor:
-        """Of the words of each class by their shares, (G,)."""
+        """The entropy of the words of each class by their shares, (G,)."""
         return self._per_class(self._surprise)
 
     @cached_property
@@ -325,7 +331,7 @@ class ClassMass:
         return values.new_zeros(len(self.log_mass)).index_add(0, self._class_of, values)
 
     def without(self, word: Tensor, left: Left) -> Remainder:
-        """What is left in each cell when the exceptional words, `word` (E,), have gone."""
+        """Return mass and entropy of each (position, class) pair without its exceptions, `word` (E,)."""
 
         def gone(values: Tensor) -> Tensor:
             return values.new_zeros(len(left.klass)).index_add(0, left.of_exception, values[word])
@@ -353,7 +359,7 @@ class ClassMass:
         return {}
 
     def ranked(self, klass: int) -> tuple[list[int], list[float]]:
-        """The members of a class by falling b, of equal ones the first first, and their log b; remembered."""
+        """Return the members of a class by falling b, ties by id, and their log b; cached."""
         if klass not in self._ranked:
             members = self._classes.members_of(klass)
             log_b, order = torch.sort(self.log_b[members], descending=True, stable=True)
@@ -362,16 +368,16 @@ class ClassMass:
 
     @cached_property
     def best_log_b(self) -> Tensor:
-        """log b of the best member of each class, (G,)."""
+        """log b of the most probable member of each class, (G,)."""
         lowest = torch.full_like(self.log_mass, MINUS_INFINITY)
         return lowest.scatter_reduce(0, self._class_of, self.log_b, "amax")
 
     @cached_property
     def words(self) -> AliasTables:
-        """What draws a word of a class, with probability b(x) / B_s."""
+        """Alias tables that draw a word of a class with probability b(x) / B_s."""
         return AliasTables(self._share, self._classes.members, self._classes.member_offsets)
 
 
 def _or_zero(log_mass: Tensor) -> Tensor:
-    """0 for minus infinity, which the words of such a class are themselves, and stay."""
+    """Return the log-masses with 0 for minus infinity, so that log b − log B of an impossible class stays −∞."""
     return log_mass.masked_fill(log_mass == MINUS_INFINITY, 0.0)

@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class LowRankBlock(NamedTuple):
-    """Classes that have some columns of Φ for themselves, and no others: a dense block."""
+    """Classes that have all columns of a group of features and no others: a dense block of Φ."""
 
     classes: slice
     columns: slice
@@ -60,7 +60,14 @@ class LowRankBlock(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FeatureMatrix:
-    """Φ by classes, in compressed rows: the row of class s is `columns[offsets[s]:offsets[s + 1]]` with its values."""
+    """The features Φ of V words, one sparse row for each class of words with equal features.
+
+    `names` and `groups`: of the m features; `class_of` (V,): the class of each word; the row of class s is
+    `columns[offsets[s]:offsets[s + 1]]` with its `values` (compressed rows).
+
+        matrix = FeatureMatrix.of(torch.tensor([[1.0, 0.0], [1.0, 0.5], [1.0, 0.0]]), names=["noun", "length"])
+        matrix.n_symbols, matrix.n_classes, matrix.n_features          # 3, 2, 2
+    """
 
     names: tuple[str, ...]
     groups: tuple[str, ...]
@@ -71,9 +78,12 @@ class FeatureMatrix:
 
     @classmethod
     def of(cls, matrix: Any, names: Sequence[str] | None = None) -> FeatureMatrix:
-        """From a matrix (V, m) with a row for each word: an array or a tensor, dense or sparse (torch's or scipy's).
+        """Return the feature matrix of an array or tensor (V, m), dense or sparse (torch's or scipy's), a row for each
+        word.
 
-        FeatureMatrix.of(torch.tensor([[1.0, 0.0], [1.0, 0.5], [1.0, 0.0]]), names=["noun", "length"])
+        `names`: of the m features, "feature 0", "feature 1", … by default.
+
+            FeatureMatrix.of(torch.tensor([[1.0, 0.0], [1.0, 0.5], [1.0, 0.0]]), names=["noun", "length"])
         """
         row, columns, values, (V, m) = _entries(matrix)
         names = tuple(f"feature {j}" for j in range(m)) if names is None else tuple(names)
@@ -97,21 +107,24 @@ class FeatureMatrix:
 
     @property
     def size(self) -> float:
-        """√ of the mean of ‖φ(x)‖² over V: 1 for the softmax, and for no features at all."""
+        """The root mean square of ‖φ(x)‖ over V: 1 for the softmax, and for no features at all."""
         row = np.repeat(np.arange(self.n_classes), np.diff(self.offsets))
         squares = np.bincount(row, weights=self.values**2, minlength=self.n_classes)
         return float(np.sqrt(squares[self.class_of].mean() if len(self.class_of) else 0.0)) or 1.0
 
     @property
     def n_symbols(self) -> int:
+        """V, the number of words."""
         return len(self.class_of)
 
     @property
     def n_features(self) -> int:
+        """m, the number of features."""
         return len(self.names)
 
     @property
     def n_classes(self) -> int:
+        """G, the number of distinct rows."""
         return len(self.offsets) - 1
 
     @cached_property
@@ -122,18 +135,18 @@ class FeatureMatrix:
 
     @cached_property
     def member_offsets(self) -> Ints:
-        """The words of class s are `members[member_offsets[s]:member_offsets[s + 1]]`, (G + 1,)."""
+        """Where the words of each class begin in `members`, (G + 1,)."""
         return _ends(self.class_of, self.n_classes)
 
     def largest_classes(self, count: int, examples: int) -> list[Ints]:
-        """The first members of the largest classes that have several."""
+        """Return, for each of the `count` largest classes with several words, its first `examples` words."""
         sizes = np.diff(self.member_offsets)
         order = [s for s in np.argsort(-sizes, kind="stable")[:count].tolist() if sizes[s] > 1]
         return [self.members[self.member_offsets[s] :][: min(examples, sizes[s])] for s in order]
 
     @property
     def constant_columns(self) -> list[int]:
-        """Features with one value on every class: they cancel in the normalisation."""
+        """Return the features with one value on every class: they cancel in the normalisation."""
         fired = np.bincount(self.columns, minlength=self.n_features)
         lowest, highest = np.full(self.n_features, np.inf), np.full(self.n_features, -np.inf)
         np.minimum.at(lowest, self.columns, self.values)
@@ -142,7 +155,7 @@ class FeatureMatrix:
 
     @property
     def is_identity(self) -> bool:
-        """Whether class s has feature s alone, with value 1: the softmax, where Φ need not be multiplied at all."""
+        """Whether class s has feature s alone, with value 1: an ordinary softmax, where Φ need not be multiplied."""
         G = self.n_classes
         return (
             self.n_features == G
@@ -154,7 +167,7 @@ class FeatureMatrix:
 
     @cached_property
     def low_rank_blocks(self) -> tuple[LowRankBlock, ...]:
-        """Runs of classes, up to the last one, that have all features of a group, at the end, and no others."""
+        """The low-rank blocks: runs of classes at the end of Φ that have all features of one group and no others."""
         found, end = list[LowRankBlock](), self.n_classes
         starts = [j for j in range(self.n_features) if j == 0 or self.groups[j] != self.groups[j - 1]]
         for first, last in reversed([*pairwise([*starts, self.n_features])]):
@@ -172,11 +185,11 @@ class FeatureMatrix:
 
     @cached_property
     def column_of(self) -> dict[str, int]:
-        """Where each name stands."""
+        """The column of each feature, by name."""
         return {name: column for column, name in enumerate(self.names)}
 
     def row(self, symbol: int) -> dict[str, float]:
-        """The features that fire on a word, by name."""
+        """Return the features that fire on a word, {name: value}."""
         start, stop = self.offsets[self.class_of[symbol] :][:2]
         return {
             self.names[column]: float(value)
@@ -184,10 +197,11 @@ class FeatureMatrix:
         }
 
     def named(self, symbol: int) -> list[str]:
-        """The features that fire on a word, as people read them: values only where they are not 1."""
+        """Return the features that fire on a word as text, with values where they are not 1."""
         return [name if value == 1.0 else f"{name}={value:.3g}" for name, value in self.row(symbol).items()]
 
     def bytes(self) -> int:
+        """Return the memory that the arrays take."""
         return sum(array.nbytes for array in (self.class_of, self.offsets, self.columns, self.values))
 
     def __repr__(self) -> str:
@@ -195,7 +209,7 @@ class FeatureMatrix:
 
 
 def _entries(matrix: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
-    """Row, column and value of what is not 0, row by row, and the shape."""
+    """Return row, column and value of the non-zero entries, row by row, and the shape."""
     if isinstance(matrix, Tensor):
         matrix = matrix.detach().cpu()
         matrix = matrix.double().numpy() if matrix.layout == torch.strided else matrix.to_sparse_coo().coalesce()
@@ -223,7 +237,7 @@ def _entries(matrix: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
 
 
 class WeightCache(Generic[T]):
-    """A value that is made of weights, cached until one of them changes; for weights that need no gradient now.
+    """Cache of one value computed from weights, until one of them changes; for weights that need no gradient now.
 
     Weights are the same if they are the same memory and torch has counted no write to it. Writes that torch does not
     count (through `weight.data`, by fused optimizers, by CUDA graphs) need `clear`, or `increment_version` of torch.
@@ -235,7 +249,7 @@ class WeightCache(Generic[T]):
         self._kept: tuple[tuple[Tensor, ...], tuple[object, ...], T] | None = None
 
     def get(self, make: Callable[[], T], *weights: Tensor, key: object = None) -> T:
-        """The cached value, or what `make` returns; `key`: what else it depends on."""
+        """Return the cached value, or call `make`; `key`: what else the value depends on."""
         kept, versions = self._kept, (key, *map(_version, weights))
         if kept is None or kept[1] != versions:
             with torch.inference_mode(False), torch.no_grad():
@@ -243,11 +257,11 @@ class WeightCache(Generic[T]):
         return kept[2]
 
     def clear(self) -> None:
-        """Free the memory of the value."""
+        """Drop the cached value."""
         self._kept = None
 
     def __reduce__(self) -> tuple[type[WeightCache[T]], tuple[()]]:
-        """A copy begins empty."""
+        """Pickle or copy as an empty cache."""
         return type(self), ()
 
 
@@ -256,12 +270,12 @@ def _version(weight: Tensor) -> tuple[object, ...]:
 
 
 def needs_gradient(*weights: Tensor) -> bool:
-    """Whether what is computed from these weights now must be differentiable."""
+    """Return whether what is computed from these weights now must be differentiable."""
     return torch.is_grad_enabled() and any(weight.requires_grad for weight in weights)
 
 
 def can_be_cached(entries: int, *weights: Tensor) -> bool:
-    """Whether a product with so many entries may be kept: no gradient, no uncounted writes, and not too large."""
+    """Return whether a product with so many entries may be cached: no gradient, no uncounted writes, not too large."""
     trains = torch.is_grad_enabled()
     for weight in weights:
         if weight.is_inference() or (trains and weight.requires_grad):
@@ -298,7 +312,9 @@ class _Constants(torch.nn.Module):
         self._cast: dict[torch.dtype, Tensor] = {}
 
     def _apply(self, fn: Any, recurse: bool = True) -> _Constants:
-        """Moves with a model, but stays float64: a model that was in half precision for a while knows its features."""
+        """Move to the model's device, but stay float64, so that a model cast to half precision and back keeps its
+        features.
+        """
         exact = self.values
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         self.values = exact.to(self.values.device)
@@ -306,18 +322,18 @@ class _Constants(torch.nn.Module):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy has cast nothing yet."""
+        """Pickle or copy without the cached casts."""
         return {**self.__dict__, "_cast": {}}
 
     def as_dtype(self, dtype: torch.dtype) -> Tensor:
-        """The values cast, cached."""
+        """Return the values cast to `dtype`, cached."""
         if dtype not in self._cast:
             self._cast[dtype] = self.values.to(dtype)
         return self._cast[dtype]
 
 
 class CompressedRows(_Constants):
-    """Rows in compressed form."""
+    """A sparse matrix in compressed rows."""
 
     offsets: Tensor
     columns: Tensor
@@ -326,11 +342,11 @@ class CompressedRows(_Constants):
         super().__init__(offsets=offsets, columns=columns, values=values)
 
     def sums(self, dense: Tensor) -> Tensor:
-        """The product with a dense matrix, (n, H) -> (rows, H)."""
+        """Return the product with a dense matrix, (n, H) -> (rows, H)."""
         return _sums(self.offsets, self.columns, self.as_dtype(dense.dtype), dense)
 
     def for_kernels(self, device: torch.device, dtype: torch.dtype, multiple: int = 1) -> KernelRows:
-        """These rows cut into pieces, padded with empty ones to a multiple."""
+        """Return these rows cut into pieces, padded with empty ones to a multiple."""
         offsets = self.offsets.cpu().numpy()
         offsets = np.append(offsets, np.full(-(len(offsets) - 1) % multiple, offsets[-1]))
         pieces = Pieces(*(torch.from_numpy(part).to(device) for part in _cut(offsets)))
@@ -339,7 +355,7 @@ class CompressedRows(_Constants):
 
 
 class DenseColumns(_Constants):
-    """The columns of Φ that so many classes have that a plain product is faster: word vectors."""
+    """The columns of Φ that are non-zero on so many classes (word vectors) that a dense product is faster."""
 
     column: Tensor  # (k,) where they stand in Φ; `values` is (G, k)
 
@@ -351,21 +367,21 @@ class DenseColumns(_Constants):
 
     @staticmethod
     def worth_it(features: FeatureMatrix) -> npt.NDArray[np.bool_]:
-        """Which columns, (m,); none, where they are few or short."""
+        """Return which columns to treat as dense, (m,); none where they are few or short."""
         often = np.bincount(features.columns, minlength=features.n_features) > features.n_classes // _DENSE
         return often if features.n_classes >= _FEWEST_CLASSES and often.sum() >= _FEWEST_DENSE else often & False
 
     def times(self, factor: Tensor) -> Tensor:
-        """(m, H) -> (G, H)"""
+        """Return Φ W restricted to the dense columns, (m, H) -> (G, H)."""
         return self.as_dtype(factor.dtype) @ factor.index_select(0, self.column)
 
     def put_transposed(self, factor: Tensor, into: Tensor) -> Tensor:
-        """The rows of Φᵀ that are dense, (G, H) -> (m, H)."""
+        """Write the rows of Φᵀ factor that belong to dense columns into `into`, (G, H) -> (m, H)."""
         return into.index_copy_(0, self.column, (self.as_dtype(factor.dtype).t() @ factor).to(into.dtype))
 
 
 class Spread(_Constants):
-    """Y_b (n, r) of a low-rank block: its classes, and the rows of Φ̃ that are its features."""
+    """The expansion Y_b (n, r) of a low-rank block, with its classes and the rows of Φ̃ that are its features."""
 
     def __init__(self, classes: slice, inner: slice, values: Floats) -> None:
         super().__init__(values=values)
@@ -373,9 +389,10 @@ class Spread(_Constants):
 
 
 class SparseMatrix(torch.nn.Module):
-    """The constant matrix Φ (G × m) of a feature matrix, ready to be multiplied; its dense columns stand apart.
+    """The constant matrix Φ (G × m) on the device of a model, ready to be multiplied; its dense columns stand apart.
 
-    `core` is Φ̃, and `spreads` are the blocks Y_b of S, where there are low-rank blocks; else Φ itself, and none.
+    Where there are low-rank blocks, Φ = S Φ̃: `reduced` is Φ̃, and `expansions` are the blocks Y_b of S. Else `reduced`
+    is Φ itself, and there are no expansions.
     """
 
     def __init__(self, features: FeatureMatrix) -> None:
@@ -406,11 +423,13 @@ class SparseMatrix(torch.nn.Module):
 
     @property
     def expansion_entries(self) -> int:
-        """Σ n_b r_b: the multiplications of S at a position."""
+        """The number of entries of S, Σ n_b r_b: the multiplications by S at a position."""
         return sum(part.values.numel() for part in self.expansions)
 
     def expand(self, inner: Tensor, offset: Tensor | float = 0.0) -> Tensor:
-        """Scores of all classes from those of the rows of Φ̃, (N, P) -> (N, G), and an offset; themselves without S."""
+        """Return S y + offset, the scores of all classes from those of the rows of Φ̃, (N, P) -> (N, G); y itself
+        without S.
+        """
         if self._reduced is None:
             return inner
         single = inner[:, : self.expansions[0].inner.start]
@@ -418,7 +437,9 @@ class SparseMatrix(torch.nn.Module):
         return torch.cat([single, *parts], 1) + offset
 
     def for_kernels(self, like: Tensor) -> KernelMatrix:
-        """Φ as the kernels read it, for the device and dtype of its weights (at least float32); made once."""
+        """Return Φ in the form that the kernels read, on the device and in the dtype of `like` (at least float32);
+        cached.
+        """
         dtype = torch.promote_types(like.dtype, torch.float32)
         found = _for_kernels.get(self)
         if found is None or found.rows.values.device != like.device or found.rows.values.dtype != dtype:
@@ -428,7 +449,7 @@ class SparseMatrix(torch.nn.Module):
         return found
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        """Φ W, (m, H) -> (G, H); Φ c, (m,) -> (G,)."""
+        """Return Φ W, (m, H) -> (G, H), or Φ c, (m,) -> (G,)."""
         if self.is_identity:
             return dense
         if dense.dim() == 1:
@@ -438,7 +459,7 @@ class SparseMatrix(torch.nn.Module):
         return cast(Tensor, _Times.apply(dense, self._times, self._transposed))  # type: ignore[no-untyped-call]
 
     def transposed(self, dense: Tensor) -> Tensor:
-        """Φᵀ W, (G, H) -> (m, H), without gradient bookkeeping of Φ."""
+        """Return Φᵀ W, (G, H) -> (m, H), without gradient."""
         if self.is_identity:
             return dense
         return cast(Tensor, _Times.apply(dense, self._transposed, self._times))  # type: ignore[no-untyped-call]
@@ -452,7 +473,7 @@ class SparseMatrix(torch.nn.Module):
         return sums if self._dense is None else self._dense.put_transposed(factor, sums)
 
     def rows(self, dense: Tensor, classes: Tensor) -> Tensor:
-        """The rows Φ[classes] W alone, (m, H), (B,) -> (B, H): what one step of decoding needs."""
+        """Return the rows Φ[classes] W alone, (m, H), (B,) -> (B, H), for one step of decoding."""
         if self.is_identity:
             return dense[classes]
         starts, stops = self._rows.offsets[classes], self._rows.offsets[classes + 1]
@@ -469,7 +490,7 @@ class SparseMatrix(torch.nn.Module):
 
 
 def _reduced(features: FeatureMatrix) -> FeatureMatrix:
-    """Φ̃: the classes before the first block, then one row for each column of a low-rank block."""
+    """Return Φ̃: the classes before the first block, then one row for each column of a low-rank block."""
     single, first = features.low_rank_blocks[0].classes.start, features.low_rank_blocks[0].columns.start
     kept = features.offsets[: single + 1]
     own = np.arange(first, features.n_features)
@@ -493,12 +514,12 @@ def _spreads(features: FeatureMatrix) -> Iterator[Spread]:
 
 
 def _ends(of: Ints, count: int) -> Ints:
-    """Where the entries of each row (or column) end, from a list of these, (count + 1,)."""
+    """Return offsets (count + 1,) of rows (or columns) from the row (or column) of each entry."""
     return np.concatenate([[0], np.cumsum(np.bincount(of, minlength=count))]).astype(np.int64)
 
 
 class WordSums:
-    """Σ_x d(x) φ(x) of numbers for all words, (N, V) -> (N, m): expectations under distributions written out.
+    """Compute Σ_x d(x) φ(x) from numbers for all words, (N, V) -> (N, m): expectations under distributions written out.
 
     In the dtype and on the device of `like`. Features that many words have are multiplied as a dense matrix.
     """
@@ -520,7 +541,7 @@ class WordSums:
         self._often = torch.from_numpy(np.flatnonzero(often)).to(like.device)
 
     def fits(self, like: Tensor) -> bool:
-        """Whether numbers of this kind can be summed."""
+        """Return whether `like` has the dtype and device of these sums."""
         return self._dense.device == like.device and self._dense.dtype == like.dtype
 
     def __call__(self, d: Tensor) -> Tensor:

@@ -21,10 +21,12 @@ from llrnn.layer.weights import LayerWeights
 
 
 class MixedDistribution(Distribution):
-    """Σ_k w_k p_k at N positions; `own` is p_0, `log_weights` are log w, (N, 1 + experts).
+    """A mixture Σ_k w_k p_k of the model and experts at N positions.
 
-    `flat`: weights without a network over the same words, through which whatever asks for all words goes (samples,
-    entropy, the most probable words): these write out N × V.
+    `own`: p_0; `experts`: the other distributions as priors; `log_weights`: log w, (N, 1 + experts); `flat`: weights
+    without a network over the same words. Samples, entropy and the most probable words write out N × V values.
+
+        p = MixedDistribution(model, [expert], torch.tensor([[0.7, 0.3]]).log().expand(model.n, 2), flat)
     """
 
     def __init__(self, own: Distribution, experts: Sequence[Prior], log_weights: Tensor, flat: LayerWeights) -> None:
@@ -35,10 +37,11 @@ class MixedDistribution(Distribution):
         super().__init__(flat, nothing, LazyPrior(shape, self._of_some, self._of_all, own.h))
 
     def log_prob(self, value: Tensor, position: Tensor | None = None) -> Tensor:
+        """Return log Σ_k w_k p_k of one word a position, (N,), or of words at given positions, (E,) -> (E,)."""
         return self._of_some(position, value)
 
     def shares(self, word: Tensor) -> Tensor:
-        """w_k p_k / p of one word a position, (N, 1 + experts): who is answerable for it."""
+        """Return the posterior w_k p_k / p of each part given one word a position, (N, 1 + experts)."""
         return torch.softmax(self._said(None, word) + self.log_weights, 1)
 
     def _said(self, position: Tensor | None, word: Tensor) -> Tensor:

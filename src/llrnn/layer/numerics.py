@@ -27,7 +27,9 @@ _ENOUGH_LEFT = 0.1  # of a sum from which is subtracted: one digit of seven may 
 
 
 class _ClassLogSumExp(torch.autograd.Function):
-    """Both results share one gradient, softmax(scores + log_mass) · g plus what was picked: one pass, not four."""
+    """Log-sum and picked scores with one common gradient, softmax(scores + log_mass) · g plus the picks, in one
+    pass.
+    """
 
     @staticmethod
     def forward(
@@ -48,7 +50,7 @@ class _ClassLogSumExp(torch.autograd.Function):
 
 
 def shifted_sums(scores: Tensor, log_mass: Tensor | None, cells: Cells | None = None) -> tuple[Tensor, Tensor | None]:
-    """Terms scores + log_mass − shift, (N, G), and the shift (N,), None where it is nothing.
+    """Return the terms scores + log_mass − shift, (N, G), and the shift (N,), None where it is 0.
 
     Where the largest term of a row is large, it is subtracted from the scores first: numbers close to each other
     are subtracted exactly, and log_mass keeps its digits.
@@ -64,7 +66,7 @@ def shifted_sums(scores: Tensor, log_mass: Tensor | None, cells: Cells | None = 
 
 
 def are_large(log_sums: Tensor) -> bool:
-    """Whether some are so large that sums of float32 numbers of their size lose digits of what is added."""
+    """Return whether some log-sums are so large that float32 sums of their size lose digits."""
     if log_sums.numel() <= _FEW:  # one question instead of four operations
         return not all(abs(log_sum) <= _LARGE for log_sum in log_sums.tolist())
     return not bool((log_sums.detach().abs() <= _LARGE).all())
@@ -79,7 +81,8 @@ def _summed(scores: Tensor, log_mass: Tensor | None, cells: Cells | None) -> Ten
 
 
 def log_sums(terms: Tensor, shift: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """shift + logsumexp of each row, float64 (N,); what was summed, less its largest, (N, G); and its sums t (N,).
+    """Return shift + logsumexp of each row, float64 (N,), the exponentials less their largest (N, G), and their sums t
+    (N,).
 
     torch adds these up pairwise, while its softmax adds one by one: over the 45,000 words of a novel, the frequent ones
     first, that loses four of seven digits. A row of minus infinities has log-sum minus infinity, and t = 0.
@@ -92,7 +95,7 @@ def log_sums(terms: Tensor, shift: Tensor | None) -> tuple[Tensor, Tensor, Tenso
 
 
 def _gradient(exps: Tensor, total: Tensor, grad_log_sum: Tensor) -> Tensor:
-    """g · softmax, (N, G); 0 in a row of minus infinities."""
+    """Return g · softmax, (N, G); 0 in a row of minus infinities."""
     return exps * (grad_log_sum.to(total.dtype) / total).masked_fill(total == 0.0, 0.0).unsqueeze(-1)
 
 
@@ -107,10 +110,10 @@ class Cells(NamedTuple):
 def class_logsumexp(
     scores: Tensor, log_mass: Tensor | None, cells: Cells | None, rows: Tensor | None, columns: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """`logsumexp_s(scores[n, s] + log_mass[n, s])`, float64 (N,), and the bare `scores[rows, columns]`.
+    """Compute logsumexp_s(scores[n, s] + log_mass[n, s]), float64 (N,), and pick `scores[rows, columns]`.
 
-    `log_mass` is (N, G) or (1, G), and constant, or None where the scores hold it already; `cells` overrule it at
-    single places. Where `rows` is None, there is one column a row.
+    `log_mass`: constant, (N, G) or (1, G), or None where the scores include it; `cells`: other masses of single
+    (position, class) pairs. Where `rows` is None, there is one column a row.
     """
     differentiable = torch.is_grad_enabled() and scores.requires_grad
     if rows is None and log_mass is None and cells is None and not differentiable and scores.shape[0] <= _FEW:
@@ -129,17 +132,22 @@ def class_logsumexp(
 def word_logsumexp(
     scores: Tensor, class_of: Tensor, log_b: Tensor, rows: Tensor, columns: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The same over all words, each with the score of its class: for priors that list N × V values."""
+    """Compute logsumexp_x(scores[n, class_of[x]] + log_b[n, x]) over words, float64 (N,), and pick `scores[rows,
+    columns]`.
+
+    For priors that list all N × V values of log b.
+    """
     whole, none = scores.index_select(1, class_of), rows[:0]
     return class_logsumexp(whole, log_b, None, none, none)[0], scores[rows, columns]
 
 
 def few_words_logsumexp(scores: Tensor, bulk: int, klass: Tensor, log_b: Tensor) -> Tensor | None:
-    """log Σ_x b(x) exp(s(x)) where Σ_x b(x) = 1 and all words but a few are in one class, `bulk`, float64 (N,):
+    """Compute log Σ_x b(x) exp(s(x)), float64 (N,), where Σ_x b(x) = 1 and all words but a few are in one class,
+    `bulk`.
 
         s_0 + log(1 + Σ_{x few} b(x) (exp(s(x) − s_0) − 1))            `klass` (F,) and `log_b` (N, F) of the few
 
-    The many are not looked at. None where so little would be left that digits were lost.
+    Words of the bulk are not looked at. Returns None where the result would lose digits.
     """
     most = scores[:, bulk]
     gained = log_b.exp() * torch.expm1(scores.index_select(1, klass) - most[:, None])
@@ -150,7 +158,8 @@ def few_words_logsumexp(scores: Tensor, bulk: int, klass: Tensor, log_b: Tensor)
 
 
 def less(scores: Tensor, log_mass: Tensor | float, log_sum: Tensor) -> Tensor:
-    """scores + log_mass − log_sum, where log_sum is float64: its first digits go off the scores, which are of its size.
+    """Compute scores + log_mass − log_sum without losing digits, where log_sum is float64 and of the size of the
+    scores.
 
     A log-sum of minus infinity takes nothing away: there every term is minus infinity itself.
     """
@@ -160,7 +169,7 @@ def less(scores: Tensor, log_mass: Tensor | float, log_sum: Tensor) -> Tensor:
 
 
 def segment_logsumexp(values: Tensor, segment: Tensor, count: int, log_mass: Tensor | float = 0.0) -> Tensor:
-    """logsumexp of values + log_mass of each segment 0..count-1, float64; minus infinity for an empty one."""
+    """Compute logsumexp of values + log_mass in each segment 0 … count − 1, float64 (count,); −∞ for an empty one."""
     largest = _largest_of_each(values.detach() + log_mass, segment, count)
     shift = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
     terms = (values - shift[segment] + log_mass).exp()
@@ -176,10 +185,10 @@ def _largest_of_each(values: Tensor, segment: Tensor, count: int) -> Tensor:
 def add_differences(
     log_sum: Tensor, after: tuple[Tensor, Tensor], before: tuple[Tensor, Tensor], position: Tensor
 ) -> Tensor | None:
-    """log(exp log_sum[n] + Σ_{e at n} (exp new[e] − exp old[e])), float64 (N,) -> (N,).
+    """Compute log(exp log_sum[n] + Σ_{e at n} (exp new[e] − exp old[e])), float64 (N,) -> (N,).
 
-    `after` and `before` hold scores and log b of words that count for something else than before, each (E,). None where
-    so little would be left at some position that its digits were lost.
+    `after` and `before`: the scores and log b that make up new and old terms of some words, each (E,). Returns None
+    where the difference at some position would lose its digits.
     """
     (new, log_new), (old, log_old) = after, before
     gained = _largest_of_each(new.detach() + log_new, position, len(log_sum))
@@ -194,7 +203,7 @@ def add_differences(
 
 
 def log_matmul(left: Tensor, right: Tensor) -> Tensor:
-    """log(exp left @ exp right), (N, K), (K, G) -> (N, G), as one product of scaled numbers.
+    """Compute log(exp left @ exp right), (N, K), (K, G) -> (N, G), as one product of scaled numbers.
 
     What is smaller than the largest of its row by more than the range of the numbers is minus infinity.
     """
@@ -209,7 +218,7 @@ R = TypeVar("R")
 
 
 def in_full(call: Callable[P, R]) -> Callable[P, R]:
-    """A function of (what it belongs to, h, …) with products of full precision, also under `autocast`."""
+    """Decorate a method of (self, h, …) to compute in full precision, also under `autocast`."""
 
     @wraps(call)
     def within(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -222,13 +231,15 @@ def in_full(call: Callable[P, R]) -> Callable[P, R]:
 
 
 def computes_in_half(*tensors: Tensor) -> bool:
-    """Whether a program does: under `autocast` where the first tensor is, or because one of them has such a type."""
+    """Return whether a program computes in half precision: under `autocast`, or because a tensor has such a dtype."""
     half = any(tensor.dtype.itemsize < torch.float32.itemsize for tensor in tensors)
     return half or torch.is_autocast_enabled(tensors[0].device.type)
 
 
 def eager(call: Callable[P, R]) -> Callable[P, R]:
-    """A function that `torch.compile` leaves alone: its sums are written out by hand, and numbers decide its way."""
+    """Decorate a function that `torch.compile` must not trace: its gradients are written by hand, its branches need
+    numbers.
+    """
 
     @wraps(call)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -240,12 +251,12 @@ def eager(call: Callable[P, R]) -> Callable[P, R]:
 
 
 def finite(log: Tensor) -> Tensor:
-    """0 for minus infinity: 0 · log 0 is 0 in an expectation, and so is its gradient."""
+    """Return `log` with 0 for minus infinity: in an expectation, 0 · log 0 is 0, and so is its gradient."""
     return log.masked_fill(log == MINUS_INFINITY, 0.0)
 
 
 def require_numbers(log_z: Tensor) -> None:
-    """Raise unless log Z is a number at every position, or minus infinity."""
+    """Raise unless log Z is a number, or minus infinity, at every position."""
     broken = torch.nonzero(~(log_z.detach() < math.inf)).view(-1)
     if len(broken):
         n, found = int(broken[0]), float(log_z[broken[0]].detach())

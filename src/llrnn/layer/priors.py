@@ -30,10 +30,16 @@ _FAR = 128.0  # nats: float32 numbers of this size have five digits behind the p
 
 
 class Table:
-    """A static vector log b(x) over V, float64. It is one object for good: its class masses are remembered."""
+    """A vector log b(x) over the vocabulary, float64 (V,), that holds in every context.
+
+    Class masses are cached by table object: make one table and use it again.
+
+        table = Table(torch.log_softmax(counts.log(), 0))
+        SparsePrior.static(table)
+    """
 
     def __init__(self, log_b: Tensor, *, checked: bool = True) -> None:
-        """`checked`: whether values are looked at; of 0 and minus infinity there is nothing to check."""
+        """Hold log b (V,); `checked=False` skips the check of the values, for those known to be 0 or minus infinity."""
         self.log_b = log_b.detach().to(torch.float64)  # (V,)
         self._made: dict[object, Table] = {}
         self._cast: dict[torch.dtype, Tensor] = {}
@@ -52,7 +58,7 @@ class Table:
         return len(self.log_b)
 
     def __reduce__(self) -> tuple[type[Table], tuple[Tensor]]:
-        """A copy has made nothing of it yet."""
+        """Pickle or copy log b alone, without what was cached."""
         return Table, (self.log_b,)
 
     def to(self, device: torch.device) -> Table:
@@ -64,11 +70,11 @@ class Table:
 
     @cached_property
     def largest(self) -> Tensor:
-        """log b of the likeliest word, a number; minus infinity of none."""
+        """log b of the most probable word, a scalar tensor; minus infinity if no word has any mass."""
         return self.log_b.amax() if len(self.log_b) else self.log_b.new_tensor(MINUS_INFINITY)
 
     def as_dtype(self, dtype: torch.dtype) -> Tensor:
-        """The vector cast, cached."""
+        """log b cast to `dtype`, (V,), cached."""
         if dtype == self.log_b.dtype:
             return self.log_b
         if dtype not in self._cast:
@@ -76,13 +82,13 @@ class Table:
         return self._cast[dtype]
 
     def powered(self, exponent: float) -> Table:
-        """b(x) to a power: what a temperature does to a background; 0 stays 0."""
+        """Return the table of b(x)^exponent, for a temperature 1/exponent; where b is 0 it stays 0."""
         if exponent not in self._made:
             self._made[exponent] = Table(_times(self.log_b, exponent))
         return self._made[exponent]
 
     def everywhere(self) -> SparsePrior:
-        """This table and nothing else, at every position: one object for good, like the table."""
+        """Return the prior of this table at every position without exceptions; always the same object."""
         if self._everywhere is None:
             device = self.log_b.device
             shift = torch.zeros(1, 1, dtype=torch.float64, device=device)
@@ -90,7 +96,7 @@ class Table:
         return self._everywhere
 
     def times(self, other: Table) -> Table:
-        """The product with another table, remembered by the table that it was made with."""
+        """Return the table of b(x) · b'(x), cached for each `other`."""
         key = id(other)
         if key not in self._made:
             product = Table(self.log_b + other.log_b)
@@ -101,7 +107,12 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Exceptions:
-    """Words that stand alone: `log_b[e]` holds for `word[e]` at `position[e]`; sorted by position, then word."""
+    """Words whose log b differs from that of the tables: `log_b[e]` is that of `word[e]` at `position[e]`, each (E,).
+
+    Sorted by position, then by word.
+
+        Exceptions.listed([{3: -0.5}, {}, {1: -2.0, 7: -1.0}])          # three positions
+    """
 
     position: Tensor  # (E,)
     word: Tensor  # (E,)
@@ -112,12 +123,13 @@ class Exceptions:
 
     @classmethod
     def none(cls, device: torch.device | None = None) -> Exceptions:
+        """Return an empty list of exceptions."""
         empty = torch.zeros(0, dtype=torch.long, device=device)
         return cls(empty, empty, torch.zeros(0, dtype=torch.float64, device=device))
 
     @classmethod
     def listed(cls, per_position: Sequence[Mapping[int, float]]) -> Exceptions:
-        """From a mapping word -> log b for each position."""
+        """Return exceptions from one mapping {word id: log b} for each position."""
         rows = [(n, word, row[word]) for n, row in enumerate(per_position) for word in sorted(row)]
         if not rows:
             return cls.none()
@@ -131,7 +143,13 @@ class Exceptions:
 
 @dataclass(frozen=True, eq=False)
 class SparsePrior:
-    """A few static tables weighted by position, plus exceptions."""
+    """Background log b at N positions: Σ_k exp(shift[n, k]) table_k(x), with other values for a few exceptions.
+
+    `tables`: K vectors over V; `shift`: the log-weights of the tables, (N, K), or (1, K) for every position;
+    `exceptions`: words whose log b is given by itself. Its size does not depend on N × V.
+
+        SparsePrior.listed(table, [{5: -1.0}, {}])         # at position 0, word 5 has log b = -1; all else is the table
+    """
 
     tables: tuple[Table, ...]
     shift: Tensor  # (N, K) float64, or (1, K) for every position
@@ -139,13 +157,17 @@ class SparsePrior:
 
     @classmethod
     def static(cls, table: Table) -> SparsePrior:
+        """Return the prior that is `table` at every position."""
         return table.everywhere()
 
     @classmethod
     def listed(
         cls, table: Table, per_position: Sequence[Mapping[int, float]], shift: Sequence[float] | None = None
     ) -> SparsePrior:
-        """One table for the rest, `shift` in log for each position, and a mapping word -> log b of exceptions."""
+        """Return a prior of one table, with a mapping {word id: log b} of exceptions for each of N positions.
+
+        `shift`: N numbers that are added to log b of the table at each position, 0 by default.
+        """
         _check_words(per_position, len(table))
         log_shift = torch.zeros(len(per_position), 1, dtype=torch.float64)
         if shift is not None:
@@ -153,7 +175,7 @@ class SparsePrior:
         return cls((table,), log_shift, Exceptions.listed(per_position))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """A copy has worked nothing out yet; a table everywhere stays the one object that its copy has."""
+        """Pickle or copy without caches; the prior of a single table stays the one object that this table has."""
         alone = self is self.tables[0].everywhere()
         return (SparsePrior.static, self.tables) if alone else (SparsePrior, (self.tables, self.shift, self.exceptions))
 
@@ -167,7 +189,7 @@ class SparsePrior:
 
     @cached_property
     def only_table(self) -> Table | None:
-        """The table that is all of b, but for `shift`, where nothing depends on the context and nothing is centred."""
+        """The table, if b is that one table everywhere up to a factor; None if anything depends on the context."""
         return self.tables[0] if self.is_static and len(self.tables) == 1 and self._centred[0] is self else None
 
     @property
@@ -176,7 +198,7 @@ class SparsePrior:
 
     @cached_property
     def active(self) -> Tensor | None:
-        """Which table alone has mass at each position, (N,) or (1,); None where several blend."""
+        """The index of the only table with mass at each position, (N,) or (1,); None where several are mixed."""
         if len(self.tables) == 1:
             return torch.zeros(self.n, dtype=torch.long, device=self.shift.device)
         with_mass = self.shift > MINUS_INFINITY
@@ -184,12 +206,12 @@ class SparsePrior:
 
     @cached_property
     def regions(self) -> Tensor | None:
-        """Which table alone has mass on each word, (V,), 0 where none has; None where several have."""
+        """The index of the only table with mass on each word, (V,), 0 where none has; None where tables overlap."""
         with_mass = torch.stack([table.log_b for table in self.tables]) > MINUS_INFINITY  # (K, V)
         return with_mass.long().argmax(0) if bool((with_mass.sum(0) <= 1).all()) else None
 
     def rest(self, position: Tensor, word: Tensor) -> Tensor:
-        """log b of single words by the tables alone, (E,)."""
+        """Return log b of (position, word) pairs by the tables alone, exceptions ignored, (E,)."""
         row = position if self.n > 1 else torch.zeros_like(position)
         if len(self.tables) == 1:
             return self.shift[row, 0] + self.tables[0].log_b[word]
@@ -200,14 +222,14 @@ class SparsePrior:
         return torch.logsumexp(self.shift[row] + tables[:, word].t(), -1)
 
     def at(self, position: Tensor, word: Tensor) -> Tensor:
-        """log b of single words, exceptions included, (E,)."""
+        """Return log b of (position, word) pairs, exceptions included, (E,)."""
         if len(self.exceptions) == 0:
             return self.rest(position, word)
         own, found = _look_up(self.exceptions.position, self.exceptions.word, position, word, self.n_symbols)
         return torch.where(found, self.exceptions.log_b[own], self.rest(position, word))
 
     def dense(self, n: int, dtype: torch.dtype = torch.float64) -> DensePrior:
-        """All N × V values written out; the last few are remembered, for some sources give one answer many times."""
+        """Return all values of log b at n positions, (n, V); the last few answers are cached."""
         if (n, dtype) not in self._written:
             made = self._dense(n, dtype)
             if n * self.n_symbols > _FEW:
@@ -237,9 +259,10 @@ class SparsePrior:
         return DensePrior(log_b)
 
     def centred(self, dtype: torch.dtype) -> tuple[Prior, Tensor]:
-        """The same but for a factor a position, which is 1 unless b is far from 1; and its logarithm, (N,) or (1,).
+        """Return the prior divided by a factor for each position, and the log of that factor, (N,) or (1,).
 
-        A prefix of a grammar may have a weight of e^−600: beside that, float32 has few digits for words.
+        The factor is 1 unless b is far from 1. A prefix of a grammar may have a weight of e^−600: beside that, float32
+        has few digits for words.
         """
         return self._centred
 
@@ -255,7 +278,7 @@ class SparsePrior:
         return SparsePrior(self.tables, self.shift - scale[:, None], moved), scale
 
     def row(self, n: int) -> SparsePrior:
-        """One position alone; what is the same at every position stays the same object."""
+        """Return the prior at position n alone; itself where it is static."""
         if self.is_static:
             return self
         own, old = _own(self.exceptions.position, n), self.exceptions
@@ -264,7 +287,7 @@ class SparsePrior:
         return SparsePrior(self.tables, shift, alone)
 
     def powered(self, exponent: float) -> Prior:
-        """b to a power, at every word: table by table; where some blend at a word, they are written out first."""
+        """Return the prior b^exponent; written out in full where several tables overlap on a word."""
         blends = self.active is None and self.regions is None
         if blends and self.n > 1:
             return self.dense(self.n).powered(exponent)
@@ -287,9 +310,10 @@ class SparsePrior:
 
 
 class FullPrior(ABC):
-    """A prior of all N × V values of log b: given (`DensePrior`), or made where somebody needs them (`LazyPrior`).
+    """Background that has a value log b for each of N × V (position, word) pairs: `DensePrior`, or computed:
+    `LazyPrior`.
 
-    `like`: some tensor of their dtype, on their device; `sums_to_one`: whether b does at every position, as a model's.
+    `like`: some tensor of their dtype, on their device; `sums_to_one`: whether Σ_x b(x) = 1 at every position.
     """
 
     only_table: ClassVar[None] = None
@@ -302,18 +326,20 @@ class FullPrior(ABC):
     @property
     @abstractmethod
     def log_b(self) -> Tensor:
-        """All values, (N, V)."""
+        """All values of log b, (N, V)."""
 
     def at(self, position: Tensor, word: Tensor) -> Tensor:
-        """log b of single words, (E,) float64."""
+        """Return log b of (position, word) pairs, (E,) float64."""
         return self.log_b[position if self.n > 1 else torch.zeros_like(position), word].to(torch.float64)
 
     def dense(self, n: int, dtype: torch.dtype | None = None) -> DensePrior:
-        """At n positions, where there is one row for all; in the given dtype."""
+        """Return the values at n positions in the given dtype; one row (1, V) is repeated n times."""
         return DensePrior(self.log_b.expand(n, -1).to(dtype or self.log_b.dtype), self.sums_to_one)
 
     def centred(self, dtype: torch.dtype) -> tuple[Prior, Tensor]:
-        """In numbers of this type, but for a factor a position where digits would be lost; and its logarithm."""
+        """Return the prior in `dtype`, divided by a factor for each position where digits would be lost, and its
+        logarithm.
+        """
         if torch.finfo(dtype).eps <= torch.finfo(self.like.dtype).eps:
             return self, self.like.new_zeros(1, dtype=torch.float64)
         largest = self.log_b.amax(-1)
@@ -321,20 +347,25 @@ class FullPrior(ABC):
         return DensePrior((self.log_b - scale[:, None]).to(dtype)), scale.double()
 
     def row(self, n: int) -> FullPrior:
-        """One position alone."""
+        """Return the prior at position n alone."""
         return self if self.n == 1 else DensePrior(self.log_b[n : n + 1], self.sums_to_one)
 
     def powered(self, exponent: float) -> Prior:
-        """b to a power, at every word."""
+        """Return the prior b^exponent."""
         return DensePrior(_times(self.log_b, exponent))
 
     def to(self, device: torch.device) -> FullPrior:
-        """Itself on the device."""
+        """Return this prior on the device."""
         return self if self.like.device == device else DensePrior(self.log_b.to(device), self.sums_to_one)
 
 
 class DensePrior(FullPrior):
-    """All N × V values of log b, float64 or what a model gave."""
+    """Background given as a tensor log b (N, V), or (1, V) for every position; for small vocabularies or neural models.
+
+    `sums_to_one`: whether exp(log_b) sums to one in every row, which saves a sum.
+
+        DensePrior(torch.log_softmax(scores, -1), sums_to_one=True)
+    """
 
     def __init__(self, log_b: Tensor, sums_to_one: bool = False) -> None:
         super().__init__(log_b.shape, log_b, sums_to_one=sums_to_one)
@@ -345,10 +376,11 @@ class DensePrior(FullPrior):
 
 
 class LazyPrior(FullPrior):
-    """What a model says of N positions, which sums to one: of some words, or of all N × V where somebody needs them.
+    """Background that is another model's distribution, which sums to one and is computed only for the words asked for.
 
-    `some(position, word)`: log p of words at given positions in rising order, (E,), without a sum over V;
-    `whole()`: log p of all words, (N, V). Gradients are those of what `some` and `whole` give.
+    `shape`: (N, V); `some(position, word)`: returns log p of words at given positions in rising order, (E,), without a
+    sum over V; `whole()`: returns log p of all words, (N, V); `like`: a tensor of the dtype and device. Gradients are
+    those of what `some` and `whole` return.
     """
 
     def __init__(
@@ -363,7 +395,7 @@ class LazyPrior(FullPrior):
 
     @property
     def log_b(self) -> Tensor:
-        """Kept by whether gradients are asked for: what was made without would have none."""
+        """All values of log p, (N, V); cached separately with and without gradients."""
         asked = torch.is_grad_enabled()
         if asked not in self._made:
             self._made[asked] = self._whole()
@@ -380,7 +412,14 @@ Prior = SparsePrior | FullPrior
 
 @dataclass(frozen=True, eq=False)
 class ContextValues:
-    """Values of contextual features: `rest[n]` for every word but the exceptions, which have `value[e]`."""
+    """Values of k contextual features at N positions: `rest[n]` (k,) on every word, `value[e]` on the exceptions.
+
+    `rest` (N, k); exception e is the word `word[e]` at `position[e]`, with `value[e]`: (E,), (E,), (E, k), sorted by
+    position, then word.
+
+        one = torch.tensor([[1.0]])                                            # 1 on word 7 at position 0, else 0
+        ContextValues(torch.zeros(2, 1), torch.tensor([0]), torch.tensor([7]), one)
+    """
 
     rest: Tensor  # (N, k)
     position: Tensor  # (E,)
@@ -392,7 +431,7 @@ class ContextValues:
 
     @classmethod
     def none(cls, n: int, width: int) -> ContextValues:
-        """0 on every word at n positions."""
+        """Return values that are 0 on every word at n positions, for `width` features."""
         empty = torch.zeros(0, dtype=torch.long)
         return cls(torch.zeros(n, width), empty, empty, torch.zeros(0, width))
 
@@ -405,7 +444,7 @@ class ContextValues:
         return len(self.rest)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> ContextValues:
-        """The same values where the layer is, in the numbers that it computes with."""
+        """Return these values on `device`, as `dtype`."""
         if self.rest.device == device and self.rest.dtype == self.value.dtype == dtype:
             return self
         return replace(
@@ -418,14 +457,14 @@ class ContextValues:
         )
 
     def row(self, n: int) -> ContextValues:
-        """One position alone."""
+        """Return the values at position n alone."""
         own = _own(self.position, n)
         position = torch.zeros_like(self.position[own])
         rest = self.rest if len(self.rest) == 1 else self.rest[n : n + 1]
         return ContextValues(rest, position, self.word[own], self.value[own], self.everywhere)
 
     def at(self, position: Tensor, word: Tensor, n_symbols: int) -> Tensor:
-        """Values at single words, (E, k)."""
+        """Return the feature values of (position, word) pairs, (E, k)."""
         if len(self.position) == 0:
             return self.rest[position]
         own, found = _look_up(self.position, self.word, position, word, n_symbols)
@@ -434,7 +473,13 @@ class ContextValues:
 
 @dataclass(frozen=True, eq=False)
 class LinearValues:
-    """Values of k contextual features at N positions: φ_i(K_n, x) = Σ_j slope[n, i, j] Φ[x, columns[j]]."""
+    """Values of k contextual features that are linear in static ones: φ_i(K_n, x) = Σ_j slope[n, i, j] Φ[x,
+    columns[j]].
+
+    `slope` (N, k, J); `columns`: the J columns of Φ. Any number of words may have a value: no list of words is made.
+
+        LinearValues(torch.ones(4, 1, 2), columns=(0, 3))          # at 4 positions, one feature: column 0 plus column 3
+    """
 
     slope: Tensor  # (N, k, J)
     columns: tuple[int, ...]  # of Φ: J of them
@@ -449,17 +494,19 @@ class LinearValues:
         return len(self.slope)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> LinearValues:
-        """The same values where the layer is, in the numbers that it computes with."""
+        """Return these values on `device`, as `dtype`."""
         if self.slope.device == device and self.slope.dtype == dtype:
             return self
         return replace(self, slope=self.slope.to(device, dtype))
 
     def row(self, n: int) -> LinearValues:
-        """One position alone."""
+        """Return the values at position n alone."""
         return self if self.n == 1 else replace(self, slope=self.slope[n : n + 1])
 
     def of(self, static: Tensor) -> Tensor:
-        """From values of all static features, (N, m), those of these, (N, k): of words, or expected ones."""
+        """Compute the values of these features, (N, k), from the values (or expectations) of all static features,
+        (N, m).
+        """
         slope = self.slope.expand(len(static), -1, -1)
         return torch.bmm(slope, static[:, list(self.columns)].to(slope.dtype).unsqueeze(2)).squeeze(2)
 
@@ -469,7 +516,7 @@ AnyValues = ContextValues | LinearValues
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """A prior and all contextual values over one common set of exceptions."""
+    """A prior and the values of all contextual features, with one common list of exceptions."""
 
     prior: Prior
     position: Tensor  # (E,)
@@ -481,10 +528,10 @@ class Knowledge:
 
 
 def join(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
-    """Join: a word that is exceptional to one source takes the rest's value from every other.
+    """Merge the exceptions of a prior and of contextual features into one list; n is the number of positions.
 
-    Sources list their exceptions sorted by position and word. They are merged, not sorted again: two experts of one
-    text list the same words, and most others list few.
+    A word that is an exception in one source takes the value `rest` of every other. Each list is sorted by position and
+    word, and they are merged, not sorted again: two experts of one text list the same words, and most others list few.
     """
     V, device = prior.n_symbols, (prior.shift if isinstance(prior, SparsePrior) else prior.like).device
     own = prior.exceptions if isinstance(prior, SparsePrior) else Exceptions.none(device)
@@ -505,7 +552,7 @@ def join(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
 
 
 def _union(keys: Sequence[Tensor]) -> Tensor:
-    """All keys, sorted, each once: a few are sorted again, which is one call; many are merged."""
+    """Return all keys sorted and without repetition; few are sorted again, many are merged."""
     listed = [key for key in keys if len(key)]
     if len(listed) > 1 and sum(map(len, listed)) < _FEW_EXCEPTIONS:
         found: Tensor = torch.unique(torch.cat(listed))
@@ -514,7 +561,7 @@ def _union(keys: Sequence[Tensor]) -> Tensor:
 
 
 def _filled(usual: Tensor, own: Tensor, key: Tensor, mine: Tensor) -> Tensor:
-    """The usual values at all keys, with one's own where they are listed."""
+    """Return `usual` at all keys, replaced by `own` at the keys `mine`."""
     if len(mine) == 0:
         return usual
     if len(mine) == len(key):
@@ -523,7 +570,9 @@ def _filled(usual: Tensor, own: Tensor, key: Tensor, mine: Tensor) -> Tensor:
 
 
 def merged(left: Tensor, right: Tensor) -> Tensor:
-    """The union of two sorted lists without repetition; cheap where the right one is short or brings nothing new."""
+    """Return the union of two sorted lists without repetition; cheap where the right one is short or brings nothing
+    new.
+    """
     if len(right) == 0 or (len(left) == len(right) and torch.equal(left, right)):
         return left
     found = torch.searchsorted(left, right).clamp(max=len(left) - 1)
@@ -536,7 +585,7 @@ def merged(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _own(position: Tensor, n: int) -> slice:
-    """Where the entries of one position stand in a list sorted by position."""
+    """Return the slice of a list sorted by position that holds the entries of position n."""
     first, last = torch.searchsorted(position, torch.tensor([n, n + 1], device=position.device)).tolist()
     return slice(first, last)
 
@@ -544,7 +593,7 @@ def _own(position: Tensor, n: int) -> slice:
 def _look_up(
     listed_position: Tensor, listed_word: Tensor, position: Tensor, word: Tensor, n_symbols: int
 ) -> tuple[Tensor, Tensor]:
-    """Where (position, word) stands in a sorted list, and whether it does."""
+    """Return where each (position, word) pair stands in a sorted list, and whether it is there."""
     listed = listed_position * n_symbols + listed_word
     asked = position * n_symbols + word
     if len(listed) == 0:
@@ -554,7 +603,7 @@ def _look_up(
 
 
 def _check_words(per_position: Sequence[Mapping[int, float]], n_symbols: int) -> None:
-    """A word outside V would be taken for a word of another position."""
+    """Raise if a word id is outside 0 … V − 1: it would be taken for a word of another position."""
     for n, row in enumerate(per_position):
         for word in row:
             if not 0 <= word < n_symbols:
@@ -564,7 +613,7 @@ def _check_words(per_position: Sequence[Mapping[int, float]], n_symbols: int) ->
 
 
 def _require_float32(log_b: float, place: str) -> None:
-    """Models compute in float32 unless they are told otherwise, and there a larger number is infinity."""
+    """Raise if log b is beyond the range of float32, in which models compute by default."""
     if log_b != MINUS_INFINITY and not abs(log_b) <= LARGEST_FLOAT32:
         raise BackgroundError(
             f"log b {place} must be within ±{LARGEST_FLOAT32:.1e}, which float32 can hold, or minus infinity, "

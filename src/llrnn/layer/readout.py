@@ -20,7 +20,7 @@ Background = Tensor | Prior  # log b of every word, (V,), or of every word at ev
 
 
 def flat(h: Tensor, weight: Tensor) -> Tensor:
-    """h (…, H) as (N, H); `weight` is that of the layer, (m, H)."""
+    """Return h (…, H) as (N, H); raise where H is not that of the layer's `weight` (m, H)."""
     H = weight.shape[1]
     if h.dim() == 0 or h.shape[-1] != H or not h.is_floating_point():
         raise InputError(
@@ -35,7 +35,7 @@ def flat(h: Tensor, weight: Tensor) -> Tensor:
 
 
 def require_positions(n: int, prior: Prior, values: Sequence[AnyValues], k: int) -> None:
-    """That background and contextual values are those of n positions, and of k features."""
+    """Raise unless background and contextual values are of n positions, and of k features."""
     if prior.n not in (1, n):
         raise BackgroundError(f"the background speaks of {prior.n} positions, h has {n}: give one row for each, or one")
     found = [(part.n, part.width) for part in values]
@@ -47,7 +47,7 @@ def require_positions(n: int, prior: Prior, values: Sequence[AnyValues], k: int)
 
 
 def words(shape: Sequence[int], given: Tensor, V: int, ignored: int | None = None) -> tuple[Tensor, Tensor | None]:
-    """The words in one row, (N,), and which count, None for all: what is `ignored` does not, and becomes word 0."""
+    """Return the words as one row (N,) and a mask of those that count, None for all; ignored ones become word 0."""
     if given.shape != torch.Size(shape) or given.dtype.is_floating_point or given.dtype == torch.bool:
         raise InputError(
             f"one word a position is needed, integers of shape {tuple(shape)}; found {_shown(given)}: give "
@@ -69,7 +69,7 @@ def words(shape: Sequence[int], given: Tensor, V: int, ignored: int | None = Non
 
 
 def as_prior(given: Any, n_symbols: int) -> Prior:
-    """Log b as a prior: that of every word, (V,), or of every word at every position, (…, V)."""
+    """Return log b as a prior: given as a prior, as (V,) for all positions, or as (…, V)."""
     if isinstance(given, SparsePrior | FullPrior):
         prior: Prior = given
     else:

@@ -26,7 +26,7 @@ LEAST = 1e-37  # of a float32 that is divided by
 def row_sums(
     rows: KernelRows, matrix: Tensor, vector: Tensor, offset: Tensor | None, scale: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """scale · Φ M in the given dtype, (n, H) -> (rows, H), and scale · Φ v + offset, (n,) -> (rows,)."""
+    """Return scale · Φ M in the given dtype, (n, H) -> (rows, H), and scale · Φ v + offset, (n,) -> (rows,)."""
     product, sums = rows.sums(matrix), rows.sums(vector.unsqueeze(-1)).squeeze(-1)
     if scale is not None:
         product, sums = product * scale, sums * scale
@@ -34,12 +34,12 @@ def row_sums(
 
 
 def convert(tensor: Tensor, factor: Tensor | None, out: Tensor) -> None:
-    """Fills out with factor · tensor."""
+    """Fill `out` with factor · tensor."""
     out.copy_(tensor if factor is None else tensor * factor)
 
 
 def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score: Tensor) -> None:
-    """Fills log_sum and score, each (C,), from logits (C, G) that still lack their bias (G,)."""
+    """Fill `log_sum` and `score`, each (C,), from logits (C, G) without their bias (G,)."""
     terms = logits.to(bias.dtype) + bias
     largest = terms.amax(1)
     shift = largest.masked_fill(largest == MINUS_INFINITY, 0.0)  # a row of minus infinities has that as its sum
@@ -57,9 +57,10 @@ def gradients(
     out: Tensor,
     sums: Tensor,
 ) -> None:
-    """Fills out (C, G), which may take the place of `logits`, and adds its columns to sums, (n, G), whose rows add up.
+    """Fill `out` (C, G) with D, which may overwrite `logits`, and add its column sums to `sums` (n, G), over n rows.
 
-    g_score is −g_sum if not given."""
+    D[n, s] = g_sum[n] · exp(x[n, s] + b[s] − log_sum[n]) + g_score[n] · [s = k(n)]; g_score is −g_sum if not given.
+    """
     p = (logits.to(bias.dtype) + (bias - log_sum.unsqueeze(1))).exp_()
     p.masked_fill_((log_sum == MINUS_INFINITY)[:, None], 0.0).mul_(g_sum[:, None])
     p.scatter_add_(1, klass[:, None], (-g_sum if g_score is None else g_score)[:, None])
@@ -68,10 +69,11 @@ def gradients(
 
 
 class LogitOffsets(NamedTuple):
-    """Of E words, sorted by positions: their classes, shares q of the mass of these, and values of contextual features
-    less those of other words there; and the weights of these features, which alone have gradients: g = a·v.
+    """Logit offsets g = a·v of E words, sorted by position, from contextual features.
 
-    What is at a position N, that is not there, is padding.
+    Of each word: its position, its class, its share q of the mass of that class, and the values v of the features less
+    those of other words there. `weights` a (N, k) alone have gradients. Entries at position N, which does not exist,
+    are padding.
     """
 
     position: Tensor  # (E,)
@@ -82,15 +84,17 @@ class LogitOffsets(NamedTuple):
 
 
 class OffsetLogits(NamedTuple):
-    """Of words with logit offsets: what x of their class became, and their share of the new mass of the class."""
+    """For words with logit offsets: the new logit x of their class, and their share of the new mass of the class."""
 
     x: Tensor  # (E,)
     share: Tensor  # (E,)
 
 
 def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
-    """Changes logits (N, G). Words that are alone in their class leave exactly 0 there; two of one class both write
-    what became of it."""
+    """Add logit offsets to the logits (N, G) in place; return the new logits and shares of the words.
+
+    Words that are alone in their class leave exactly 0 there; two of one class both write the same new logit.
+    """
     (N, G), (_, klass, share, value, a) = logits.shape, logit_offsets
     n = logit_offsets.position.clamp(max=N - 1)
     offset = (a.index_select(0, n) * value).sum(-1)
@@ -106,7 +110,7 @@ def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
 def offset_gradients(
     logit_offsets: LogitOffsets, found: OffsetLogits, bias: Tensor, log_sum: Tensor, w: Tensor
 ) -> Tensor:
-    """Of a, (N, k)."""
+    """Return the gradient of the contextual weights a, (N, k)."""
     n = logit_offsets.position.clamp(max=len(w) - 1)
     d = w[n] * (found.x + bias[logit_offsets.klass] - log_sum[n]).exp() * found.share
     return torch.zeros_like(logit_offsets.weights).index_add_(0, n, d[:, None] * logit_offsets.value)

@@ -32,26 +32,29 @@ Precision = Literal["full", "half"]
 
 
 class WeightChange(NamedTuple):
-    """Weights that are changed on the way, position by position: a → scale∘a + offset. Nothing is copied.
+    """A change of the weights, position by position: a → scale∘a + offset.
 
-    `model.steering` makes a new model for a change that stays; this is for one that comes with a request.
+    `scale`, `offset`: (N, m + k), static features first, or (1, m + k) for every position. For a change that comes with
+    a request; `model.steering` makes a new model for one that stays.
+
+        p.steered(WeightChange(torch.ones(1, 3), torch.tensor([[0.0, 2.0, 0.0]])))          # add 2 to the second weight
     """
 
     scale: Tensor  # (N, m + k), static features first, or (1, m + k) for every position
     offset: Tensor
 
     def changed(self, a: Tensor, first: int) -> Tensor:
-        """Some weights, from column `first` on."""
+        """Return the changed weights; the columns of `a` are those from `first` on."""
         columns = slice(first, first + a.shape[1])
         return a * self.scale[:, columns] + self.offset[:, columns]
 
     def row(self, n: int) -> WeightChange:
-        """The change at one position."""
+        """Return the change at position n alone."""
         return self if len(self.scale) == 1 else WeightChange(self.scale[n : n + 1], self.offset[n : n + 1])
 
 
 class Caches:
-    """What is made of weights and kept while no gradient is needed; a copy begins empty."""
+    """Values computed from weights, cached while no gradient is needed; a copy begins empty."""
 
     def __init__(self) -> None:
         self.composed = WeightCache[tuple[Tensor, Tensor]]()  # Φ W and Φ c
@@ -59,13 +62,13 @@ class Caches:
         self.derived = WeightCache[LayerWeights]()  # `LayerWeights.derived`
 
     def clear(self) -> None:
-        """Free the memory."""
+        """Drop all cached values."""
         for cache in (self.composed, self.few, self.derived):
             cache.clear()
 
 
 class LayerWeights(NamedTuple):
-    """W and c of static and of contextual features, with Φ and the classes that they are weights over."""
+    """The weights of a layer as values: W and c of static and of contextual features, with Φ and the classes."""
 
     phi: SparseMatrix
     classes: Classes
@@ -77,25 +80,26 @@ class LayerWeights(NamedTuple):
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
+        """W, c, and those of the contextual features."""
         return self.weight, self.bias, self.context_weight, self.context_bias
 
     @numerics.in_full
     def adaptor(self, h: Tensor) -> Tensor:
-        """a = W h + c over the static features, (N, H) -> (N, m)."""
+        """Return a = W h + c of the static features, (N, H) -> (N, m)."""
         return torch.addmm(self.bias, h, self.weight.t())
 
     @numerics.in_full
     def context_adaptor(self, h: Tensor) -> Tensor:
-        """a over the contextual features, (N, H) -> (N, k)."""
+        """Return a of the contextual features, (N, H) -> (N, k)."""
         return torch.addmm(self.context_bias, h, self.context_weight.t())
 
     def full_adaptor(self, h: Tensor) -> Tensor:
-        """a of all features, contextual ones last, (N, H) -> (N, m + k)."""
+        """Return a of all features, contextual ones last, (N, H) -> (N, m + k)."""
         return torch.cat([self.adaptor(h), self.context_adaptor(h)], 1)
 
     @numerics.in_full
     def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
-        """a·φ_s + offset_s for every class, (N, H) -> (N, G), by whichever of two equal ways is cheaper."""
+        """Return a·φ_s + offset_s of every class, (N, H) -> (N, G), composed or direct, whichever is cheaper."""
         if isinstance(offset, Tensor) and h.shape[0] <= costs.FEW_POSITIONS and not torch.is_grad_enabled():
             cached = self.kept.few.get(partial(self._for_few, h, offset), self.weight, self.bias, offset)
             if cached is not None:
@@ -105,23 +109,27 @@ class LayerWeights(NamedTuple):
         return self.composed_scores(h, offset)
 
     def composed_scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
-        """S (h (Φ̃ W)ᵀ + Φ̃ c): composes the weights once, then it is the softmax of a G-word vocabulary, if S is 1."""
+        """Return S (h (Φ̃ W)ᵀ + Φ̃ c) + offset, (N, G): the weights are composed once; without S, a softmax over G
+        words.
+        """
         weight, bias = self.composed(offset)
         return self.phi.expand(torch.addmm(bias, h, weight.t()), offset)
 
     def direct_scores(self, h: Tensor) -> Tensor:
-        """Φ (W h + c), on a CPU as many positions at a time as fit the cache: for few positions, or few features."""
+        """Return Φ (W h + c), (N, G), on a CPU in blocks that fit the cache: for few positions, or few features."""
         rows = costs.unit_costs(h.device.type).direct_rows
         return torch.cat([product(self.phi, self.adaptor(x).t().contiguous()).t() for x in torch.split(h, rows)])
 
     def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
-        """Φ W (G, H) and Φ c + offset (G,); where there are low-rank blocks, Φ̃ W (P, H) and Φ̃ c, without offset."""
+        """Return Φ W (G, H) and Φ c + offset (G,); where there are low-rank blocks, Φ̃ W (P, H) and Φ̃ c, without
+        offset.
+        """
         make = partial(composed, self.phi.reduced, self.weight, self.bias)
         weight, bias = self.kept.composed.get(make, self.weight, self.bias) if self.caches else make()
         return weight, bias if self.phi.expansions or (isinstance(offset, float) and not offset) else bias + offset
 
     def _for_few(self, h: Tensor, offset: Tensor) -> tuple[Tensor, Tensor] | None:
-        """What one question to the cache answers at every step of a generation; None where composing does not pay."""
+        """Return (Φ W)ᵀ and Φ c + offset for a step of decoding; None where composing is not worth it."""
         if not self.caches or self.work(h).name == "direct":
             return None
         weight, bias = self.composed(offset)
@@ -129,17 +137,19 @@ class LayerWeights(NamedTuple):
 
     @property
     def caches(self) -> bool:
-        """Whether Φ W and Φ c are kept from one call to the next: while nobody asks for their gradient."""
+        """Whether Φ W and Φ c are cached from one call to the next: while no gradient is needed."""
         return can_be_cached(self.phi.reduced.n_classes * self.weight.shape[1], self.weight, self.bias)
 
     def derived(self, key: object, make: Callable[[], LayerWeights]) -> LayerWeights:
-        """Other weights that are made of these: the last ones by their key, while no gradient is asked for."""
+        """Return weights that `make` computes from these; the last ones are cached by key while no gradient is
+        needed.
+        """
         if needs_gradient(*self.tensors) or not self.caches:
             return make()
         return self.kept.derived.get(make, *self.tensors, key=key)
 
     def in_float32(self) -> LayerWeights:
-        """In float32 where they are in half precision: sums over words need the digits."""
+        """Return these weights in float32 if they are in half precision, else themselves."""
         if self.weight.dtype.itemsize >= torch.float32.itemsize:
             return self
         return self.derived("float32", self._widened)
@@ -149,7 +159,7 @@ class LayerWeights(NamedTuple):
         return LayerWeights(self.phi, self.classes, weight, bias, context_weight, context_bias, Caches())
 
     def size(self, positions: int) -> Size:
-        """What decides."""
+        """Return the size of the problem at so many positions, by which a strategy is chosen."""
         phi, (m, H) = self.phi, self.weight.shape
         low_rank_blocks = (
             LowRankSize(phi.reduced.n_classes, phi.reduced.entries, phi.expansion_entries) if phi.expansions else None
@@ -157,13 +167,15 @@ class LayerWeights(NamedTuple):
         return Size(positions, phi.n_classes, m, phi.entries, H, low_rank_blocks)
 
     def work(self, h: Tensor, *, training: bool = False) -> Work:
-        """The cheaper way to the scores of all classes, (N, H) -> (N, G); in training also without any gradient."""
+        """Return the cheaper strategy for the scores of all classes; `training`: count the backward pass too."""
         cached, unit = self.caches, costs.unit_costs(h.device.type, torch.get_num_threads())
         training = training or (not cached and needs_gradient(h, self.weight, self.bias))
         return costs.cheapest(self.size(len(h)), training=training, cached=cached, costs=unit)
 
     def log_sums(self, h: Tensor, offset: Tensor, position: Tensor | None, klass: Tensor) -> tuple[Tensor, Tensor]:
-        """log Σ_s exp(a·φ_s + offset_s) (N,), and a·φ_s + offset_s of the asked (E,), for any gradients of both."""
+        """Return log Σ_s exp(a·φ_s + offset_s) (N,), and a·φ_s + offset_s of (position, class) pairs (E,),
+        differentiable.
+        """
         if h.shape[0] <= costs.FEW_POSITIONS or h.device.type != "cpu":
             return numerics.class_logsumexp(self.scores(h, offset), None, None, position, klass)
         return self._block_log_sums(h, offset, Pairs(torch.arange(len(h)) if position is None else position, klass))
@@ -177,7 +189,7 @@ class LayerWeights(NamedTuple):
         return blocks.log_sums(h, *self._factors(taken.name, offset, keeps=keeps), pairs, rows, keeps=keeps)
 
     def _factors(self, way: ScoreWay, offset: Tensor, *, keeps: bool = False) -> tuple[Tensor, Tensor, MakeBlocks]:
-        """The weights and biases that h is multiplied with, and the blocks that make scores of them."""
+        """Return the weights and biases that h is multiplied with, and the maker of the blocks of scores."""
         if way == "direct":
             return self.weight, self.bias, partial(DirectBlocks, phi=self.phi, offset=offset)
         if self.phi.expansions:
@@ -194,9 +206,10 @@ class LayerWeights(NamedTuple):
         weights: Tensor | None = None,
         logit_offsets: LogitOffsets | None = None,
     ) -> Tensor:
-        """The mean of log_sum − score of one class a position, (N,); nothing of size N × G is kept.
+        """Return the mean of log_sum − score of one class a position, `klass` (N,), without keeping N × G numbers.
 
-        On a GPU, in half precision, or with logit offsets: composed, chunk by chunk, by the kernels (`layer.chunked`).
+        `offset` (G,): log B; `weights` (N,): of the positions, which sum to one. On a GPU, in half precision, or with
+        logit offsets it is composed, chunk by chunk, by the kernels (`layer.chunked`).
         """
         if h.is_cuda or precision == "half" or logit_offsets is not None:
             problem = Problem(self.phi.reduced.for_kernels(self.weight), offset, klass, self.phi.expansions)
@@ -211,5 +224,5 @@ class LayerWeights(NamedTuple):
 
 
 def weighted_mean(values: Tensor, weights: Tensor | None) -> Tensor:
-    """The mean, or the sum with weights that sum to one."""
+    """Return the mean of the values, or their sum with weights that sum to one."""
     return values.mean() if weights is None else (values * weights.to(values.dtype)).sum()
