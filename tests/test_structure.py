@@ -24,6 +24,7 @@ import house
 import llrnn
 from conftest import TRACED_FILES, TRACED_ROOMS
 from llrnn import backgrounds, contextual, errors, features, testing
+from llrnn.cli import VERBS
 from llrnn.ground import plugins
 from strategies import draws
 
@@ -280,6 +281,80 @@ def counted() -> Iterator[list[int]]:
 @given(st.integers())
 def test_a_third_of_the_cases_is_drawn_unless_all_are_asked_for(counted: list[int], number: int) -> None:
     counted.append(number)
+
+
+def owned(scope: ast.Module | ast.ClassDef) -> Iterator[tuple[str, ast.AST]]:
+    """What a module or a class defines, by name; of a class also the attributes that its methods set."""
+    for node in ast.walk(scope) if isinstance(scope, ast.ClassDef) else ():
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr, node
+    for node in scope.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from ((target.id, node) for target in targets if isinstance(target, ast.Name))
+
+
+@functools.cache
+def defined() -> frozenset[str]:
+    """The full names of modules, of what they define, and of what their classes have, by inheritance too."""
+    found, classes = set[str](), dict[str, ast.ClassDef]()
+    for path in modules():
+        tree, module = tree_of(path), dotted(path)
+        passed_on = [node for node in tree.body if isinstance(node, ast.ImportFrom) and path.name == "__init__.py"]
+        found |= {module, *(f"{module}.{alias.name}" for node in passed_on for alias in node.names)}
+        for name, node in owned(tree):
+            found.add(f"{module}.{name}")
+            classes |= {name: node} if isinstance(node, ast.ClassDef) else {}
+
+    def members(name: str) -> set[str]:
+        bases = {base for node in classes[name].bases for base in re.findall(r"\w+", ast.unparse(node))}
+        own = {member for member, _ in owned(classes[name])}
+        return own.union(*(members(base) for base in (bases & {*classes}) - {name}))
+
+    return frozenset(found | {f"{name}.{member}" for name in classes for member in members(name)})
+
+
+def is_there(code: str) -> bool:
+    """Whether a file, a verb of `llrnn`, or a name with or without arguments exists: any end of a full name does."""
+    if re.search(r"/|\.(pyi?|toml|md)$", code):
+        return any((folder / code).exists() for folder in (SOURCE, ROOT / "src", ROOT))
+    if code.startswith("llrnn "):
+        return code.split()[1] in VERBS
+    name = re.sub(r"\(.*\)$", "", code)
+    return (ROOT / "src" / name).is_dir() or any(f".{full}".endswith(f".{name}") for full in defined())
+
+
+@pytest.mark.parametrize(
+    ("code", "there"),
+    [
+        ("layer/loglinear.py", True),
+        ("layer/hearing.py", False),
+        ("layer.weights.LayerWeights", True),
+        ("layer.loglinear.LayerWeights", False),
+        ("LLRNN.scan(batch)", True),
+        ("LLRNN.save", True),  # which it inherits
+        ("LLRNN.hear", False),
+        ("backgrounds.Mixture", True),  # which the package passes on
+        ("Distribution.given", True),  # which a method sets
+        ("Hearing", False),
+        ("llrnn train", True),
+        ("llrnn hear", False),
+        ("llrnn_agreement", True),
+        ("some words", False),
+    ],
+)
+def test_names_in_pages_are_looked_up(code: str, there: bool) -> None:
+    assert is_there(code) == there
+
+
+def test_the_architecture_page_is_short_and_names_what_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf8")
+    assert len(text.split()) <= 1600
+    named = re.findall(r"`([^`\n]+)`", text)
+    assert len(named) > 50
+    assert [code for code in named if not is_there(code)] == []
 
 
 def code_blocks(language: str) -> list[str]:
