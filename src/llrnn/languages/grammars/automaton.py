@@ -54,16 +54,16 @@ class Atom(ABC):
 
     @abstractmethod
     def holds(self, letter: str) -> bool:
-        """Whether a letter is in the set."""
+        """Return whether a letter is in the set."""
 
     def held(self, letters: Sequence[str]) -> Bools:
-        """Which letters are in the set, (letters,)."""
+        """Return which letters are in the set, (letters,)."""
         return np.fromiter(map(self.holds, letters), dtype=np.bool_, count=len(letters))
 
 
 @dataclass(frozen=True)
 class Letter(Atom):
-    """This letter."""
+    """The set of one letter."""
 
     text: str
 
@@ -76,7 +76,7 @@ class Letter(Atom):
 
 @dataclass(frozen=True)
 class OneOf(Atom):
-    """Single characters: of some ranges and categories; or all others."""
+    """A character class: single characters in some ranges and categories, or all others if negated."""
 
     ranges: tuple[tuple[str, str], ...] = ()
     categories: tuple[str, ...] = ()  # as regular expressions write them: r"\d", r"\p{lower}"
@@ -95,7 +95,7 @@ class OneOf(Atom):
 def _character_class(
     ranges: tuple[tuple[str, str], ...], categories: tuple[str, ...], flags: str
 ) -> Callable[[str], bool]:
-    """Whether a character is of a class; Python's own `re` says what its categories and flags mean."""
+    """Return the predicate of a character class; Python's `re` decides categories and flags."""
     kinds = set[int]()
     for category in categories:
         if category[1] in "pP":
@@ -108,7 +108,7 @@ def _character_class(
 
 
 class LetterColumns:
-    """The letters, sorted into columns by a set of atoms."""
+    """Partition of the letters into columns: letters that no atom distinguishes share one."""
 
     def __init__(self, letters: Sequence[str], atoms: Iterable[Atom], over: Over) -> None:
         self.letters, self.over = tuple(letters), over
@@ -127,7 +127,7 @@ class LetterColumns:
         }
 
     def held(self, atom: Atom) -> tuple[int, ...]:
-        """The columns of the letters that an atom holds; it must not tell apart what shares a column."""
+        """Return the columns of the letters in an atom, which must be one of those of the partition."""
         if isinstance(atom, Letter):
             return (int(self.of_letter[self._place[atom.text]]),) if atom.text in self._place else ()
         if atom not in self._held:
@@ -135,21 +135,21 @@ class LetterColumns:
         return self._held[atom]
 
     def column(self, letter: str) -> int:
-        """The column of a letter, UNREAD where nobody reads it or there is no such letter."""
+        """Return the column of a letter, UNREAD if no atom contains it or it does not exist."""
         place = self._place.get(letter)
         return UNREAD if place is None else int(self.of_letter[place])
 
     def example(self, column: int) -> str:
-        """The first letter of a column, for messages."""
+        """Return the first letter of a column, for messages."""
         return self._examples[column]
 
     def spelled(self, text: str) -> list[str]:
-        """A text as letters: its characters, or its words."""
+        """Split a text into letters: its characters, or its words."""
         return list(text) if self.over == "characters" else text.split()
 
 
 def _numbered(held: Bools, named: list[int]) -> Ints:
-    """A column for each letter: named letters have their own, others share one if the same atoms hold them."""
+    """Return a column for each letter: its own if it is named, else shared by letters of the same atoms."""
     n = held.shape[1]
     shared, of_letter = np.unique(held, axis=1, return_inverse=True)
     key = of_letter.reshape(-1).astype(np.int64) if n else np.zeros(0, dtype=np.int64)
@@ -166,29 +166,29 @@ Node: TypeAlias = Any  # whatever a language makes of a prefix; hashable, and eq
 
 
 class Language(ABC):
-    """What a constraint asks of an automaton or a grammar."""
+    """Interface of automata and grammars: weights of the next letter at a node, and the node after it."""
 
     columns: LetterColumns
     root: Node  # before any letter
 
     @abstractmethod
     def weights(self, node: Node) -> Floats:
-        """The weight of each letter of a column, (columns,); 0 forbids."""
+        """Return the weight of each letter of a column, (columns,); 0 forbids."""
 
     @abstractmethod
     def end(self, node: Node) -> float:
-        """The weight of ending here."""
+        """Return the weight of ending at a node."""
 
     @abstractmethod
     def after(self, node: Node, column: int) -> Node | None:
-        """The node after a letter of this column; None if no string of the language goes on so."""
+        """Return the node after a letter of this column, or None if no string continues so."""
 
     @abstractmethod
     def shortest(self, node: Node) -> int:
-        """How many letters there must be at least until a string can end."""
+        """Return the least number of letters from a node to the end of a string."""
 
     def summaries(self, trie: SymbolTrie) -> AllowedSymbols | None:
-        """A faster way to all symbols that may follow than letter by letter; None where there is none."""
+        """Return an object that computes all allowed symbols at once, or None where they are found letter by letter."""
         return None
 
 
@@ -199,7 +199,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 def components(first: Sequence[int], target: Sequence[int]) -> Iterator[list[int]]:
-    """States that reach each other, those that reach no other first, without recursion.
+    """Return the strongly connected components in reverse topological order (Tarjan, without recursion).
 
     The moves of state q go to `target[first[q] : first[q + 1]]`.
     """
@@ -232,7 +232,7 @@ def components(first: Sequence[int], target: Sequence[int]) -> Iterator[list[int
 
 
 def _taken(waiting: list[int], state: int, low: list[int], done: int) -> list[int]:
-    """All that waits from this state on; they lead no one back any more."""
+    """Pop and return the component of `state` from the stack; mark its states as done."""
     found = list[int]()
     while not found or found[-1] != state:
         found.append(waiting.pop())
@@ -241,9 +241,9 @@ def _taken(waiting: list[int], state: int, low: list[int], done: int) -> list[in
 
 
 def least_costs(rules: Iterable[tuple[Name, Sequence[Name], float]], known: Iterable[Name] = ()) -> dict[Name, float]:
-    """What follows from what is known for nothing, at its least cost: that of a rule and of all its premises (Knuth).
+    """Return the least cost of deriving each conclusion from the known facts (Knuth's generalisation of Dijkstra).
 
-    A rule is a conclusion, its premises and its cost; each is looked at once, when its last premise is found.
+    A rule is (conclusion, premises, cost); a derivation costs the sum over its rules. Known facts cost 0.
     """
     listed, missing, found = list[tuple[Name, Sequence[Name], float]](), list[int](), dict[Name, float]()
     waiting: dict[Name, list[int]] = defaultdict(list)
@@ -271,12 +271,12 @@ def least_costs(rules: Iterable[tuple[Name, Sequence[Name], float]], known: Iter
 
 
 def derived(implications: Iterable[tuple[Name, Sequence[Name]]], known: Iterable[Name]) -> set[Name]:
-    """What is known, and all that follows."""
+    """Return the known facts and all that the implications (conclusion, premises) derive from them."""
     return set(least_costs(((conclusion, premises, 0.0) for conclusion, premises in implications), known))
 
 
 def reachable(step: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """1 where a way leads, however short, (n, n): whole rows as bits, joined once for each step."""
+    """Return the reflexive transitive closure of a relation as 0 and 1, (n, n)."""
     n = len(step)
     source, target = np.nonzero(step)
     first = np.searchsorted(source, np.arange(n + 1)).tolist()
@@ -299,7 +299,7 @@ State = TypeVar("State", bound=Hashable)
 
 @dataclass(frozen=True, eq=False)
 class WeightedAutomaton:
-    """Moves sorted by source, column and target, each once; logarithms of weights."""
+    """A weighted automaton as arrays of moves, sorted by source, column and target; state 0 is the start."""
 
     columns: LetterColumns
     source: Ints  # (moves,)
@@ -314,23 +314,23 @@ class WeightedAutomaton:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no string at all is in the language; of a trimmed machine."""
+        """Whether a trimmed automaton accepts no string."""
         return not bool((self.log_stop > -np.inf).any())
 
     @cached_property
     def first(self) -> Ints:
-        """Where the moves of each state begin, and the end, (states + 1,)."""
+        """Index of the first move of each state, and the number of moves, (states + 1,)."""
         return np.searchsorted(self.source, np.arange(self.n_states + 1))
 
     @cached_property
     def by_state(self) -> list[Moves]:
-        """The moves of each state as plain numbers, for what goes state by state."""
+        """The moves of each state as a list of (column, target, log weight)."""
         moves = list(zip(self.column.tolist(), self.target.tolist(), self.log_weight.tolist(), strict=True))
         first = self.first.tolist()
         return [moves[begin:end] for begin, end in pairwise(first)]
 
     def trimmed(self) -> WeightedAutomaton:
-        """Without the states that no string passes through; the start stays."""
+        """Return the automaton without states that are on no accepting path; the start stays."""
         begun = np.arange(self.n_states) == 0
         useful = _spread(begun, self.source, self.target) & self.reaches(self.log_stop > -np.inf)
         useful[0] = True
@@ -340,21 +340,23 @@ class WeightedAutomaton:
         return replace(found, source=number[found.source], target=number[found.target], log_stop=self.log_stop[useful])
 
     def selected(self, keep: Bools) -> WeightedAutomaton:
-        """With these moves only."""
+        """Return the automaton with only the moves where `keep` is True."""
         moves = self.source[keep], self.column[keep], self.target[keep], self.log_weight[keep]
         return WeightedAutomaton(self.columns, *moves, self.log_stop)
 
     def reaches(self, ends: Bools) -> Bools:
-        """The states from which one of these can be reached."""
+        """Return which states can reach one of `ends`, (states,)."""
         return _spread(ends, self.target, self.source)
 
     @cached_property
     def shortest(self) -> Ints:
-        """How many letters there are at least from each state to an end, -1 where there is none, (states,)."""
+        """Shortest accepted length from each state, (states,); −1 if none."""
         return self.lengths(np.ones(len(self.source), dtype=np.int64))
 
     def lengths(self, step: Ints) -> Ints:
-        """The same, where each move takes so many letters."""
+        """Return the shortest accepted length from each state, (states,); −1 if none. A move counts `step` letters,
+        (moves,).
+        """
         moves = zip(self.source.tolist(), self.target.tolist(), step.tolist(), strict=True)
         ends = np.flatnonzero(self.log_stop > -np.inf).tolist()
         known = least_costs(((state, (to,), cost) for state, to, cost in moves), ends)
@@ -362,7 +364,7 @@ class WeightedAutomaton:
 
 
 def merged(columns: LetterColumns, moves: Arrays, log_stop: Floats, *, weighted: bool) -> WeightedAutomaton:
-    """A machine from moves in any order; those that say the same are added up, or are one if weights do not matter."""
+    """Return an automaton from moves in any order; equal moves are summed, or made one if not `weighted`."""
     source, column, target, log_weight = moves
     order = np.lexsort((target, column, source))
     source, column, target, log_weight = source[order], column[order], target[order], log_weight[order]
@@ -376,7 +378,7 @@ def merged(columns: LetterColumns, moves: Arrays, log_stop: Floats, *, weighted:
 
 
 def both(left: WeightedAutomaton, right: WeightedAutomaton) -> WeightedAutomaton:
-    """The strings of both, with the product of their weights; trimmed."""
+    """Return the trimmed intersection of two automata, weights multiplied."""
     by_column: list[dict[int, list[tuple[int, float]]]] = [defaultdict(list) for _ in right.by_state]
     for own, moves in zip(by_column, right.by_state, strict=True):
         for column, target, log_weight in moves:
@@ -396,9 +398,10 @@ def both(left: WeightedAutomaton, right: WeightedAutomaton) -> WeightedAutomaton
 def explored(
     start: State, after: Callable[[State], Iterable[tuple[int, State, float]]], check: Callable[[int, int], None]
 ) -> tuple[list[State], Arrays]:
-    """All states that moves (column, state, log weight) lead to from a start, numbered as found; and the moves.
+    """Return all states reachable from a start, numbered as found, and the moves between them as arrays.
 
-    `check` is told the number of states and of moves so far.
+    after       state -> its moves (column, state, log weight)
+    check       called with the numbers of states and moves so far; may raise
     """
     states, number, moves = [start], {start: 0}, list[tuple[int, int, int, float]]()
     for here, state in enumerate(states):  # grows while we read it
@@ -413,7 +416,7 @@ def explored(
 
 
 def check_size(states: int, moves: int, what: str) -> None:
-    """Refuse what has grown too large."""
+    """Raise a BackgroundError if an automaton has grown too large."""
     if states > MOST_STATES or moves > MOST_MOVES:
         raise BackgroundError(
             f"{what} needs more than {MOST_STATES:,} states or {MOST_MOVES:,} moves (states × columns), the most that "
@@ -422,7 +425,7 @@ def check_size(states: int, moves: int, what: str) -> None:
 
 
 def _spread(begun: Bools, source: Ints, target: Ints) -> Bools:
-    """All states that are reached from some, moves going from source to target."""
+    """Return which states are reachable from `begun` along moves from source to target, (states,)."""
     order = np.argsort(source, kind="stable")
     first = np.searchsorted(source[order], np.arange(len(begun) + 1)).tolist()
     after = target[order].tolist()
@@ -437,7 +440,7 @@ def _spread(begun: Bools, source: Ints, target: Ints) -> Bools:
 
 
 def log_add(left: float, right: float) -> float:
-    """log(eˡ + eʳ)."""
+    """Return log(eˡ + eʳ)."""
     high, low = (left, right) if left >= right else (right, left)
     return high if low == NEVER else high + math.log1p(math.exp(low - high))
 
@@ -457,11 +460,11 @@ START: Held = ((0, 0.0),)
 
 
 class TooLargeError(BackgroundError):
-    """An automaton whose states, if each string is read in one way, are too many to write out."""
+    """A determinised automaton would have too many states."""
 
 
 def steps(by_state: list[Moves], held: Held, *, weighted: bool) -> dict[int, tuple[float, Held]]:
-    """What follows a set by each column: the weight of the move, and the next set."""
+    """Return the successors of a weighted set of states: column -> (log weight of the move, next set)."""
     found: dict[int, dict[int, float]] = {}
     for state, in_hand in held:
         for column, target, log_weight in by_state[state]:
@@ -479,7 +482,7 @@ def _with_largest_one(sums: dict[int, float]) -> tuple[float, Held]:
 
 
 def stop_of(machine: WeightedAutomaton, held: Held, *, weighted: bool) -> float:
-    """The log weight of ending in a set."""
+    """Return the log weight of ending in a weighted set of states."""
     log_stop = [in_hand + float(machine.log_stop[state]) for state, in_hand in held]
     return float(np.logaddexp.reduce(log_stop)) if weighted else max(log_stop)
 
@@ -487,7 +490,10 @@ def stop_of(machine: WeightedAutomaton, held: Held, *, weighted: bool) -> float:
 def determinised(
     machine: WeightedAutomaton, *, weighted: bool = True, most_states: int = MOST_STATES, most_moves: int = MOST_MOVES
 ) -> WeightedAutomaton:
-    """The same language, with one move at most by each column from each state; of a trimmed machine."""
+    """Return an equivalent deterministic automaton of a trimmed one (subset construction with residual weights, Mohri).
+
+    Where no finite one of at most `most_states` states exists, raise a TooLargeError.
+    """
 
     def check(states: int, moves: int) -> None:
         if states > most_states or moves > most_moves:
@@ -528,7 +534,7 @@ _ROUND = 200
 
 
 class InfiniteMassError(BackgroundError):
-    """An automaton whose strings do not grow rarer with their length."""
+    """The weights of all strings of an automaton do not have a finite sum."""
 
     def __init__(self, which: str = "") -> None:
         super().__init__(
@@ -538,7 +544,7 @@ class InfiniteMassError(BackgroundError):
 
 
 def backward(machine: WeightedAutomaton) -> Floats:
-    """log β of every state of a trimmed machine, (states,)."""
+    """Return log β of every state of a trimmed automaton, (states,): the total weight of all strings from it."""
     with np.errstate(divide="ignore"):
         log_weight = machine.log_weight + np.log(machine.columns.sizes)[machine.column]
     moves = machine.source, np.zeros_like(machine.column), machine.target, log_weight  # whatever the letter
@@ -566,7 +572,7 @@ def _single(state: int, beta: Floats, target: Ints, log_weight: Floats) -> float
 
 
 def _solve(states: Ints, first: list[int], target: Ints, log_weight: Floats, beta: Floats) -> None:
-    """One component: moves that leave it are known already, those within are the system."""
+    """Solve β for the states of one component, given those it leads to; writes into `beta`."""
     counts = np.array([first[state + 1] - first[state] for state in states.tolist()])
     at = np.concatenate([np.arange(first[state], first[state + 1]) for state in states.tolist()])
     source = np.repeat(np.arange(len(states)), counts)
@@ -591,7 +597,7 @@ def _solved(log_b: Floats, source: Ints, target: Ints, log_m: Floats) -> Floats:
 
 
 def _best(log_b: Floats, source: Ints, target: Ints, log_m: Floats) -> Floats:
-    """The log weight of the best single way out of the component."""
+    """Return the log weight of the best single path out of a component from each state."""
     first = np.searchsorted(source, np.arange(len(log_b)))  # every state of a component has a move within it
     best = log_b
     for _ in range(len(log_b) + 1):
@@ -616,7 +622,7 @@ def _elimination(source: Ints, target: Ints, m: Floats, n: int) -> Callable[[Flo
 
 
 def _iteration(source: Ints, target: Ints, m: Floats, n: int) -> Callable[[Floats], Floats]:
-    """Stabilised bi-conjugate gradients, in rounds that begin from what one step of the equation itself makes of it."""
+    """Return a solver of z = b + M z by restarted BiCGSTAB."""
 
     def times(z: Floats) -> Floats:
         return np.bincount(source, m * z[target], minlength=n).astype(np.float64, copy=False)
@@ -641,7 +647,7 @@ def _positive(z: Floats) -> Floats:
 
 
 def _conjugate(b: Floats, times: Callable[[Floats], Floats], z: Floats) -> tuple[Floats, int]:
-    """One round of van der Vorst's BiCGSTAB for z - M z = b; it may break off early, and is then begun again."""
+    """Return the result of one round of BiCGSTAB (van der Vorst) for z − M z = b, and the number of steps."""
     r = b - z + times(z)
     shadow, p = r.copy(), r.copy()
     rho, size = float(shadow @ r), float(np.abs(b).max())

@@ -55,7 +55,7 @@ _NEWTON_STEPS = 200
 
 @dataclass(frozen=True)
 class Position:
-    """Before the i-th symbol of a production, which is not going to be empty."""
+    """A dotted production: before its i-th symbol, which will derive a non-empty string."""
 
     left: int  # the nonterminal that the production is of
     symbol: int  # a nonterminal, or ~t for the terminal t
@@ -65,10 +65,12 @@ class Position:
 
 
 class Rules:
-    """Productions over nonterminals 0, 1, … and terminals; only those that the terminals at hand can complete."""
+    """Productions over numbered nonterminals (0, 1, …) and terminals (negative), without those that cannot be
+    completed.
+    """
 
     def __init__(self, notation: Notation, usable: Sequence[str], *, weighted: bool) -> None:
-        """`usable`: the terminals of which the vocabulary spells a string."""
+        """Number the rules of a grammar; `usable`: the terminals of which the vocabulary can spell a string."""
         productive = productive_rules(notation.productions, usable)
         if notation.start not in productive:
             spelled = {*usable}
@@ -109,7 +111,7 @@ class Rules:
         return self._solved(p, terminal=0.0), p
 
     def _solved(self, p: Floats, terminal: float) -> Floats:
-        """The least solution of x(A) = Σ p Π x(α), by Newton's method from 0, which rises to it and never passes it."""
+        """Return the least solution of x(A) = Σ p Π x(α), (nonterminals,), by Newton's method from 0."""
         n = len(self.names)
         x = np.zeros(n)
         for _ in range(_NEWTON_STEPS):
@@ -129,12 +131,12 @@ class Rules:
 
     @cached_property
     def productions(self) -> list[tuple[int, tuple[int, ...]]]:
-        """The nonterminal and the symbols of each, in the order of `positions`."""
+        """The nonterminal and the symbols of each production, in the order of `positions`."""
         return list(zip(self._left.tolist(), self._right, strict=True))
 
     @cached_property
     def positions(self) -> list[Position]:
-        """All positions that can be reached; numbered through."""
+        """All reachable positions, numbered."""
         found: list[Position] = []
         tails = 0
         for left, right, p in zip(self._left.tolist(), self._right, self._p.tolist(), strict=True):
@@ -153,7 +155,7 @@ class Rules:
 
     @cached_property
     def entered(self) -> dict[int, list[tuple[int, Position]]]:
-        """By symbol: the positions at which it can be the first of its production to derive something."""
+        """Symbol -> the positions at which it can be the first of its production to derive a non-empty string."""
         found: dict[int, list[tuple[int, Position]]] = defaultdict(list)
         for number, position in enumerate(self.positions):
             if position.enter > 0.0:
@@ -162,11 +164,11 @@ class Rules:
 
     @cached_property
     def corners(self) -> Floats:
-        """R_L[A, B], (nonterminals, nonterminals)."""
+        """Left-corner sums R_L[A, B], (nonterminals, nonterminals)."""
         return self._closed(self._summed(lambda position: position.enter))
 
     def chain(self, symbol: int) -> list[tuple[int, float]]:
-        """The A that are B and nothing else, with R_U[B, A]."""
+        """Return the nonterminals A that can be B alone (unit chains), with R_U[B, A]."""
         if symbol not in self._chains:
             row = self._units[symbol]
             self._chains[symbol] = [(int(a), float(row[a])) for a in np.flatnonzero(row)]
@@ -177,7 +179,7 @@ class Rules:
         return self._closed(self._summed(lambda position: position.enter * position.done).T)
 
     def _summed(self, weight: Callable[[Position], float]) -> Floats:
-        """The weights of all positions by nonterminal of the production and of the symbol."""
+        """Return the weights of all positions, summed by the nonterminals of the production and of the symbol."""
         found = np.zeros((len(self.names), len(self.names)))
         for position in self.positions:
             if position.symbol >= 0:
@@ -185,7 +187,7 @@ class Rules:
         return found
 
     def _closed(self, matrix: Floats) -> Floats:
-        """I + M + M² + …; over {0, 1} where there are no weights."""
+        """Return I + M + M² + …; over {0, 1} for grammars without weights."""
         if self.weighted:
             inverse: Floats = np.maximum(np.linalg.inv(np.eye(len(matrix)) - matrix), 0.0)
             return inverse * reachable(matrix > 0)  # 0 where rounding saw a way that is none
@@ -200,12 +202,12 @@ def _newton_step(slope: Floats, error: Floats) -> Floats:
 
 
 def _products(factors: Sequence[float]) -> list[float]:
-    """1, the first one, the first two multiplied, ..."""
+    """Return the prefix products 1, f₁, f₁ f₂, …"""
     return list(accumulate(factors, mul, initial=1.0))
 
 
 def _tail(begin: int, place: int, empty: Sequence[float]) -> tuple[tuple[int, float], ...]:
-    """The positions that may be the next one after a place, up to the first that cannot be empty."""
+    """Return the positions that may come next after a place, each with the probability that all between are empty."""
     found, between = [], 1.0
     for after in range(place + 1, len(empty)):
         found.append((begin + after, between))
@@ -234,10 +236,10 @@ def _check_size(productions: Sequence[Production], names: Sequence[str]) -> None
 
 
 class Lengths:
-    """Least lengths for the rules of a grammar, and for its nodes when they are asked for."""
+    """Least lengths in letters of what rules derive, and of what must follow a node."""
 
     def __init__(self, rules: Rules, terminals: Sequence[Sequence[int]]) -> None:
-        """`terminals`: for each terminal, the letters to its nearest stop from each of its states."""
+        """`terminals`: for each terminal, the letters to its nearest end from each of its states."""
         self._rules, self._terminals = rules, terminals
         costs = least_costs(
             (left, [s for s in right if s >= 0], sum(self._symbol(s) for s in right if s < 0))
@@ -255,11 +257,11 @@ class Lengths:
         self._ahead: WeakKeyDictionary[Any, Floats] = WeakKeyDictionary()
 
     def _symbol(self, symbol: int, q: int = 0) -> float:
-        """The letters of a symbol at least, of a terminal those after its state q."""
+        """Return the least length of a symbol; for a terminal, from its state q."""
         return float(self._least[symbol]) if symbol >= 0 else float(self._terminals[~symbol][q])
 
     def _by_rule(self, costs: Mapping[int, float]) -> Floats:
-        """What is known of some rules, infinite for all others, (nonterminals,)."""
+        """Return known costs as an array over the nonterminals, infinite elsewhere."""
         found: Floats = np.full(len(self._rules.names), np.inf)
         found[list(costs)] = list(costs.values())
         return found
@@ -272,13 +274,13 @@ class Lengths:
         return rests
 
     def _corner(self, rule: int) -> Floats:
-        """corner[Z, ·] of one rule, cached; of most rules nobody asks."""
+        """Return the row corner[rule, ·], cached."""
         if rule not in self._corners:
             self._corners[rule] = self._by_rule(least_costs(self._edges, [rule]))
         return self._corners[rule]
 
     def of(self, node: Any) -> int:
-        """The letters that must follow at least after a node."""
+        """Return the least number of letters that must follow a node."""
         if node.shortest is None:
             node.shortest = 0 if node.end > 0 else int(self._of(node))
         found: int = node.shortest
@@ -295,7 +297,7 @@ class Lengths:
         return found
 
     def _ahead_of(self, node: Any) -> Floats:
-        """The letters that must follow each nonterminal that begins at a node, (nonterminals,)."""
+        """Return the least number of letters after each nonterminal that begins at a node, (nonterminals,)."""
         stack = [node]
         while stack:  # without recursion: origins nest as deep as the text
             top = stack[-1]
@@ -328,7 +330,7 @@ Item: TypeAlias = "tuple[Place, Set, float]"  # where, since which node, with wh
 
 
 class Set:
-    """A node: what may be under way after a prefix. Two sets with the same items are the same object."""
+    """A node, which is an Earley set: the items active after a prefix. Sets with equal items are one object."""
 
     __slots__ = (
         "__weakref__",
@@ -357,7 +359,7 @@ class Set:
 
     @property
     def waiting(self) -> dict[int, list[Item]]:
-        """The items by the nonterminal that they wait for; found when something begins here."""
+        """The items by the nonterminal that they wait for."""
         if self._waiting is None:
             found: dict[int, list[Item]] = defaultdict(list)
             for item in self.items:
@@ -374,7 +376,7 @@ class Set:
 
 
 class ContextFree(Language):
-    """The language of a grammar whose terminals are expressions."""
+    """The language of a context-free grammar whose terminals are regular expressions."""
 
     def __init__(
         self, notation: Notation, terminals: Mapping[str, Expression], columns: LetterColumns, *, weighted: bool
@@ -412,7 +414,7 @@ class ContextFree(Language):
 
     @cached_property
     def _begun(self) -> list[list[tuple[int, int, int, float]]]:
-        """For each column: the places at which it can begin a production, of which rule, the state after it, and w."""
+        """For each column, the positions it can begin: (position, nonterminal, state after it, weight)."""
         found: list[list[tuple[int, int, int, float]]] = [[] for _ in range(self.columns.count)]
         for terminal, moves in enumerate(self._moves):
             for number, position in self.rules.entered.get(~terminal, ()):
@@ -421,7 +423,9 @@ class ContextFree(Language):
         return found
 
     def outlook(self, number: int, items: Sequence[Item]) -> tuple[Floats, Floats]:
-        """How much each nonterminal and each letter is looked for at a node; without weights, its places say."""
+        """Return how much each nonterminal is predicted at a node, (nonterminals,), and the weight of each letter,
+        (columns,).
+        """
         if self.rules.weighted or number == 0:
             return self._outlook(number, items)
         places = tuple(place for place, _, _ in items)
@@ -480,7 +484,7 @@ class ContextFree(Language):
         return self._grown[key]
 
     def _reads(self, node: Set, column: int) -> list[tuple[int, int, Set, float]]:
-        """The terminals that take a letter: place, state after it, origin and weight."""
+        """Return the terminals that accept a letter at a node: (position, state after it, origin, weight)."""
         found = []
         for (place, q), origin, c in node.items:
             moves = self._moves_at[place]
@@ -493,9 +497,9 @@ class ContextFree(Language):
         return found
 
     def _begun_at(self, node: Set) -> Set:
-        """The node that stands for all at which the same items wait: what begins at one of them ends alike.
+        """Return the representative of all nodes at which the same items wait, as the origin of what begins there.
 
-        So `{ "a"` and `{"a"` come to one node. Weights are relative to the scale of a node, which others do not share.
+        So `{ "a"` and `{"a"` lead to one node. With weights every node stands for itself.
         """
         if self.rules.weighted or node.number == 0:
             return node
@@ -505,7 +509,7 @@ class ContextFree(Language):
         return node.begun
 
     def _set(self, items: list[Item], end: float) -> Set:
-        """The node with these items: one that exists, if there is one, up to a common factor."""
+        """Return the node with these items; an equal one, up to a common factor, is reused."""
         if len(items) > MOST_ITEMS:
             raise BackgroundError(
                 f"the grammar is so ambiguous that more than {MOST_ITEMS} items are under way at once; rewrite the "
@@ -539,7 +543,7 @@ class ContextFree(Language):
 
 
 def _moves(reading: TerminalAutomaton, letters: Floats) -> list[dict[int, tuple[int, float]]]:
-    """For each state of a terminal: by column, the state after it and what it weighs."""
+    """Return, for each state of a terminal, column -> (next state, weight)."""
     return [
         {column: (after, float(letters[q, column])) for column, after in moves.items()}
         for q, moves in enumerate(reading.moves)
@@ -547,7 +551,7 @@ def _moves(reading: TerminalAutomaton, letters: Floats) -> list[dict[int, tuple[
 
 
 class _Growth:
-    """The items of the next node, as they are found."""
+    """Builder of the next weighted Earley set: scanned and completed items with their inner weights."""
 
     def __init__(self, grammar: ContextFree) -> None:
         self.grammar, self.rules = grammar, grammar.rules
@@ -561,7 +565,7 @@ class _Growth:
         return [((place, q), self._origins[origin], c) for (place, q, origin), c in self._items.items()]
 
     def read(self, place: int, q: int, origin: Set, c: float) -> None:
-        """The terminal at a place has been read up to state q; it may go on, or be whole."""
+        """Add a terminal that was read up to state q: it may continue, or be complete."""
         terminal = ~self.rules.positions[place].symbol
         if self.grammar.readings[terminal].moves[q]:
             self._add(place, q, origin, c)
@@ -573,7 +577,7 @@ class _Growth:
         self._items[place, q, origin.number] += c
 
     def _pass(self, position: Position, origin: Set, c: float) -> None:
-        """The symbol at a position is whole: another one is due, or the production is whole too."""
+        """Move past the complete symbol at a position: add the next positions, or complete the production."""
         for place, between in position.tail:
             self._add(place, 0, origin, c * between)
         if position.done > 0:
@@ -587,7 +591,7 @@ class _Growth:
         self._whole[origin.number][left] += c
 
     def complete(self) -> None:
-        """What is whole completes what waited for it, the latest begun first: a node's origins are older than it is."""
+        """Run Earley's completer, latest origins first, since the origins of a node are older than it."""
         while self._latest:
             origin = self._origins[-heapq.heappop(self._latest)]
             whole: dict[int, float] = defaultdict(float)
@@ -609,7 +613,7 @@ class _Growth:
 
 
 class _Reached:
-    """The same without weights: what is whole completes what waited for it, in any order, each once."""
+    """Builder of the next Earley set of a grammar without weights; each item is completed once, in any order."""
 
     def __init__(self, grammar: ContextFree) -> None:
         self.grammar, self.rules, self.end = grammar, grammar.rules, 0.0
@@ -620,7 +624,7 @@ class _Reached:
         return list(self._items)
 
     def read(self, place: int, q: int, origin: Set, _: float) -> None:
-        """The terminal at a place has been read up to state q; it may go on, or be whole."""
+        """Add a terminal that was read up to state q: it may continue, or be complete."""
         terminal = ~self.rules.positions[place].symbol
         if self.grammar.readings[terminal].moves[q]:
             self._items.add(((place, q), origin, 1.0))
@@ -628,14 +632,14 @@ class _Reached:
             self._pass(self.rules.positions[place], origin)
 
     def _pass(self, position: Position, origin: Set) -> None:
-        """The symbol at a position is whole: another one is due, or the production is whole too."""
+        """Move past the complete symbol at a position: add the next positions, or complete the production."""
         for place, _ in position.tail:
             self._items.add(((place, 0), origin, 1.0))
         if position.done > 0:
             self._whole.add((position.left, origin))
 
     def complete(self) -> None:
-        """What a nonterminal completes is a question of where it began alone, and is cached there."""
+        """Run Earley's completer; what a nonterminal completes is cached at its origin."""
         waiting = list(self._whole)
         while waiting:
             left, origin = waiting.pop()
@@ -661,7 +665,7 @@ class _Reached:
 
 
 def _rounded(c: float) -> float:
-    """Weights that differ by rounding only are the same."""
+    """Return a weight rounded to 11 digits, so that weights equal up to rounding compare equal."""
     return c if c in (0.0, 1.0) else float(f"{c:.10e}")
 
 
@@ -689,7 +693,7 @@ _PER_SUMMARY = 64  # numbers that would take as much memory as one that says not
 
 
 class Frontier:
-    """A set of nodes of a trie that have children, sorted; equal ones are one object."""
+    """A sorted set of trie nodes that have children; equal sets are one object."""
 
     __slots__ = ("columns", "nodes")
 
@@ -706,7 +710,7 @@ NOTHING: Allowed = frozenset()
 
 
 class _TerminalTable:
-    """A terminal's automaton as arrays."""
+    """The automaton of a terminal as arrays."""
 
     def __init__(self, automaton: TerminalAutomaton, n_columns: int) -> None:
         self.moves = np.full(
@@ -720,7 +724,11 @@ class _TerminalTable:
 
 
 class Summaries(AllowedSymbols):
-    """The summaries of a grammar over a trie, cached as they are asked for."""
+    """Allowed symbols of a grammar over a trie, from cached summaries of its rules.
+
+    A summary maps a set of trie nodes to the symbols that end while a part of a rule is read below them, and the trie
+    nodes at which that part is complete.
+    """
 
     def __init__(self, grammar: ContextFree, trie: SymbolTrie) -> None:
         self._rules, self._trie = grammar.rules, trie
@@ -738,7 +746,7 @@ class Summaries(AllowedSymbols):
         self._root = self._frontier(np.zeros(1, dtype=np.int64))
 
     def allowed(self, node: Set) -> Allowed:
-        """The symbols that may follow at a node, the end aside."""
+        """Return the symbols that may follow at a node, except the end."""
         if node.number == 0:
             return self._call(self._root, self._rules.start, 0)[0]
         allowed, due, latest = set[Ends](), dict[Set, dict[int, Frontier]](), list[tuple[int, Set]]()
@@ -765,7 +773,7 @@ class Summaries(AllowedSymbols):
         return frozenset(allowed)
 
     def _rest(self, frontier: Frontier, place: int, q: int, depth: int) -> Summary:
-        """From the state q of the symbol at a position to the end of its production."""
+        """Return the summary from state q of the symbol at a position to the end of its production."""
         key = frontier, place, q
         found = self._rest_of.get(key)
         if found is None:
@@ -779,12 +787,12 @@ class Summaries(AllowedSymbols):
         return found
 
     def _after(self, frontier: Frontier, place: int, depth: int) -> Summary:
-        """After the symbol at a position, to the end of its production."""
+        """Return the summary from behind the symbol at a position to the end of its production."""
         ends, whole = self._tail(frontier, place, depth)
         return ends, self._union(whole, frontier) if self._rules.positions[place].done > 0 else whole
 
     def _tail(self, frontier: Frontier, place: int, depth: int) -> Summary:
-        """The same, where something follows in it."""
+        """Return the summary of `_after` without the case that the production ends here."""
         key = frontier, place
         found = self._tail_of.get(key)
         if found is None:
@@ -796,7 +804,7 @@ class Summaries(AllowedSymbols):
         return found
 
     def _call(self, frontier: Frontier, symbol: int, depth: int) -> Summary:
-        """A nonterminal that begins here."""
+        """Return the summary of a nonterminal that begins at `frontier`."""
         key = frontier, symbol
         found = self._call_of.get(key)
         if found is None:
@@ -812,7 +820,7 @@ class Summaries(AllowedSymbols):
         return found
 
     def _begun(self, symbol: int) -> list[tuple[int, int]]:
-        """The positions of terminals that may begin a nonterminal; before each, the columns that it may begin with."""
+        """Return the positions of terminals that may begin a nonterminal, each behind its first columns as bits."""
         if symbol not in self._begun_of:
             corners, entered = self._rules.corners[symbol], self._rules.entered
             self._begun_of[symbol] = [
@@ -824,7 +832,11 @@ class Summaries(AllowedSymbols):
         return self._begun_of[symbol]
 
     def _closed(self, due: Whole, looked_for: bytes, depth: int) -> tuple[Allowed, Whole]:
-        """All that is whole where some nonterminals are, which began at a node that looks for these."""
+        """Return what is complete, and the symbols that end, once the nonterminals in `due` are complete at a common
+        origin.
+
+        `looked_for`: the nonterminals that the origin predicts.
+        """
         key = due, looked_for
         found = self._closed_of.get(key)
         if found is None:
@@ -847,7 +859,7 @@ class Summaries(AllowedSymbols):
         return found
 
     def _run(self, frontier: Frontier, terminal: int, q: int) -> Summary:
-        """A terminal from one of its states on."""
+        """Return the summary of a terminal from its state q on."""
         if not frontier.columns & self._readings[terminal].columns[q]:
             return NOTHING, self._nowhere
         key = frontier, terminal, q
@@ -858,7 +870,7 @@ class Summaries(AllowedSymbols):
         return found
 
     def _swept(self, nodes: Ints, reading: _TerminalTable, q: int) -> tuple[Ints, Ints]:
-        """The nodes below some that a terminal can read, from its state q on, and those of them where it may stop."""
+        """Return the trie nodes below `nodes` that a terminal can read from state q, and those where it may stop."""
         if nodes[0] == 0 and 2 * reading.columns[q].bit_count() > reading.moves.shape[1]:  # most symbols go on
             states = self._trie.states(reading.moves, q)
             return 1 + np.flatnonzero(states[1:] >= 0), 1 + np.flatnonzero(reading.stops[states[1:]])
@@ -908,7 +920,7 @@ class Summaries(AllowedSymbols):
         return self._unions[one, other]
 
     def _without(self, one: Frontier, other: Frontier) -> Frontier:
-        """The nodes of one that are not in the other."""
+        """Return the nodes of one set that are not in the other."""
         if not one or not other:
             return one
         return (

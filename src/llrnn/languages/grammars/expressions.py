@@ -43,7 +43,13 @@ MOST_TIMES = 1_000  # of a part that is repeated from so often to so often
 
 @dataclass(frozen=True)
 class Expression:
-    """A set of weighted strings. Parts are in fields: `parts`, a tuple, or one field each."""
+    """A weighted set of strings over letters (symbols or characters), before it is compiled for a vocabulary.
+
+    Combine expressions with `a + b` (concatenation), `a | b` (union, weights added) and `a & b` (intersection, weights
+    multiplied), and with the methods below. Subclasses keep their parts in fields: `parts`, a tuple, or one field each.
+
+        letter("the") + (letter("big") | letter("small")).repeated(again=0.5) + letter("cat")
+    """
 
     def __add__(self, other: Expression) -> Expression:
         return Concatenation((*_parts(self, Concatenation), *_parts(other, Concatenation)))
@@ -55,15 +61,30 @@ class Expression:
         return Both(self, _checked(other))
 
     def repeated(self, *, again: float = 1.0) -> Expression:
-        """Any number of times, none at all included; `again` is the factor of each time."""
+        """Return the Kleene star: this expression zero or more times, with a factor of `again` for each time.
+
+        With weights, `again` must be small enough for the sum over all strings to be finite.
+
+            letter("very").repeated(again=0.5) + letter("good")
+        """
         return Repeat(self, again)
 
     def times(self, least: int, most: int | None = None) -> Expression:
-        """From so often to so often; exactly so often if only one number is given."""
+        """Return this expression repeated from `least` to `most` times, or exactly `least` times without `most`.
+
+        The number of repeats adds no weight of its own.
+
+            regular("[0-9]").times(2, 4)
+        """
         return Times(self, least, least if most is None else most)
 
     def weighted(self, factor: float) -> Expression:
-        """The same strings, for a factor."""
+        """Return this expression with the weight of every string multiplied by `factor`, which is above 0.
+
+        For example, weights of alternatives:
+
+            letter("cat").weighted(0.7) | letter("dog").weighted(0.3)
+        """
         return WeightedExpression(self, factor)
 
     def optional(self) -> Expression:
@@ -71,12 +92,12 @@ class Expression:
 
     @property
     def inner(self) -> tuple[Expression, ...]:
-        """The parts that it is made of."""
+        """The direct sub-expressions."""
         given = vars(self)
         return given["parts"] if "parts" in given else tuple(v for v in given.values() if isinstance(v, Expression))
 
     def mapped(self, function: Callable[[Expression], Expression]) -> Expression:
-        """The same expression of other parts."""
+        """Return a copy with `function` applied to every direct sub-expression."""
         made = iter([function(part) for part in self.inner])
         if isinstance(self, Concatenation | Alternation):
             return type(self)(tuple(made))
@@ -85,28 +106,28 @@ class Expression:
 
 @dataclass(frozen=True)
 class One(Expression):
-    """One letter out of those that an atom holds."""
+    """Any one letter of the set `atom`."""
 
     atom: Atom
 
 
 @dataclass(frozen=True)
 class Concatenation(Expression):
-    """One after the other; nothing at all if there are no parts."""
+    """The parts one after the other; the empty string if there are none."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
 class Alternation(Expression):
-    """Any of them; the weights of a string that several hold are added."""
+    """Union of the parts; the weights of a string that several contain are added."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
 class Repeat(Expression):
-    """Any number of times."""
+    """Kleene star of `part`, with a factor of `again` for each time."""
 
     part: Expression
     again: float
@@ -117,7 +138,7 @@ class Repeat(Expression):
 
 @dataclass(frozen=True)
 class Times(Expression):
-    """From so often to so often. (Optional parts in a row would be read in many ways, each of which counts.)"""
+    """`part` repeated from `least` to `most` times; a string counts once for each number of repeats that gives it."""
 
     part: Expression
     least: int
@@ -131,7 +152,7 @@ class Times(Expression):
 
 @dataclass(frozen=True)
 class WeightedExpression(Expression):
-    """For a factor."""
+    """`part` with all weights multiplied by `factor`."""
 
     part: Expression
     factor: float
@@ -142,7 +163,7 @@ class WeightedExpression(Expression):
 
 @dataclass(frozen=True)
 class Both(Expression):
-    """The strings of both, with the product of their weights."""
+    """Intersection: strings of both sides, with the product of their weights."""
 
     left: Expression
     right: Expression
@@ -150,21 +171,21 @@ class Both(Expression):
 
 @dataclass(frozen=True)
 class Listed(Expression):
-    """A list of texts with weights; a text is read as its words or its characters, as the automaton does."""
+    """A list of texts with weights; each is split into words or characters when the automaton is compiled."""
 
     entries: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True)
 class NGrams(Expression):
-    """All strings, as an n-gram model over the letters weighs them."""
+    """All strings over the letters, weighted by an n-gram model."""
 
     table: NGramTable
 
 
 @dataclass(frozen=True)
 class ConditionExpression(Expression):
-    """What a function makes of the condition; None if nothing fits."""
+    """An expression that `function` computes from the condition of a text; None where it allows nothing."""
 
     function: Callable[[object], Expression | None]
 
@@ -173,12 +194,22 @@ NOTHING: Expression = Concatenation(())
 
 
 def letter(text: str) -> Expression:
-    """This one letter, a symbol or a character: `letter("the") + (letter("cat") | letter("dog"))`."""
+    """Return the expression of one letter: a symbol of the vocabulary, or a character, by how it is compiled.
+
+    For example, two sentences:
+
+        letter("the") + (letter("cat") | letter("dog"))
+    """
     return One(Letter(text))
 
 
 def words(texts: Iterable[str] | Mapping[str, float]) -> Expression:
-    """Any text of a list, or of a mapping text -> weight: `words({"new york": 2.0, "boston": 1.0})`."""
+    """Return the union of a list of texts, or of a mapping text -> weight (above 0).
+
+    A text is a sequence of symbols separated by blanks, or of characters, by how the expression is compiled.
+
+        words({"new york": 2.0, "boston": 1.0})
+    """
     entries = texts.items() if isinstance(texts, Mapping) else ((text, 1.0) for text in texts)
     found = tuple(sorted((text, float(weight)) for text, weight in dict(entries).items()))
     for _, weight in found:
@@ -189,16 +220,23 @@ def words(texts: Iterable[str] | Mapping[str, float]) -> Expression:
 
 
 def ngram(table: NGramTable) -> Expression:
-    """All strings over the letters that an n-gram model lists: `NGram.from_path(...).table`, `ngrams.estimate(...)`."""
+    """Return all strings over the words of an n-gram model, weighted by their probability.
+
+    `table`: an NGramTable, from `NGram.from_path(...).table`, `ngrams.read_table` or `ngrams.estimate`.
+
+        ngram(read_table("tags.arpa")) & symbolic("DET ADJ* NOUN")
+    """
     if not isinstance(table, NGramTable):
         raise BackgroundError(f"ngram takes an NGramTable (NGram.from_path(...).table), found {table!r}")
     return NGrams(written_out(table))
 
 
 def from_condition(function: Callable[[object], Expression | None]) -> Expression:
-    """What a function makes of the condition, at each text anew: `from_condition(lambda condition: words(condition))`.
+    """Return an expression that is computed from the condition of each text.
 
-    `function(condition)` gives an expression, or None if nothing fits.
+    `function(condition)` returns an expression, or None if nothing is allowed.
+
+        from_condition(lambda condition: words(condition["names"]))
     """
     if not callable(function):
         raise BackgroundError(f"from_condition takes a function of the condition, found {function!r}")
@@ -206,7 +244,7 @@ def from_condition(function: Callable[[object], Expression | None]) -> Expressio
 
 
 def parts_of(expression: Expression) -> Iterator[Expression]:
-    """The expression and all that it is made of."""
+    """Return the expression and all its sub-expressions, at every depth."""
     stack = [expression]
     while stack:
         yield (found := stack.pop())
@@ -214,7 +252,7 @@ def parts_of(expression: Expression) -> Iterator[Expression]:
 
 
 def holes_of(expression: Expression) -> tuple[ConditionExpression, ...]:
-    """What comes from the condition, each once."""
+    """Return the sub-expressions that depend on the condition, each once."""
     return tuple(dict.fromkeys(part for part in parts_of(expression) if isinstance(part, ConditionExpression)))
 
 
@@ -230,7 +268,7 @@ def _checked(found: object) -> Expression:
 
 
 def _parts(found: object, of: type[Concatenation | Alternation]) -> tuple[Expression, ...]:
-    """The parts, so that a + b + c + ... does not nest as deep as it is long."""
+    """Return the parts of a concatenation or union, or the expression itself, so that a + b + c does not nest."""
     checked = _checked(found)
     return checked.parts if isinstance(checked, of) else (checked,)
 
@@ -239,7 +277,7 @@ LONGEST_SHOWN, DEEPEST_SHOWN = 60, 6
 
 
 def shown(expression: Expression) -> str:
-    """`(big | small)* cat`, as in `symbolic`; for messages, cut where it is long, and not to be read back."""
+    """Return the expression as text for messages, such as `(big | small)* cat`; long ones are cut."""
     text = _text(expression, DEEPEST_SHOWN)
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 4] + " ..."
 
@@ -288,7 +326,7 @@ _Move: TypeAlias = tuple[tuple[int, ...], int, float]  # columns, target, log we
 
 
 def atoms_of(expression: Expression, over: Over) -> list[Atom]:
-    """What the letters are told apart by; the letters of listed texts and of n-gram models are among it."""
+    """Return the sets of letters that the expression distinguishes, those of word lists and n-gram models included."""
     found: dict[Atom, None] = {}
     for part in parts_of(expression):
         match part:
@@ -305,7 +343,7 @@ def atoms_of(expression: Expression, over: Over) -> list[Atom]:
 
 
 def columns_of(expression: Expression, letters: Sequence[str], over: Over) -> LetterColumns:
-    """The columns for an expression. Who looks at conditions may be told of any letter: then each has its own."""
+    """Return the letter classes of an expression; with parts from the condition every letter is its own class."""
     if holes_of(expression):
         return LetterColumns(letters, [Letter(letter) for letter in letters], over)
     return LetterColumns(letters, atoms_of(expression, over), over)
@@ -318,7 +356,12 @@ def compiled(
     weighted: bool = True,
     holes: Sequence[ConditionExpression] = (),
 ) -> WeightedAutomaton:
-    """The automaton of an expression, trimmed. `holes` are read as one letter each, of the columns after all others."""
+    """Compile an expression to a trimmed automaton without empty moves.
+
+    columns     the letter classes
+    weighted    False: weights are ignored, every string of the language has weight 1
+    holes       sub-expressions to be read as one letter each, numbered after all columns
+    """
     builder = _Builder(columns, weighted, {hole: columns.count + number for number, hole in enumerate(holes)})
     try:
         return builder.machine(builder.part(expression))
@@ -328,7 +371,9 @@ def compiled(
 
 @dataclass
 class _Fragment:
-    """A part under construction."""
+    """Automaton of a sub-expression under construction: its first moves, its final states, the weight of the empty
+    string.
+    """
 
     first: list[_Move] = field(default_factory=list)
     stops: dict[int, float] = field(default_factory=dict)
@@ -336,7 +381,7 @@ class _Fragment:
 
 
 class _Builder:
-    """All moves so far; parts refer to its states, numbered from 0 (the start comes before them all, in the end)."""
+    """All moves so far; fragments refer to its states, numbered from 0, and the start state is added last."""
 
     def __init__(self, columns: LetterColumns, weighted: bool, holes: dict[ConditionExpression, int]) -> None:
         self.columns, self.weighted, self.holes = columns, weighted, holes
@@ -409,7 +454,7 @@ class _Builder:
         return whole
 
     def sequence(self, parts: Sequence[_Fragment]) -> _Fragment:
-        """From the back: what follows a part is known when the part is joined to it."""
+        """Return the concatenation of fragments, joined from the last to the first."""
         whole = _Fragment(empty=0.0)
         for part in reversed(parts):
             whole = self.joined(part, whole)
@@ -438,7 +483,7 @@ class _Builder:
         return _Fragment(first, {state: log + log_c for state, log in part.stops.items()}, log_c)
 
     def times(self, expression: Expression, least: int, most: int) -> _Fragment:
-        """From the back: at each time beyond the least one may also stop."""
+        """Return the fragment of `expression` repeated from `least` to `most` times."""
         whole = _Fragment(empty=0.0)
         for time in range(most, 0, -1):
             whole = self.joined(self.part(expression), whole)
@@ -447,7 +492,7 @@ class _Builder:
         return whole
 
     def listed(self, entries: Sequence[tuple[str, float]]) -> _Fragment:
-        """A trie, whose texts all end in one state: what follows them is attached once."""
+        """Return the fragment of a list of texts, a trie in which all texts end in one state."""
         end, whole, below = self.state(), _Fragment(), dict[tuple[int, int], int]()
         whole.stops[end] = 0.0
         spelled = [self.columns.spelled(text) for text, _ in entries]
@@ -470,7 +515,7 @@ class _Builder:
         return whole
 
     def begin(self, part: _Fragment, source: int, columns: tuple[int, ...], target: int, log_weight: float) -> None:
-        """A move from a state, or one of the first moves of a part."""
+        """Add a move from `source`, or a first move of `part` if `source` is before the start."""
         if source == _BEFORE:
             part.first.append((columns, target, log_weight))
         else:
@@ -481,7 +526,7 @@ class _Builder:
         return own.machine(own.part(expression))
 
     def adopted(self, machine: WeightedAutomaton) -> _Fragment:
-        """A machine as a part of this one; its start, to which nothing leads, becomes first moves."""
+        """Return a compiled automaton as a fragment; the moves of its start become first moves."""
         offset = self.n_states - 1
         self.n_states += machine.n_states - 1
         part = _Fragment(empty=float(machine.log_stop[0]))
@@ -493,7 +538,7 @@ class _Builder:
         return part
 
     def machine(self, part: _Fragment) -> WeightedAutomaton:
-        """All moves as arrays, with the start in front."""
+        """Return the automaton of a fragment, with its start as state 0."""
         for columns, target, log_weight in part.first:
             self.move(_BEFORE, columns, target, log_weight)
         many = np.array([len(columns) for _, columns, _, _ in self.moves], dtype=np.int64)
@@ -522,7 +567,7 @@ def _scaled(moves: Sequence[_Move], log_factor: float) -> list[_Move]:
 
 
 def context_automaton(table: NGramTable, columns: LetterColumns, *, weighted: bool) -> WeightedAutomaton:
-    """All contexts that can be reached; state 0 is the beginning, to which nothing leads back."""
+    """Return the automaton of an n-gram model over the reachable contexts; state 0 is the beginning of a string."""
     if EOS not in table.index:
         raise BackgroundError(f"an n-gram model must know how strings end, but {table!r} does not list {EOS!r}")
     own = [columns.held(Letter(word)) if word not in (EOS, UNKNOWN) else () for word in table.words]

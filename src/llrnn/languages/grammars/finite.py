@@ -47,7 +47,7 @@ class EmptyLanguageError(BackgroundError):
 
 
 class Finite(Language):
-    """A deterministic automaton, trimmed; nodes are its states."""
+    """The language of a trimmed deterministic automaton; nodes are its states."""
 
     root = 0
 
@@ -84,7 +84,7 @@ class Finite(Language):
 
 
 class Gathered(Language):
-    """Any automaton, trimmed; nodes are sets of states with what each has in hand."""
+    """The language of a trimmed automaton, determinised lazily; nodes are sets of states with residual weights."""
 
     root = START
 
@@ -94,7 +94,7 @@ class Gathered(Language):
         self._steps = lru_cache(1 + _NUMBERS_KEPT // (4 * max(1, machine.columns.count)))(self._made)
 
     def _made(self, held: Held) -> tuple[Floats, float, dict[int, tuple[float, Held]]]:
-        """The weights of all columns, that of the end, and what follows each column."""
+        """Return the weights of all columns, that of the end, and column -> (log weight, next set)."""
         found = steps(self.machine.by_state, held, weighted=self.weighted)
         row, log_end = np.zeros(self.columns.count), stop_of(self.machine, held, weighted=self.weighted)
         log_row = np.array([log + self._ahead(after) for log, after in found.values()])
@@ -107,7 +107,7 @@ class Gathered(Language):
         return row, float(np.exp(log_end)), found
 
     def _ahead(self, held: Held) -> float:
-        """What all that can follow a set weighs."""
+        """Return the log of the total weight of all strings from a set of states."""
         if not self.weighted:
             return 0.0
         return float(np.logaddexp.reduce([in_hand + self._beta[state] for state, in_hand in held]))
@@ -127,7 +127,10 @@ class Gathered(Language):
 
 
 def finite(expression: Expression, columns: LetterColumns, *, weighted: bool = True) -> Language:
-    """The language of an expression. An empty one is refused, and with weights one whose sum is not finite."""
+    """Compile an expression to a language over letter classes.
+
+    An empty language is an EmptyLanguageError; with weights, one without a finite sum is an InfiniteMassError.
+    """
     machine = compiled(expression, columns, weighted=weighted)
     if machine.is_empty:
         raise EmptyLanguageError(
@@ -145,7 +148,7 @@ def finite(expression: Expression, columns: LetterColumns, *, weighted: bool = T
 
 
 def _probabilities(machine: WeightedAutomaton, beta: Floats) -> tuple[Floats, Floats]:
-    """Of each move, for one letter, and of each end; rows sum to one but for rounding: that is put right."""
+    """Return the probability of each move for one letter, (moves,), and of ending, (states,); rows sum to 1."""
     prob = np.maximum(np.exp(machine.log_weight + beta[machine.target] - beta[machine.source]), _LEAST)
     end = np.exp(machine.log_stop - beta)
     total = end + np.bincount(machine.source, prob * machine.columns.sizes[machine.column], minlength=len(end))
@@ -156,7 +159,7 @@ def _probabilities(machine: WeightedAutomaton, beta: Floats) -> tuple[Floats, Fl
 
 
 def why_empty(expression: Expression, columns: LetterColumns) -> str:
-    """The innermost part that is to blame for an empty language."""
+    """Return a message that names the innermost sub-expression because of which a language is empty."""
     match expression:
         case ex.One():
             return f"{shown(expression)} is none of the {len(columns.letters)} {_letters(columns)}"
@@ -190,7 +193,7 @@ def _letters(columns: LetterColumns) -> str:
 
 
 def what_is_infinite(expression: Expression, columns: LetterColumns) -> str:
-    """A message that names the smallest repeated part which has no finite sum by itself."""
+    """Return a message that names the smallest repeated sub-expression without a finite sum."""
     repeats = [part for part in parts_of(expression) if isinstance(part, ex.Repeat)]
     which = next((f"{shown(part)} " for part in reversed(repeats) if _is_infinite(part, columns)), "")
     return (
@@ -233,14 +236,14 @@ _Places: TypeAlias = frozenset[_Place] | int  # a number: this state of the shar
 
 @dataclass(frozen=True, eq=False)
 class TerminalAutomaton:
-    """A small deterministic automaton for what fills a hole, or a terminal of a grammar. Empty without states."""
+    """A small deterministic automaton of a terminal, or of what a condition inserts; no states if it is empty."""
 
     moves: list[dict[int, int]]  # column -> state, for each state; state 0 is the start
     ends: list[bool]
 
     @classmethod
     def of(cls, expression: Expression, columns: LetterColumns) -> TerminalAutomaton:
-        """What these letters spell of an expression; lists of words, the usual case, are done by hand."""
+        """Compile an expression over letter classes to a deterministic automaton; word lists become a trie directly."""
         if isinstance(expression, ex.Listed) and (columns.sizes == 1).all():
             return cls._listed(expression.entries, columns)
         machine = compiled(expression, columns, weighted=False)
@@ -273,13 +276,13 @@ class TerminalAutomaton:
 
     @cached_property
     def lengths(self) -> list[int]:
-        """Letters to an end at least, from each state; one more than there are states where none is reached."""
+        """Least number of letters to an end from each state; one more than the number of states where there is none."""
         moves = ((state, (to,), 1.0) for state, go in enumerate(self.moves) for to in go.values())
         known = least_costs(moves, [state for state, end in enumerate(self.ends) if end])
         return [int(known.get(state, len(self.moves) + 1)) for state in range(len(self.moves))]
 
     def minimised(self) -> TerminalAutomaton:
-        """The fewest states, the start apart (Moore): those part that move to states which are told apart."""
+        """Return the minimal equivalent automaton (Moore's algorithm); the start stays separate."""
         found, n = _renumbered([(state == 0, length) for state, length in enumerate(self.lengths)]), 0
         while max(found, default=-1) >= n:
             n = max(found) + 1
@@ -290,9 +293,9 @@ class TerminalAutomaton:
         return TerminalAutomaton(moves, [self.ends[first[k]] for k in range(n)])
 
     def weights(self, columns: LetterColumns, *, weighted: bool) -> tuple[Floats, Floats]:
-        """Of each letter of a column, (states, columns), and of stopping, (states,): 1, or probabilities.
+        """Return the weight of each letter of a column, (states, columns), and of stopping, (states,).
 
-        All letters that can follow are equally probable, and so is stopping: a walk that ends with probability one.
+        Without weights they are 1 and 0. With weights all letters that can follow, and stopping, are equally probable.
         """
         letters, stop = np.zeros((len(self.ends), columns.count)), np.array(self.ends, dtype=np.float64)
         for state, after in enumerate(self.moves):
@@ -302,13 +305,13 @@ class TerminalAutomaton:
 
 
 def _renumbered(keys: Sequence[Hashable]) -> list[int]:
-    """A number for each key, in the order in which they first come."""
+    """Return a number for each key, in order of first appearance."""
     numbers: dict[Hashable, int] = {}
     return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
 class WithHoles:
-    """The automaton that conditions share, each string read in one way; holes are the columns behind the letters'."""
+    """The deterministic automaton that all conditions share; parts from the condition are columns after the letters."""
 
     def __init__(self, expression: Expression, holes: tuple[ConditionExpression, ...], columns: LetterColumns) -> None:
         machine = determinised(compiled(expression, columns, weighted=False, holes=holes), weighted=False)
@@ -324,19 +327,21 @@ class WithHoles:
             self.holes_at.setdefault(int(machine.source[move]), []).append((hole, lead))
 
     def _lengths(self, shortest: tuple[int, ...]) -> Ints:
-        """Letters to an end from each state, -1 if there is none, when holes take so many (-1: cannot be filled)."""
+        """Return the shortest accepted length from each state, −1 if none, when the holes take `shortest` letters (−1:
+        never).
+        """
         step = np.ones(len(self.machine.source), dtype=np.int64)
         for hole, length in enumerate(shortest):
             step[self.machine.column == self.columns.count + hole] = length
         return self.machine.selected(step >= 0).lengths(step[step >= 0])
 
     def _leads(self, is_open: tuple[bool, ...]) -> list[bool]:
-        """Whether an end can be reached from each state, when some holes cannot be filled."""
+        """Return whether each state can reach an end when only the open holes can be passed."""
         found: list[bool] = (self.lengths(tuple(1 if one else -1 for one in is_open)) >= 0).tolist()
         return found
 
     def _row(self, state: int, is_open: tuple[bool, ...]) -> Floats:
-        """What may follow a state, but for its holes."""
+        """Return the letters allowed at a state as 1 and 0, (columns,), those of holes aside."""
         leads, row = self.leads(is_open), np.zeros(self.columns.count)
         for column, target, _ in self.machine.by_state[state]:
             if column < len(row) and leads[target]:
@@ -346,7 +351,7 @@ class WithHoles:
 
 
 class Filled(Language):
-    """The shared automaton with its holes filled, for one condition."""
+    """The shared automaton for one condition, with its holes replaced by what the condition inserts."""
 
     def __init__(self, shared: WithHoles, fillings: tuple[TerminalAutomaton, ...]) -> None:
         self.columns, self._shared, self._fillings = shared.columns, shared, fillings
@@ -451,7 +456,7 @@ _Filled: TypeAlias = tuple[Expression, ...]
 
 
 class Conditional:
-    """An expression with parts that come from the condition; every letter must have a column of its own."""
+    """An expression with parts from the condition; every letter has a column of its own."""
 
     def __init__(self, expression: Expression, columns: LetterColumns, *, weighted: bool = False) -> None:
         self.expression, self.columns, self.weighted = expression, columns, weighted
@@ -461,7 +466,7 @@ class Conditional:
         self._filling = lru_cache(MOST_CONDITIONS)(lambda one: TerminalAutomaton.of(one, columns))
 
     def language(self, condition: object) -> Language:
-        """The language for a condition; the same object for conditions of which the functions make the same."""
+        """Return the language for a condition; conditions that give equal expressions share one object."""
         return self._languages(tuple(_asked(hole, condition) for hole in self._holes))
 
     def _made(self, filled: _Filled) -> Language:
@@ -479,7 +484,7 @@ class Conditional:
 
     @cached_property
     def _shared(self) -> WithHoles | None:
-        """What all conditions have in common; nothing where every condition is compiled by itself."""
+        """The automaton that all conditions share, or None where each condition is compiled by itself."""
         if self.weighted or any(ex.holes_of(part) for part in parts_of(self.expression) if isinstance(part, ex.Both)):
             return None
         return WithHoles(self.expression, self._holes, self.columns)

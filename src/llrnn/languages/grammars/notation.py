@@ -69,7 +69,7 @@ _ESCAPED_STRING = '".*?(?<!\\\\)(\\\\\\\\)*?"', r'"(?:[^"\\\n]|\\[^\n])*"'
 
 @dataclass(frozen=True)
 class Terminal:
-    """A set of strings: one string, or those that match a regular expression of Python's."""
+    """A terminal of a grammar: one string, or a regular expression in Python's syntax."""
 
     name: str
     text: str
@@ -78,7 +78,7 @@ class Terminal:
 
 @dataclass(frozen=True)
 class Production:
-    """One alternative of a rule."""
+    """One alternative of a rule, with its weight."""
 
     rule: str
     symbols: tuple[str, ...]  # names of rules and of terminals
@@ -88,7 +88,7 @@ class Production:
 
 @dataclass(frozen=True)
 class Notation:
-    """A grammar as it was written."""
+    """A parsed grammar: its start rule, terminals and productions."""
 
     start: str
     terminals: Mapping[str, Terminal]
@@ -98,7 +98,17 @@ class Notation:
 def read_grammar(
     text: str, *, start: str = "start", weights: Mapping[str, float] | None = None, place: str = "the grammar"
 ) -> Notation:
-    """The rules of a grammar; refused with the rule where one is undefined, useless, or without end."""
+    """Parse a context-free grammar in lark's EBNF syntax.
+
+    text        the rules
+    start       the name of the start rule
+    weights     name of an alternative (`rule/1`, or its alias) -> weight; 1 for all others
+    place       what to call the grammar in errors
+
+    An undefined, unused or unproductive rule is a BackgroundError that names it.
+
+        read_grammar('start: "a" start "b" | "ab"', weights={"start/1": 0.5})
+    """
     compiled, definitions = _compiled(text, start, place)
     terminals, rules, ignored = compiled
     found = {one.name: _terminal(one) for one in terminals}
@@ -117,7 +127,7 @@ def read_grammar(
 
 
 def _compiled(text: str, start: str, place: str) -> tuple[Any, Any]:
-    """What lark makes of it: terminals, rules, ignored terminals; and the definitions as they were written."""
+    """Return lark's terminals, rules and ignored terminals, and the rule definitions as written."""
     try:
         from lark.exceptions import LarkError
         from lark.load_grammar import load_grammar
@@ -144,7 +154,7 @@ def _compiled(text: str, start: str, place: str) -> tuple[Any, Any]:
 
 
 def _check_size(definitions: Any, place: str) -> None:
-    """lark multiplies groups out, so a few lines can stand for more rules than fit into memory."""
+    """Refuse rules that lark would expand to too many alternatives."""
     for name, _, tree, _ in definitions:
         size = _size(tree)
         if size.alternatives > MOST_ALTERNATIVES or size.whole > MOST_RULES:
@@ -155,7 +165,7 @@ def _check_size(definitions: Any, place: str) -> None:
 
 
 class _Size(NamedTuple):
-    """How many alternatives a part of a definition stands for, the symbols in all of them, and in rules beside it."""
+    """Size of a part of a rule once expanded: its alternatives, the symbols in them, and in auxiliary rules."""
 
     alternatives: float
     symbols: float
@@ -190,7 +200,7 @@ def _size(tree: Any) -> _Size:
 
 
 def _repeated(part: _Size, operator: list[str]) -> _Size:
-    """`?` is one more; `*` and `+` become a rule of their own; `~ 2..5` is written out while that is short."""
+    """Return the size of a repeated part: `?`, `*` and `+` (an auxiliary rule), or `~ 2..5` (expanded if short)."""
     if operator[0] == "?":
         return part.or_else(_Size(1, 0))
     if operator[0] in "*+":
@@ -204,7 +214,7 @@ def _repeated(part: _Size, operator: list[str]) -> _Size:
 
 
 def _in_rules(part: _Size, count: int) -> float:
-    """The symbols of the rules that lark makes of many repeats: one for each factor, and one for what is optional."""
+    """Return the number of symbols in the auxiliary rules that lark makes of a long repetition."""
     from lark.utils import small_factors
 
     found, target = 0.0, part
@@ -216,7 +226,7 @@ def _in_rules(part: _Size, count: int) -> float:
 
 
 def _check_templates(definitions: Any, place: str) -> None:
-    """lark makes a rule of every use of a template with other arguments; in `f{x}: f{f{x}}` there is no last one."""
+    """Refuse templates that call themselves with ever new arguments, such as `f{x}: f{f{x}}`."""
     templates = {str(name): ([str(one) for one in given], tree) for name, given, tree, _ in definitions if given}
     made, waiting = set[str](), [(tree, dict[str, str]()) for _, given, tree, _ in definitions if not given]
     while waiting:
@@ -238,7 +248,7 @@ def _check_templates(definitions: Any, place: str) -> None:
 
 
 def _argument(tree: Any, given: Mapping[str, str]) -> str:
-    """An argument of a template, as text; `given` are those of the template within which it stands."""
+    """Return a template argument as text, with the arguments of the surrounding template substituted."""
     if not hasattr(tree, "data"):
         name = str(getattr(tree, "name", tree))
         return given.get(name, name)
@@ -262,7 +272,7 @@ def _check_reached(definitions: Any, rules: Iterable[Any], start: str, place: st
 
 
 def _check_ends(productions: list[Production], terminals: Mapping[str, Terminal], start: str, place: str) -> None:
-    """A rule that only ever leads to itself derives no string."""
+    """Refuse rules that derive no finite string, such as one that always leads to itself."""
     productive = productive_rules(productions, terminals)
     endless = list(dict.fromkeys(one.rule for one in productions if one.rule not in productive))
     if endless:
@@ -276,13 +286,13 @@ def _check_ends(productions: list[Production], terminals: Mapping[str, Terminal]
 
 
 def productive_rules(productions: Iterable[Production], terminals: Iterable[str]) -> set[str]:
-    """The rules that derive a string, if these terminals do."""
+    """Return the rules that derive at least one string from the given terminals."""
     known = set(terminals)
     return derived(((one.rule, one.symbols) for one in productions), known) - known
 
 
 def _weighted(productions: list[Production], weights: Mapping[str, float], place: str) -> list[Production]:
-    """With their weights; alternatives of one name share it, and those without one have weight 1."""
+    """Return the productions with their weights; alternatives of one name share it, and the default is 1."""
     names = [one.name for one in productions]
     for name, weight in weights.items():
         if name not in names:
@@ -297,7 +307,7 @@ def _weighted(productions: list[Production], weights: Mapping[str, float], place
 
 
 def _with_ignored(notation: Notation, ignored: list[str]) -> Notation:
-    """Ignored terminals may stand before every terminal, and at the end."""
+    """Return the grammar with ignored terminals allowed before every terminal and at the end."""
     if not ignored:
         return notation
     gap, whole, terminals = "%ignored", "%whole", notation.terminals
@@ -365,7 +375,12 @@ _PIECES = re.compile(r"\\[pP]\{\w*\}|\\.|.", re.DOTALL)
 
 
 def regular(text: str) -> Expression:
-    """The strings over characters that match a regular expression as a whole: `regular(r"[0-9]+(,[0-9]+)*")`."""
+    r"""Return the expression, over characters, of the strings that match a regular expression as a whole.
+
+    Python's syntax without anchors, look-around, back-references and possessive repeats; also `\p{lower}` and the like.
+
+        regular(r"[0-9]+(,[0-9]+)*")
+    """
     return _expression(text, _STAND_IN)
 
 
@@ -381,7 +396,7 @@ def _expression(text: str, stand_ins: Mapping[str, str]) -> Expression:
 
 
 def parsed(text: str, stand_ins: Mapping[str, str] = _STAND_IN) -> tuple[_Codes, int, bool]:
-    """The codes of Python's parser, the flags, and whether the empty string matches."""
+    """Return the parse tree of Python's `re` parser, the flags, and whether the empty string matches."""
     pieces = [(found.start(), stand_ins.get(found[0], found[0])) for found in _PIECES.finditer(text)]
     try:
         found = _parser.parse("".join(piece for _, piece in pieces))
@@ -439,7 +454,7 @@ def _power(part: Expression, least: int, most: Any, text: str) -> Expression:
 
 
 def _atom(name: str, given: Any, flags: int) -> Atom:
-    """What one character may be."""
+    """Return the set of characters that one element of a regular expression matches."""
     if name == "ANY":
         return OneOf(() if flags & re.DOTALL else (("\n", "\n"),), (), True)
     codes = [("LITERAL", given)] if name in ("LITERAL", "NOT_LITERAL") else given
@@ -463,7 +478,7 @@ def _atom(name: str, given: Any, flags: int) -> Atom:
 
 
 def _length(expression: Expression, known: dict[int, int] | None = None) -> int:
-    """Letters when all that is repeated is written out; x+ holds x twice, and looks at it once."""
+    """Return the number of letters of an expression with all repetitions written out."""
     known = {} if known is None else known
     if id(expression) not in known:
         known[id(expression)] = _length_of_parts(expression, known)
@@ -487,7 +502,7 @@ def _length_of_parts(expression: Expression, known: dict[int, int]) -> int:
 
 @dataclass(frozen=True)
 class MatchingLetter(Atom):
-    """Letters that match a regular expression as a whole."""
+    """The letters (symbols) that match a regular expression as a whole."""
 
     regex: str
 
@@ -503,13 +518,18 @@ class MatchingLetter(Atom):
 
 
 def matching(regex: str) -> Expression:
-    """One letter that matches a regular expression: `matching("[a-z]+")` is any word of lowercase letters."""
+    """Return the expression of one letter (a symbol) that matches a regular expression as a whole.
+
+    For example, any one word of lowercase letters:
+
+        matching("[a-z]+")
+    """
     regular(regex)  # what is wrong, or no regular language, is refused here
     return One(MatchingLetter(regex))
 
 
 class Matcher:
-    """A regular expression for strings of some characters; sets of states are made when a string leads to them."""
+    """A regular expression as a DFA that is determinised lazily, as strings are matched."""
 
     def __init__(self, regex: str, characters: str) -> None:
         expression = regular(regex)
@@ -520,7 +540,7 @@ class Matcher:
         self._after = cache(self._made)
 
     def holds(self, string: str) -> bool:
-        """Whether the whole string matches."""
+        """Return whether the whole string matches."""
         held = START
         for character in string:
             held = self._after(held).get(self._column[character], ())
@@ -529,7 +549,7 @@ class Matcher:
         return any(self._machine.log_stop[state] > -np.inf for state, _ in held)
 
     def _made(self, held: Held) -> dict[int, Held]:
-        """What follows a set of states by each column."""
+        """Return the next set of states for each column."""
         by_state = self._machine.by_state
         self.steps += 1 + sum(1 + len(by_state[state]) for state, _ in held)
         if self.steps > MOST_STEPS:
@@ -541,10 +561,12 @@ class Matcher:
 
 
 def pattern(text: str) -> DFA:
-    r"""A DFA with label 0 where the whole string matches: `pattern(r"\p{upper}\p{lower}*").label("Rome") == 0`.
+    r"""Compile a regular expression to a DFA with label 0 for strings that match as a whole, for `Regular` domains.
 
-    Strings that can be no symbol (`check_string`) never match. `\d` and `\s` are `\p{digit}` and `\p{space}` here;
-    flags that change what a character is, and `\w`, are refused.
+    Strings that cannot be symbols (`check_string`: empty, line breaks, outer blanks) never match. `\d` and `\s` mean
+    `\p{digit}` and `\p{space}`; flags such as `(?i)` and `\w` are refused.
+
+        pattern(r"\p{upper}\p{lower}*").label("Rome") == 0
     """
     try:
         return _dfa(_expression(text, _BY_KIND), text).minimised().both(anything())
@@ -573,7 +595,7 @@ def _dfa(expression: Expression, text: str) -> DFA:
 
 
 def _characters(atom: Atom, text: str) -> list[str]:
-    """The characters that an atom names one by one; all others go by their kind."""
+    """Return the characters that an atom names; all others are treated by their kind."""
     if isinstance(atom, Letter):
         if not permitted(atom.text):
             raise _refused(text, f"no string holds {atom.text!r} (line breaks and surrogates are never permitted)")
@@ -613,18 +635,18 @@ class _Token(NamedTuple):
 
 
 def symbolic(text: str) -> Expression:
-    """The sequences of symbols that a text describes: `symbolic("the ( big | small )* /[a-z]+/ cat")`.
+    r"""Parse a regular expression over symbols: `symbolic("the ( big | small )* /[a-z]+/ cat")`.
 
-    Symbols stand between blanks.
+    Symbols are separated by blanks.
 
         word  "("  "C++"      a symbol; in quotes where it holds one of ( ) | * + ? or begins with " or /
         /[0-9]+/              one symbol that matches a regular expression as a whole
-        x y   x | y   ( x )   one after the other, either, a group; ( ) is nothing
-        x*  x+  x?            any number of times, once or more, once or not
-        x <0.3>               for a factor
-        x*<0.5>  x+<0.5>      each time, or each further time, for a factor; x?<0.5>: for a factor if it is there
+        x y   x | y   ( x )   concatenation, union, a group; ( ) is the empty string
+        x*  x+  x?            zero or more times, once or more, zero times or once
+        x <0.3>               weight of x multiplied by 0.3
+        x*<0.5>  x+<0.5>      a factor for each time, or each further time; x?<0.5>: a factor if it is there
 
-    In quotes \\" and \\\\ are the signs themselves, and so is \\/ between slashes.
+    In quotes \" and \\ stand for the signs themselves, and so does \/ between slashes.
     """
     parser = _SymbolicParser(text)
     if parser.next.kind == "end":
@@ -641,7 +663,7 @@ def symbolic(text: str) -> Expression:
 
 
 class _SymbolicParser:
-    """Recursive descent over tokens."""
+    """Recursive-descent parser of the notation of `symbolic`."""
 
     def __init__(self, text: str) -> None:
         self.text, self.place, self.depth = text, 0, 0
@@ -667,7 +689,7 @@ class _SymbolicParser:
         return self.tokens[self.place]
 
     def takes(self, *signs: str) -> str:
-        """The next token, taken, if it is one of these signs; otherwise nothing."""
+        """Consume and return the next token if it is one of these signs, else return "" without consuming."""
         if self.next.kind != "sign" or self.next.text not in signs:
             return ""
         self.place += 1
@@ -763,7 +785,7 @@ _NAMES = {made: name for name, made in _CLASSES.items()}
 
 
 def described(expression: Expression) -> tuple[list[Any], dict[str, Tensor]]:
-    """What JSON can say, and tensors by name."""
+    """Return an expression as JSON data and tensors, for `restored`."""
     tensors: dict[str, Tensor] = {}
     return _plain(expression, tensors), tensors
 
@@ -786,7 +808,7 @@ def _plain(expression: Expression, tensors: dict[str, Tensor]) -> list[Any]:
 
 
 def restored(plain: list[Any], tensors: Mapping[str, Tensor]) -> Expression:
-    """The inverse of `described`."""
+    """Return the expression from the data and tensors of `described`."""
     try:
         return _from_plain(plain, tensors)
     except (LookupError, TypeError, ValueError, RecursionError) as error:

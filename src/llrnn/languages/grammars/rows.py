@@ -38,7 +38,10 @@ MOST_NODES = 200_000  # whose rows are cached: nested brackets have ever new nod
 
 
 def letters_of(symbols: Sequence[str], over: Over, spelling: Mapping[str, str]) -> list[str]:
-    """The letters that symbols are, or spell with some characters read as others."""
+    """Return the letters of a language over these symbols: the symbols, or the characters that they spell.
+
+    `spelling` replaces characters of symbols by others (such as ␣ by a blank).
+    """
     if over == "symbols":
         return list(symbols)
     used = set().union(*symbols)
@@ -46,7 +49,7 @@ def letters_of(symbols: Sequence[str], over: Over, spelling: Mapping[str, str]) 
 
 
 def spelled(symbol: str, spelling: Mapping[str, str]) -> str:
-    """The characters of a symbol."""
+    """Return the characters that a symbol spells, with those in `spelling` replaced."""
     return "".join([spelling.get(character, character) for character in symbol])
 
 
@@ -61,7 +64,7 @@ class _Level:
 
 
 class SymbolSpellings:
-    """The symbols of a vocabulary as sequences of columns. `eos` is none of them."""
+    """The symbols of a vocabulary as sequences of columns; `eos` has none."""
 
     def __init__(self, symbols: Sequence[str], eos: int, columns: LetterColumns, spelling: Mapping[str, str]) -> None:
         self.columns, self.n_symbols, self.eos = columns, len(symbols), eos
@@ -81,13 +84,13 @@ class SymbolSpellings:
     def _columns(
         self, symbol: str, spelling: Mapping[str, str], columns_of: Mapping[str, int]
     ) -> tuple[int, ...] | None:
-        """What a symbol spells; None where it holds a letter that the language never reads."""
+        """Return the columns of a symbol, or None if it holds a letter that the language never reads."""
         letters = (symbol,) if self.columns.over == "symbols" else spelled(symbol, spelling)
         found = tuple([columns_of.get(letter, UNREAD) for letter in letters])
         return None if UNREAD in found or not found else found
 
     def _check_single_letters(self, known: Sequence[int]) -> None:
-        """Every letter must be a symbol too: otherwise a string may be begun that no symbols complete."""
+        """Refuse a vocabulary that lacks a single letter: strings could be begun but not completed."""
         alone = {read[0] for number in known if (read := self.read[number]) is not None and len(read) == 1}
         missing = [column for column in range(self.columns.count) if column not in alone]
         if missing:
@@ -98,7 +101,7 @@ class SymbolSpellings:
 
     @cached_property
     def trie(self) -> SymbolTrie:
-        """The same trie with its nodes numbered through."""
+        """The trie of symbols with nodes numbered over all levels."""
         sizes = np.cumsum([1, *(len(level.column) for level in self.levels)])
         before = [0, *sizes[:-1].tolist()]
         parent = np.concatenate([level.parent + first for level, first in zip(self.levels, before, strict=False)])
@@ -109,7 +112,7 @@ class SymbolSpellings:
 
     @cached_property
     def levels(self) -> list[_Level]:
-        """The trie, level by level: a node is known by its parent and its column."""
+        """The trie of symbols level by level; a node is identified by its parent and its column."""
         ways = [self.read[number] or () for number in self.known.tolist()]
         lengths = np.array([len(way) for way in ways], dtype=np.int64)
         first, letters = np.cumsum(lengths) - lengths, np.fromiter(chain.from_iterable(ways), dtype=np.int64)
@@ -124,7 +127,7 @@ class SymbolSpellings:
 
 
 class Row:
-    """log b of every symbol at a node, in the forms in which it may be asked for; minus infinity forbids."""
+    """log b of every symbol at a node (V,), in the forms in which layers use it; minus infinity forbids."""
 
     def __init__(self, log_b: Floats, digest: bytes) -> None:
         self.log_b, self.digest = torch.from_numpy(log_b), digest  # (V,); what equal rows have in common
@@ -132,17 +135,17 @@ class Row:
 
     @cached_property
     def n_allowed(self) -> int:
-        """How many symbols may follow."""
+        """Number of symbols that may follow."""
         return len(self.allowed)
 
     @cached_property
     def allowed(self) -> Tensor:
-        """The symbols that may follow, sorted."""
+        """Ids of the symbols that may follow, sorted."""
         return torch.nonzero(self.log_b > -torch.inf).view(-1)
 
     @cached_property
     def table(self) -> Table:
-        """One object for good, so that its class masses are cached."""
+        """The row as a prior, one object for each row so that its class masses are cached."""
         return Table(self.log_b)
 
 
@@ -150,7 +153,7 @@ _LOGS = np.array([-np.inf, 0.0])  # of 0 and 1
 
 
 class BooleanRow(Row):
-    """A row that says 1 or 0."""
+    """A row of weights 1 and 0 only."""
 
     def __init__(self, marked: Bools, digest: bytes) -> None:
         super().__init__(_LOGS.take(marked.view(np.uint8)), digest)
@@ -162,10 +165,11 @@ Answers: TypeAlias = tuple[tuple[int, ...], tuple[float, ...]]
 
 
 class _Way:
-    """What a walk asks at a level, and how it goes on after each set of answers; at the end, the rows it came to.
+    """Node of a decision tree over trie walks: what a walk queries at a level, and the next node for each set of
+    answers.
 
-    A walk is a function of the answers. Nodes that differ only where no symbol reaches (deep in a stack, say) give the
-    same ones, and need no walk of their own.
+    Leaves hold rows. A row is a function of the answers: language nodes that differ only where no symbol reaches (deep
+    in a stack, say) give the same answers, and need no walk of their own.
     """
 
     __slots__ = ("after", "keys", "rows")
@@ -177,7 +181,7 @@ class _Way:
 
 
 class SymbolReader:
-    """A language over the symbols of a vocabulary: rows of log weights, and the node after a symbol."""
+    """A language over the symbols of a vocabulary: the row of log weights at a node, and the node after a symbol."""
 
     def __init__(self, language: Language, spelled: SymbolSpellings, longest: int | None = None) -> None:
         self.language, self.spelled, self.longest = language, spelled, longest
@@ -196,7 +200,7 @@ class SymbolReader:
         return self  # a value: what it caches follows from what it is
 
     def advance(self, node: Node, symbol: int) -> Node | None:
-        """The node after a symbol; None if the language does not go on so."""
+        """Return the node after a symbol, or None if the language does not allow it."""
         for column in self.spelled.read[symbol] or (UNREAD,):
             after = self.language.after(node, column) if column != UNREAD else None
             if after is None:
@@ -205,11 +209,13 @@ class SymbolReader:
         return node
 
     def length(self, symbol: int) -> int:
-        """How many letters a symbol is."""
+        """Return the number of letters that a symbol spells."""
         return len(self.spelled.read[symbol] or ())
 
     def row(self, node: Node, read: int) -> Row:
-        """What may follow after `read` letters."""
+        """Return the row at a node after `read` letters; symbols that cannot be completed within the limit are
+        forbidden.
+        """
         if self.longest is None:
             return self._cached_row(node, None)
         left = self.longest - read
@@ -228,7 +234,7 @@ class SymbolReader:
         return found
 
     def _forget(self) -> None:
-        """The older half: what is asked again is made again."""
+        """Drop the older half of the cached rows."""
         for _ in range(max(1, len(self._rows) // 2)):
             self._rows.popitem(last=False)
         self._interned = {row.digest: row for row in self._rows.values()}
@@ -246,7 +252,7 @@ class SymbolReader:
         return self._summarised(node, end) or self._walked(node, end)
 
     def _summarised(self, node: Node, end: float) -> Row | None:
-        """The row by the summaries of the language; None where it has none."""
+        """Return the row by the summaries of the language, or None where there are none."""
         if (summaries := self._summaries) is None:
             return None
         try:
@@ -289,7 +295,10 @@ class SymbolReader:
         return row
 
     def _walk(self, node: Node, row: Floats) -> _Way:
-        """All symbols at once; `at` holds the place of each trie node's language node in `nodes`, -1 for none."""
+        """Compute the row of all symbols by walking the trie level by level; return the leaf of the walk.
+
+        `at` holds the index in `nodes` of the language node at each trie node, -1 for none.
+        """
         if self._asked > MOST_ASKED:
             self._ways, self._asked = _Way(), 0
         way, nodes = self._ways, [node]
@@ -314,7 +323,7 @@ class SymbolReader:
         return way
 
     def _way_of(self, node: Node) -> _Way | None:
-        """How a walk from a node would end, if one went the same way before."""
+        """Return the leaf of the decision tree for a node, or None if no walk with the same answers was made."""
         way, nodes = self._ways, [node]
         while way.keys:
             nodes, answers = self._answers(nodes, way.keys)
@@ -325,7 +334,7 @@ class SymbolReader:
         return way
 
     def _answers(self, nodes: Sequence[Node], keys: Sequence[int]) -> tuple[list[Node], Answers]:
-        """The nodes after some letters, each once; for each key (node, column) the place of its node, and log w."""
+        """Return the distinct nodes after each key (node, column), and for each key the index of its node and log w."""
         C, language = self.spelled.columns.count, self.language
         found: dict[Node, int] = {}
         place, gained = [-1] * len(keys), [-math.inf] * len(keys)
@@ -339,13 +348,13 @@ class SymbolReader:
         return list(found), (tuple(place), tuple(gained))
 
     def _needed(self, node: Node) -> int:
-        """How many letters there must be left for no symbol to be cut by the limit."""
+        """Return the number of remaining letters from which on the limit forbids no symbol."""
         if node not in self._needed_letters:
             self._needed_letters[node] = max((length for _, length in self._lengths(node)), default=0)
         return self._needed_letters[node]
 
     def _lengths(self, node: Node) -> list[tuple[int, int]]:
-        """Each symbol that may follow, and the shortest string that goes on with it, in letters."""
+        """Return each symbol that may follow with the shortest string that continues with it, in letters."""
         allowed = self._cached_row(node, None).allowed.tolist()
         found, by_way = list[tuple[int, int]](), dict[tuple[int, ...], int]()
         for symbol in allowed:
@@ -357,14 +366,14 @@ class SymbolReader:
         return found
 
     def _within(self, node: Node, left: int) -> Floats:
-        """The row without what cannot be completed in the letters that are left."""
+        """Return the row with symbols forbidden that cannot be completed in `left` letters."""
         row: Floats = self._cached_row(node, None).log_b.numpy().copy()
         row[[symbol for symbol, length in self._lengths(node) if length > left]] = -np.inf
         return row
 
 
 def _distinct(keys: Ints, stop: int) -> list[int]:
-    """The numbers below `stop` that are among some, sorted."""
+    """Return the numbers below `stop` that are in `keys`, sorted, each once."""
     used = np.zeros(stop, dtype=np.bool_)
     used[keys] = True
     found: list[int] = np.flatnonzero(used).tolist()
@@ -372,5 +381,5 @@ def _distinct(keys: Ints, stop: int) -> list[int]:
 
 
 def _digest(row: Floats | NDArray[np.uint8]) -> bytes:
-    """What equal rows have in common, and no others."""
+    """Return a hash by which equal rows are found."""
     return hashlib.blake2b(row.tobytes(), digest_size=16).digest()

@@ -18,10 +18,16 @@ _MANY = 32  # a share of the symbols that is marked one by one rather than liste
 
 
 class SymbolTrie:
-    """The symbols of a vocabulary by what they spell, in columns; nodes are numbered level by level, the root is 0."""
+    """Trie of the symbols of a vocabulary by their columns; nodes are numbered level by level, the root is 0."""
 
     def __init__(self, parent: Ints, column: Ints, end: Ints, symbols: Ints, n_symbols: int) -> None:
-        """Parents and columns of all nodes but the root, sorted by parent and column; where each symbol ends."""
+        """Build from arrays sorted by parent and column.
+
+        parent, column      of every node but the root
+        end                 the node at which each symbol ends
+        symbols             the ids of the symbols, in the order of `end`
+        n_symbols           the size of the vocabulary
+        """
         self.column, self.n_symbols = np.concatenate([[0], column]), n_symbols
         self._parent = np.concatenate([[0], parent])
         self._first = 1 + np.searchsorted(parent, np.arange(len(parent) + 2))  # where the children of each begin
@@ -30,11 +36,14 @@ class SymbolTrie:
         self._symbols, self._first_symbol = symbols[order], np.searchsorted(end[order], np.arange(len(parent) + 2))
 
     def children(self, nodes: Ints) -> tuple[Ints, Ints]:
-        """All children of some nodes, and which of the nodes each is of."""
+        """Return all children of some nodes, and the index in `nodes` of the parent of each."""
         return _joined(self._first, nodes)
 
     def states(self, moves: Ints, q: int) -> Ints:
-        """In which state an automaton with moves (states, columns) comes to each node, -1 for none; q at the root."""
+        """Return the automaton state at each node, starting from q at the root; -1 where it is stuck.
+
+        moves       (states, columns)
+        """
         found = np.full(len(self.column), -1)
         found[0], first, last = q, 1, int(self._first[1])
         while first < last:  # level by level
@@ -45,7 +54,10 @@ class SymbolTrie:
     def narrow(
         self, nodes: Ints, states: Ints, moves: Sequence[Mapping[int, int]], most: int
     ) -> tuple[list[tuple[int, int]], Ints, Ints]:
-        """What an automaton reads below few nodes, for as long as they are few: nodes and states, and the last ones."""
+        """Run an automaton below a few nodes while at most `most` are active.
+
+        Return the (node, state) pairs visited, and the nodes and states of the last level.
+        """
         at, found = list(zip(nodes.tolist(), states.tolist(), strict=True)), dict[tuple[int, int], None]()
         first, column = self._first_view, self._column_view
         while 0 < len(at) <= most:
@@ -64,12 +76,12 @@ class SymbolTrie:
         return found
 
     def symbols(self, nodes: Ints) -> Ints:
-        """The symbols that end at some nodes."""
+        """Return the symbols that end at some nodes."""
         return self._symbols[_joined(self._first_symbol, nodes)[0]]
 
 
 def _joined(first: Ints, of: Ints) -> tuple[Ints, Ints]:
-    """The ranges from first[n] to first[n + 1] of some n, one after the other; and the place of n for each number."""
+    """Return the ranges first[n] … first[n + 1] - 1 of all n in `of`, joined, and the index in `of` for each."""
     begin = first[of]
     count = first[of + 1] - begin
     place = np.repeat(np.arange(len(of)), count)
@@ -77,7 +89,7 @@ def _joined(first: Ints, of: Ints) -> tuple[Ints, Ints]:
 
 
 class Ends:
-    """The symbols that end where one terminal is being read."""
+    """A set of symbols that end while one terminal is read, as ids or as a mask."""
 
     __slots__ = ("marks", "symbols")
 
@@ -87,7 +99,7 @@ class Ends:
             self.marks[symbols] = True
 
     def mark(self, marked: Bools) -> None:
-        """Set the places of these symbols."""
+        """Set `marked`, (V,), to True at these symbols."""
         if len(self.marks):
             marked |= self.marks
         else:
@@ -98,21 +110,21 @@ Allowed: TypeAlias = frozenset[Ends]
 
 
 class AllowedSymbols(ABC):
-    """Which symbols of a trie a language allows at a node, in parts that are cached; the end aside."""
+    """Computes which symbols of a trie a language allows at a node, except the end, from cached parts."""
 
     numbers = 0  # that are cached
 
     @abstractmethod
     def allowed(self, node: Any) -> Allowed:
-        """The symbols that may follow; `TooDeepError` where they have to be read letter by letter."""
+        """Return the symbols that may follow; TooDeepError where they must be found letter by letter."""
 
 
 class TooDeepError(Exception):
-    """A symbol spells more than summaries of a language can hold."""
+    """A symbol spans more terminals than the cached summaries of a language cover."""
 
 
 def distinct(nodes: Sequence[Ints]) -> Ints:
-    """All nodes, sorted, each once; they come level by level, so most are sorted already."""
+    """Return all nodes, sorted, each once."""
     found = np.sort(np.concatenate(nodes), kind="stable")
     new = np.ones(len(found), dtype=np.bool_)
     np.not_equal(found[1:], found[:-1], out=new[1:])
