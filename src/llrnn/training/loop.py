@@ -71,7 +71,7 @@ def train(
 
     `settings`, or `changes` to the usual ones (`epochs=5`); `folder` keeps the run, and `resume` goes on with the one
     that it holds; `should_stop` is asked before every step, and `on_step` is told after it the epoch, how many of its
-    batches are done, and how many it has, for progress bars; `workers` are those of `parallel.join_workers`.
+    batches are done, and how many it has, for progress bars; `workers` are those of `workers.join_workers`.
 
         for record in train(model, corpus, valid=valid, epochs=5, folder="runs/mine"):
             print(record)
