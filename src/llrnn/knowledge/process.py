@@ -34,7 +34,13 @@ State = Any  # of some process, where several kinds of them are kept side by sid
 
 @dataclass(frozen=True)
 class Saved:
-    """A source of knowledge as it stands in a model folder: plain fields, tensors, and the sources it is made of."""
+    """A source of knowledge as a model folder stores it: its kind, plain fields, tensors, and its parts, stored
+    likewise.
+
+    Example:
+
+        Saved("static", {"name": "Unigram"}, {"log_b": log_b})
+    """
 
     kind: str
     fields: dict[str, Any] = field(default_factory=dict)
@@ -52,7 +58,7 @@ REMOVED = {
 
 
 def own_restorer(saved: Saved, group: str, base: type, again: str) -> Callable[[Saved], Any]:
-    """What opens a kind that is none of ours: `restored` of a class of another package; an error where nothing does."""
+    """Return `restored` of a class that another package registers under this kind; raise if there is none."""
     what = "contextual feature" if group == "contextual" else group.replace("_", " ").removesuffix("s")
     if saved.kind == "custom":
         raise CheckpointError(
@@ -72,7 +78,7 @@ def own_restorer(saved: Saved, group: str, base: type, again: str) -> Callable[[
 
 @dataclass(frozen=True, eq=False)
 class PackedStates(Sequence[S]):
-    """A batch of states in a form that only its process reads, such as a tensor: it has a length, and no elements."""
+    """A batch of states in a form that only its process reads, such as a tensor: it has a length, but no elements."""
 
     n: int
 
@@ -83,13 +89,13 @@ class PackedStates(Sequence[S]):
         raise TypeError(f"the states in {type(self).__name__} cannot be taken one by one")
 
     def taken(self, places: Sequence[int]) -> PackedStates[S] | None:
-        """Those at some places; None where its process must follow these anew."""
+        """Return the states at some places; None if the process has to compute them anew."""
         return None
 
 
 @dataclass(frozen=True)
 class Parallel(PackedStates[tuple[State, ...]]):
-    """The states of several processes side by side, each batch in its own form."""
+    """States of several processes side by side, each batch in its own form."""
 
     columns: tuple[Sequence[State], ...]
 
@@ -98,7 +104,13 @@ class Parallel(PackedStates[tuple[State, ...]]):
 
 
 class Process(ABC, Generic[S]):
-    """Something that reads a condition and then a prefix. States are values: `advance` returns a new one."""
+    """Something with a state that reads a condition, then the words of a prefix: a background, feature or input.
+
+    A subclass has `initial(condition)` and `advance(state, symbol)`. States are values: `advance` returns a new one.
+
+        process = process.bind(vocabulary)
+        state = process.advance(process.initial(condition), vocabulary.ids(["le"])[0])
+    """
 
     _vocabulary: Vocabulary | None = None
     _error: type[LLRNNError] = LLRNNError  # what its misuse raises
@@ -112,18 +124,18 @@ class Process(ABC, Generic[S]):
 
     @property
     def reads_conditions(self) -> bool:
-        """Whether a condition can make a difference; one that begins in its own way is taken to read it."""
+        """Whether a condition can make a difference: by default, whether the class has an `initial` of its own."""
         return type(self).initial is not Process.initial and not self.is_static
 
     def bind(self, vocabulary: Vocabulary) -> Self:
-        """A copy for one vocabulary; a model binds what it is given."""
+        """Return a copy for one vocabulary; a model binds what it is given."""
         bound = copy.copy(self)
         bound._vocabulary = vocabulary
         return bound
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The vocabulary that it is bound to; an error where there is none."""
+        """The vocabulary that it is bound to; raises if there is none."""
         if self._vocabulary is None:
             raise self._unbound()
         return self._vocabulary
@@ -133,35 +145,35 @@ class Process(ABC, Generic[S]):
 
     @property
     def state_key(self) -> object:
-        """Processes with equal keys have equal states, which a model computes once."""
+        """A key of its states: processes with equal keys have equal states, which a model computes once."""
         return id(self)
 
     def initial(self, condition: object = None) -> S:
-        """The state before any symbol, given the condition."""
+        """Return the state before any symbol, given the condition."""
         return None  # type: ignore[return-value]  # without a context there is none
 
     def advance(self, state: S, symbol: int) -> S:
-        """The state after one more symbol."""
+        """Return the state after one more symbol, given by its id."""
         return state
 
     def scan(self, states: Sequence[S], rows: Sequence[Sequence[int]]) -> list[list[S]]:
-        """For each row of symbols, the states after each of them, starting from its state."""
+        """Return, for each row of symbol ids, the states after each of them, starting from the state of the row."""
         seen: list[list[S]] = []
         for state, row in zip(states, rows, strict=True):
             seen.append([state := self.advance(state, symbol) for symbol in row])
         return seen
 
     def read_ahead(self, rows: Iterable[tuple[int, ...]], processes: int) -> None:
-        """Sentences, each from EOS on, that will be followed: what takes long over them may be done now, side by side.
+        """Precompute, in several processes, what `follow` will need for these sentences (ids, each from EOS on).
 
-        Nothing changes but the time that `follow` takes.
+        Nothing changes but the time that `follow` takes. By default nothing is done.
         """
 
     def follow(self, states: Sequence[S], batch: Batch) -> tuple[Sequence[S], Sequence[S]]:
-        """The states at the positions of a batch that count, row by row, and those after its last column.
+        """Return the states at the N positions of a batch that count, row by row, and the states after its last column.
 
-        Where the batch names its sentences, in training only, knowledge that was estimated on the training text leaves
-        out what it learnt from each (`CrossFitted`).
+        `states`: those of the B rows before the batch. Where the batch names its sentences, in training only, knowledge
+        that was estimated on the training text leaves out what it learnt from each (`CrossFitted`).
         """
         if self.is_static:
             return [], states
@@ -170,7 +182,7 @@ class Process(ABC, Generic[S]):
         return flat if counting is None else [flat[place] for place in counting], [row[-1] for row in seen]
 
     def revised(self, revision: Revision) -> Self:
-        """The same knowledge over a vocabulary with words added or removed; it says of the others what it said.
+        """Return this knowledge for a vocabulary with words added or removed; on all other words it is unchanged.
 
         Up to one factor at each context, which the log-linear layer cancels. A process that cannot tell what it would
         say of a new word, as another neural model cannot, does not override this.
@@ -181,13 +193,15 @@ class Process(ABC, Generic[S]):
         )
 
     def _changed(self, vocabulary: Vocabulary, **attributes: Any) -> Self:
-        """A copy with other attributes, bound to another vocabulary: what `revised` returns."""
+        """Return a copy with other attributes, bound to another vocabulary, for `revised`."""
         made = copy.copy(self)
         vars(made).update(attributes)
         return made.bind(vocabulary)
 
     def saved(self) -> Saved:
-        """How a model folder holds this; a class of the user's own is named, and given again at loading."""
+        """Return what a model folder stores; a class of the user's own is stored by name, and given again at
+        loading.
+        """
         return Saved("custom", {"repr": repr(self)})
 
     def __repr__(self) -> str:
@@ -198,7 +212,7 @@ class Process(ABC, Generic[S]):
 
 
 class BatchRead(NamedTuple):
-    """What knowledge reads of a batch, as numbers of Python: a GPU is not asked for them, and not waited for."""
+    """The inputs of a batch as Python numbers, for knowledge to read without waiting for a GPU."""
 
     rows: list[list[int]]  # the inputs
     counting: list[int] | None  # the numbers of the positions that count, row by row; None where all of them do
@@ -206,11 +220,11 @@ class BatchRead(NamedTuple):
 
 @dataclass(frozen=True)
 class Precomputed:
-    """What was computed of a batch before the step that reads it, each None where it was not.
+    """What was computed for a batch before the training step, each None where it was not.
 
-    `teacher`: what the model that is learnt from says at the N positions that count. `numbers`, `slopes`, `exceptions`,
-    `differences`: what contextual inputs and features say (`LLRNN.precompute`). `weights`: of the positions of a batch
-    that was padded to a frequent shape (`Batch.padded`), 1/count for `count` of them, and 0 for the others.
+    `teacher`: log-probabilities of the teacher model at the N positions that count; `numbers`, `slopes`, `exceptions`,
+    `differences`: what contextual inputs and features return (`LLRNN.precompute`); `weights`: of the positions of a
+    batch that was padded to a frequent shape (`Batch.padded`), 1/count for `count` of them, and 0 for the others.
     """
 
     teacher: Tensor | None = None  # (N, V)
@@ -223,17 +237,20 @@ class Precomputed:
 
     @property
     def has_knowledge(self) -> bool:
-        """Whether a step on the batch asks no knowledge."""
+        """Whether contextual inputs and features are precomputed, so that a step need not compute them."""
         return any(part is not None for part in (self.numbers, self.slopes, self.exceptions))
 
 
 @dataclass(frozen=True)
 class Batch:
-    """B rows of T symbols: inputs x_t, targets x_{t+1}, which positions count, and the condition of each row.
+    """B rows of T symbols: inputs x_t, targets x_{t+1}, which positions count (`mask`), and the condition of each row.
 
-    `sentences`, in training only, names the sentence of each target (see `Process.follow`). `inside` has, for an open
-    vocabulary, the log-probability of each target within its cell (`text.vocabulary`). `precomputed` is of a batch that
-    is not cut into rows any more.
+    `sentences`, in training only: the number of the sentence of each target (see `Process.follow`); `inside`: for an
+    open vocabulary, the log-probability of each target within its cell (`text.vocabulary`); `precomputed`: of a batch
+    that is not cut into rows any more.
+
+        ids = torch.tensor([[0, 5, 7, 0]])
+        Batch(ids[:, :-1], ids[:, 1:], torch.ones(1, 3, dtype=torch.bool))
     """
 
     inputs: Tensor  # (B, T)
@@ -246,33 +263,33 @@ class Batch:
 
     @cached_property
     def positions(self) -> Tensor | None:
-        """The numbers of the positions that count, row by row, (N,); None where all of them do."""
+        """The flat indices of the positions that count, row by row, (N,); None where all of them do."""
         return None if bool(self.mask.all()) else self.mask.flatten().nonzero().view(-1)
 
     @cached_property
     def read(self) -> BatchRead:
-        """The inputs, and the positions that count; taken along to other devices."""
+        """The inputs, and the positions that count, as Python numbers; kept when the batch moves to a device."""
         return BatchRead(self.inputs.tolist(), None if self.positions is None else self.positions.tolist())
 
     @property
     def n_positions(self) -> int:
-        """N"""
+        """N, the number of positions that count."""
         return self.mask.numel() if self.positions is None else len(self.positions)
 
     @property
     def n_words(self) -> int:
-        """N without what was padded, and has no weight."""
+        """The number of positions that count, without padding."""
         return self.n_positions if self.precomputed.count is None else self.precomputed.count
 
     def mean(self, values: Tensor) -> Tensor:
-        """Over the positions that count, (N,) -> ()."""
+        """Return the mean of values over the positions that count, (N,) -> ()."""
         weights = self.precomputed.weights
         return values.mean() if weights is None else (values * self.picked(weights).to(values.dtype)).sum()
 
     def padded(self, rows: int, columns: int, symbol: int) -> Batch:
-        """A batch of `rows` × `columns` positions that all count, with the same mean loss: new ones have the weight 0.
+        """Return a batch of `rows` × `columns` positions with the same mean loss: those that are new have weight 0.
 
-        Batches of one shape are one sequence of operations, whatever their sentences are, which a GPU can be told once.
+        `symbol`: the input there. Batches of one shape can share one CUDA graph, whatever their sentences are.
         """
         (B, T), some = self.inputs.shape, int(self.targets[self.mask][0])  # it has mass: 0 · log p must be 0
 
@@ -290,18 +307,18 @@ class Batch:
         )
 
     def picked(self, values: Tensor) -> Tensor:
-        """What stands at the positions that count, (B, T, …) -> (N, …)."""
+        """Return the values at the positions that count, (B, T, …) -> (N, …)."""
         flat = values.flatten(0, 1)
         return flat if self.positions is None else flat.index_select(0, self.positions)
 
     def everywhere(self) -> Batch:
-        """The same, where every position counts."""
+        """Return a copy of this batch in which every position counts."""
         made = replace(self, mask=torch.ones_like(self.mask))
         vars(made).update(positions=None, read=BatchRead(self.read.rows, None))
         return made
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that moves to a device: the fields that are there, and the positions unless all of them count."""
+        """Return all tensors of the batch by name, to be moved to a device."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         given = {**own, **vars(self.precomputed), "positions": self.positions}
         return {name: value for name, value in given.items() if isinstance(value, Tensor)}
@@ -316,7 +333,7 @@ class Batch:
         return made
 
     def to(self, device: torch.device) -> Batch:
-        """On a device; to a GPU, pinned memory is copied asynchronously."""
+        """Return the batch on a device; to a GPU, pinned memory is copied asynchronously."""
         if self.mask.device == device:
             return self
         moved = {k: part.to(device, non_blocking=device.type == "cuda") for k, part in self.tensors().items()}
@@ -325,34 +342,40 @@ class Batch:
         return made
 
     def pinned(self) -> Batch:
-        """In memory from which a GPU copies by itself."""
+        """Return the batch in pinned memory, from which a GPU copies asynchronously."""
         on_cpu = {k: part.contiguous().pin_memory() for k, part in self.tensors().items() if part.device.type == "cpu"}
         return self.with_tensors(self.tensors() | on_cpu)
 
     def select(self, rows: slice) -> Batch:
-        """Some of the rows."""
+        """Return the batch of some of the rows."""
         given = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "precomputed")
         return replace(self, **{name: value[rows] for name, value in given if value is not None})
 
 
 @dataclass(frozen=True)
 class ModelState:
-    """Where B sequences stand: the controller's tensors, and a state for each source of knowledge and sequence."""
+    """The state of B sequences: the controller's tensors, and for each source of knowledge a state of each sequence.
+
+    Example:
+
+        state.select([0, 0, 2])          # the hypotheses that a beam search keeps
+    """
 
     controller: tuple[Tensor, ...]
     knowledge: tuple[tuple[State, ...], ...]  # one tuple of B states for each process
 
     def detached(self) -> ModelState:
+        """Return the state without gradients."""
         return ModelState(tuple(part.detach() for part in self.controller), self.knowledge)
 
     def select(self, rows: Sequence[int]) -> ModelState:
-        """The states of some rows, in that order: what beam search and sampling need."""
+        """Return the states of some rows, in that order, as beam search and sampling need them."""
         index = torch.tensor(list(rows), dtype=torch.long)
         controller = tuple(part[index.to(part.device)] for part in self.controller)
         return ModelState(controller, tuple(tuple(states[row] for row in rows) for states in self.knowledge))
 
     def rows(self) -> list[ModelState]:
-        """The state of each sequence by itself."""
+        """Return the state of each sequence by itself."""
         parts = [torch.split(part, 1) for part in self.controller]
         controllers = zip(*parts, strict=True) if parts else repeat(())
         knowledge = zip(*self.knowledge, strict=True)
@@ -363,7 +386,7 @@ class ModelState:
 
     @staticmethod
     def joined(states: Sequence[ModelState], device: torch.device) -> ModelState:
-        """The sequences of several states side by side, on one device: the inverse of selecting them."""
+        """Return the sequences of several states as one state, on one device: the inverse of `rows`."""
         controller = zip(*(state.controller for state in states), strict=True)
         knowledge = zip(*(state.knowledge for state in states), strict=True)
         return ModelState(
@@ -373,7 +396,7 @@ class ModelState:
 
 
 def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
-    """Tensors (B_i, …) as one (ΣB_i, …); memories, (B, S, D) and (B, S), are filled up with nothing, in front."""
+    """Concatenate tensors (B_i, …) to (ΣB_i, …); memories (B, S, D) and (B, S) are padded with zeros in front."""
     if len({part.shape[1:] for part in parts}) > 1:
         S = max(part.shape[1] for part in parts)
         parts = [torch.cat([p.new_zeros(len(p), S - p.shape[1], *p.shape[2:]), p], 1) for p in parts]

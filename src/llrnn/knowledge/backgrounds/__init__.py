@@ -35,12 +35,17 @@ _RESTORERS: dict[str, Restorer] = {
 
 
 def register(kind: str, restorer: Restorer) -> None:
-    """Say how a kind of background comes back from a model folder; `Background.saved` names the kind."""
+    """Register a deserialiser for a kind of background, the `kind` that `Background.saved` returns.
+
+    `restorer(saved, parts)` returns the background; `parts` are its restored parts.
+
+        register("no stutter", lambda saved, parts: NoStutter(**saved.fields))
+    """
     _RESTORERS[kind] = restorer
 
 
 def restore(saved: Saved) -> Background:
-    """A background from what a model folder holds of it; the inverse of `Background.saved`."""
+    """Return the background that was saved: the inverse of `Background.saved`."""
     if saved.kind in _RESTORERS:
         return _RESTORERS[saved.kind](saved, [restore(part) for part in saved.parts])
     found: Background = own_restorer(saved, "backgrounds", Background, "background=...")(saved)

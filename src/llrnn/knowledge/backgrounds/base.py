@@ -30,31 +30,40 @@ from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 
 
 class Background(Process[S]):
-    """`initial(condition)`, `advance(state, symbol)` and one answer for a batch of states: their prior.
+    """A background b(K, x): `initial(condition)`, `advance(state, symbol)`, and `prior(states)`, log b for N states.
 
     `Background[S]` says what its states are: `class NoStutter(Background[int])` remembers the last word.
+
+        class NoStutter(Background[int]):
+            def initial(self, condition=None): return self.vocabulary.eos
+            def advance(self, state, symbol): return symbol
+            def prior(self, states):
+                table = Table(torch.zeros(len(self.vocabulary), dtype=torch.float64))
+                return SparsePrior.listed(table, [{state: -3.0} for state in states])
     """
 
     _error = BackgroundError
 
     @abstractmethod
     def prior(self, states: Sequence[S]) -> Prior:
-        """log b for every state: `SparsePrior.static(table)`, `SparsePrior.listed(...)` or `DensePrior(log_b)`."""
+        """Return log b at N states: `SparsePrior.static(table)`, `SparsePrior.listed(...)` or `DensePrior(log_b)`."""
 
     def factors(self, state: S) -> list[tuple[str, Prior]]:
-        """What it is a product of, by name, at one state: an explanation shows the share of each."""
+        """Return the factors of a product by name, each with its prior at one state, for explanations."""
         return [(repr(self), self.prior([state]))]
 
     def shares(self, state: S) -> list[tuple[str, float, Prior]]:
-        """What it is a mixture of, if it is one, at one state: the name, log weight and prior of each part."""
+        """Return the parts of a mixture at one state: name, log weight and prior of each; empty if it is none."""
         return []
 
     def as_expert(self) -> Self:
-        """This, as an expert asks it: tables are what it says of words in general, and the rest are exceptions."""
+        """Return this background in the form that `Expert` needs: tables for words in general, the rest as
+        exceptions.
+        """
         return self
 
     def refusal(self, state: S) -> str | None:
-        """Why nothing can follow at a state, if that is so by what came before; None if it is not known."""
+        """Return why no word can follow at a state, as a message, where the prefix is the reason; None if not known."""
         return None
 
     def __mul__(self, other: Background) -> Product:
@@ -62,14 +71,19 @@ class Background(Process[S]):
 
 
 class UnboundBackground(Background[None]):
-    """A background that becomes another when it is bound: counts become a vector, a text an n-gram model."""
+    """A background that becomes another when it is bound to a vocabulary: counts become a vector, a text n-grams."""
 
     def prior(self, states: Sequence[None]) -> Prior:
         raise self._unbound()
 
 
 class Static(Background[None]):
-    """The same log b(x) everywhere, as a vector over the vocabulary: what Uniform and Unigram become when bound."""
+    """A background log b(x) that is the same in every context, a vector over the vocabulary; `Unigram` becomes one.
+
+    `log_b` (V,): unnormalised is fine; `name`: what explanations call it.
+
+        Static(torch.log(torch.tensor([0.5, 0.3, 0.2])))
+    """
 
     def __init__(self, log_b: Tensor, *, name: str = "Static") -> None:
         if not isinstance(name, str):
@@ -80,7 +94,7 @@ class Static(Background[None]):
 
     @property
     def log_b(self) -> Tensor:
-        """(V,) float64"""
+        """log b of every word, (V,) float64."""
         return self._table.log_b
 
     def bind(self, vocabulary: Vocabulary) -> Self:
@@ -119,7 +133,7 @@ class Combined(Background[Together]):
         return all(part.is_static for part in self.parts)
 
     def with_parts(self, parts: Iterable[Background]) -> Self:
-        """The same combination of other backgrounds."""
+        """Return a copy of this combination with other backgrounds as its parts."""
         made = copy.copy(self)
         made.parts = tuple(parts)
         return made
@@ -139,7 +153,7 @@ class Combined(Background[Together]):
         return next((reason for reason in reasons if reason is not None), None)
 
     def _revisions(self, revision: Revision) -> list[Revision]:
-        """What the parts hear of a revision: the same, where their masses add up."""
+        """Return the revision that each part is given: for a sum of masses, the same for all."""
         return [revision] * len(self.parts)
 
     @property
@@ -171,7 +185,12 @@ class Combined(Background[Together]):
 
 
 class Product(Combined):
-    """b₁(K, x) · b₂(K, x): both must agree; a zero of either forbids."""
+    """The product b₁(K, x) · b₂(K, x) · …; a word that is impossible in one part is impossible. Also `b1 * b2`.
+
+    Example:
+
+        Product(NGram.from_corpus(train), Mask(forbidden={"<unk>"}))
+    """
 
     def __init__(self, *parts: Background) -> None:
         flat = [one for part in parts for one in (part.parts if isinstance(part, Product) else (part,))]
@@ -180,7 +199,9 @@ class Product(Combined):
         super().__init__(*flat)
 
     def _revisions(self, revision: Revision) -> list[Revision]:
-        """Shares of mass are multiplied too, so one factor makes them and the others do not."""
+        """Return the revision for each part: the mass of new words enters one factor alone, else it would be
+        multiplied.
+        """
         others = revision.of_a_factor(len(self.vocabulary))
         return [revision, *([others] * (len(self.parts) - 1))]
 
@@ -198,7 +219,13 @@ class Product(Combined):
 
 
 class Mixture(Combined):
-    """Σ wᵢ bᵢ(K, x): each part brings what it knows, with fixed weights; `names` are for explanations."""
+    """The mixture Σ wᵢ bᵢ(K, x) with fixed weights; `weights`: equal by default; `names`: of the parts, in
+    explanations.
+
+    Example:
+
+        Mixture(Unigram.from_corpus(train), Recent(3000), weights=[0.7, 0.3])
+    """
 
     def __init__(
         self, *parts: Background, weights: Sequence[float] | None = None, names: Sequence[str] | None = None
@@ -214,12 +241,12 @@ class Mixture(Combined):
 
     @property
     def weights(self) -> list[float]:
-        """w, one for each part."""
+        """The weights w, one for each part."""
         return self._weights
 
     @property
     def names(self) -> list[str]:
-        """What the parts are called."""
+        """The names of the parts."""
         return list(map(repr, self.parts)) if self._names is None else self._names
 
     def prior(self, states: Sequence[Together]) -> Prior:
@@ -232,7 +259,7 @@ class Mixture(Combined):
         return list(zip(self.names, map(math.log, self._weights), self._priors([state]), strict=True))
 
     def _blend(self, priors: list[SparsePrior]) -> Table:
-        """Static parts blend into one table, once."""
+        """Return one table that is the mixture of static parts."""
         tables = tuple(table for prior in priors for table in prior.tables)
         if self._blended is None or self._blended[0] != tables:
             dense = [prior.dense(1).log_b[0] + math.log(w) for prior, w in zip(priors, self._weights, strict=True)]
@@ -248,7 +275,7 @@ class Mixture(Combined):
 
 
 def multiply(left: Prior, right: Prior) -> Prior:
-    """The product of two priors: a word that is exceptional to either is exceptional to both."""
+    """Return the product of two priors: a word that is an exception in either is one in the product."""
     n = _common_n([left, right])
     if isinstance(left, FullPrior) or isinstance(right, FullPrior):
         first, second = _written_out([left, right], n)
@@ -265,7 +292,7 @@ def multiply(left: Prior, right: Prior) -> Prior:
 
 
 def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
-    """Σ wᵢ bᵢ: the tables stand side by side, weighted by position."""
+    """Return the mixture Σ wᵢ bᵢ of priors; the tables stay side by side, weighted by position."""
     n = _common_n(priors)
     lazy = [prior for prior in priors if isinstance(prior, LazyPrior)]
     if len(lazy) == len(priors) and math.isclose(sum(map(math.exp, log_weights)), 1):
@@ -283,7 +310,9 @@ def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
 
 
 def mix_models(priors: Sequence[LazyPrior], log_weights: Tensor) -> LazyPrior:
-    """Σ wᵢ pᵢ of models, with weights (1, n) or (N, n) that sum to one: some words are asked of each by themselves."""
+    """Return the mixture Σ wᵢ pᵢ of models, weights (1, n) or (N, n) that sum to one; only the words asked for are
+    computed.
+    """
     like = priors[0].like
 
     def some(position: Tensor, word: Tensor) -> Tensor:
@@ -298,12 +327,12 @@ def mix_models(priors: Sequence[LazyPrior], log_weights: Tensor) -> LazyPrior:
 
 
 def _common_n(priors: Sequence[Prior]) -> int:
-    """How many positions they speak of (none, perhaps): those with n == 1 hold for every position."""
+    """Return the number of positions of the priors; one with n == 1 holds for every position."""
     return next((prior.n for prior in priors if prior.n != 1), 1)
 
 
 def _written_out(priors: Sequence[Prior], n: int) -> list[Tensor]:
-    """All of them as (N, V), in the place and precision of the dense ones: another model may be on an accelerator."""
+    """Return all priors as (N, V), on the device and in the dtype of the dense ones."""
     models = [prior.log_b for prior in priors if isinstance(prior, FullPrior)]
     dtype = reduce(torch.promote_types, (log_b.dtype for log_b in models))
     return [prior.to(models[0].device).dense(n, dtype).log_b for prior in priors]
@@ -333,7 +362,12 @@ def _union(*priors: SparsePrior) -> tuple[Tensor, Tensor]:
 
 
 class Uniform(UnboundBackground):
-    """1/|V| for every symbol: no prior belief."""
+    """1/|V| for every symbol: no prior belief.
+
+    Example:
+
+        Uniform() * Mask(forbidden={"<unk>"})
+    """
 
     is_static = True
 
@@ -350,9 +384,11 @@ class Uniform(UnboundBackground):
 
 
 class Unigram(UnboundBackground):
-    """Relative frequency, with `smoothing` added to every count (0 leaves unseen symbols without mass).
+    """Relative frequency of each word, with `smoothing` added to every count (with 0, unseen symbols have no mass).
 
-    Unigram.from_corpus(train, smoothing=0.1)
+    `counts`: of words, and of "</s>" for ends of sentences.
+
+        Unigram.from_corpus(train, smoothing=0.1)
     """
 
     is_static = True
@@ -364,7 +400,7 @@ class Unigram(UnboundBackground):
 
     @classmethod
     def from_corpus(cls, *corpora: Corpus, smoothing: float = 0.0) -> Unigram:
-        """Counts of words, and of ends of sentences, in the corpora."""
+        """Return a unigram model from the counts of words, and of ends of sentences, in the corpora."""
         counts: Counter[str] = Counter()
         for corpus in corpora:
             counts.update(corpus.counts())
@@ -373,7 +409,7 @@ class Unigram(UnboundBackground):
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], *, smoothing: float = 0.0) -> Unigram:
-        """Counts from a frequency file: a form and its count on each line."""
+        """Return a unigram model from a frequency file: a form and its count on each line."""
         return cls(read_frequencies(path), smoothing=smoothing)
 
     def bind(self, vocabulary: Vocabulary) -> Static:  # type: ignore[override]
@@ -396,7 +432,12 @@ class Unigram(UnboundBackground):
 
 
 class Discounted(UnboundBackground):
-    """Counts that are discounted for the benefit of new words: those of a frequency list, and those of the cells."""
+    """Relative frequency with absolute discounting: the mass that is taken off goes to new words, by their cells.
+
+    `counts`: of words in a text; `frequencies`: counts of a larger frequency list.
+
+        Discounted.from_corpus(train)
+    """
 
     is_static = True
 
@@ -405,7 +446,7 @@ class Discounted(UnboundBackground):
 
     @classmethod
     def from_corpus(cls, *corpora: Corpus, frequencies: Mapping[str, float] | None = None) -> Discounted:
-        """Counts of words, and of ends of sentences, in the corpora."""
+        """Return the background from the counts of words, and of ends of sentences, in the corpora."""
         return cls(Unigram.from_corpus(*corpora)._counts, frequencies)
 
     def bind(self, vocabulary: Vocabulary) -> Static:  # type: ignore[override]
@@ -424,7 +465,7 @@ class Discounted(UnboundBackground):
         return _static(mass, repr(self), vocabulary)
 
     def _cells(self, vocabulary: Vocabulary, once: Mapping[str, float]) -> Floats:
-        """The shares of the cells in what they have together, (C,)."""
+        """Return how the mass of new words is shared between the cells, (C,)."""
         counted = {word: 1.0 for word in once if word not in vocabulary.as_new}
         ends = np.cumsum([len(domain.cells) for domain in vocabulary.domains])[:-1]
         n, opinion = _cell_mass(vocabulary, counted, extra=0.0), _spread(vocabulary)
@@ -448,7 +489,7 @@ def _checked(counts: Mapping[str, float]) -> dict[str, float]:
 
 
 def _leave_one_out(n: Floats, opinion: Floats) -> float:
-    """κ: under which the product of (n(c) − 1 + κ o(c)) / (n − 1 + κ) over all n is largest, from 10 to a million.
+    """Return κ, between 10 and a million, that maximises Π (n(c) − 1 + κ o(c)) / (n − 1 + κ) over all n.
 
     Not below 10: a few words say little about the cells that none of them is in.
     """
@@ -465,7 +506,7 @@ def _leave_one_out(n: Floats, opinion: Floats) -> float:
 
 
 def absolute_discount(counts: Mapping[str, float]) -> float:
-    """D = n₁ / (n₁ + 2 n₂), the least that makes up for what was not seen (Ney, Essen and Kneser 1994).
+    """Return D = n₁ / (n₁ + 2 n₂), the absolute discount of Ney, Essen and Kneser (1994).
 
     A text too small to have words that were seen twice would lose all that were seen once: D is then 0.5.
     """
@@ -474,7 +515,7 @@ def absolute_discount(counts: Mapping[str, float]) -> float:
 
 
 def _cell_mass(vocabulary: Vocabulary, counts: Mapping[str, float], *, extra: float) -> Floats:
-    """Counts of words by the cells they are in, and `extra` words spread as the domains weigh their cells, (C,)."""
+    """Return counts of words by their cells, plus `extra` words distributed by the weights of the domains, (C,)."""
     log_left = np.concatenate(vocabulary.cell_log_mass)
     mass = extra / len(vocabulary.domains) * _spread(vocabulary)
     words = [word for word in counts if word not in (EOS, vocabulary.unknown)]
@@ -486,7 +527,7 @@ def _cell_mass(vocabulary: Vocabulary, counts: Mapping[str, float], *, extra: fl
 
 
 def _spread(vocabulary: Vocabulary) -> Floats:
-    """How each domain spreads its mass over its cells; one for each domain, (C,)."""
+    """Return how each domain distributes its mass over its cells, (C,); it sums to one for each domain."""
     spread = []
     for left in vocabulary.cell_log_mass:
         whole = np.logaddexp.reduce(left)
@@ -505,7 +546,7 @@ MaskState = tuple[object, tuple[str, ...]]  # the condition, and the words of th
 
 
 class Mask(Background[MaskState]):
-    """1 for what is allowed, 0 for what is forbidden.
+    """A background that is 1 for allowed and 0 for forbidden words.
 
     Give either `allowed` or `forbidden`: a set of symbols that holds everywhere, or a function that returns one for
     (condition, words of the sentence so far). Its words are then the exceptions at each position, whatever |V| is.
@@ -528,7 +569,7 @@ class Mask(Background[MaskState]):
 
     @property
     def _own(self) -> float:
-        """log b of the chosen words."""
+        """log b of the listed words: 0 if they are allowed, minus infinity if forbidden."""
         return 0.0 if self._allows else MINUS_INFINITY
 
     def bind(self, vocabulary: Vocabulary) -> Self:
@@ -540,7 +581,9 @@ class Mask(Background[MaskState]):
         return bound
 
     def revised(self, revision: Revision) -> Self:
-        """A new word is one of the others: forbidden if only the chosen are allowed, and allowed if they are not."""
+        """Return the mask for a revised vocabulary: a new word is forbidden if only listed words are allowed, else
+        allowed.
+        """
         return self.bind(revision.vocabulary)
 
     def initial(self, condition: object = None) -> MaskState:
@@ -574,7 +617,7 @@ class Mask(Background[MaskState]):
 
 
 def symbol_mass(background: Background, vocabulary: Vocabulary) -> Floats:
-    """b of every symbol where it is the same everywhere, else its count and a half, (V,)."""
+    """Return b of every symbol if the background is static, else its count plus one half, (V,)."""
     if not background.is_static:
         return np.asarray(vocabulary.counts) + 0.5
     log_b = background.bind(vocabulary).prior([]).dense(1).log_b[0]

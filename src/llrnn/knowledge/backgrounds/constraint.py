@@ -55,7 +55,9 @@ _HOW = {"violation", "longest", "weights", "weighted", "name"}  # not which lang
 
 
 class At(NamedTuple):
-    """Where a sentence is in a language. Outside of it there is no node, but what left it: a symbol, and from where."""
+    """The place of a sentence in a language: its reader and node; no node once it has left, but the symbol that did
+    it.
+    """
 
     reader: SymbolReader
     node: Node | None
@@ -65,7 +67,7 @@ class At(NamedTuple):
 
 
 class HeldTo(TypedDict, total=False):
-    """How a text is held to a language: how strictly, up to how many letters, and what characters stand for."""
+    """Options that all constraints share: `violation`, `longest` and `spelling` (see `Automaton`)."""
 
     violation: float
     longest: int | None
@@ -73,7 +75,9 @@ class HeldTo(TypedDict, total=False):
 
 
 class Constraint(Background[At]):
-    """A language as a background. A subclass says which: its `_readers()` gives that of each condition."""
+    """A formal language as a background; a subclass implements `_readers()`, which returns a reader for each
+    condition.
+    """
 
     def __init__(
         self,
@@ -101,7 +105,7 @@ class Constraint(Background[At]):
         return bound
 
     def _readers(self) -> Callable[[object], SymbolReader]:
-        """The reader for a condition, over the symbols of the vocabulary."""
+        """Return a function from a condition to the reader of its language, over the symbols of the vocabulary."""
         raise NotImplementedError
 
     def _letters(self, vocabulary: Vocabulary) -> list[str]:
@@ -109,19 +113,19 @@ class Constraint(Background[At]):
         return letters_of(symbols, self.over, self.spelling)
 
     def as_expert(self) -> Self:
-        """The same, with one value on all symbols but those that are listed."""
+        """Return a copy whose prior is one constant, with the allowed symbols as exceptions."""
         found = copy.copy(self)  # the language is bound already, and need not be compiled again
         found._as_exceptions = True
         return found
 
     def strict(self) -> Self:
-        """The same, where nothing outside the language is possible."""
+        """Return a copy with `violation` 0: what is outside the language is impossible."""
         found = copy.copy(self)
         found.violation, found._as_exceptions = 0.0, False
         return found
 
     def is_of(self, other: Background) -> bool:
-        """Whether the other is a constraint of the same kind and text, however strictly and at what length it holds."""
+        """Return whether `other` is the same language: equal but for violation, length, weights and name."""
         if type(self) is not type(other):
             return False
         own, its = self.saved(), other.saved()
@@ -131,7 +135,9 @@ class Constraint(Background[At]):
         return same and all(own.fields[name] == its.fields[name] for name in own.fields.keys() - _HOW)
 
     def revised(self, revision: Revision) -> Self:
-        """New words are in the language or not as any others: by what they are called."""
+        """Return the constraint bound to the new vocabulary; new words are judged by their spelling, like any
+        others.
+        """
         return self.bind(revision.vocabulary)
 
     def initial(self, condition: object = None) -> At:
@@ -152,12 +158,17 @@ class Constraint(Background[At]):
         return At(reader, after, symbols + 1, letters + reader.length(symbol))
 
     def allowed(self, state: At) -> list[str]:
-        """The symbols that may follow."""
+        """Return the symbols that may follow at a state.
+
+        Example:
+
+            constraint.allowed(constraint.initial())
+        """
         row = self._row(state)
         return [] if row is None else [self.vocabulary.symbols[symbol] for symbol in row.allowed.tolist()]
 
     def allows(self, states: Sequence[At]) -> Tensor:
-        """Which symbols stay in the language, (N, V); all of them, once a sentence has left it."""
+        """Return which symbols stay in the language, (N, V) bool; all of them, once a sentence has left it."""
         everything = torch.ones(len(self.vocabulary), dtype=torch.bool)
         found = [everything if row is None else row.log_b > MINUS_INFINITY for row in map(self._row, states)]
         return torch.stack(found) if found else everything.new_zeros(0, len(everything))
@@ -178,11 +189,11 @@ class Constraint(Background[At]):
         return row.prior
 
     def _row(self, state: At) -> Row | None:
-        """What may follow; None where a sentence has left the language."""
+        """Return the allowed symbols at a state with their log b; None where the sentence has left the language."""
         return None if state.node is None else state.reader.row(state.node, state.letters)
 
     def _of_rows(self, rows: Sequence[Row | None]) -> SparsePrior:
-        """A table for each row with many symbols; few are exceptions to a table of nothing."""
+        """Return a prior with a table for each row of many symbols; rows of few are exceptions to an empty table."""
         nothing = _constant_table(MINUS_INFINITY, len(self.vocabulary))
         few = [row if row is not None and row.n_allowed <= _FEW else None for row in rows]
         own = [nothing if row is None or row is listed else row.table for row, listed in zip(rows, few, strict=True)]
@@ -192,14 +203,16 @@ class Constraint(Background[At]):
         return SparsePrior(tuple(place), shift, _exceptions(few))
 
     def _listed(self, rows: Sequence[Row | None]) -> SparsePrior:
-        """One constant for what is forbidden, and own values for what is allowed; outside, 1 for everything."""
+        """Return a prior with one constant for what is forbidden and exceptions for what is allowed; 1 outside the
+        language.
+        """
         forbidden = math.log(self.violation) if self.violation else MINUS_INFINITY
         shift = [0.0 if row is None and self.violation else forbidden for row in rows]
         one = _constant_table(0.0, len(self.vocabulary))
         return SparsePrior((one,), torch.tensor(shift, dtype=torch.float64).view(-1, 1), _exceptions(rows))
 
     def _limits(self) -> dict[str, Any]:
-        """What is saved of every constraint."""
+        """Return the options of every constraint, as they are saved."""
         return {"violation": self.violation, "longest": self.longest, "spelling": self.spelling}
 
     @property
@@ -207,7 +220,7 @@ class Constraint(Background[At]):
         return f", violation={self.violation}" if self.violation else ""
 
     def objection(self, condition: object, symbols: Sequence[int]) -> str | None:
-        """Why a sentence, without its end, is not in the language; None if it is."""
+        """Return why a sentence (ids, without EOS) is not in the language of this condition; None if it is."""
         state = self.initial(condition)
         for symbol in symbols:
             state = self.advance(state, int(symbol))
@@ -217,7 +230,9 @@ class Constraint(Background[At]):
         return self.refusal(state)
 
     def refusal(self, state: At) -> str | None:
-        """Why nothing can follow: where the sentence left the language, and what was possible there."""
+        """Return why nothing can follow: where the sentence left the language, and which symbols were possible
+        there.
+        """
         if state.left is None or self.violation:
             return None
         before, symbol = state.left
@@ -231,12 +246,12 @@ class Constraint(Background[At]):
 
 @lru_cache(8)
 def _constant_table(log_b: float, n_symbols: int) -> Table:
-    """The same for every symbol."""
+    """Return a table with one value of log b for every symbol."""
     return Table(torch.full((n_symbols,), log_b, dtype=torch.float64))
 
 
 def _exceptions(rows: Sequence[Row | None]) -> Exceptions:
-    """What is allowed at all positions, one after the other."""
+    """Return the allowed symbols of all positions as one list of exceptions."""
     listed = [row for row in rows if row is not None]
     if not listed:
         return Exceptions.none()
@@ -253,7 +268,7 @@ def _read_text(path: str | PathLike[str]) -> str:
 
 
 def constraints_of(background: Background) -> tuple[Constraint, ...]:
-    """The languages that every text is a string of; what one part of a mixture forbids, another may allow."""
+    """Return the constraints that every text satisfies: the factors of a product, but not the parts of a mixture."""
     if isinstance(background, Constraint):
         return () if background.violation else (background,)
     parts = background.parts if isinstance(background, Combined) and not isinstance(background, Mixture) else ()
@@ -261,7 +276,9 @@ def constraints_of(background: Background) -> tuple[Constraint, ...]:
 
 
 def without(background: Background, constraint: Constraint) -> Background:
-    """What is left of a product without this factor; the background itself, where the constraint is none."""
+    """Return a product without this factor, b = 1 if nothing is left; the background itself if it has no such
+    factor.
+    """
     everything = Mask(forbidden=())  # b = 1, for the cells of an open vocabulary too
     if constraint.is_of(background):
         return everything
@@ -275,7 +292,7 @@ def without(background: Background, constraint: Constraint) -> Background:
 
 
 class _Readers:
-    """The readers of a bound constraint; a pickled one is made again from that, since languages cache their nodes."""
+    """The readers of a bound constraint; pickled as the constraint, because languages cache their nodes."""
 
     def __init__(self, constraint: Constraint) -> None:
         self._constraint, self._of = constraint, constraint._readers()
@@ -340,7 +357,7 @@ class Automaton(Constraint):
 
     @classmethod
     def restored(cls, saved: Saved) -> Automaton:
-        """The inverse of `saved`."""
+        """Return the automaton that was saved: the inverse of `saved`."""
         fields = dict(saved.fields)
         return cls(notation.restored(fields.pop("expression"), saved.tensors), **fields)
 
@@ -385,7 +402,12 @@ class Grammar(Constraint):
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
-        """A grammar from a text file, with the settings of `Grammar`."""
+        """Return a grammar from a text file, with the options of `Grammar`.
+
+        Example:
+
+            Grammar.from_file("query.lark", over="characters")
+        """
         return cls(_read_text(path), **{"name": Path(path).name, **settings})
 
     def bind(self, vocabulary: Vocabulary) -> Self:
@@ -404,7 +426,7 @@ class Grammar(Constraint):
 
     @property
     def state_key(self) -> object:
-        """The states of one grammar are the same, however strictly it holds: `violation` plays no part in them."""
+        """A key of its states: `violation` plays no part in them, so equal grammars share them."""
         return Grammar, id(self.vocabulary), self._told_apart_by
 
     @cached_property  # asked at every step
@@ -425,7 +447,7 @@ class Grammar(Constraint):
 
     @classmethod
     def restored(cls, saved: Saved) -> Grammar:
-        """The inverse of `saved`."""
+        """Return the grammar that was saved: the inverse of `saved`."""
         fields = dict(saved.fields)
         if fields.pop("deepest", None) is not None:
             raise CheckpointError("this llrnn has no grammar with deepest= any more; train with longest= instead")
@@ -436,7 +458,7 @@ class Grammar(Constraint):
 
 
 def _terminal_expression(terminal: notation.Terminal, over: Over, place: str) -> Expression:
-    """What a terminal reads; `place` is what messages call the grammar."""
+    """Return the expression of a terminal; `place`: the name of the grammar in messages."""
     try:
         if not terminal.text or (not terminal.is_literal and notation.parsed(terminal.text)[2]):
             raise BackgroundError("it matches the empty string; make it optional in a rule instead")
@@ -449,7 +471,7 @@ def _terminal_expression(terminal: notation.Terminal, over: Over, place: str) ->
 
 @dataclass(frozen=True)
 class ValuesOf:
-    """The values of a condition as a list of texts; of some slots only, if any are named."""
+    """Function from a condition to an expression that is any of its values; of the named slots only, if any."""
 
     slots: frozenset[str] | None = None
 
@@ -488,7 +510,7 @@ class Dictionary(Automaton):
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
-        """A dictionary from a text file, words between white space, with the settings of `Dictionary`."""
+        """Return a dictionary from a text file of words between white space, with the options of `Dictionary`."""
         return cls(_read_text(path).split(), **settings)
 
     def revised(self, revision: Revision) -> Self:

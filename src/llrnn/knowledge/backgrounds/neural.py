@@ -32,7 +32,7 @@ from llrnn.text.vocabulary import EOS, Vocabulary
 
 
 class Place(NamedTuple):
-    """Where one sequence stands: the inner state of one row, and the word that it has not been fed yet."""
+    """The state of one sequence: the inner model's state, and the last word, which it has not read yet."""
 
     before: Any
     word: int | None  # None at the very start
@@ -40,36 +40,36 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LazyAnswers(PackedStates[S]):
-    """A batch of N states as their log b, computed when it is asked for: whoever wants states only pays for none."""
+    """A batch of N states as their log b, computed on first use."""
 
     make: Callable[[], Tensor]
 
     @cached_property
     def log_b(self) -> Tensor:
-        """(N, V)"""
+        """log b of every word, (N, V)."""
         return self.make()
 
 
 @dataclass(frozen=True, eq=False)
 class Scanned(PackedStates[Place]):
-    """A batch of N states as the distributions of the inner model, in pieces; `order` (N,): where each position is."""
+    """A batch of N states as distributions of the inner model, in pieces; `order` (N,): where each position is."""
 
     pieces: Sequence[Any]
     order: Tensor
 
     def gathered(self, asked: Callable[[Any], Tensor]) -> Tensor:
-        """What is asked of every distribution, (N, …)."""
+        """Return what `asked` computes from every distribution, in the order of the positions, (N, …)."""
         return torch.cat([asked(distribution) for distribution in self.pieces])[self.order]
 
     @cached_property
     @torch.no_grad()
     def log_b(self) -> Tensor:
-        """(N, V)"""
+        """log p of every word, (N, V)."""
         return self.gathered(lambda distribution: distribution.log_probs())
 
     @torch.no_grad()
     def log_prob(self, position: Tensor, word: Tensor) -> Tensor:
-        """log p of words at positions in rising order, (E,): each piece sums over its classes."""
+        """Return log p of words at positions in rising order, (E,), piece by piece."""
         place, start = self.order[position], 0
         found: Tensor = self.pieces[0].h.new_zeros(len(word))
         for piece in self.pieces:
@@ -83,11 +83,12 @@ class Scanned(PackedStates[Place]):
 
 
 class Model(Background[Place]):
-    """A trained LLRNN as background, over the same vocabulary.
+    """A trained LLRNN as background of another one, over the same vocabulary.
 
-    It is held and not copied, put into eval mode, no submodule of the model that it serves, and follows it to its
-    device. In training it answers as always: trained on the same text, it is over-confident there, and `CrossFitted`
-    is the cure.
+    It is used and not copied, in eval mode, is no submodule of the model that it serves, and follows it to its device.
+    It is not cross-fitted: trained on the same text, it is over-confident there, and `CrossFitted` is the cure.
+
+        Model(llrnn.load("runs/base"))
     """
 
     def __init__(self, model: Any) -> None:
@@ -137,7 +138,7 @@ class Model(Background[Place]):
             self.model.to(device)
 
     def _fed(self, states: Sequence[Place]) -> Any:
-        """One inner state of all sequences, with their last words fed."""
+        """Return one inner state of all sequences after they have read their last words."""
         waiting = [n for n, state in enumerate(states) if state.word is not None]
         rows = [state.before for state in states]
         if waiting:
@@ -148,7 +149,7 @@ class Model(Background[Place]):
 
     @torch.no_grad()
     def _step(self, states: Sequence[Place]) -> Any:
-        """One step of all sequences; one that has read nothing stands at the boundary of sentences."""
+        """Advance all sequences by one word; those that have read nothing read EOS."""
         before = states[0].before.joined([state.before for state in states], self.model.device)
         eos = self.model.vocabulary.eos
         return self.model.step(before, [eos if state.word is None else state.word for state in states])
@@ -165,7 +166,9 @@ class Model(Background[Place]):
 
 
 def require_same_symbols(who: str, own: Vocabulary, given: Vocabulary, advice: str) -> None:
-    """A background over a vocabulary of its own serves that one, in its order: numbers stand for the same words."""
+    """Raise unless both vocabularies list the same symbols in the same order; `who` and `advice` are for the
+    message.
+    """
     if own.symbols == given.symbols:
         return
     differing = [n for n, (mine, other) in enumerate(zip(own, given, strict=False)) if mine != other]
@@ -197,7 +200,7 @@ _LOGITS_AT_ONCE = 2**27  # numbers: half a gigabyte
 
 
 class Window(tuple[int, ...]):
-    """The tokens that the LM sees: a plain value, to be selected and joined; a copy has forgotten what was read."""
+    """The tokens that the LM sees, as a tuple; remembers what was read of them, but a copy does not."""
 
     asked: Asked | None = None  # the question with whose answer the first of them were read
 
@@ -213,7 +216,7 @@ class Window(tuple[int, ...]):
 
 @dataclass(eq=False)
 class Asked:
-    """Tokens, and the places in them after which the next is asked for; once answered, where they were read."""
+    """Tokens, and the places in them after which the next is predicted; once read, where they are in the cache."""
 
     window: Window
     places: list[int]
@@ -223,13 +226,15 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Rows that the LM read side by side: keys and values of each layer, (B, heads, L, D), and which of L are real."""
+    """Rows that the LM read as a batch: keys and values of each layer, (B, heads, L, D), and which of the L are
+    real.
+    """
 
     cache: Any
     real: Tensor  # (B, L) bool
 
     def selected(self, rows: Sequence[int]) -> tuple[Any, Tensor]:
-        """Some rows in that order: a cache to go on with, which leaves this one as it is."""
+        """Return a new cache of some rows, in that order, and their mask."""
         if list(rows) == list(range(len(self.real))):
             return _with_layers(self.cache, lambda numbers: numbers[0], [self.cache]), self.real
         index = torch.tensor(rows, device=self.real.device)
@@ -237,7 +242,7 @@ class Reading:
 
 
 def _with_layers(cache: Any, make: Callable[[list[Tensor]], Tensor], sources: Sequence[Any]) -> Any:
-    """A cache whose keys, and values, are made of those of the same layer of others."""
+    """Return a cache whose keys and values are made, layer by layer, from those of others."""
     made = copy.copy(cache)
     made.layers = [copy.copy(layer) for layer in cache.layers]
     for n, layer in enumerate(made.layers):
@@ -247,7 +252,7 @@ def _with_layers(cache: Any, make: Callable[[list[Tensor]], Tensor], sources: Se
 
 
 def _can_be_continued(cache: Any) -> bool:
-    """Whether it is keys and values of all tokens, of every layer: a recurrent LM, or one that slides, has another."""
+    """Return whether a cache holds keys and values of all tokens in every layer, not a recurrent or sliding state."""
     layers = getattr(cache, "layers", None) or [None]
     return all(getattr(layer, "is_sliding", True) is False and _is_tensor(layer) for layer in layers)
 
@@ -260,7 +265,7 @@ Known = tuple[Reading, int]  # and the row in it
 
 
 def _side_by_side(known: Sequence[Known | None]) -> tuple[Any, Tensor | None]:
-    """What was read of each row before, as one cache; rows of several readings, or of none, are filled up."""
+    """Return one cache of the rows that were read before, padded where they differ in length, and its mask."""
     groups: dict[int, tuple[Reading, list[int], list[int]]] = {}
     for n, one in enumerate(known):
         if one is not None:
@@ -287,11 +292,11 @@ def _side_by_side(known: Sequence[Known | None]) -> tuple[Any, Tensor | None]:
 
 
 class HuggingFace(Background[tuple[int, ...]]):
-    """A frozen causal LM and its tokenizer; bind it to `llrnn.inference.hf.vocabulary(tokenizer)`.
+    """A frozen causal LM of Hugging Face transformers as background, over the tokens of its tokenizer.
 
-    The rows of the last `cache_size` prefixes are cached (|V| float32 numbers each: 0.2 MB for GPT-2), so that a prefix
-    that is asked for again is not read again. `context` shortens what the LM sees. The LM is held and not copied, put
-    into evaluation mode, and follows the model that it serves to its device.
+    `model`, `tokenizer`: the LM is used and not copied, in evaluation mode, and follows the model that it serves to its
+    device; `context`: the most tokens that it sees; `cache_size`: of how many prefixes the distributions are cached
+    (|V| float32 numbers each: 0.2 MB for GPT-2). Bind it to `llrnn.inference.hf.vocabulary(tokenizer)`.
 
         background = HuggingFace(GPT2LMHeadModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))
     """
@@ -316,7 +321,9 @@ class HuggingFace(Background[tuple[int, ...]]):
     def from_folder(
         cls, path: str | PathLike[str], *, context: int | None = None, cache_size: int = 256
     ) -> HuggingFace:
-        """From a folder that `save_pretrained` of the model and of the tokenizer wrote; nothing is downloaded."""
+        """Return a background from a folder that `save_pretrained` of model and tokenizer wrote; nothing is
+        downloaded.
+        """
         try:
             from transformers import AutoModelForCausalLM, AutoTokenizer
         except ImportError:
@@ -362,7 +369,9 @@ class HuggingFace(Background[tuple[int, ...]]):
         return self._grown(state, [symbol])
 
     def _grown(self, state: tuple[int, ...], symbols: Sequence[int]) -> Window:
-        """With more tokens, for which there is room."""
+        """Return the window with more tokens, for which there must be room; an EOS at its start becomes the LM's
+        own.
+        """
         begins = not state and bool(symbols) and symbols[0] == self._own.eos
         tokens = [self._begin, *symbols[1:]] if begins else symbols
         return Window.after((*state, *tokens), getattr(state, "asked", None))
@@ -377,7 +386,7 @@ class HuggingFace(Background[tuple[int, ...]]):
         return LazyAnswers(batch.n_positions, lambda: self._answers(asked)), after
 
     def _read(self, state: tuple[int, ...], row: Sequence[int], kept: Sequence[bool], asked: list[Asked]) -> Window:
-        """One row: each window as it is when it is full, or at the end, answers for all places in it at once."""
+        """Add the windows of one row to `asked`, each when it is full or at the end, and return the last window."""
         window, done = self._grown(state, ()), 0
         while done < len(row):
             if len(window) == self._limit:
@@ -403,7 +412,7 @@ class HuggingFace(Background[tuple[int, ...]]):
         return DensePrior(torch.stack([found[window] for window in windows]) if windows else answers, sums_to_one=True)
 
     def _cache(self, rows: dict[Window, Tensor]) -> None:
-        """The rows asked for last are kept, each in memory of its own."""
+        """Cache the distributions that were asked for last."""
         for window, row in rows.items():
             if window not in self._rows:
                 self._rows[window] = row.clone()
@@ -418,7 +427,7 @@ class HuggingFace(Background[tuple[int, ...]]):
 
     @torch.no_grad()
     def _answers(self, asked: Sequence[Asked]) -> Tensor:
-        """log b after the places asked for, window by window, (N, V) float32."""
+        """Return log b after the places asked for, window by window, (N, V) float32."""
         longest = max((len(one.window) for one in asked), default=1)
         step = max(1, _LOGITS_AT_ONCE // (longest * self._model.config.vocab_size))
         parts = [self._pass(asked[start : start + step]) for start in range(0, len(asked), step)]
@@ -427,7 +436,7 @@ class HuggingFace(Background[tuple[int, ...]]):
         return torch.cat(parts) if parts else torch.zeros(0, len(self._own), device=self._a_weight.device)
 
     def _pass(self, asked: Sequence[Asked]) -> Tensor:
-        """One pass of the LM over what is new in windows side by side, padded at the end: no token sees what follows.
+        """Run the LM once over what is new in a batch of windows, padded at the end.
 
         A place of the cache that holds nothing is masked; positions count what is real.
         """
@@ -462,7 +471,7 @@ class HuggingFace(Background[tuple[int, ...]]):
         return torch.log_softmax(logits[row, place].float(), -1)
 
     def _known(self, window: Window, device: torch.device) -> tuple[Known, int] | None:
-        """Where the first tokens of a window were read, and how many; None where it is read from the beginning."""
+        """Return the cached reading of the first tokens of a window, and how many they are; None if there is none."""
         asked = window.asked
         if asked is None or asked.reading is None or not len(asked.window) < len(window):
             return None
@@ -470,7 +479,9 @@ class HuggingFace(Background[tuple[int, ...]]):
         return ((asked.reading, asked.row), len(asked.window)) if is_here else None
 
     def saved(self) -> Saved:
-        """The folder only: the weights of the LM are not copied. One made of objects is given again at loading."""
+        """Return the folder to load from: the weights are not copied. An LM made of objects is given again at
+        loading.
+        """
         if self._folder is None:
             return super().saved()
         fields = {"folder": str(self._folder), "sha256": _digest(self._folder), "context": self._asked_context}
@@ -478,7 +489,7 @@ class HuggingFace(Background[tuple[int, ...]]):
 
     @classmethod
     def restored(cls, saved: Saved) -> HuggingFace:
-        """The inverse of `saved`."""
+        """Return the background that was saved: the inverse of `saved`."""
         folder = Path(saved.fields["folder"])
         advice = "or give the model from elsewhere: backgrounds.HuggingFace.from_folder(...) as background at loading"
         problem = None if folder.is_dir() else "which is gone; put it back"
@@ -497,7 +508,7 @@ class HuggingFace(Background[tuple[int, ...]]):
 
 
 def vocabulary_of(tokenizer: Any) -> Vocabulary:
-    """The tokenizer's tokens in the order of their ids, as symbols."""
+    """Return the vocabulary of a tokenizer: its tokens in the order of their ids, as symbols."""
     eos, tokens = tokenizer.eos_token_id, {index: token for token, index in tokenizer.get_vocab().items()}
     if eos is None:
         raise VocabularyError(
@@ -511,7 +522,9 @@ def vocabulary_of(tokenizer: Any) -> Vocabulary:
 
 
 def tokenised(tokenizer: Any, texts: Iterable[str], *, name: str = "") -> Corpus:
-    """Each text as a sentence of the tokenizer's tokens, written as the symbols of `vocabulary_of`; empty ones go."""
+    """Return a corpus with each text as a sentence of tokens, written as the symbols of `vocabulary_of`; empty ones
+    go.
+    """
     symbols = vocabulary_of(tokenizer).symbols
     lines = list(texts)
     ids = tokenizer(lines, add_special_tokens=False)["input_ids"] if lines else []
@@ -519,12 +532,12 @@ def tokenised(tokenizer: Any, texts: Iterable[str], *, name: str = "") -> Corpus
 
 
 def symbol_of(token: str) -> str:
-    """A token as a symbol: printable, without white space."""
+    """Return a token as a symbol: printable, without white space."""
     return "".join(map(_escaped, token)) or _EMPTY
 
 
 def token_of(symbol: str) -> str:
-    """The token that a symbol stands for; EOS, which is the tokenizer's eos token, stays EOS."""
+    """Return the token that a symbol stands for; EOS stays EOS."""
     if symbol == _EMPTY or symbol.startswith(_NONE):
         return ""
     return symbol.encode("latin-1", "backslashreplace").decode("unicode_escape")
@@ -538,7 +551,7 @@ def _escaped(character: str) -> str:
 
 
 def _context_length(model: Any, wanted: int | None) -> int:
-    """How many tokens the LM sees at most: its own limit, or less where that is wanted."""
+    """Return how many tokens the LM sees at most: its own limit, or `wanted` if that is less."""
     own = getattr(model.config, "max_position_embeddings", None) or 2**31
     limit: int = own if wanted is None else wanted
     if not 2 <= limit <= own:
@@ -547,6 +560,6 @@ def _context_length(model: Any, wanted: int | None) -> int:
 
 
 def _digest(folder: Path) -> str:
-    """SHA-256 of the LM's configuration: enough to notice another model in its place."""
+    """Return the SHA-256 of the LM's configuration, to notice another model in its place."""
     config = folder / "config.json"
     return hashlib.sha256(read_file(config) if config.is_file() else b"").hexdigest()

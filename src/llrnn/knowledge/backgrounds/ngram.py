@@ -46,7 +46,9 @@ _WHOLE = 0  # the part that was estimated on everything; fold f is part f + 1
 
 
 class FoldState(NamedTuple):
-    """Which part answers, its own state, and the condition, with which another part begins."""
+    """The state of a cross-fitted background: which fold answers, its state, and the condition, for a change of
+    folds.
+    """
 
     part: int
     own: State
@@ -55,15 +57,18 @@ class FoldState(NamedTuple):
 
 @dataclass(frozen=True)
 class FoldedStates(PackedStates[FoldState]):
-    """A batch of N states, part by part: the positions that belong to it, and the states of its own there."""
+    """A batch of N states by fold: the positions that belong to each, and its states there."""
 
     parts: tuple[tuple[int, Tensor, Sequence[State]], ...]  # (part, positions, states)
 
 
 class CrossFitted(Background[FoldState]):
-    """A background estimated by `make(corpus)`, on everything and without each of `folds` folds.
+    """A background estimated on all of a corpus and, for training on that corpus, without each of `folds` folds.
 
-    CrossFitted(lambda corpus: Unigram.from_corpus(corpus, smoothing=1.0), train, folds=10)
+    `make(corpus)` estimates it. In training each sentence is scored by the model that has not seen its fold; else by
+    that of the whole corpus.
+
+        CrossFitted(lambda corpus: Unigram.from_corpus(corpus, smoothing=1.0), train, folds=10)
     """
 
     def __init__(self, make: Callable[[Corpus], Background], corpus: Corpus, *, folds: int = 10) -> None:
@@ -80,7 +85,7 @@ class CrossFitted(Background[FoldState]):
 
     @classmethod
     def restored(cls, whole: Background, folds: int) -> CrossFitted:
-        """From a model folder, which keeps the model of the whole text only."""
+        """Return the background from a model folder, which stores the model of the whole text only."""
         made = cls.__new__(cls)
         made._folds, made._parts = folds, (whole,)
         return made
@@ -133,7 +138,7 @@ class CrossFitted(Background[FoldState]):
         return FoldedStates(batch.n_positions, tuple(found)), after
 
     def _part_of(self, batch: Batch) -> Tensor:
-        """Which part answers at each position, (B, T)."""
+        """Return the index of the model that answers at each position, (B, T)."""
         if batch.sentences is None:
             return torch.full_like(batch.inputs, _WHOLE)
         if len(self._parts) == 1:
@@ -155,7 +160,7 @@ class CrossFitted(Background[FoldState]):
 
 
 def _folded(states: Sequence[FoldState]) -> FoldedStates:
-    """States one by one, sorted into the form that `follow` makes."""
+    """Return single states in the batch form that `follow` returns."""
     if isinstance(states, FoldedStates):
         return states
     parts = sorted({state.part for state in states}) or [_WHOLE]
@@ -165,7 +170,9 @@ def _folded(states: Sequence[FoldState]) -> FoldedStates:
 
 
 def stitched_priors(pieces: Sequence[tuple[Tensor, Prior]], n: int) -> Prior:
-    """One prior from priors over some positions each: tables side by side, each with mass at its own positions."""
+    """Return one prior of n positions from priors of some positions each; a table has mass at its own positions
+    alone.
+    """
     if len(pieces) == 1 and len(pieces[0][0]) == n:
         return pieces[0][1]
     if any(isinstance(prior, FullPrior) for _, prior in pieces):
@@ -211,7 +218,7 @@ class Nodes(PackedStates[S]):
 
 
 class FoldedNGram(CrossFitted):
-    """Cross-fitted n-grams; outside training they are the model of the whole."""
+    """Cross-fitted n-grams, all folds in one trie; outside training they are the model of the whole."""
 
     _tables: tuple[Table, ...]
     _tries: dict[torch.device, ngrams.Trie]
@@ -254,7 +261,7 @@ class FoldedNGram(CrossFitted):
 
 
 def joined(tables: Sequence[ngrams.NGramTable]) -> ngrams.NGramTable:
-    """One table in which word x of table p is the word p · V + x."""
+    """Return one n-gram table of several, in which word x of table p is the word p · V + x."""
     V, order = len(tables[0].words), max(table.order for table in tables)
     levels = []
     for n in range(order):
@@ -278,8 +285,10 @@ _EMPTY = ngrams.Level(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 
 class NGram(Background[int]):
     """A back-off n-gram model. The state is the longest known suffix of the prefix, as a node of its trie.
 
-    NGram.from_corpus(train, order=5)
-    NGram.from_arpa("web.arpa.gz", restrict=True)
+    `table`: the n-grams; `restrict`: leave out words that the vocabulary does not list, instead of an error.
+
+        NGram.from_corpus(train, order=5)
+        NGram.from_arpa("web.arpa.gz", restrict=True)
     """
 
     def __init__(self, table: ngrams.NGramTable, *, restrict: bool = False) -> None:
@@ -291,12 +300,14 @@ class NGram(Background[int]):
 
     @classmethod
     def from_arpa(cls, path: str | PathLike[str], *, restrict: bool = False) -> NGram:
-        """From an ARPA file, plain or gzip; `restrict` leaves out words that the vocabulary does not list."""
+        """Return a model from an ARPA file, plain or gzip; `restrict` leaves out words that the vocabulary does not
+        list.
+        """
         return cls(ngrams.read_arpa(path), restrict=restrict)
 
     @classmethod
     def from_path(cls, path: str | PathLike[str], *, restrict: bool = False) -> NGram:
-        """From what `llrnn ngram estimate` wrote: an ARPA file or a folder."""
+        """Return a model from what `llrnn ngram estimate` wrote: an ARPA file or a folder."""
         return cls(ngrams.read_table(path), restrict=restrict)
 
     @classmethod
@@ -309,11 +320,14 @@ class NGram(Background[int]):
         folds: int = 10,
         restrict: bool = False,
     ) -> Background:
-        """Modified Kneser-Ney, estimated when it is bound, over all words of the vocabulary.
+        """Return modified Kneser-Ney n-grams of a corpus, estimated when bound, over all words of the vocabulary.
 
-        With folds (the default) it is cross-fitted: a model that trains on the same text sees, at each sentence, counts
-        that were made without it. `folds=0` switches that off, for text that no model trains on. Words that the
-        vocabulary does not list are an error, or with `restrict` counted and then left out.
+        `order`: the longest n-grams; `min_counts`: by order, below which they are dropped. With `folds` (the default)
+        it is cross-fitted: a model that trains on the same text sees, at each sentence, counts that were made without
+        it; `folds=0` is for text that no model trains on. Words that the vocabulary does not list are an error, or with
+        `restrict` counted and then left out.
+
+            NGram.from_corpus(train, order=3, folds=0)
         """
 
         estimated = partial(_Estimated, order=order, min_counts=tuple(min_counts), restrict=restrict)
@@ -358,7 +372,7 @@ class NGram(Background[int]):
         return Nodes.of(seen[batch.mask]), seen[:, -1].tolist()
 
     def rows(self, states: Sequence[int] | Tensor) -> ngrams.NGramRows:
-        """The next-word distributions of a batch of states, in the sparse form.
+        """Return the next-word distributions of a batch of states, in sparse form.
 
         Words that share `<unk>` (`table.shared`) are not among the listed ones: see `prior`.
         """
@@ -381,7 +395,7 @@ class NGram(Background[int]):
         return SparsePrior(tables, torch.stack(shift, 1), Exceptions(rows.position, rows.word, rows.log_prob))
 
     def log_probs(self, states: Sequence[int] | Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Whole distributions, log p of every word in float32, (N, V); `out` is filled where it is given."""
+        """Return log p of every word in float32, (N, V); written into `out` where it is given."""
         nodes = _as_tensor(states)
         trie = self.trie(nodes.device)
         if self.table.shared is not None:
@@ -399,9 +413,11 @@ class NGram(Background[int]):
         return whole
 
     def score(self, symbols: Sequence[int] | Ints) -> tuple[Tensor, Tensor]:
-        """log p of every symbol of a text EOS, sentence, EOS, ... but the first, and the lengths of their n-grams.
+        """Return log p of every symbol but the first of a text EOS, sentence, EOS, …, and the lengths of their n-grams.
 
-        ngram.score([vocabulary.eos, *vocabulary.ids(["le", "chat"]), vocabulary.eos])  # two tensors, (3,)
+        Example:
+
+            ngram.score([vocabulary.eos, *vocabulary.ids(["le", "chat"]), vocabulary.eos])  # two tensors, (3,)
         """
         trie, shared = self.trie(torch.device("cpu")), self.table.shared
         text = np.asarray(symbols, dtype=np.int64)
@@ -417,7 +433,7 @@ class NGram(Background[int]):
 
     @classmethod
     def restored(cls, saved: Saved) -> NGram:
-        """The inverse of `saved`."""
+        """Return the model that was saved: the inverse of `saved`."""
         return cls(table_from(saved.fields, saved.tensors))
 
     def __repr__(self) -> str:
@@ -425,7 +441,7 @@ class NGram(Background[int]):
 
 
 def over_own_words(table: ngrams.NGramTable) -> NGram:
-    """An n-gram model over the words that it lists; `<unk>`, if it is one of them, stands for all others."""
+    """Return an n-gram model bound to the words that it lists; `<unk>`, if listed, stands for all others."""
     return NGram(table).bind(Vocabulary(table.words, unknown=ngrams.UNKNOWN if ngrams.UNKNOWN in table.index else None))
 
 
@@ -433,10 +449,11 @@ _LISTED, _GAP, _SAMPLED = 0.9, 1.0, 2000  # share of n-grams, nats a word, sente
 
 
 def estimated_on(table: ngrams.NGramTable, corpus: Corpus, held_out: Corpus | None = None) -> str | None:
-    """What shows that n-grams were estimated on a text, or None: nearly all of its longest n-grams are listed, or it is
-    far more probable than a text that is held out.
+    """Return the evidence, as a message, that n-grams were estimated on a text; None if there is none.
 
-    estimated_on(read_arpa("corpus.arpa"), train, valid)
+    Evidence: nearly all of its longest n-grams are listed, or it is far more probable than a text that is held out.
+
+        estimated_on(read_arpa("corpus.arpa"), train, valid)
     """
     ngram = over_own_words(ngrams.with_unknown(table))
     nats, listed = _fit(ngram, corpus)
@@ -447,7 +464,7 @@ def estimated_on(table: ngrams.NGramTable, corpus: Corpus, held_out: Corpus | No
 
 
 def _fit(ngram: NGram, corpus: Corpus) -> tuple[float, float]:
-    """Nats a listed word over some sentences, and the share of places whose n-gram of the full order is listed."""
+    """Return nats per listed word over some sentences, and the share of places whose n-gram of full order is listed."""
     some = corpus[:: max(1, len(corpus) // _SAMPLED)]
     plain = Corpus.from_sentences([sentence.words for sentence in some])
     text = EncodedText.encode(plain, ngram.vocabulary)
@@ -460,7 +477,9 @@ def _fit(ngram: NGram, corpus: Corpus) -> tuple[float, float]:
 
 
 def _static_tables(table: ngrams.NGramTable) -> tuple[Table, ...]:
-    """The unigrams; where words share `<unk>`, in two parts: theirs, which has a weight of its own, comes second."""
+    """Return the unigrams as a table; where words share `<unk>`, as two: the second one, of these words, has its own
+    weight.
+    """
     log_prob = torch.from_numpy(table.levels[0].log_prob[: len(table.symbols)])
     if table.shared is None:
         return (Table(log_prob),)
@@ -476,7 +495,7 @@ def _as_tensor(states: Sequence[int] | Tensor) -> Tensor:
 
 
 class _Estimated(UnboundBackground):
-    """An n-gram model that is estimated when the vocabulary is known."""
+    """N-grams of a corpus that are estimated when the vocabulary is known."""
 
     def __init__(self, corpus: Corpus, order: int, min_counts: tuple[int, ...], restrict: bool) -> None:
         self._corpus, self._order, self._min_counts, self._restrict = corpus, order, min_counts, restrict

@@ -51,7 +51,9 @@ _HALVINGS = 50  # of an interval of that width: to 1e-13
 
 
 def words_of(condition: object) -> dict[str, float]:
-    """The evidence in a condition by default: every word of a text, of a sequence, of the values of a record or act."""
+    """Return the default evidence of a condition, {word: 1.0}: every word of a text, a sequence, or a record's
+    values.
+    """
     if condition is None:
         return {}
     if isinstance(condition, str | Act | Mapping):
@@ -62,7 +64,9 @@ def words_of(condition: object) -> dict[str, float]:
 
 
 class Priming(Background[LogWeights]):
-    """The factor beside the base: evidence(C)[x] · boost, absent, or 1."""
+    """The factor of each entity x that the base is multiplied with: evidence(C)[x] · boost, or `absent` without
+    evidence.
+    """
 
     _table: Table  # once it is bound
 
@@ -86,7 +90,7 @@ class Priming(Background[LogWeights]):
         return bound
 
     def _found(self, vocabulary: Vocabulary) -> dict[str, int]:
-        """The ids of the entities, words and cells.
+        """Return the ids of the entities, words and cells.
 
         One that is not listed is left out: its cell, or the symbol for unknown words, stands for all the others too.
         """
@@ -98,7 +102,7 @@ class Priming(Background[LogWeights]):
         return listed | {name: cell for name, cell in cells.items() if self.cells or name in self.entities}
 
     def initial(self, condition: object = None) -> LogWeights:
-        """Settled once for the whole sequence; of several words of one cell, the strongest speaks for it."""
+        """Return the log-weights of the entities, for the whole sequence; a cell takes the strongest of its words."""
         primed: dict[int, float] = {}
         for symbol, strength in self._with_evidence(self.evidence(condition)):
             if not strength < math.inf:
@@ -116,12 +120,12 @@ class Priming(Background[LogWeights]):
             yield from ((cell, found[word]) for cell, word in cells if cell in self._of_cells)
 
     def follow(self, states: Sequence[LogWeights], batch: Batch) -> tuple[Sequence[LogWeights], Sequence[LogWeights]]:
-        """No symbol changes a state, so none is looked at."""
+        """Return the states unchanged: no symbol changes them."""
         counts = batch.mask.sum(1).tolist()
         return [state for state, n in zip(states, counts, strict=True) for _ in range(int(n))], states
 
     def prior(self, states: Sequence[LogWeights]) -> Prior:
-        """As `SparsePrior.listed`, for states that are sorted and known to be right.
+        """Return the prior with the log-weights of each state as exceptions.
 
         The last answer is cached: no word changes a state, so a beam asks the same question at every step.
         """
@@ -137,7 +141,10 @@ class Priming(Background[LogWeights]):
         return answer
 
     def revised(self, revision: Revision) -> Self:
-        """A word that leaves a cell is what the cell is; a name that goes to no cell and no unknown symbol is gone."""
+        """Return the factor for a revised vocabulary: a word that leaves a cell has the weight of the cell.
+
+        A name that goes to no cell and no unknown symbol is no entity any more.
+        """
         old, new = self.vocabulary, revision.vocabulary
         moved = [word for word in (*old.words, *new.words) if (word in old) != (word in new)]
         cells = dict(zip(moved, old.cells_of(moved).tolist(), strict=True))
@@ -148,12 +155,15 @@ class Priming(Background[LogWeights]):
 
 
 class Primed(Combined):
-    """A background in which `entities` depend on the condition (paper §4, condition-based priming).
+    """A background in which the probability of `entities` depends on the condition (paper §4, condition-based priming).
 
-    Entities are words, or cells of an open vocabulary by their symbols (`"‹number:digits4›"`); with `cells`, all cells:
-    names and numbers that are not listed then need evidence too, and a cell has it where one of its words does. A name
-    that is not listed says nothing of its cell; it is an entity once it is added to the vocabulary, as is a word that
-    comes out of a cell which is one.
+    `base`: the background; `entities`: words, or cells of an open vocabulary by their symbols (`"‹number:digits4›"`);
+    `evidence(condition)`: the words that the condition supports, with strengths; `boost`: the factor of an entity with
+    evidence; `absent`: that of one without; `cells`: make all cells entities, so that names and numbers that are not
+    listed need evidence too, which a cell has where one of its words does. A name that is not listed says nothing of
+    its cell; it is an entity once it is added to the vocabulary, as is a word that comes out of a cell which is one.
+
+        Primed(Unigram.from_corpus(train), entities={"paris", "rome"}, boost=20.0, absent=0.01)
     """
 
     def __init__(
@@ -185,9 +195,12 @@ class Primed(Combined):
         support: float = 0.9,
         cells: bool = False,
     ) -> Self:
-        """Entities from pairs of condition and target (`entity_words`), and the weights that are likeliest by them.
+        """Return a primed background with entities and maximum-likelihood weights from pairs of condition and target.
 
-        `absent` is at least 1e-6, so that no word gets zero for not having been seen. The base must be static.
+        Entities are those of `entity_words(corpus, slots, support)`; `absent` is at least 1e-6, so that no word gets
+        zero for not having been seen. The base must be static.
+
+            Primed.fitted(Unigram.from_corpus(train), train, vocabulary)
         """
         bound = base.bind(vocabulary)
         if not bound.is_static:
@@ -246,11 +259,13 @@ class Primed(Combined):
 
 
 class Inflections:
-    """How words of one stem change their endings, learnt from word types alone: `Inflections.learnt(corpus.counts())`.
+    """Rules of how words of one stem change their endings, learnt from word types alone.
 
         r(e → e') = c(e, e') / (n(e) + 2)        c: stems that have both endings; n: words that end with e
 
     Of a word s e the other forms are s e', each with the rate of the best rule that makes it.
+
+        Inflections.learnt(corpus.counts()).forms("chanter")
     """
 
     def __init__(self, rules: Mapping[str, Mapping[str, float]]) -> None:
@@ -258,7 +273,7 @@ class Inflections:
 
     @classmethod
     def learnt(cls, words: Iterable[str], *, least: int = 3) -> Inflections:
-        """From word types; a rule that fewer than `least` stems follow is none."""
+        """Return the rules of some word types; a rule that fewer than `least` stems follow is left out."""
         of_stem: dict[str, list[str]] = {}
         for word in sorted({*words}):
             for stem, ending in _splits(word) if word.isalpha() else ():
@@ -272,7 +287,9 @@ class Inflections:
         return cls(rules)
 
     def forms(self, word: str) -> dict[str, float]:
-        """Other forms of a word, the likeliest `MOST_FORMS`, with shares that sum to one; none for some words."""
+        """Return the `MOST_FORMS` likeliest other forms of a word, with shares that sum to one; {} if there are
+        none.
+        """
         rate: dict[str, float] = {}
         for stem, ending in _splits(word):
             for other, r in self.rules.get(ending, {}).items():
@@ -283,7 +300,7 @@ class Inflections:
 
 
 def _splits(word: str) -> Iterator[tuple[str, str]]:
-    """Stems and endings that a word may consist of."""
+    """Yield the (stem, ending) pairs of a word."""
     for length in range(min(_LONGEST_ENDING, len(word) - _SHORTEST_STEM) + 1):
         yield word[: len(word) - length], word[len(word) - length :]
 
@@ -330,7 +347,7 @@ class Recent(Background[Text]):
         self._forget()
 
     def _forget(self) -> None:
-        """Nothing is cached: of words, their ids, -1 without one, and what they speak for; of texts, words and table.
+        """Empty the caches: of words, their ids and forms; of texts, their words and table.
 
         Epochs read the same texts, told by the ids of objects that are kept with what was made of them.
         """
@@ -355,14 +372,16 @@ class Recent(Background[Text]):
         return tuple(symbol for symbol in map(ids.__getitem__, words) if symbol >= 0)
 
     def advance(self, state: Text, symbol: int) -> Text:
-        """A cell is no word that comes again, nor is the end of a sentence."""
+        """Return the state after one more word; cells and ends of sentences are not counted."""
         if symbol == self.vocabulary.eos or symbol >= self.vocabulary.n_words:
             return state
         before, words = state
         return before, (*words, symbol)
 
     def _says(self, words: Sequence[int]) -> tuple[Ints, Floats, Ints]:
-        """What words speak for: symbols and shares, one word after the other, and how many symbols each has."""
+        """Return the symbols and shares that words count for, one word after the other, and how many symbols each
+        has.
+        """
         new = [word for word in words if word not in self._said]
         if new:
             self._said |= dict(zip(new, self._spoken(new), strict=True))
@@ -372,7 +391,7 @@ class Recent(Background[Text]):
         return symbols, shares, np.array([len(own) for own, _ in said], dtype=np.int64)
 
     def _spoken(self, words: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
-        """For each word: itself and its other forms, by their symbols, which are looked up together."""
+        """Yield for each word the symbols of itself and its other forms, and their shares."""
         rules, counts = self.inflections, self.vocabulary.counts
         forms = [rules.forms(self.vocabulary.symbol(word)) if rules and counts[word] <= _RARE else {} for word in words]
         found = self.vocabulary.find([form for own in forms for form in own])[0]
@@ -382,7 +401,7 @@ class Recent(Background[Text]):
             yield np.append(symbols[symbols >= 0], word), np.append(shares, 1.0 - shares.sum())
 
     def _table(self, before: Words) -> tuple[Words, float, Table]:
-        """N, and log n(x) / N of all symbols, by the words before the sentence alone."""
+        """Return N, and log n(x) / N of all symbols, by the words before the sentence alone; cached."""
         return self._tables.get(id(before), lambda: self._made_table(before))
 
     def _made_table(self, before: Words) -> tuple[Words, float, Table]:
@@ -396,13 +415,15 @@ class Recent(Background[Text]):
         return before, float(f.sum()), Table(torch.from_numpy(log_b))
 
     def _of_sentence(self, words: Words) -> tuple[Ints, Floats]:
-        """The symbols that the words of the sentence speak for, and n(x) by them."""
+        """Return the symbols that the words of the sentence count for, and n(x) by them."""
         symbols, shares, _ = self._says(words)
         found, place = np.unique(symbols, return_inverse=True)
         return found, np.bincount(place, weights=shares, minlength=len(found)).astype(np.float64)
 
     def prior(self, states: Sequence[Text]) -> Prior:
-        """A table for each text before, which the positions of a sentence share; its own words are exceptions."""
+        """Return a table for each text before, shared by the positions of a sentence, whose own words are
+        exceptions.
+        """
         befores = {id(before): before for before, _ in states} or {0: ()}
         said = {key: self._table(before) for key, before in befores.items()}
         column = {key: k for k, key in enumerate(befores)}
@@ -435,7 +456,7 @@ class Recent(Background[Text]):
         rules: Mapping[str, Mapping[str, float]] | None = None,
         fading: float | None = None,
     ) -> Recent:
-        """From the fields of `saved`; a folder without `fading` is from when no word faded."""
+        """Return the background from the fields of `saved`; a folder without `fading` is from when no word faded."""
         return cls(window, fading=fading, inflections=None if rules is None else Inflections(rules), share=share)
 
     def __repr__(self) -> str:
@@ -447,10 +468,12 @@ class Recent(Background[Text]):
 def entity_words(
     corpus: Corpus, slots: Collection[str] | None = None, support: float = 0.9
 ) -> dict[str, frozenset[str]]:
-    """Words of the values of conditions that targets say because of them, each with the slots in whose values it is.
+    """Return the words that targets contain because of their conditions, each with the slots in whose values it occurs.
 
     Because: at least a share `support` of its occurrences in targets, and one, have it in their own condition. Of named
     `slots` only, if any; a condition that is a text has no slots.
+
+        entity_words(train, slots=["name", "area"])          # {"trattoria": frozenset({"name"}), …}
     """
     if not 0 < support <= 1:
         raise BackgroundError(f"support must be a share above 0, 1 at most, found {support}")
@@ -480,7 +503,7 @@ def _values(condition: object) -> Iterator[tuple[str, str | None]]:
 
 
 def _counted(base: Background, factor: Priming, corpus: Corpus) -> tuple[Floats, Floats]:
-    """Of each target: its words, and the mass of the base, that are no entities, with and without evidence, (C, 3)."""
+    """Return, for each target, words and base mass of: other words, entities with and without evidence, each (C, 3)."""
     vocabulary = factor.vocabulary
     mass = torch.softmax(base.prior([]).dense(1).log_b[0], 0).numpy()
     entities = np.array(sorted(factor.ids.values()), dtype=np.int64)
@@ -501,11 +524,11 @@ def _counted(base: Background, factor: Priming, corpus: Corpus) -> tuple[Floats,
 
 
 def _likeliest(counts: Floats, masses: Floats) -> tuple[float, float]:
-    """boost and absent: the root of one derivative along the roots of the other, both of which fall."""
+    """Return the maximum-likelihood boost and absent: the root of one derivative along the roots of the other."""
     seen, length = counts.sum(0), counts.sum(1)
 
     def slope(kind: int, log_boost: float, log_absent: float) -> float:
-        """Entities that were seen, less those that are expected."""
+        """Return the derivative: entities that were seen, less those that are expected."""
         weights = np.exp([0.0, log_boost, log_absent])
         return float(seen[kind] - length @ (masses[:, kind] * weights[kind] / (masses @ weights)))
 
@@ -517,7 +540,7 @@ def _likeliest(counts: Floats, masses: Floats) -> tuple[float, float]:
 
 
 def _root(falling: Callable[[float], float], low: float, high: float = _WIDEST) -> float:
-    """Where a falling function is 0, or the lower end if it is never above."""
+    """Return where a falling function is 0, or the lower end if it is never above."""
     if falling(low) <= 0:
         return low
     for _ in range(_HALVINGS):
