@@ -31,7 +31,7 @@ _PYTHON_NAMES = {"us-ascii": "ascii", "tis620-2533": "tis-620"}
 
 
 def encoding_of(path: StrPath) -> str:
-    """The Python name of the encoding that an `.aff` file declares; ASCII if it declares none."""
+    """Return the Python name of the encoding that an `.aff` file declares, ASCII if none."""
     declared = _SET.search(_content(path))
     if declared is None:
         return "ascii"
@@ -49,7 +49,7 @@ def encoding_of(path: StrPath) -> str:
 
 
 def read_encoded(path: StrPath, encoding: str) -> Iterator[Line]:
-    """The lines of the file."""
+    """Return the lines of a file in the given encoding, with their places."""
     numbered = read_lines(path, error=LexiconError) if encoding == "utf-8" else _decoded(path, encoding)
     for number, text in numbered:
         yield Line(path, number, text, LexiconError)
@@ -110,7 +110,7 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """What it attaches, as a field: `Affix:-ux`, `Affix:re-`."""
+        """The affix as an attribute: `Affix:-ux`, `Affix:re-`."""
         affix = attribute_value(self.affix)
         return f"Affix:{affix}-" if self.is_prefix else f"Affix:-{affix}"
 
@@ -129,7 +129,7 @@ Candidate = tuple[str, tuple[Rule, ...]]  # a form, the rules that made it
 
 
 class RuleSet:
-    """The rules of one kind that some flags allow. Which of them apply is cached by the decisive end of a word."""
+    """The prefix or suffix rules that some flags allow; those that apply are cached by the decisive end of a word."""
 
     def __init__(self, rules: Iterable[Rule], *, is_prefix: bool, full_strip: bool) -> None:
         self.rules, self.is_prefix, self.full_strip = tuple(rules), is_prefix, full_strip
@@ -150,7 +150,7 @@ class RuleSet:
 
 @dataclass(slots=True)
 class _Block:
-    """A header, with the number of lines that must still follow it."""
+    """A header line, with the number of lines that must still follow it."""
 
     line: Line
     missing: int
@@ -158,11 +158,13 @@ class _Block:
 
 
 class AffixFile:
-    """An `.aff` file: its rules by flag, and how the `.dic` file that belongs to it is read.
+    """A hunspell `.aff` file: its rules by flag, and how to parse the `.dic` file that belongs to it.
 
-    As in hunspell, a form is a stem with up to two suffixes (the second by the flags of the first) and up to one prefix
-    (by the flags of the stem or of a suffix; a prefix may in turn bring a suffix). Prefix and suffix meet only where
-    both allow the cross product. Rules that have a field of a name in `without` are left out.
+    A form is a stem with up to two suffixes (the second by the flags of the first) and up to one prefix (by the flags
+    of the stem or of a suffix; a prefix may in turn bring a suffix), as in hunspell. Prefix and suffix combine only
+    where both allow the cross product. Rules with a field of a name in `without` are left out.
+
+        AffixFile("fr.aff")
     """
 
     def __init__(self, path: StrPath, *, without: frozenset[str] = frozenset()) -> None:
@@ -190,7 +192,7 @@ class AffixFile:
         self._has_special_flags = special != {""}
 
     def derive(self, stem: str, flags: Flags) -> Iterator[Candidate]:
-        """Every form of the stem with the rules that made it; a form may come several times."""
+        """Return every form of a stem with the rules that made it; forms may repeat."""
         found = self._candidates(stem, flags)
         return (one for one in found if self._is_form(flags, one[1])) if self._has_special_flags else found
 
@@ -217,7 +219,7 @@ class AffixFile:
                     yield prefix.attach(suffix.attach(stem)), (suffix, prefix)
 
     def _applying(self, word: str, flags: Flags, *, is_prefix: bool = False) -> tuple[Rule, ...]:
-        """The rules for this end of a word that some flags allow."""
+        """Return the rules that some flags allow and that apply to this end of a word."""
         return self._rule_set(flags, is_prefix=is_prefix).applying_to(word) if flags else ()
 
     def _rule_set(self, flags: Flags, *, is_prefix: bool) -> RuleSet:
@@ -230,7 +232,7 @@ class AffixFile:
         return found
 
     def _is_form(self, stem_flags: Flags, rules: tuple[Rule, ...]) -> bool:
-        """Whether a stem with these affixes is a form of its own."""
+        """Return whether a stem with these affixes is a complete word."""
         if self.only_in_compound in stem_flags or (not rules and self.need_affix in stem_flags):
             return False
         if not rules or (len(rules) == 1 and not rules[0].flags):
@@ -242,7 +244,7 @@ class AffixFile:
         return len(sides) != 1 and not all(self.need_affix in rule.flags for rule in rules)
 
     def flags(self, text: str | None, line: Line) -> Flags:
-        """The flags written as `text`, or named by its number if the file has aliases (AF)."""
+        """Return the flags written as `text`, or those of the alias with that number (AF)."""
         if text is None:
             return _NONE
         if text not in self._known_flags:
@@ -251,13 +253,13 @@ class AffixFile:
         return self._known_flags[text]
 
     def fields(self, text: str, line: Line) -> tuple[str, ...]:
-        """The fields written as `text`: separated by spaces, or the number of an alias (AM)."""
+        """Return the fields written as `text`, separated by spaces, or those of the alias with that number (AM)."""
         if self._field_aliases and _is_number(text):
             return _alias(self._field_aliases, text, line, "AM")
         return tuple(text.split())
 
     def entry(self, line: Line) -> tuple[str, Flags, frozenset[str]]:
-        """The stem, the flags and the fields of a line of the `.dic` file."""
+        """Return the stem, the flags and the fields of a line of the `.dic` file."""
         word, fields = line.text, ""
         cut = _FIELDS.search(word)
         if cut:
@@ -268,7 +270,7 @@ class AffixFile:
         return stem, self.flags(flags, line), frozenset(self.fields(fields, line))
 
     def _split(self, text: str, line: Line) -> Flags:
-        """`short` and `UTF-8` flags are one character each, `long` ones two, `num` are numbers with commas."""
+        """Split a text into flags of one character (`short`, `UTF-8`), two (`long`), or numbers with commas (`num`)."""
         if not text or re.search(r"\s", text):
             line.fail("flags without spaces are required after the slash; write \\/ for a slash in a word", "/")
         if self._flag_kind == "long":
@@ -354,7 +356,7 @@ class AffixFile:
 
 
 def split_flags(text: str) -> tuple[str, str | None]:
-    """A word or affix and its flags: the first slash separates them, unless it begins the word or is escaped."""
+    """Split a word or affix from its flags at the first slash that neither begins the word nor is escaped."""
     slash = _SLASH.search(text)
     word, flags = (text[: slash.start()], text[slash.end() :]) if slash else (text, None)
     return word.replace("\\/", "/"), flags
@@ -372,7 +374,9 @@ def _flag_kind(lines: list[Line]) -> str:
 
 @cache
 def _condition(text: str, is_prefix: bool) -> tuple[re.Pattern[str] | None, int]:
-    """`.` for anything, a character for itself, `[abc]`, `[^abc]`: a pattern, and how many characters it looks at."""
+    """Return the pattern of an affix condition (`.`, a character, `[abc]`, `[^abc]`), and how many characters it looks
+    at.
+    """
     places = [] if text == "." else list(_PLACE.finditer(text))
     if text != "." and "".join(place[0] for place in places) != text:
         return None, 0

@@ -35,7 +35,12 @@ def _installed(module: str, package: str) -> Any:
 
 
 class Zeyrek(Analyser):
-    """Turkish, by `zeyrek`: all readings of a form alike. What a suffix chain derives is `Derivation:Agt` and so on."""
+    """Turkish, by the package `zeyrek`; all readings of a form have equal weight, derivations are `Derivation:Agt` etc.
+
+    For example:
+
+        Zeyrek()("evlerde")
+    """
 
     def __init__(self) -> None:
         tool = _installed("zeyrek", "zeyrek").MorphAnalyzer()
@@ -51,7 +56,7 @@ class Zeyrek(Analyser):
 
 
 def _turkish(chain: Sequence[str], name: str | None) -> set[str]:
-    """The attributes of a chain of morphemes; `name`: the part of speech of the root where it is special."""
+    """Return the attributes of a chain of morphemes; `name`: a special part of speech of the root, or None."""
     classes, tags = tag_table("turkish", "classes"), tag_table("turkish")
     kept = {f"POS:{name}"} if name else {*attributes_of(classes, chain[:1])}
     derived: set[str] = set()
@@ -71,15 +76,19 @@ def _turkish(chain: Sequence[str], name: str | None) -> set[str]:
 
 @cache
 def estonian_nouns() -> dict[str, str]:
-    """What forms of nouns mean: `sg n`, `pl kom`."""
+    """Return the attributes of noun forms by their tag: `sg n`, `pl kom`."""
     numbers, cases = (("sg", "Sing"), ("pl", "Plur")), tag_table("estonian", "cases").items()
     made = {f"{n} {c}": f"Number:{number} Case:{case}" for n, number in numbers for c, case in cases}
     return made | {"adt": "Number:Sing Case:Add"}
 
 
 class Vabamorf(Analyser):
-    """Estonian, by vabamorf of `estnltk`: all readings of a form alike; it guesses nothing. A compound has `Compound:`
-    and its last part."""
+    """Estonian, by vabamorf of the package `estnltk`; readings have equal weight, unknown words are not guessed.
+
+    A compound has `Compound:` with its last part.
+
+        Vabamorf()("majades")
+    """
 
     def __init__(self) -> None:
         tool = _installed("estnltk.vabamorf.morf", "estnltk").Vabamorf.instance()
@@ -98,7 +107,12 @@ class Vabamorf(Analyser):
 
 
 class Voikko(Analyser):
-    """Finnish, by `pyvoikko`: all readings of a form alike."""
+    """Finnish, by the package `pyvoikko`; readings have equal weight.
+
+    For example:
+
+        Voikko()("taloissa")
+    """
 
     def __init__(self) -> None:
         self._analyse: Callable[[str], Iterable[Any]] = _installed("pyvoikko", "pyvoikko").analyse
@@ -111,7 +125,12 @@ class Voikko(Analyser):
 
 
 class Pymorphy(Analyser):
-    """Russian (or Ukrainian, `uk`), by `pymorphy3`: a reading weighs what it estimates of P(reading | form)."""
+    """Russian (or Ukrainian, `uk`), by the package `pymorphy3`; weights are its estimates of P(reading | form).
+
+    For example:
+
+        Pymorphy()("стали")
+    """
 
     def __init__(self, language: str = "ru") -> None:
         tool = _installed("pymorphy3", "pymorphy3")
@@ -131,10 +150,12 @@ class Pymorphy(Analyser):
 
 
 class Hfst(Analyser):
-    """A transducer of HFST in optimised lookup (`.hfstol`, `.hfst`), by `pyhfst`: a reading of cost w weighs exp(-w).
+    """A transducer of HFST in optimised lookup format (`.hfstol`, `.hfst`), by the package `pyhfst`.
 
-    Readings are `lemma+N+Sg+Nom` (GiellaLT) or `lemma<n><sg><nom>` (Apertium). `tags` says what tags mean in UD, on
-    top of what these two projects usually do; a tag that nobody explained is `Tag:` and itself.
+    A reading of cost w has weight exp(-w). Readings are `lemma+N+Sg+Nom` (GiellaLT) or `lemma<n><sg><nom>` (Apertium).
+    `tags` maps tags to Universal Dependencies attributes, besides the usual ones of these projects; others are `Tag:…`.
+
+        Hfst("analyser-sme.hfstol")("guolli")
     """
 
     def __init__(self, path: StrPath, *, tags: Mapping[str, str] | None = None) -> None:
@@ -157,7 +178,7 @@ class Hfst(Analyser):
 
 
 def _cut_tags(text: str) -> tuple[str, list[str]]:
-    """The lemma and the tags of a reading; of a compound (`a<n>+b<n>`, `a+N#b+N`), the last part's tags."""
+    """Return the lemma and the tags of a reading; for a compound (`a<n>+b<n>`, `a+N#b+N`) the tags of its last part."""
     if "<" in text:
         last = re.split(r"(?<=>)[+#]", text)[-1]
         return _ANGLES.sub("", text), _ANGLES.findall(last)
@@ -167,9 +188,11 @@ def _cut_tags(text: str) -> tuple[str, list[str]]:
 
 
 class UniMorph(Analyser):
-    """A table of UniMorph, `lemma TAB form TAB V;IND;PRS;3;SG`, for one of its 170 languages: readings all alike.
+    """A UniMorph table, `lemma TAB form TAB V;IND;PRS;3;SG`, for one of its 170 languages; readings have equal weight.
 
-    A feature without a name in UD is `Tag:` and itself; alternatives (`{1/3}`, `1/3`) give all of them.
+    A feature without a Universal Dependencies name is `Tag:…`; alternatives (`{1/3}`, `1/3`) give all of them.
+
+        UniMorph("fra.txt")("maisons")
     """
 
     def __init__(self, path: StrPath, *, lowercase: bool = True) -> None:

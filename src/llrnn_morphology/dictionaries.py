@@ -39,14 +39,16 @@ _SAMPLED = 400  # entries of a dictionary that say how many forms all make
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tags:
-    """Fields of a hunspell dictionary -> attributes. A language brings its own, see `FRENCH`.
+    """The meaning of a hunspell dictionary's morphological fields, as attributes; see `FRENCH`.
 
-    `meanings` gives a field such as `is:mas` its attributes; a key that ends with `*` stands for every field that
-    begins so (the longest such key counts). A field without a meaning adds nothing.
-    `joins` names the fields that mark an affix as another word (`dp:` in French: l' + arbre): treebanks hold the two
-    apart, so such affixes are not attached.
-    `of_stem` may correct the fields of a stem by its spelling, `of_reading` those of one reading (stem and affixes):
-    fields do not always mean the same beside others.
+    meanings    field such as `is:mas` -> attributes; a key that ends with `*` stands for every field that begins so
+                (the longest such key counts). A field without a meaning adds nothing
+    joins       fields that mark an affix as another word (`dp:` in French: l' + arbre); treebanks separate the two, so
+                such affixes are not attached
+    of_stem     corrects the fields of a stem by its spelling
+    of_reading  corrects the fields of one reading (stem and affixes)
+
+        Tags({"is:mas": ["Gender:Masc"], "po:v*": ["POS:VERB"]}).attributes(["is:mas"])
     """
 
     meanings: Mapping[str, Iterable[str]]
@@ -64,18 +66,19 @@ class Tags:
         object.__setattr__(self, "_whole", checked)
 
     def attributes(self, fields: Iterable[str]) -> frozenset[str]:
-        """The union of what the fields mean."""
+        """Return the union of the attributes of some fields."""
         return frozenset().union(*(self.meaning(name) or () for name in self.of_reading(frozenset(fields))))
 
     def meaning(self, name: str) -> frozenset[str] | None:
-        """The attributes of one field, None where the table does not have it."""
+        """Return the attributes of one field, or None if it is not in the table."""
         begun = (known for start, known in self._beginnings.items() if name.startswith(start))
         return self._whole[name] if name in self._whole else next(begun, None)
 
 
 class _AsWritten(Tags):
-    """Fields and affixes by their own names, where nobody has said what they mean: `po:verb`, `Affix:-ler`; `Affix:-`
-    for a stem of which nothing is known."""
+    """Fields and affixes under their own names, for languages without a table: `po:verb`, `Affix:-ler`; `Affix:-` for a
+    stem without any.
+    """
 
     def attributes(self, fields: Iterable[str]) -> frozenset[str]:
         return Tags.attributes(self, fields) or frozenset({"Affix:-"})
@@ -129,8 +132,13 @@ _TAGS_BY_LANGUAGE = {"fr": FRENCH}
 
 
 class Hunspell(Analyser):
-    """A hunspell dictionary of any language: fields by their meaning in UD where that is known (French), else by
-    their own names, and affixes as `Affix:-ler`, `Affix:re-`. A dictionary is gone through once for a whole table."""
+    """Analyser of a hunspell dictionary of any language.
+
+    Fields become Universal Dependencies attributes where their meaning is known (French), else they keep their names,
+    and affixes are `Affix:-ler`, `Affix:re-`. The dictionary is read once for a whole table.
+
+        Hunspell("/usr/share/hunspell/fr.dic").table(vocabulary.words)
+    """
 
     def __init__(self, dic: StrPath) -> None:
         self._dic = Path(dic)
@@ -143,7 +151,7 @@ class Hunspell(Analyser):
         return ((None, reading, weight) for reading, weight in self.table([form])(form).items())
 
     def forms(self, train: Corpus) -> tuple[dict[str, float], str | None]:
-        """Its forms with weights, or its stems, and why affixes cannot be attached to them."""
+        """Return forms with weights, or stems if affixes cannot be attached, and the reason why not (else None)."""
         reason = why_not_expanded(self._dic)
         return (expanded_forms(self._dic, train) if reason is None else {}) or stems(self._dic), reason
 
@@ -157,12 +165,18 @@ def hunspell(
     lemmas: bool = False,
     forms: Iterable[str] | None = None,
 ) -> Lexicon:
-    """All forms of a hunspell dictionary, with the attributes that `tags` gives to their fields.
+    """Return the lexicon of all forms of a hunspell dictionary, with attributes.
 
-    `aff` is the file of affixes, by default the one beside the dictionary. `tags` is by default the table for the
-    language that the name of the file begins with (`fr.dic`, `fr_FR.dic`). `lemmas` adds `Lemma:` and the stem (white
-    space, commas and bars in it become `_`). With `forms`, only these are kept: a large dictionary makes millions.
+    dic         the `.dic` file
+    aff         the affix file; by default the one beside it
+    tags        the meaning of fields; by default that of the language in the file's name (`fr.dic`, `fr_FR.dic`)
+    lowercase   whether forms are lowercased
+    lemmas      add `Lemma:` with the stem (white space, commas and bars become `_`)
+    forms       keep only these forms; a large dictionary makes millions
+
     Forms without attributes are left out.
+
+        hunspell("/usr/share/hunspell/fr.dic", forms=vocabulary.words)
     """
     aff, normal = _beside(dic) if aff is None else aff, str.lower if lowercase else str
     tags, wanted = _tags_for(dic) if tags is None else tags, None if forms is None else frozenset(map(normal, forms))
@@ -176,10 +190,14 @@ def hunspell(
 def hunspell_readings(
     dic: StrPath, forms: Iterable[str], *, lemmas: Iterable[str] | None = (), weight: float = 0.2
 ) -> Readings:
-    """The readings of forms in a hunspell dictionary one by one, lowercased, each of this weight beside counted ones.
+    """Return the readings of forms in a hunspell dictionary, lowercased.
 
-    `lemmas`: those of which readings say that they are theirs; None for all. Of a language whose fields nobody has
-    explained, fields and affixes have their own names.
+    dic         the `.dic` file
+    forms       the forms to look up
+    lemmas      lemmas that are added to readings as `Lemma:…`; None: all
+    weight      of each reading, beside counted ones
+
+    Fields and affixes keep their own names for languages without a table.
 
         hunspell_readings("/usr/share/hunspell/fr.dic", vocabulary.words, lemmas=["être", "avoir"])
     """
@@ -202,7 +220,7 @@ def _beside(dic: StrPath) -> str:
 
 
 def has_tags(dic: StrPath) -> bool:
-    """Whether it is known what the fields of a dictionary mean, by the language that its name begins with."""
+    """Return whether the meaning of a dictionary's fields is known, by the language in its file name."""
     return re.split(r"[-_.]", Path(dic).name)[0] in _TAGS_BY_LANGUAGE
 
 
@@ -223,7 +241,7 @@ def _derived(
     lemmas: bool,
     wanted: frozenset[str] | None,
 ) -> list[tuple[str, frozenset[str]]]:
-    """The forms that may be used and have attributes, once for each reading."""
+    """Return the forms that have attributes, once for each reading, without forbidden ones."""
     found: list[tuple[str, frozenset[str]]] = []
     forbidden = {""}
 
@@ -251,7 +269,7 @@ def _lemma(stem: str, fields: frozenset[str], normal: Callable[[str], str]) -> f
 
 
 def _entries(dic: str, encoding: str) -> Iterator[Line]:
-    """The lines with words: after the first, which counts them, roughly; one that begins with a TAB is a comment."""
+    """Return the lines with words of a `.dic` file: without the first, a count, and lines that begin with a TAB."""
     lines = read_encoded(dic, encoding)
     first = next(lines, None)
     if first is None or not re.fullmatch(r"\s*[0-9]+\s*", first.text):
@@ -264,7 +282,7 @@ def _entries(dic: str, encoding: str) -> Iterator[Line]:
 
 
 def _stems_with_flags(dic: Path) -> Iterator[tuple[Line, str, str | None]]:
-    """Each stem of a dictionary with its flags; the first line counts them."""
+    """Return each stem of a dictionary with its line and its flags."""
     for line in islice(read_encoded(dic, encoding_of(dic.with_suffix(".aff"))), 1, None):
         stem, flags = split_flags(line.text.split("\t")[0].strip())
         if stem:
@@ -272,15 +290,15 @@ def _stems_with_flags(dic: Path) -> Iterator[tuple[Line, str, str | None]]:
 
 
 def stems(dic: Path) -> dict[str, float]:
-    """The stems of a dictionary, lowercased, all alike."""
+    """Return the stems of a dictionary, lowercased, each with weight 1."""
     return dict.fromkeys(sorted({stem.lower() for _, stem, _ in _stems_with_flags(dic)}), 1.0)
 
 
 def expanded_forms(dic: Path, train: Corpus) -> dict[str, float]:
-    """Forms with the endings that the training text uses most, for the number of forms that they make.
+    """Return forms with weights, made with the affixes that the training text uses most.
 
-    p(form) ∝ (training words with this ending) / (forms with this ending): a dictionary makes fifteen million forms,
-    and most endings are hardly ever used. Endings are taken in this order until there are `MOST_FORMS` forms.
+    p(form) ∝ (training words with this ending) / (forms with this ending). A dictionary may make fifteen million forms,
+    so endings are taken in this order until there are `MOST_FORMS` forms.
     """
     counts = train.counts()
     made: Counter[str] = Counter()
@@ -301,7 +319,7 @@ def expanded_forms(dic: Path, train: Corpus) -> dict[str, float]:
 
 
 def _forms_with_endings(dic: Path) -> Iterator[tuple[str, str]]:
-    """Every form that the dictionary makes, with the affixes that make it; a form may come several times."""
+    """Return every form that the dictionary makes, with its affixes joined by `+`; forms may repeat."""
     file = AffixFile(dic.with_suffix(".aff"))
     for line, stem, flags in _stems_with_flags(dic):
         for form, rules in file.derive(stem, file.flags(flags, line)):
@@ -309,9 +327,9 @@ def _forms_with_endings(dic: Path) -> Iterator[tuple[str, str]]:
 
 
 def why_not_expanded(dic: Path) -> str | None:
-    """Why a dictionary's affixes cannot be attached to its stems: its affix file, or too many forms; None if they can.
+    """Return why affixes cannot be attached to a dictionary's stems (a faulty affix file, too many forms), or None.
 
-    How many forms there are is estimated from a sample of the entries.
+    The number of forms is estimated from a sample of the entries.
     """
     try:
         file, entries = AffixFile(dic.with_suffix(".aff")), list(_stems_with_flags(dic))

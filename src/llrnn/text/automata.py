@@ -40,7 +40,7 @@ EXAMPLES = (
 
 
 def kind(character: str) -> int:
-    """The place in KINDS; letters without case and marks count as lowercase."""
+    """Return the index in KINDS of a character; letters without case and marks count as lowercase."""
     return SPACE if character.isspace() else _of_category(unicodedata.ucd_3_2_0.category(character))
 
 
@@ -54,12 +54,12 @@ def _of_category(category: str) -> int:
 
 
 def permitted(character: str) -> bool:
-    """Whether a string may hold this character: no line break, no surrogate."""
+    """Return whether a string may contain this character: no line break, no surrogate."""
     return character not in LINE_BREAKS and not "\ud800" <= character <= "\udfff"
 
 
 def check_string(string: str) -> str | None:
-    """Why a string can be no symbol; None if it can."""
+    """Return why a string cannot be a symbol (empty, line break, outer white space), or None."""
     if not string:
         return "it is empty"
     for character in string:
@@ -70,27 +70,27 @@ def check_string(string: str) -> str | None:
 
 
 def examples(characters: Sequence[str]) -> tuple[str | None, ...]:
-    """A character for each column: those told apart, and one of each kind; None where all of a kind are told apart."""
+    """Return a character for each column: the distinguished ones, and one of each kind or None if none is left."""
     taken = [frozenset(c for c in characters if kind(c) == number) for number in range(len(KINDS))]
     return (*characters, *(_example(number, taken[number]) for number in range(len(KINDS))))
 
 
 @lru_cache(maxsize=1024)
 def _example(number: int, taken: frozenset[str]) -> str | None:
-    """A permitted character of a kind that is not taken; None if all of them are."""
+    """Return a permitted character of a kind that is not in `taken`, or None."""
     candidates = chain(EXAMPLES[number], map(chr, range(0x110000)))
     return next((c for c in candidates if c not in taken and kind(c) == number and permitted(c)), None)
 
 
 @cache
 def of_kind(number: int) -> Ints:
-    """All code points of a kind, sorted; surrogates and line breaks are of none."""
+    """Return all code points of a kind, sorted, without surrogates and line breaks."""
     return np.flatnonzero(_kinds() == number).astype(np.int64)
 
 
 @cache
 def _kinds() -> NDArray[np.int8]:
-    """Of every code point, -1 for what is not permitted: as `kind` says, but without a call for each of a million."""
+    """Return the kind of every code point, -1 for those not permitted, (0x110000,)."""
     pieces = [range(start, start + 0x1000) for start in range(0, 0x110000, 0x1000)]
     found = np.concatenate([_kinds_in(piece) for piece in pieces])  # in pieces: other threads get a turn
     found[[*map(ord, LINE_BREAKS), *range(0xD800, 0xE000)]] = -1
@@ -105,9 +105,11 @@ def _kinds_in(codes: range) -> NDArray[np.int8]:
 
 
 class Alphabet:
-    """Every character that a string may hold, in finitely many columns.
+    """A partition of all permitted characters into finitely many columns.
 
-    Columns 0 … n-1 are the characters told apart; then a column for each kind, which stands for all others of it.
+    Columns 0 … n-1 are the distinguished characters; then one column for each kind, for all others of it.
+
+        Alphabet("abc").columns("bad!")
     """
 
     def __init__(self, characters: Sequence[str]) -> None:
@@ -119,12 +121,12 @@ class Alphabet:
         return len(self.characters) + len(KINDS)
 
     def column(self, character: str) -> int:
-        """The column of a permitted character."""
+        """Return the column of a permitted character."""
         found = self._column.get(character)
         return len(self.characters) + kind(character) if found is None else found
 
     def columns(self, text: str) -> Ints:
-        """The column of every character, -1 for those that are not permitted."""
+        """Return the column of every character of a text, -1 for those not permitted, (length,)."""
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
         column = np.full(int(codes.max(initial=0)) + 1, -1, dtype=np.int64)
         for character in filter(permitted, set(text)):
@@ -132,14 +134,14 @@ class Alphabet:
         return column[codes]
 
     def padded(self, strings: Sequence[str]) -> tuple[Ints, Ints]:
-        """The columns of strings, one row each, -1 behind the end, and their lengths: (n, T), (n,)."""
+        """Return the columns of strings, -1 after the end, and the lengths: (n, T), (n,)."""
         lengths = np.array([len(string) for string in strings], dtype=np.int64)
         rows = np.full((len(strings), int(lengths.max(initial=0))), -1, dtype=np.int64)
         rows[np.arange(rows.shape[1]) < lengths[:, None]] = self.columns("".join(strings))
         return rows, lengths
 
     def others(self, column: int) -> Ints:
-        """The code points that a column of a kind stands for."""
+        """Return the code points of a column of a kind, sorted."""
         if column not in self._others:
             number = column - len(self.characters)
             told_apart = [ord(character) for character in self.characters if kind(character) == number]
@@ -148,18 +150,18 @@ class Alphabet:
 
     @cached_property
     def characters_of(self) -> tuple[str, ...]:
-        """The characters of every column, in one string each."""
+        """The characters of every column, as one string each."""
         others = (self.others(column).astype("<u4").tobytes() for column in range(len(self.characters), len(self)))
         return (*self.characters, *(codes.decode("utf-32-le") for codes in others))
 
     @cached_property
     def log_share(self) -> Floats:
-        """log of 1 / how many characters a column stands for, (columns,)."""
+        """log of 1 / (number of characters in the column), (columns,)."""
         sizes = [1] * len(self.characters) + [len(self.others(c)) for c in range(len(self.characters), len(self))]
         return -np.log(np.maximum(sizes, 1).astype(np.float64))
 
     def draw(self, column: int, rng: np.random.Generator) -> str:
-        """A character of a column."""
+        """Sample a character of a column uniformly."""
         if column < len(self.characters):
             return self.characters[column]
         return chr(int(rng.choice(self.others(column))))
@@ -167,7 +169,14 @@ class Alphabet:
 
 @dataclass(frozen=True, eq=False)
 class DFA:
-    """A total automaton; state 0 is the start."""
+    """A complete deterministic automaton that labels strings; state 0 is the start.
+
+    characters  the characters with columns of their own
+    moves       (states, columns) the next states
+    labels      (states,) the label of strings that end there, -1 for strings that are not accepted
+
+        pattern("[0-9]+").label("1987")     # 0
+    """
 
     characters: tuple[str, ...]  # sorted: those told apart; any other character moves by its kind
     moves: Ints  # (states, characters + kinds) the next state
@@ -207,7 +216,7 @@ class DFA:
         return np.array([column for column, example in enumerate(self._examples) if example is not None])
 
     def label(self, string: str) -> int:
-        """The answer; a string with characters that are not permitted is outside."""
+        """Return the label of a string, -1 if it is not accepted or has characters that are not permitted."""
         state = 0
         for character in string:
             if not permitted(character):
@@ -216,7 +225,7 @@ class DFA:
         return int(self.labels[state])
 
     def label_all(self, strings: Sequence[str]) -> Ints:
-        """The answers for many strings, one position of all of them at a time."""
+        """Return the labels of many strings, (n,)."""
         if len(strings) < _FEW:
             return np.array([self.label(string) for string in strings], dtype=np.int64)
         n = len(self.labels)
@@ -234,13 +243,13 @@ class DFA:
         return answers
 
     def refined(self, characters: Iterable[str]) -> DFA:
-        """The same answers, with more characters told apart."""
+        """Return an equivalent automaton with columns for more characters."""
         told = tuple(sorted({*self.characters, *characters}))
         kinds = range(len(self.characters), self.moves.shape[1])
         return DFA(told, self.moves[:, [*map(self.alphabet.column, told), *kinds]], self.labels)
 
     def product(self, other: DFA, combine: Callable[[int, int], int]) -> DFA:
-        """Both side by side, with labels from both, minimised."""
+        """Return the minimised product automaton, with labels `combine(own, other)`."""
         a, b = self.refined(other.characters), other.refined(self.characters)
         mine, others, moves = paired(a.moves, b.moves)
         both = zip(a.labels[mine].tolist(), b.labels[others].tolist(), strict=True)
@@ -248,17 +257,19 @@ class DFA:
         return DFA(a.characters, moves, labels).minimised()
 
     def both(self, other: DFA) -> DFA:
-        """The strings inside of both, with the labels of this one."""
+        """Return the intersection, with the labels of this automaton."""
         return self.product(other, lambda x, y: x if y >= 0 else -1)
 
     __and__ = both
 
     def minus(self, other: DFA) -> DFA:
-        """The strings that are outside of the other, with the labels of this one."""
+        """Return the difference: strings that `other` does not accept, with the labels of this automaton."""
         return self.product(other, lambda x, y: x if y < 0 else -1)
 
     def minimised(self) -> DFA:
-        """The fewest states, numbered breadth first: equal answers and equal `characters` give equal arrays."""
+        """Return the minimal automaton, states in breadth-first order: equal languages over equal `characters` give
+        equal arrays.
+        """
         moves = np.repeat(np.arange(len(self.labels))[:, None], self.moves.shape[1], axis=1)
         moves[:, self._usable] = self.moves[:, self._usable]  # columns without characters stay where they are
         moves, labels = _numbered(moves, self.labels, start=0)
@@ -272,7 +283,7 @@ class DFA:
         return DFA(self.characters, *_numbered(classes[moves[first]], labels[first], start=classes[0]))
 
     def witness(self, label: int | None = None) -> str | None:
-        """A shortest string with this label, or with any label but -1; None if there is none."""
+        """Return a shortest string with this label, or with any label but -1; None if there is none."""
         wanted = self.labels >= 0 if label is None else self.labels == label
         found: dict[int, str] = {0: ""}
         queue = [0]
@@ -286,7 +297,7 @@ class DFA:
         return None
 
     def count(self, label: int) -> int | None:
-        """How many strings have this label; None if without bound (a cycle, or a kind, whose characters abound)."""
+        """Return the number of strings with this label, or None if unbounded (a cycle, or a kind of characters)."""
         small, own = self.minimised(), len(self.characters)
         useful = _distances(small.moves[:, small._usable], small.labels == label) >= 0
         by_kind = small._usable[small._usable >= own]
@@ -303,7 +314,9 @@ class DFA:
         return strings.get(0, 0)
 
     def strings(self, label: int, limit: int) -> list[str]:
-        """The first strings with this label, shortest first, then in the order of characters."""
+        """Return up to `limit` strings with this label, shortest first, then by characters; there must be finitely
+        many.
+        """
         total = self.count(label)
         if total is None:
             raise DomainError(
@@ -317,7 +330,7 @@ class DFA:
         return found
 
     def _of_length(self, exactly: list[Bools], limit: int) -> list[str]:
-        """The first strings as long as the last of `exactly` says; no step is taken in vain."""
+        """Return up to `limit` strings of the length that `exactly` describes, without dead ends."""
         own, found, stack = len(self.characters), list[str](), [(0, "")] if exactly[-1][0] else []
         while stack and len(found) < limit:
             state, string = stack.pop()
@@ -330,12 +343,12 @@ class DFA:
         return found
 
     def described(self) -> dict[str, Any]:
-        """Plain data, for files."""
+        """Return the automaton as JSON data, for `restored`."""
         return {"characters": list(self.characters), "moves": self.moves.tolist(), "labels": self.labels.tolist()}
 
     @classmethod
     def restored(cls, data: Mapping[str, Any]) -> DFA:
-        """What `described` gave."""
+        """Return the automaton from the data of `described`."""
         try:
             characters, moves, labels = (tuple(data["characters"]), np.array(data["moves"]), np.array(data["labels"]))
         except (KeyError, TypeError, ValueError) as error:
@@ -348,7 +361,7 @@ class DFA:
 
 
 def paired(a: Ints, b: Ints) -> tuple[Ints, Ints, Ints]:
-    """The pairs of states that columns lead to from (0, 0): both states of each, and the moves between pairs."""
+    """Return the pairs of states of two move tables reachable from (0, 0): both states of each, and the moves."""
     n = len(b)  # the pair (s, t) is the number s n + t
     pairs = fresh = np.zeros(1, dtype=np.int64)
     while len(fresh):
@@ -359,12 +372,12 @@ def paired(a: Ints, b: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _classes(*values: Ints) -> Ints:
-    """The same number for the same values."""
+    """Return a class number for each row, equal for rows with equal values, (n,)."""
     return np.unique(np.column_stack(values), axis=0, return_inverse=True)[1].reshape(-1)  # numpy 2.0 gives a column
 
 
 def _distances(moves: Ints, goal: Bools) -> Ints:
-    """How many moves lead from each state to a goal at least; -1 if none do."""
+    """Return the least number of moves from each state to a goal, -1 if none, (states,)."""
     distances, reached, step = np.where(goal, 0, -1), goal, 0
     while reached.any():
         reached, step = (distances < 0) & reached[moves].any(1), step + 1
@@ -373,7 +386,7 @@ def _distances(moves: Ints, goal: Bools) -> Ints:
 
 
 def _numbered(moves: Ints, labels: Ints, *, start: int) -> tuple[Ints, Ints]:
-    """The states that can be reached, in the order of a breadth-first walk."""
+    """Return moves and labels of the reachable states, renumbered breadth first."""
     place = np.full(len(labels), -1)
     place[start] = 0
     levels = [np.array([start])]
@@ -390,7 +403,7 @@ def _numbered(moves: Ints, labels: Ints, *, start: int) -> tuple[Ints, Ints]:
 
 
 def anything() -> DFA:
-    """Every string that `check_string` accepts, with label 0."""
+    """Return the automaton with label 0 for every string that `check_string` permits."""
     word, gap, dead = 1, 2, 3  # after a letter, after white space, lost; 0 is the start
     moves = np.full((4, len(KINDS)), word)
     moves[:, SPACE] = [dead, gap, gap, dead]
@@ -399,12 +412,12 @@ def anything() -> DFA:
 
 
 def nothing() -> DFA:
-    """No string at all."""
+    """Return the automaton that accepts no string."""
     return DFA((), np.zeros((1, len(KINDS)), dtype=np.int64), np.array([-1]))
 
 
 def first_of(automata: Sequence[DFA]) -> DFA:
-    """Label i: the first automaton that accepts the string is the i-th."""
+    """Return the automaton with label i where the i-th automaton is the first that accepts the string."""
     result = nothing()
     for number, automaton in enumerate(automata):
         result = _or_else(result, automaton, number)
@@ -412,12 +425,12 @@ def first_of(automata: Sequence[DFA]) -> DFA:
 
 
 def _or_else(first: DFA, second: DFA, number: int) -> DFA:
-    """The first, and `number` for the strings that only the second accepts."""
+    """Return the automaton with the labels of `first`, and `number` for strings that only `second` accepts."""
     return first.product(second, lambda x, y: x if x >= 0 or y < 0 else number)
 
 
 def partition(named: Mapping[str, DFA]) -> DFA:
-    """Label i: the string is in the i-th cell. Cells may not overlap."""
+    """Return the automaton with label i for the strings of the i-th cell; overlapping cells are a DomainError."""
     names, result = list(named), nothing()
     for number, (name, cell) in enumerate(named.items()):
         overlap = result.both(cell)

@@ -58,7 +58,7 @@ _EMPTY = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Manifest:
-    """What `corpus.json` says."""
+    """The content of `corpus.json`: words with counts, totals and checksums."""
 
     words: tuple[str, ...]  # by number
     counts: tuple[int, ...]  # of EOS: the number of sentences
@@ -70,20 +70,20 @@ class Manifest:
     sha256: Mapping[str, str]  # of the columns
 
     def length(self, column: str) -> int:
-        """How many numbers a column has."""
+        """Return the number of entries of a column."""
         return self.sentences + (self.tokens if column == "words" else 0)
 
     def size(self, column: str) -> int:
-        """How many bytes a column has."""
+        """Return the size of a column in bytes."""
         return self.length(column) * int(COLUMNS[column][-1])
 
     def write(self, folder: Path) -> None:
-        """The last file of a build."""
+        """Write `corpus.json` to the folder; it is the last file of a build."""
         write_atomically(folder / MANIFEST, sealed_json({"format": FORMAT, **asdict(self)}, "surrogatepass"))
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """Read and check it; anything wrong is a CorpusError that names the file."""
+        """Read and check `corpus.json`; a fault is a CorpusError that names the file."""
         path = folder / MANIFEST
         content = _read(path)
         try:
@@ -107,7 +107,7 @@ class Manifest:
         return made
 
     def _rules(self) -> Iterator[tuple[bool, str]]:
-        """What must hold of the fields among themselves, and whether it does."""
+        """Return the consistency rules of the fields, each as (whether it holds, its text)."""
         words, positions = self.words, self.sentences + self.tokens
         distinct = all(type(word) is str for word in words) and len(set(words)) == len(words)
         yield distinct and EOS in words, "words must be strings, each once, the end of sentences among them"
@@ -137,13 +137,18 @@ def _read(path: Path) -> bytes:
 
 
 def is_built(path: str | PathLike[str]) -> bool:
-    """Whether this is the folder of a built corpus."""
+    """Return whether a path is the folder of a built corpus.
+
+    For example:
+
+        is_built("news")
+    """
     return (Path(path) / MANIFEST).is_file()
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The numbers of one file, opened and checked when they are first asked for: `column[places]`, all int64."""
+    """One file of a built corpus as an array, opened and checked at first use; `column[places]` is int64."""
 
     path: Path
     manifest: Manifest
@@ -151,11 +156,11 @@ class Column:
 
     @property
     def size(self) -> int:
-        """How many bytes the file has."""
+        """Size of the file in bytes."""
         return self.manifest.size(self.name)
 
     def check(self, *, size_only: bool = False) -> None:
-        """Compare the file with its size and its SHA-256."""
+        """Verify the size and, unless `size_only`, the SHA-256 of the file; raise a CorpusError if they differ."""
         try:
             found = self.path.stat().st_size
             if found != self.size:
@@ -174,7 +179,7 @@ class Column:
 
     @cached_property
     def array(self) -> NDArray[Any]:
-        """The file, mapped; a small one is compared with its SHA-256 first."""
+        """The file, memory-mapped; a small one is compared with its SHA-256 first."""
         self.check(size_only=self.size > _CHEAP)
         with open_file(self.path) as file:
             return np.memmap(file, dtype=COLUMNS[self.name], mode="r", shape=(len(self),))
@@ -186,13 +191,13 @@ class Column:
         return np.asarray(self.array[places], dtype=np.int64)
 
     def blocks(self) -> Iterator[Ints]:
-        """All of it, one piece after another."""
+        """Return the whole column in consecutive blocks."""
         return (self[start : start + BLOCK] for start in range(0, len(self), BLOCK))
 
 
 @dataclass(frozen=True, eq=False)
 class BuiltText(EncodedText):
-    """A text whose numbers stay on disk: the columns of a corpus with what a vocabulary makes of its words."""
+    """A built corpus as ids of a vocabulary, looked up from memory-mapped columns when they are needed."""
 
     sentences: Sequence[Ints] = field(init=False)
     conditions: Sequence[object] = field(init=False)
@@ -218,13 +223,13 @@ class BuiltText(EncodedText):
 
     @classmethod
     def plain(cls, folder: Path, manifest: Manifest) -> BuiltText:
-        """By the numbers of the corpus itself."""
+        """Return the text with the word numbers of the corpus itself as ids."""
         columns = {name: Column(folder / f"corpus.{name}", manifest, name) for name in COLUMNS}
         n = len(manifest.words)
         return cls(manifest.words.index(EOS), folder, manifest, columns, np.arange(n), np.zeros(n))
 
     def symbols_at(self, places: Ints) -> Ints:
-        """The ids at places of the words, in their shape."""
+        """Return the ids at positions of the words column, in the shape of `places`."""
         found = self._look_up(self.number, self.columns["words"][places])
         if len(self.shown_at):
             near = np.minimum(np.searchsorted(self.shown_at, places), len(self.shown_at) - 1)
@@ -232,11 +237,11 @@ class BuiltText(EncodedText):
         return found
 
     def words_of(self, sentence: int) -> Ints:
-        """The words of a sentence by their numbers in the corpus."""
+        """Return the words of a sentence by their numbers in the corpus."""
         return self.columns["words"][slice(*self._bounds(sentence))]
 
     def _look_up(self, table: NDArray[Any], words: Ints) -> NDArray[Any]:
-        """Entries of a table by words of the corpus, each of which the manifest must count."""
+        """Return table entries by word numbers; a number that the manifest does not list is a CorpusError."""
         if words.size and (words.min() < 0 or words.max() >= len(table) or (self.number[words] < 0).any()):
             raise CorpusError(
                 "only words that corpus.json counts are required, found another: a file was altered after the build; "
@@ -246,13 +251,13 @@ class BuiltText(EncodedText):
         return table[words]
 
     def _bounds(self, sentence: int) -> tuple[int, int]:
-        """Where the words of a sentence begin, and where its end stands."""
+        """Return the positions of the first word of a sentence and of its EOS."""
         start, stop = self.columns["ends"][np.array([max(sentence - 1, 0), sentence])].tolist()
         return (0 if sentence == 0 else start), stop - 1
 
     @property
     def lengths(self) -> Ints:
-        """Eight bytes for each sentence: what planning batches of sentences needs."""
+        """Number of targets of each sentence, (sentences,), in memory; needed for batches of sentences."""
         return np.diff(self.columns["ends"].array, prepend=0)
 
     @property
@@ -263,7 +268,7 @@ class BuiltText(EncodedText):
         return self.columns["keys"][group] if self.with_keys else None
 
     def run(self) -> Run:
-        """Before the first word there is an end of sentence."""
+        """Return the text as one sequence of positions, with an EOS before the first word."""
         words, ends, keys = (self.columns[name] for name in COLUMNS)
 
         def symbols_at(places: Ints) -> Ints:
@@ -282,7 +287,7 @@ class BuiltText(EncodedText):
         return Run(len(words) + 1, symbols_at, keys_at, inside_at)
 
     def stream(self) -> Ints:
-        """All of it in memory, eight bytes a word: for what cannot do without."""
+        """Return all ids in memory, (T,), eight bytes a word."""
         return self.run().symbols_at(np.arange(self.n_targets + 1))
 
     def counts(self, n_symbols: int) -> Ints:
@@ -293,7 +298,7 @@ class BuiltText(EncodedText):
         return counts
 
     def digest(self) -> str:
-        """Of the corpus and of the numbers that its words have, not of every sentence."""
+        """SHA-256 of the corpus files' checksums and of the ids of its words."""
         files = " ".join(self.manifest.sha256.values())
         digest = hashlib.sha256(hashlib.sha256(files.encode()).hexdigest().encode())
         for part in (self.number, self.shown_at, self.shown):
@@ -301,7 +306,7 @@ class BuiltText(EncodedText):
         return digest.hexdigest()
 
     def fingerprints(self) -> Ints:
-        """As for a text in memory; the distinct ones are kept, eight bytes each."""
+        """Return the sorted 64-bit hashes of all distinct sentences, computed block by block."""
         found, new = _EMPTY, array("q")
         for sentence in self._one_by_one():
             new.append(int.from_bytes(hashlib.blake2b(sentence, digest_size=8).digest(), "little", signed=True))
@@ -310,7 +315,7 @@ class BuiltText(EncodedText):
         return np.union1d(found, np.array(new, dtype=np.int64))
 
     def _one_by_one(self) -> Iterator[memoryview]:
-        """The bytes of every sentence without its end, from one pass over the words."""
+        """Return the bytes of the ids of every sentence, without its EOS, in one pass."""
         words, all_ends, first, begin = self.columns["words"], self.columns["ends"], 0, 0
         while first < len(all_ends):
             far = min(begin + BLOCK, len(words) - 1)
@@ -323,7 +328,7 @@ class BuiltText(EncodedText):
             first, begin = last, int(ends[-1])
 
     def first_shown_as(self, others: Mapping[int, int]) -> BuiltText:
-        """The first time that some symbols come, others in their place: one pass, until all were found."""
+        """Return a text in which the first occurrence of each key of `others` is replaced by its value."""
         wanted = np.isin(np.arange(int(self.number.max(initial=0)) + 1), self.number)
         wanted &= np.isin(np.arange(len(wanted)), list(others))
         at: dict[int, int] = {}
@@ -342,9 +347,11 @@ class BuiltText(EncodedText):
 
 
 class BuiltCorpus(Corpus, Stored):
-    """The corpus in a folder that `llrnn data build` made; sentences are made when they are asked for.
+    """A corpus on disk that `build_corpus` or `llrnn data build` wrote; sentences are read when they are needed.
 
-    BuiltCorpus("news").tokens
+    folder      the folder with `corpus.json`
+
+        BuiltCorpus("news").tokens
     """
 
     folder: Path
@@ -382,17 +389,17 @@ class BuiltCorpus(Corpus, Stored):
 
     @property
     def conditions(self) -> Sequence[object]:
-        """None: a built corpus keeps words only."""
+        """Empty: a built corpus has no conditions."""
         return ()
 
     @property
     def unknown(self) -> str | None:
-        """The symbol that stands for the words that were not listed."""
+        """The symbol for unlisted words, or None."""
         return self.manifest.unknown
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Its words by number, with their counts."""
+        """The words of the corpus as a Vocabulary, with their counts."""
         return Vocabulary(self.manifest.words, counts=self.manifest.counts, unknown=self.manifest.unknown)
 
     def counts(self) -> Counter[str]:
@@ -405,22 +412,25 @@ class BuiltCorpus(Corpus, Stored):
         return self
 
     def check(self) -> int:
-        """Compare every file with its SHA-256; the number of bytes that were read."""
+        """Verify the SHA-256 of every file; return the number of bytes read."""
         for column in self._plain.columns.values():
             column.check()
         return self.size
 
     @property
     def size(self) -> int:
-        """The bytes of all columns."""
+        """Size of all columns in bytes."""
         return sum(map(self.manifest.size, COLUMNS))
 
     def run_blocks(self) -> Iterator[Ints]:
-        """The text by the numbers of `manifest.words` in pieces: a sentence, EOS, a sentence, EOS, ..."""
+        """Return the text as numbers of `manifest.words` in blocks: a sentence, EOS, a sentence, EOS, ..."""
         return self._plain.columns["words"].blocks()
 
     def encoded(self, vocabulary: Vocabulary, *, to_train_on: bool = False) -> BuiltText:
-        """A text of the ids of any vocabulary that has a place for all words."""
+        """Return the text as ids of `vocabulary`, which must have a place for every word.
+
+        to_train_on     True: with sentence keys, and first occurrences of `vocabulary.as_new` as their cells
+        """
         text = self._in_ids_of(vocabulary)
         if not to_train_on:
             return replace(text, is_open=vocabulary.is_open)
@@ -454,7 +464,13 @@ class BuiltCorpus(Corpus, Stored):
 
 @dataclass(frozen=True)
 class Listing:
-    """Which words are listed: those given, in this order; or of the texts the `top` most frequent, or all."""
+    """Which words a built corpus lists; all others become `unknown`, or are an error without it.
+
+    words       these words, in this order; None: the words of the texts
+    top         only the most frequent ones
+    min_count   only words with at least this count
+    unknown     the symbol for all others
+    """
 
     words: Sequence[str] | None = None
     top: int | None = None
@@ -471,7 +487,7 @@ class Listing:
             raise CorpusError("a limit leaves words out, and a symbol for them is required: give one, such as <unk>")
 
     def symbols(self, texts: Iterator[Words]) -> tuple[str, ...]:
-        """The words by number; those of texts are most frequent first, as `Vocabulary.from_corpus` has them."""
+        """Return the words by number; those counted from texts are sorted by descending frequency."""
         if self.words is not None:
             more = [] if self.unknown is None else [self.unknown]
             return Vocabulary(dict.fromkeys([*self.words, *more, EOS]), unknown=self.unknown).words
@@ -493,12 +509,15 @@ def build_corpus(
     lowercase: bool = False,
     format: Format = "auto",
 ) -> BuiltCorpus:
-    """Write text files as a built corpus into the new folder `out`; all of it or nothing.
+    """Write text files as a built corpus into the new folder `out`, completely or not at all.
+
+    paths       the files
+    out         the folder to create
+    listing     which words are listed; None: all of them
+    lowercase   whether words are lowercased first
+    format      of the files; "auto": by their extensions
 
         build_corpus(["news.txt"], "news", listing=Listing(top=100_000, unknown="<unk>"), lowercase=True)
-
-    `listing` says which words are listed (all of them), `lowercase` whether words are lowercased first, `format` what
-    the files are (by their extensions).
     """
     if not paths:
         raise CorpusError("at least one file is required, found none; name one")
@@ -522,7 +541,7 @@ def build_corpus(
 
 @contextlib.contextmanager
 def _being_built(out: Path) -> Iterator[Path]:
-    """An empty folder that gets its name if all goes well, and is removed if not; two cannot build the same."""
+    """Context manager: an empty locked folder that is renamed to `out` on success and removed on failure."""
     building = out.parent / f".{out.name}.building"
     building.mkdir(parents=True, exist_ok=True)
     lock = _locked(building, out)
@@ -538,7 +557,7 @@ def _being_built(out: Path) -> Iterator[Path]:
 
 
 def _locked(building: Path, out: Path) -> int:
-    """Lock the folder itself, by a descriptor: the lock ends with the process, and nothing else is left of it."""
+    """Lock a folder and return its file descriptor; the lock ends with the process."""
     descriptor, busy = os.open(building, os.O_RDONLY | os.O_CLOEXEC), False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -551,7 +570,7 @@ def _locked(building: Path, out: Path) -> int:
 
 
 class _File:
-    """A column, written piece by piece."""
+    """One column, written in blocks."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self._file: BinaryIO = path.open("wb")
@@ -563,7 +582,7 @@ class _File:
         self._file.write(piece)
 
     def synced(self) -> str:
-        """Its SHA-256, once all of it is on disk."""
+        """Flush the file to disk and return its SHA-256."""
         self._file.flush()
         os.fsync(self._file.fileno())
         return self._digest.hexdigest()
@@ -573,7 +592,7 @@ class _File:
 
 
 class _Writer:
-    """Sentences into columns."""
+    """Writer of sentences into the columns of a built corpus."""
 
     def __init__(self, folder: Path, symbols: tuple[str, ...], unknown: str | None) -> None:
         self._folder, self._symbols, self._unknown = folder, symbols, unknown
@@ -612,7 +631,7 @@ class _Writer:
             file.close()
 
     def finish(self, lowercase: bool) -> None:
-        """Write what is left, and the manifest when all of it is on disk."""
+        """Write the remaining sentences, and the manifest once all columns are on disk."""
         self._flush()
         digests = {column: file.synced() for column, file in self._files.items()}
         counts, tokens = tuple(self._counts.tolist()), self._total - self._sentences

@@ -44,7 +44,7 @@ Token = tuple[str, ...]  # the names of the features that fire on one symbol of 
 
 @dataclass(frozen=True)
 class Slot:
-    """A slot, with its value if it has one."""
+    """A slot of a dialog act: its name, and its value or None."""
 
     name: str
     value: str | None = None
@@ -56,13 +56,18 @@ class Slot:
 
 @dataclass(frozen=True)
 class Act:
-    """What is to be said: the kind of act, and its slots in their order; a slot may come several times."""
+    """A dialog act: its kind, such as `inform`, and its slots in order; a slot may occur several times.
+
+    For example:
+
+        Act("inform", (Slot("food", "thai"), Slot("area", "north")))
+    """
 
     name: str
     slots: tuple[Slot, ...] = ()
 
     def values(self, slot: str) -> tuple[str, ...]:
-        """The values of a slot."""
+        """Return the values of a slot, in order."""
         return tuple(one.value for one in self.slots if one.name == slot and one.value is not None)
 
     def __str__(self) -> str:
@@ -71,13 +76,13 @@ class Act:
 
 @dataclass(frozen=True)
 class Before:
-    """The words that a running text has before a sentence, the last one last: the condition of that sentence."""
+    """The words that precede a sentence in a running text, last one last, as its condition."""
 
     words: tuple[str, ...]
 
     @classmethod
     def of(cls, text: str) -> Before:
-        """Before.of("elle est partie .")"""
+        """Return the condition of a text that is split at blanks: `Before.of("elle est partie .")`."""
         return cls(tuple(text.split()))
 
     def __str__(self) -> str:
@@ -85,7 +90,7 @@ class Before:
 
 
 def lowercased(condition: object) -> object:
-    """A condition with every text in it lowercased; the names of fields stay as they are."""
+    """Return a condition with every text in it lowercased; names of fields stay as they are."""
     check_depth(condition)
     if isinstance(condition, str):
         return condition.lower()
@@ -99,7 +104,7 @@ def lowercased(condition: object) -> object:
 
 
 def check_depth(condition: object) -> None:
-    """Refuse a condition that nests too deeply for anyone who walks through it, or holds what has no words."""
+    """Raise an error for a condition that is nested too deeply or holds values without a text form."""
     level = [condition]
     for _ in range(DEEPEST + 1):
         for one in level:
@@ -125,9 +130,11 @@ def _check_sayable(value: object) -> None:
 
 
 def parse_act(text: str) -> Act:
-    """Read one act; what does not parse is an error that names the column (also as `.column`) and the `.reason`.
+    """Parse a dialog act; a fault is a CorpusError with `.column` and `.reason`.
 
-    parse_act("inform(name='chef's table';food=thai)").values("food") == ("thai",)
+    text        such as `inform(name='chef's table';food=thai)`
+
+        parse_act("inform(name='chef's table';food=thai)").values("food")       # ("thai",)
     """
     begun = _ACT.match(text)
     if begun is None:
@@ -150,9 +157,11 @@ def parse_act(text: str) -> Act:
 
 
 def act_of(data: object) -> Act:
-    """An act written as JSON: its name, and its slots with a value, several or none.
+    """Return the dialog act of a JSON object with `act` and `slots`; a slot has a value, a list of them, or None.
 
-    act_of({"act": "inform", "slots": {"food": "thai", "area": ["north", "centre"], "kids": None}})
+    For example:
+
+        act_of({"act": "inform", "slots": {"food": "thai", "area": ["north", "centre"], "kids": None}})
     """
     slots = data.get("slots", {}) if isinstance(data, Mapping) else None
     if not isinstance(data, Mapping) or not isinstance(slots, Mapping) or not {*data} <= {"act", "slots"}:
@@ -173,7 +182,7 @@ def _values_in_json(name: str, value: object) -> Iterator[str | None]:
 
 
 def _slot(text: str, place: int) -> tuple[Slot, int]:
-    """A slot that begins at a place, and where it ends."""
+    """Parse the slot that begins at a place; return it and the place after it."""
     named = _SLOT.match(text, place)
     if named is None:
         raise _problem(text, place, "the name of a slot is required")
@@ -203,7 +212,7 @@ def _value(text: str, place: int) -> tuple[str, int]:
 
 
 def check_conditions(conditions: str) -> None:
-    """Refuse what is no way to read conditions."""
+    """Raise a CorpusError unless `conditions` is "plain" or "act"."""
     if conditions not in ("plain", "act"):
         raise CorpusError(f"conditions must be 'plain' or 'act', found {conditions!r}; choose one")
 
@@ -225,7 +234,12 @@ class Value(NamedTuple):
 
 
 def fields_of(condition: object) -> Iterator[tuple[str, str | None]]:
-    """The slots of a condition in their order, each with its value as text; a slot may come several times."""
+    """Return the slots of a condition in order, each with its value as text or None; a slot may occur several times.
+
+    For example:
+
+        list(fields_of({"food": ["thai", "greek"], "kids": None}))      # food thai, food greek, kids None
+    """
     check_depth(condition)
     fields: Iterable[tuple[str, str | None]] = ()
     if isinstance(condition, Act):
@@ -239,7 +253,7 @@ def fields_of(condition: object) -> Iterator[tuple[str, str | None]]:
 
 
 def _texts(value: object) -> Iterator[str | None]:
-    """A list is several values, a record within a record is its values, nothing is a slot without one."""
+    """Return a value as texts: one for each element of a list or record, None for a missing value."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, str) or not isinstance(value, Iterable):
@@ -250,7 +264,12 @@ def _texts(value: object) -> Iterator[str | None]:
 
 
 def values_of(condition: object) -> tuple[Value, ...]:
-    """Every value that could be said, once; `x or y` is two values, and yes, no, none, dontcare are not words."""
+    """Return every value of a condition that a text could mention, once, split into words.
+
+    `x or y` is two values; yes, no, none and dontcare are left out.
+
+        values_of({"food": "thai or greek", "kids": "yes"})     # Value("food", ("thai",)), Value("food", ("greek",))
+    """
     found = (
         Value(slot, tuple(part.split()))
         for slot, text in fields_of(condition)
@@ -262,7 +281,10 @@ def values_of(condition: object) -> tuple[Value, ...]:
 
 
 def said_values(values: Iterable[tuple[W, ...]], text: Sequence[W]) -> set[tuple[W, ...]]:
-    """The values that occur in a text, word after word, and not only within a longer one that occurs there.
+    """Return the values that occur in a text as consecutive words, outside of longer values that occur there.
+
+    values      each as a tuple of words
+    text        the words of the text
 
         said_values([("thai",), ("marnee", "thai")], "marnee thai is cheap".split())         # {("marnee", "thai")}
 
@@ -279,12 +301,12 @@ def said_values(values: Iterable[tuple[W, ...]], text: Sequence[W]) -> set[tuple
 
 
 def can_be_said(text: str) -> bool:
-    """Whether a value is a word of the language, and not a sign such as dontcare."""
+    """Return whether a value can occur in a text, unlike dontcare, yes or none."""
     return text.strip().lower() not in NOT_SAID
 
 
 def words_of(condition: object) -> list[str]:
-    """All words of a condition, in order: those of a text, or those of the values of its slots."""
+    """Return all words of a condition in order: those of a text, or of the values of its slots."""
     if isinstance(condition, str):
         return condition.split()
     if isinstance(condition, Before):
@@ -293,7 +315,7 @@ def words_of(condition: object) -> list[str]:
 
 
 class ConditionTokenizer(ABC):
-    """How a condition becomes symbols with features, for an encoder."""
+    """Interface: turns a condition into a sequence of symbols with features, the input of an encoder."""
 
     kind: str
     ends = True  # whether the end of the condition is a symbol too
@@ -301,15 +323,20 @@ class ConditionTokenizer(ABC):
 
     @abstractmethod
     def tokens(self, condition: object) -> list[Token]:
-        """The symbols of a condition, each as the names of its features."""
+        """Return the symbols of a condition, each as a tuple of feature names."""
 
     def settings(self) -> dict[str, Any]:
-        """What it was made with, as the configuration writes it."""
+        """Return the arguments that it was made with, as a configuration writes them."""
         return {"kind": self.kind}
 
 
 class Words(ConditionTokenizer):
-    """One word after the other, each known by its identity alone: what a plain sequence-to-sequence model reads."""
+    """The condition as a sequence of words, each with its identity as only feature.
+
+    For example:
+
+        Words().tokens("cheap food")        # [("Word:cheap",), ("Word:food",)]
+    """
 
     kind = "words"
 
@@ -318,11 +345,13 @@ class Words(ConditionTokenizer):
 
 
 class Slots(ConditionTokenizer):
-    """The words of the values, each with its slot, its place in the value, and the act.
+    """The words of slot values as symbols, with features for slot, place in the value, and act.
 
-    Of the slots in `unread` (names, telephone numbers) only how they are filled is read, not with which words: a model
-    that cannot tell one name from another speaks of a new one as well as of those that it knows. Slots in `ignored`
-    are for others to look at.
+    unread      slots whose words are hidden, such as names and telephone numbers: only that they are given is encoded,
+                so that the model treats new values like known ones
+    ignored     slots that are left out
+
+        Slots(unread=["name"]).tokens(parse_act("inform(name=alamo;food=thai)"))
     """
 
     kind = "slots"
@@ -351,10 +380,10 @@ class Slots(ConditionTokenizer):
 
 
 class Characters(ConditionTokenizer):
-    """The values character by character, behind one symbol for the slot: for who writes characters.
+    """The characters of slot values as symbols, after one symbol for the slot: for models that write characters.
 
-    Each has its slot, and what stands behind: who has just written `al` and looks for what comes behind `al` finds the
-    `a` of `alamo`. A value stands behind two blanks. What nobody says (dontcare, yes) is one symbol.
+    Each has its slot and the two characters before it as features, so that attention after writing `al` finds the `a`
+    of `alamo`. A value that is never written (dontcare, yes) is one symbol.
     """
 
     kind = "spelled"
@@ -400,12 +429,15 @@ Numbers = dict[str, float | None]
 
 @dataclass(frozen=True)
 class NumericFields:
-    """The numbers of a condition as a vector, normalised by what the training conditions had.
+    """The numbers of a condition as a vector, standardised by mean and deviation of the training conditions.
+
+    names       the fields, in the order of the vector
+    mean, deviation     of each field in training
+    missing     fields that may be absent; each adds a 0/1 entry
+    only        True: other fields of a record are ignored; False: they are an error
 
         NumericFields.fitted([{"price": 37, "stars": 4}, {"price": 12, "stars": None}])      records
         NumericFields.fitted([[0.1, 2.0], [0.3, 1.0]])                                       vectors: "0" and "1"
-
-    `missing`: the numbers that a condition may lack; `only`: other fields of a record are for others to look at.
     """
 
     names: tuple[str, ...]
@@ -416,7 +448,12 @@ class NumericFields:
 
     @classmethod
     def fitted(cls, conditions: Iterable[object], names: Collection[str] = ()) -> NumericFields:
-        """From the training conditions; with `names`, of these fields alone, otherwise of all."""
+        """Estimate mean and deviation from training conditions: records, or vectors of one length.
+
+        names       the fields to use; empty: all of them
+
+            NumericFields.fitted([{"price": 37, "city": "Rome"}], names=["price"])
+        """
         given = list(conditions)
         records = [numbers_of(condition, names) for condition in given]
         lengths = {
@@ -441,11 +478,11 @@ class NumericFields:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the vector: the numbers, and which of them may be missing."""
+        """Names of the vector's entries: the fields, and `… missing` for those that may be absent."""
         return (*self.names, *(f"{name} missing" for name in self.missing))
 
     def vector(self, condition: object) -> list[float]:
-        """The numbers of one condition, as `columns` names them."""
+        """Return the standardised vector of one condition, in the order of `columns`."""
         if condition is None:
             raise ConfigError("this model writes from numbers, and no condition was given; give one to every sequence")
         record = numbers_of(condition, self.names if self.only else ())
@@ -465,18 +502,18 @@ class NumericFields:
         return [*told, *(float(name in gone) for name in self.missing)]
 
     def settings(self) -> dict[str, Any]:
-        """What it was made with."""
+        """Return the fields as plain data, for `restored`."""
         return {key: list(value) if isinstance(value, tuple) else value for key, value in vars(self).items()}
 
     @classmethod
     def restored(cls, settings: Mapping[str, Any]) -> NumericFields:
-        """The inverse of `settings`."""
+        """Return the object from the data of `settings`."""
         given: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in settings.items()}
         return cls(**given)
 
 
 def numbers_of(condition: object, names: Collection[str]) -> Numbers:
-    """The fields of a condition, each a finite number or nothing."""
+    """Return the fields of a condition as finite numbers or None; a list has the names "0", "1", …"""
     plain = condition.tolist() if hasattr(condition, "tolist") else condition  # of numpy or torch
     if isinstance(plain, list | tuple):
         plain = {str(place): value for place, value in enumerate(plain)}
@@ -497,13 +534,13 @@ def numbers_of(condition: object, names: Collection[str]) -> Numbers:
 
 
 def _tokens(condition: object, of_slot: Callable[[str, str | None], Iterable[Token]]) -> list[Token]:
-    """The act, and what is made of every slot."""
+    """Return the symbol of the act, if any, and those that `of_slot` returns for every slot."""
     act = [(f"Act:{condition.name}",)] if isinstance(condition, Act) else []
     return [*act, *(token for slot, text in fields_of(condition) for token in of_slot(slot, text))]
 
 
 def _linear(condition: object) -> list[str]:
-    """A condition as one line of words: the act, and each slot before its value."""
+    """Return a condition as one list of words: the act, and each slot name before its value."""
     if isinstance(condition, str):
         return condition.split()
     act = [condition.name] if isinstance(condition, Act) else []
@@ -515,7 +552,12 @@ def _linear(condition: object) -> list[str]:
 
 
 def make_tokenizer(settings: Mapping[str, Any]) -> ConditionTokenizer:
-    """A reading from what `settings()` or a configuration says."""
+    """Return the tokenizer that `settings` describe, as from `ConditionTokenizer.settings` or a configuration.
+
+    For example:
+
+        make_tokenizer({"kind": "slots", "unread": ["name"]})
+    """
     given = dict(settings)
     kinds: dict[str, type[ConditionTokenizer]] = {kind.kind: kind for kind in (Words, Slots, Characters, Whole)}
     kind = given.pop("kind")

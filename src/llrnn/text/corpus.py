@@ -55,7 +55,13 @@ _CONDITIONED = {"jsonl": read_jsonl, "tsv": read_tsv}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Corpus:
-    """Sentences in order. Cheap to slice, split and add: the parts share their sentences."""
+    """A sequence of sentences. Slices, splits and sums share their sentences.
+
+    For example:
+
+        corpus = Corpus.from_file("train.conllu")
+        train, valid = corpus[:9000], corpus[9000:]
+    """
 
     sentences: Sequence[Sentence]
     name: str = ""
@@ -66,33 +72,60 @@ class Corpus:
 
     @classmethod
     def from_conllu(cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False) -> Corpus:
-        """From one or several CoNLL-U files, see `read_conllu`."""
+        """Read one or several CoNLL-U files, see `read_conllu`.
+
+        For example:
+
+            Corpus.from_conllu(["a.conllu", "b.conllu"], lowercase=True)
+        """
         return _read(paths, lambda path: read_conllu(path, lowercase=lowercase))
 
     @classmethod
     def from_text(cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False) -> Corpus:
-        """From one or several text files, one sentence a line, see `read_text`."""
+        """Read one or several text files, one sentence a line, see `read_text`.
+
+        For example:
+
+            Corpus.from_text("corpus.txt", lowercase=True)
+        """
         return _read(paths, lambda path: read_text(path, lowercase=lowercase))
 
     @classmethod
     def from_jsonl(
         cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, conditions: Conditions = "plain"
     ) -> Corpus:
-        """From one or several JSON lines files, see `read_jsonl`; `conditions="act"`: each is a dialog act."""
+        """Read one or several JSON lines files, see `read_jsonl`; with `conditions="act"` conditions are dialog acts.
+
+        For example:
+
+            Corpus.from_jsonl("descriptions.jsonl")
+        """
         return _read(paths, lambda path: read_jsonl(path, lowercase=lowercase, conditions=conditions))
 
     @classmethod
     def from_tsv(
         cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, conditions: Conditions = "plain"
     ) -> Corpus:
-        """From one or several files `condition TAB target`, see `read_tsv`; `conditions` as for JSON lines."""
+        """Read one or several files `condition TAB target`, see `read_tsv`; with `conditions="act"` conditions are
+        dialog acts.
+
+            Corpus.from_tsv("restaurants.tsv", conditions="act")
+        """
         return _read(paths, lambda path: read_tsv(path, lowercase=lowercase, conditions=conditions))
 
     @classmethod
     def from_file(
         cls, path: StrPath, *, format: Format = "auto", lowercase: bool = False, conditions: Conditions = "plain"
     ) -> Corpus:
-        """From one file of the named format, or of the one that its extension tells (`.gz` aside)."""
+        """Read one file, plain or gzip.
+
+        path        the file
+        format      "conllu", "text", "jsonl" or "tsv"; "auto": by its extension
+        lowercase   whether words are lowercased
+        conditions  "act": conditions are dialog acts (JSON lines and TSV only)
+
+            Corpus.from_file("train.conllu.gz", lowercase=True)
+        """
         check_conditions(conditions)
         found = format_of(path, format)
         if conditions != "plain" and found in _PLAIN:
@@ -107,7 +140,12 @@ class Corpus:
 
     @classmethod
     def from_sentences(cls, sentences: Iterable[Sentence | Sequence[str]], *, name: str = "") -> Corpus:
-        """From sentences, or from sequences of words: `Corpus.from_sentences([["elle", "est"]])`."""
+        """Return a corpus of Sentences or of sequences of words.
+
+        For example:
+
+            Corpus.from_sentences([["elle", "est"], ["il", "pleut"]])
+        """
         tokens = PlainTokens()
         given = enumerate(sentences)
         return cls(tuple(one if isinstance(one, Sentence) else _from_words(one, tokens, i) for i, one in given), name)
@@ -138,25 +176,25 @@ class Corpus:
 
     @property
     def tokens(self) -> int:
-        """The number of tokens, ends of sentence not counted."""
+        """Number of tokens, without ends of sentences."""
         return sum(len(sentence.tokens) for sentence in self.sentences)
 
     @property
     def characters(self) -> int:
-        """The characters of all words, and a space behind each."""
+        """Number of characters of all words, with a space after each."""
         return sum(len(token.form) + 1 for sentence in self.sentences for token in sentence.tokens)
 
     @property
     def conditions(self) -> Sequence[object]:
-        """What each sentence is generated from."""
+        """The condition of each sentence, or None."""
         return [sentence.condition for sentence in self.sentences]
 
     def counts(self) -> Counter[str]:
-        """How often each form occurs."""
+        """Return how often each form occurs."""
         return Counter(token.form for sentence in self.sentences for token in sentence.tokens)
 
     def lowercased(self) -> Corpus:
-        """The same corpus with every word in lowercase."""
+        """Return the corpus with every word lowercased."""
         sentences = (
             replace(sentence, tokens=tuple(replace(token, form=token.form.lower()) for token in sentence.tokens))
             for sentence in self.sentences
@@ -164,7 +202,12 @@ class Corpus:
         return Corpus(tuple(sentences), self.name)
 
     def running(self, window: int) -> Corpus:
-        """The same corpus as one running text: the condition of a sentence is the `window` words before it."""
+        """Return the corpus as one running text: the condition of each sentence is the `window` words before it.
+
+        For example:
+
+            Corpus.from_text("novel.txt").running(50)
+        """
         if window < 1:
             raise CorpusError(f"a window of one word or more is required, found {window}")
         if any(sentence.condition is not None for sentence in self):
@@ -176,7 +219,12 @@ class Corpus:
         return Corpus(tuple(sentences), self.name)
 
     def split(self, *sizes: int) -> tuple[Corpus, ...]:
-        """Consecutive parts of the given sizes in sentences, then the rest: one part more than sizes."""
+        """Return consecutive parts with these numbers of sentences, then the rest: one part more than sizes.
+
+        For example:
+
+            train, valid, rest = corpus.split(9000, 500)
+        """
         if any(size < 0 for size in sizes) or sum(sizes) > len(self):
             wanted = " + ".join(map(str, sizes))
             raise CorpusError(
@@ -187,14 +235,14 @@ class Corpus:
         return tuple(self[start:end] for start, end in zip(starts, [*starts[1:], len(self)], strict=True))
 
     def last(self, count: int) -> Corpus:
-        """The last `count` sentences."""
+        """Return the last `count` sentences as a corpus."""
         if not 0 <= count <= len(self):
             raise CorpusError(f"count must be between 0 and {len(self)} (all sentences), found {count}; ask for less")
         return self[len(self) - count :]
 
 
 def require_corpus(given: object) -> None:
-    """Refuse what is no corpus, and say how to make one."""
+    """Raise an error that explains how to make a corpus, if `given` is none."""
     require_kind(given, Corpus, "Corpus.from_sentences makes one of lists of words, Corpus.from_file of a file")
 
 
@@ -207,7 +255,7 @@ def _read(paths: StrPath | Iterable[StrPath], reader: Callable[[StrPath], Iterat
 
 
 def _some(path: StrPath, sentences: Iterator[T]) -> Iterator[T]:
-    """The sentences of a file, of which there must be one."""
+    """Return the sentences of a file; a CorpusError if there is none."""
     number = 0
     for number, sentence in enumerate(sentences, start=1):  # noqa: B007
         yield sentence
@@ -216,7 +264,7 @@ def _some(path: StrPath, sentences: Iterator[T]) -> Iterator[T]:
 
 
 def format_of(path: StrPath, format: Format) -> str:
-    """The format that is named, or with "auto" the one that the extension of the file tells."""
+    """Return the given format, or for "auto" that of the file's extension."""
     if format in _PLAIN or format in _CONDITIONED:
         return format
     if format != "auto":
@@ -252,9 +300,11 @@ Words = tuple[str, list[str]]  # where they stand, for messages
 
 
 def stream_words(paths: Iterable[StrPath], *, format: Format = "auto", lowercase: bool = False) -> Iterator[Words]:
-    """`path:line` (or the name of the sentence) and the words of every sentence, as `Corpus.from_file` reads them.
+    """Return `path:line` (or the sentence's name) and the words of every sentence, for texts larger than memory.
 
-    None of them is kept: for texts that are larger than memory.
+    For example:
+
+        for place, words in stream_words(["news.txt"]): ...
     """
     for path in paths:
         found = format_of(path, format)
@@ -280,21 +330,29 @@ Spans = dict[int, ValueWords]  # where a value begins in a text, and the value
 
 
 def placeholder(slot: str) -> str:
-    """The word that stands for every value of a slot."""
+    """Return the word that replaces every value of a slot: `placeholder("name") == "SLOT_NAME"`."""
     return f"SLOT_{slot.upper()}"
 
 
 def delexicalise(corpus: Corpus, slots: Collection[str]) -> Corpus:
-    """The same corpus with one placeholder for each value of these slots that a target says; conditions stay."""
+    """Return the corpus with values of these slots replaced by placeholders in the targets; conditions stay.
+
+    For example:
+
+        delexicalise(corpus, ["name", "phone"])
+    """
     if isinstance(slots, str):
         raise CorpusError(f"slots must be names of slots, found the str {slots!r}; write [{slots!r}]")
     return Corpus(tuple(_without_values(sentence, slots) for sentence in corpus), corpus.name)
 
 
 def relexicalise(words: Sequence[str], condition: object) -> list[str]:
-    """Values for placeholders, in the order of the condition, the last one again when there are too few.
+    """Return words with placeholders replaced by the condition's values, in order; the last value is repeated if
+    needed.
 
     A placeholder of a slot that the condition does not have stays as it is.
+
+        relexicalise(["SLOT_NAME", "is", "cheap"], {"name": "alamo"})       # ["alamo", "is", "cheap"]
     """
     waiting: dict[str, list[tuple[str, ...]]] = {}
     for slot, value in values_of(condition):
@@ -312,7 +370,10 @@ def relexicalise(words: Sequence[str], condition: object) -> list[str]:
 def find_values(
     words: Sequence[str], values: Iterable[ValueWords], taken: Mapping[int, ValueWords] | None = None
 ) -> Spans:
-    """Where values stand: the longest first, from the left, none overlapping another or what is `taken`."""
+    """Return where values occur in a text, position -> value: longest first, then from the left, without overlaps.
+
+    `taken`: positions -> values that are occupied already.
+    """
     text = tuple(words)
     free = [True] * len(text)
     for begin, value in (taken or {}).items():
@@ -330,10 +391,10 @@ _SAID, _NEW = 0.5, 0.01  # shares of values: that sentences say word by word; th
 
 
 class FoundSlots(NamedTuple):
-    """The slots whose values are said, the most frequent first, and those of them that are open.
+    """The slots whose values the targets mention, most frequent first, and those of them with an open set of values.
 
-    A slot is said where at least half of its values stand in their sentences, word by word. It is open where one value
-    in a hundred or more is new, by the estimate of Good and Turing: (values seen once) / (values seen).
+    A slot is mentioned if at least half of its values occur in their sentences word by word. It is open if at least one
+    value in a hundred is new, by the estimate of Good and Turing: (values seen once) / (values seen).
     """
 
     said: tuple[str, ...]
@@ -341,7 +402,7 @@ class FoundSlots(NamedTuple):
 
     @classmethod
     def of(cls, corpus: Corpus) -> FoundSlots:
-        """FoundSlots.of(corpus).open == ("name", "phone")"""
+        """Return the slots of a corpus with conditions: `FoundSlots.of(corpus).open == ("name", "phone")`."""
         values: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
         spoken: Counter[str] = Counter()
         for sentence in corpus:

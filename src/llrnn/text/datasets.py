@@ -68,7 +68,7 @@ _RELEASE = "r2.16"  # the tag of a release: what it names does not change, as th
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a corpus; it must have exactly `sentences`, or at least that many where nobody counted here."""
+    """A file of a downloadable corpus: its name, and the number of sentences it must have (`exact`) or at least."""
 
     name: str
     sentences: int
@@ -78,7 +78,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Files under one address; `words` are the smallest and largest number of words in all of them together."""
+    """A downloadable corpus: files under one address; `words` limits the number of words in all of them."""
 
     name: str
     what: str
@@ -120,7 +120,7 @@ _TREEBANK = re.compile(r"ud-([a-z]+(?:[_-][a-z]+)*)(?:-([A-Z]\w*))?(?:@([a-z]{2,
 
 
 def _treebank_named(name: str) -> Dataset | None:
-    """The treebank that `ud-LANGUAGE`, `ud-LANGUAGE-TREEBANK` or `ud-LANGUAGE-TREEBANK@CODE` means; None for others."""
+    """Return the treebank of a name `ud-LANGUAGE`, `ud-LANGUAGE-TREEBANK` or `ud-LANGUAGE-TREEBANK@CODE`, else None."""
     found = _TREEBANK.fullmatch(name)
     if found is None:
         return None
@@ -165,15 +165,21 @@ def get(
     loopback: bool = False,
     top: int = 200_000,
 ) -> tuple[Path, ...]:
-    """The files of a corpus in `folder`, in the order train, dev, test; what is not there yet is fetched.
+    """Download the files of a corpus unless they are there; return their paths in the order train, dev, test.
 
-    A treebank that has no train or dev has fewer files.
+    name        a name in `DATASETS`, `ud-LANGUAGE` (a Universal Dependencies treebank, which may lack train or dev), or
+                `vectors-fr`: one file `vectors-fr.vec.gz` of fastText's vectors
+    folder      where the files go
+    base_url    a mirror: the same files directly under another address
+    progress    called while files arrive
+    timeout     seconds that the server may stay silent
+    longest     seconds that one file may take in all
+    loopback    whether http from this machine is allowed, to test a mirror
+    top         how many of the most frequent words have vectors, for `vectors-…`
 
-    `vectors-fr` is one file, `vectors-fr.vec.gz`, with the `top` most frequent words of fastText's vectors.
+    An existing file that fails its check is never overwritten; it may be somebody's work.
 
-    `base_url` is a mirror: the same files directly under another address. `timeout` is how many seconds the server may
-    stay silent, `longest` how many a file may take in all. `loopback` allows http from this machine itself, to test a
-    mirror. A file of that name that fails its check is never overwritten, it may be somebody's work.
+        train, dev, test = get("ud-french", "data")
     """
     dataset, vectors = DATASETS.get(name) or _treebank_named(name), re.fullmatch(r"vectors-([a-z]{2,4})", name)
     if dataset is None and vectors is None:
@@ -216,7 +222,7 @@ def get(
 
 
 class _Asking(urllib.request.HTTPRedirectHandler):
-    """How addresses are asked: by https alone, wherever a server sends us, and not for ever."""
+    """Opener of addresses: https only, also after redirects, with time limits."""
 
     def __init__(self, timeout: float, longest: float, loopback: bool) -> None:
         self.timeout, self.longest, self._loopback = timeout, longest, loopback
@@ -248,7 +254,7 @@ def _is_this_machine(host: str | None) -> bool:
 
 @dataclass(frozen=True)
 class _Fetched:
-    """One file, where it comes from and where it goes."""
+    """A file to download: its address and its path."""
 
     file: RemoteFile
     url: str
@@ -256,7 +262,7 @@ class _Fetched:
     asking: _Asking
 
     def words(self, progress: Progress | None) -> int:
-        """Fetch the file unless it is there, and count its words."""
+        """Download the file unless it is there, check it, and return its number of words."""
         if self.path.exists():
             remedy = "remove or rename it, and it is fetched anew"
             return self.checked(self.path, f"{self.path}: ", remedy, remedy)
@@ -316,7 +322,7 @@ class _Fetched:
             raise http.client.IncompleteRead(b"", total - done)
 
     def require_same(self, path: Path, place: str, remedy: str) -> None:
-        """That it has the SHA-256 that it had the first time, which is noted."""
+        """Raise a DatasetError if the SHA-256 differs from that of the first download, which is noted."""
         try:
             noted = parse_json(read_file(self.notes)) if self.notes.exists() else {}
             with open_file(path) as file:
@@ -331,7 +337,7 @@ class _Fetched:
             raise DatasetError(f"{self.notes}: cannot be read or written ({cause}); remove it") from cause
 
     def checked(self, path: Path, place: str, remedy: str, remedy_of_another: str) -> int:
-        """The number of words of a file that is what it should be, and what it was."""
+        """Check sentences and SHA-256 of a file; return its number of words."""
         sentences = words = 0
         try:
             for sentence in read_conllu(path):
@@ -349,7 +355,7 @@ class _Fetched:
 
 
 class _FetchedVectors(_Fetched):
-    """The first words of a gzip file of vectors: no more of it than is needed arrives."""
+    """The first words of a gzip file of vectors; the download stops after them."""
 
     def copy(self, response: http.client.HTTPResponse, target: BinaryIO, progress: Progress | None) -> None:
         done, end, head, lines = 0, _clock() + self.asking.longest, b"", -1
@@ -383,7 +389,7 @@ class _FetchedVectors(_Fetched):
         return words
 
     def checked(self, path: Path, place: str, remedy: str, remedy_of_another: str) -> int:
-        """How many of the first words have vectors, as they should."""
+        """Check the first vectors of the file; return how many were read."""
         try:
             found = WordVectors.read(path, format=".vec", top=_LOOKED_AT)
         except LexiconError as cause:

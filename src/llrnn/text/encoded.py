@@ -26,7 +26,7 @@ Made = TypeVar("Made", covariant=True)
 
 
 def sentence_key(words: Sequence[str]) -> int:
-    """A number below 2⁶³ that names a sentence by its words: equal sentences have equal keys, on every machine."""
+    """Return a 63-bit hash of the words of a sentence, equal on every machine."""
     digest = hashlib.blake2b("\x1f".join(words).encode("utf8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
@@ -35,7 +35,7 @@ _CAPITALS = 0.02  # share of words that only a capital letter keeps out of the v
 
 
 class Lazy(Sequence[Made], Generic[Given, Made]):
-    """Things that are made when they are asked for, each of what is given for it."""
+    """A sequence whose elements are computed from given ones when they are accessed."""
 
     def __init__(self, given: Sequence[Given], make: Callable[[Given], Made]) -> None:
         self._given, self._make = given, make
@@ -53,16 +53,18 @@ class Lazy(Sequence[Made], Generic[Given, Made]):
 
 
 class Stored(ABC):
-    """A corpus that is on disk as numbers already: it makes texts that are read where they lie."""
+    """Interface of corpora that are on disk as numbers: they return texts that are read from there."""
 
     @abstractmethod
     def encoded(self, vocabulary: Vocabulary, *, to_train_on: bool = False) -> EncodedText:
-        """What `EncodedText.encode` or `EncodedText.to_train_on` is to return."""
+        """Return the text as ids, as `EncodedText.encode` or, with `to_train_on`, `EncodedText.to_train_on` do."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """All sentences run together, EOS, a sentence, EOS, ..., asked by place; answers have the shape of the places."""
+    """All sentences as one sequence EOS, a sentence, EOS, …, accessed by position; results have the shape of the
+    positions.
+    """
 
     length: int
     symbols_at: Callable[[Ints], Ints]
@@ -77,10 +79,16 @@ class Run:
 class EncodedText:
     """A corpus as ids: one array for each sentence, without its end, and the conditions.
 
-    `keys` names the sentences of a text to train on, for knowledge that was estimated on the same text. `inside` has,
-    for every word of an open vocabulary, the log-probability of the word within its cell (see `text.vocabulary`). `cut`
-    says which sentences are pieces of longer ones (see `of_listed`). What cuts a text into batches asks for `lengths`,
-    `framed`, `keys_of` and `run`, so that none of it need be in memory (`text.built`).
+    sentences   ids of the words of each sentence
+    conditions  the condition of each sentence, or None
+    eos         the id of EOS
+    keys        a hash of each sentence of a training text, to find knowledge that was estimated on it
+    inside      for an open vocabulary, log-probability of each word within its cell (see `text.vocabulary`)
+    cut         (sentences, 2) whether a sentence is a piece without its beginning, its end (see `of_listed`)
+
+    Batching uses `lengths`, `framed`, `keys_of` and `run` only, so that the text need not be in memory (`text.built`).
+
+        text = EncodedText.encode(Corpus.from_text("test.txt"), model.vocabulary)
     """
 
     sentences: Sequence[Ints]
@@ -92,7 +100,12 @@ class EncodedText:
 
     @classmethod
     def encode(cls, corpus: Corpus, vocabulary: Vocabulary) -> EncodedText:
-        """Look every word up; one that the vocabulary has no place for is an error that names the sentence."""
+        """Return a corpus as ids of a vocabulary; a word without a place is an error that names its sentence.
+
+        For example:
+
+            EncodedText.encode(Corpus.from_text("test.txt"), model.vocabulary)
+        """
         if isinstance(corpus, Stored):
             return corpus.encoded(vocabulary)
         if vocabulary.units is not None:
@@ -106,7 +119,9 @@ class EncodedText:
 
     @classmethod
     def _of_units(cls, corpus: Corpus, vocabulary: Vocabulary, units: Units) -> EncodedText:
-        """Every word as its units, the last of which has what they leave open."""
+        """Return a corpus as ids of subword units; the last unit of a word has the log-probability of unlisted
+        characters.
+        """
         known = {word: vocabulary.ids(units.of(word)) for word in corpus.counts()}
         left = {word: [*[0.0] * (len(ids) - 1), units.log_inside(word)] for word, ids in known.items()}
         sentences = tuple(_joined([known[word] for word in one.words], np.int64) for one in corpus)
@@ -115,9 +130,12 @@ class EncodedText:
 
     @classmethod
     def to_train_on(cls, corpus: Corpus, vocabulary: Vocabulary) -> EncodedText:
-        """The same with keys; the first time that words of `vocabulary.as_new` come, they are shown as their cells.
+        """Return a training corpus as ids, with sentence keys, and with first occurrences of `vocabulary.as_new` as
+        cells.
 
-        Every word was new once. A model that never sees a cell as target would learn that there is nothing to expect.
+        Every word was new once: a model that never sees a cell as target would learn to give cells no probability.
+
+            EncodedText.to_train_on(train, vocabulary)
         """
         if isinstance(corpus, Stored):
             return corpus.encoded(vocabulary, to_train_on=True)
@@ -131,13 +149,16 @@ class EncodedText:
 
     @classmethod
     def of_listed(cls, corpus: Corpus, vocabulary: Vocabulary, *, min_words: int = 2) -> EncodedText:
-        """To train on another text: cut at the words that the vocabulary has no place for.
+        """Return a further training text as ids, cut at words without a place in the vocabulary.
 
             le chat [miaule] sur le mur        gives `</s> le chat` and `sur le mur </s>`
 
-        A piece of a sentence has `min_words` words or more. It is read from a fresh state, and what it begins with is
-        not predicted: an end of sentence is learnt only where there was one. Where every word has a place, in an open
-        vocabulary or one with an unknown-word symbol, all sentences stay whole.
+        corpus      the text
+        vocabulary  with domains or an unknown-word symbol, every word has a place and sentences stay whole
+        min_words   pieces with fewer words are left out
+
+        A piece is read from a fresh state and its first word is not predicted; EOS is predicted only where a sentence
+        ends.
         """
         words = list(corpus.counts())
         places = dict(zip(words, vocabulary.find(words)[0].tolist(), strict=True))
@@ -157,7 +178,7 @@ class EncodedText:
         return cls(tuple(pieces), tuple(conditions), vocabulary.eos, np.array(keys, dtype=np.int64), None, cut_off)
 
     def select(self, numbers: Ints) -> EncodedText:
-        """Some sentences, in this order."""
+        """Return the sentences with these numbers, in this order."""
         return EncodedText(
             tuple(self.sentences[i] for i in numbers.tolist()),
             tuple(self.conditions[i] for i in numbers.tolist()),
@@ -168,7 +189,7 @@ class EncodedText:
         )
 
     def __add__(self, other: EncodedText) -> EncodedText:
-        """Both texts to train on, one behind the other."""
+        """Return the concatenation of two training texts."""
         assert self.keys is not None
         assert other.keys is not None
         cuts = (
@@ -184,28 +205,28 @@ class EncodedText:
         )
 
     def framed(self, number: int) -> Ints:
-        """A sentence between the ends that it has: all but the last symbol are read, all but the first predicted."""
+        """Return a sentence with EOS before and after it (not at cut ends): inputs are [:-1], targets [1:]."""
         end = np.array([self.eos], dtype=np.int64)
         before, behind = (False, False) if self.cut is None else self.cut[number]
         return np.concatenate([end[: not before], self.sentences[number], end[: not behind]])
 
     @property
     def lengths(self) -> Ints:
-        """How many targets each sentence has: its words and its end, less what only goes before."""
+        """Number of targets of each sentence, (sentences,): its words and its EOS, less a first word after a cut."""
         whole = np.array([len(sentence) + 1 for sentence in self.sentences], dtype=np.int64)
         return whole if self.cut is None else whole - self.cut.sum(1)
 
     @property
     def n_targets(self) -> int:
-        """Words and ends of sentences."""
+        """Number of targets of all sentences: words and EOS."""
         return int(self.lengths.sum())
 
     def keys_of(self, group: Ints) -> Ints | None:
-        """The keys of some sentences."""
+        """Return the keys of some sentences, or None if the text has none."""
         return None if self.keys is None else self.keys[group]
 
     def run(self) -> Run:
-        """All sentences run together."""
+        """Return all sentences as one sequence, accessed by position."""
         symbols, keys, inside = self.stream(), self.keys, self.inside
         if keys is not None:  # the end of a sentence has its key too
             keys = np.concatenate([keys[:1], np.repeat(keys, self.lengths)])
@@ -219,7 +240,7 @@ class EncodedText:
         )
 
     def stream(self) -> Ints:
-        """All sentences as one text: EOS, a sentence, EOS, a sentence, EOS, ..."""
+        """Return all sentences as one array: EOS, a sentence, EOS, a sentence, EOS, ..."""
         if any(condition is not None for condition in self.conditions):
             raise TrainingError("sentences with conditions cannot be run together: use the batching by sentences")
         if self.cut is not None and self.cut.any():
@@ -230,14 +251,14 @@ class EncodedText:
         return np.concatenate([boundary, *(part for s in self.sentences for part in (s, boundary))])
 
     def counts(self, n_symbols: int) -> Ints:
-        """How often each symbol is a target, ends of sentences included, (V,)."""
+        """Return how often each symbol is a target, EOS included, (V,)."""
         counts = np.zeros(n_symbols, dtype=np.int64)
         for number in range(len(self.sentences)):
             np.add.at(counts, self.framed(number)[1:], 1)
         return counts
 
     def digest(self) -> str:
-        """SHA-256 of all sentences in their order, with their conditions."""
+        """SHA-256 of all sentences in order, with their conditions."""
         digest = hashlib.sha256()
         for sentence, condition in zip(self.sentences, self.conditions, strict=True):
             plain = json.dumps(condition, sort_keys=True, default=_plain)
@@ -246,7 +267,7 @@ class EncodedText:
         return digest.hexdigest()
 
     def fingerprints(self) -> Ints:
-        """A 64-bit number for each distinct whole sentence, sorted: enough to ask whether a sentence was there."""
+        """Return the sorted 64-bit hashes of all distinct whole sentences."""
         numbers = range(len(self.sentences)) if self.cut is None else np.flatnonzero(~self.cut.any(1)).tolist()
         whole = (self.sentences[number] for number in numbers)
         digests = {hashlib.blake2b(sentence.tobytes(), digest_size=8).digest() for sentence in whole}
@@ -254,12 +275,12 @@ class EncodedText:
 
 
 def _plain(condition: object) -> str:
-    """An act, or a text, as it is written; another object by its type: its repr may hold an address."""
+    """Return the text form of an act or a text; for other objects the name of the type."""
     return str(condition) if isinstance(condition, Act | Before) else type(condition).__qualname__
 
 
 def _first_shown_as(sentences: Sequence[Ints], others: dict[int, int]) -> Sequence[Ints]:
-    """The first time that some symbols come, others in their place."""
+    """Return the sentences with the first occurrence of each key of `others` replaced by its value."""
     if not others or not sentences:
         return sentences
     ends = np.cumsum([len(sentence) for sentence in sentences])
@@ -275,7 +296,7 @@ def _joined(rows: Sequence[Sequence[float]], dtype: type[Any]) -> Any:
 
 
 def _look_up(corpus: Corpus, vocabulary: Vocabulary) -> dict[str, tuple[int, float]]:
-    """Every distinct word once: its symbol, and its log-probability within the symbol."""
+    """Return the id of each distinct word of a corpus, and its log-probability within its cell."""
     places: dict[str, str] = {}  # in the order of the text, so that the first word that is missing is told first
     for sentence in corpus.sentences:
         for word in sentence.words:
@@ -290,7 +311,7 @@ def _look_up(corpus: Corpus, vocabulary: Vocabulary) -> dict[str, tuple[int, flo
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """What a model has seen in training, for audits: how often each symbol, and which sentences."""
+    """What a model was trained on, for audits: counts of symbols, (V,), and hashes of sentences."""
 
     counts: Ints  # (V,), in the corpus; other texts are not counted
     sentences: Ints  # fingerprints, sorted; of the corpus and of other texts
@@ -300,12 +321,12 @@ class TrainingSummary:
         return cls(text.counts(n_symbols), text.fingerprints())
 
     def having_read(self, others: Iterable[EncodedText]) -> TrainingSummary:
-        """The same after other texts: their sentences were seen too."""
+        """Return the summary with the sentences of further texts added."""
         found = [self.sentences, *(text.fingerprints() for text in others)]
         return replace(self, sentences=np.unique(np.concatenate(found)))
 
     def share_of(self, text: EncodedText) -> float:
-        """The share of a text's distinct sentences that were seen."""
+        """Return the share of a text's distinct sentences that were in training, 0 to 1."""
         asked = text.fingerprints()
         return float(np.isin(asked, self.sentences).mean()) if len(asked) else 0.0
 
@@ -314,10 +335,10 @@ Oov = Literal["skip", "unk", "error"]  # what becomes of words that a vocabulary
 
 
 def treat_unknown(corpus: Corpus, vocabulary: Vocabulary, oov: Oov | None) -> tuple[Corpus, Counter[str]]:
-    """A text as a model is to read it, and the words that its vocabulary does not list, with their counts.
+    """Return a corpus as a model can read it, and the counts of words that its vocabulary does not list.
 
-    `oov`: `error` refuses such words; `unk` needs a symbol for them, which they count as; `skip` leaves them out of all
-    sums: they are read as that symbol, or, where there is none, not at all. None: `unk` where there is a symbol.
+    oov     "error": such words are refused; "unk": they count as the unknown-word symbol, which must exist; "skip":
+            they are left out of all sums, and read as that symbol or, without one, not at all; None: "unk" if possible
 
         text, missing = treat_unknown(corpus, model.vocabulary, "skip")
     """
@@ -353,7 +374,7 @@ def _without(sentence: Sentence, missing: Container[str]) -> Sentence:
 
 
 def warn_of_capitals(vocabulary: Vocabulary, corpus: Corpus) -> None:
-    """That a text has capital letters, where the model has none."""
+    """Warn if many words of a text are listed only when lowercased."""
     if vocabulary.unknown is None and not vocabulary.is_open:
         return  # such words will be refused, and named
     counts = corpus.counts()

@@ -20,7 +20,13 @@ SIZE = 8000
 
 
 def sentences(count: int, *, skip: int = 0) -> list[Sentence]:
-    """The next `count` sentences of the sample after the first `skip`."""
+    """Return `count` sentences of the annotated French sample, after the first `skip`.
+
+    count       how many; a CorpusError if the sample has fewer
+    skip        how many to leave out at the beginning
+
+        train = Corpus.from_sentences(sentences(1000))
+    """
     if count < 0 or skip < 0 or skip + count > SIZE:
         raise CorpusError(
             f"the French sample has {SIZE:,} sentences, found {count:,} asked for after {skip:,}; ask for fewer"

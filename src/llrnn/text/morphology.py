@@ -29,19 +29,24 @@ _NOT_IN_ATTRIBUTES = re.compile(r"[\s,|]")
 
 
 def attribute_value(text: str) -> str:
-    """A text as the value of an attribute: white space, commas and bars become `_`."""
+    """Return a text as the value of an attribute, with `_` for white space, commas and bars.
+
+    For example:
+
+        attribute_value("pomme de terre")       # "pomme_de_terre"
+    """
     return _NOT_IN_ATTRIBUTES.sub("_", text)
 
 
 def lemma_attribute(lemma: str) -> str:
-    """`Lemma:` and the lemma."""
+    """Return the attribute `Lemma:…` of a lemma."""
     return f"Lemma:{attribute_value(lemma)}"
 
 
 class Analyser(ABC):
-    """Callable: form -> {reading: weight}; nothing for a form that it does not know.
+    """A morphological analyser: called with a form, it returns {reading: weight}, empty for an unknown form.
 
-    One of your own says `readings`: for each way to read a form its lemma, its attributes, and a weight above 0.
+    A reading is a frozenset of attributes; weights sum to 1. Subclasses implement `readings`:
 
         class Plurals(Analyser):
             def readings(self, form):
@@ -51,7 +56,7 @@ class Analyser(ABC):
 
     @abstractmethod
     def readings(self, form: str) -> Iterable[tuple[str | None, Iterable[str], float]]:
-        """Every reading: its lemma (None: not known), its attributes, its weight."""
+        """Return every reading of a form: its lemma (None if unknown), its attributes, and its weight above 0."""
 
     def __call__(self, form: str) -> Mapping[Reading, float]:
         found: dict[Reading, float] = {}
@@ -63,16 +68,23 @@ class Analyser(ABC):
         return {reading: weight / total for reading, weight in found.items()}
 
     def table(self, forms: Iterable[str]) -> Readings:
-        """What it says of these forms, as a table that can be written and read: the tool need not run again.
+        """Return the readings of forms as a table that can be saved, so that the tool need not run again.
 
-        Zeyrek().table(vocabulary.words).to_tsv("readings.tsv")
+        For example:
+
+            Zeyrek().table(vocabulary.words).to_tsv("readings.tsv")
         """
         asked = ((form, self(form)) for form in dict.fromkeys(forms))
         return Readings({form: found for form, found in asked if found})
 
 
 class FromLexicon(Analyser):
-    """A lexicon, or a function from form to attributes, as an analyser: the union of what is known is one reading."""
+    """An analyser made of a lexicon or a function form -> attributes; all attributes form one reading.
+
+    For example:
+
+        FromLexicon(Lexicon.from_tsv("lexicon.tsv"))("maisons")
+    """
 
     def __init__(self, lexicon: Callable[[str], Iterable[str]]) -> None:
         self._lexicon = lexicon
@@ -84,7 +96,7 @@ class FromLexicon(Analyser):
 
 
 class FromTable(Analyser):
-    """A table of readings, as `Analyser.table` makes it; weights that do not sum to 1 are divided by their sum."""
+    """An analyser made of a table of readings (`Analyser.table`); weights of a form are divided by their sum."""
 
     def __init__(self, path: StrPath) -> None:
         self._known = Readings.from_tsv(path)
@@ -94,10 +106,12 @@ class FromTable(Analyser):
 
 
 def analyser_named(name: str) -> Analyser:
-    """A tool (`zeyrek`, `pymorphy3`), a file with what reads it (`hfst:FILE`, `unimorph:FILE`), or `MODULE:FUNCTION`,
-    one's own, from form to attributes.
+    """Return an analyser by name, as command lines and configurations give it.
 
-    analyser_named("my_tags:attributes")("maisons")       # {frozenset({"POS:NOUN", "Number:Plur"}): 1.0}
+    name    a tool (`zeyrek`, `pymorphy3`), a tool with its file (`hfst:FILE`, `unimorph:FILE`, `readings:FILE`), or
+            `MODULE:FUNCTION`, a function of your own from form to attributes
+
+        analyser_named("my_tags:attributes")("maisons")       # {frozenset({"POS:NOUN", "Number:Plur"}): 1.0}
     """
     kind, colon, rest = name.partition(":")
     found = FromTable if kind == "readings" else find_kind("analysers", kind, Analyser)

@@ -23,7 +23,7 @@ SENTENCE = 5  # words of a sentence below which equal ones say nothing: `oui .`
 
 @dataclass(frozen=True)
 class Overlap:
-    """The sentences of a text that another one holds too, by their numbers."""
+    """The sentences of a text that also occur in other texts, by number: `equal` as a whole, `shared` in part."""
 
     equal: frozenset[int]  # the same sentence, of `SENTENCE` words or more
     shared: frozenset[int]  # `run` words in a row, the equal ones aside
@@ -31,9 +31,12 @@ class Overlap:
 
     @classmethod
     def between(cls, text: Corpus, held_out: Sequence[Corpus], *, run: int = RUN) -> Overlap:
-        """What of a text stands in texts that are held out for validation or tests, `run` words in a row or more.
+        """Return the sentences of `text` that occur in held-out texts, as a whole or with `run` words in a row.
 
-        Overlap.between(Corpus.from_text("novels.txt"), [valid, test])
+        text        the text to check
+        held_out    validation and test texts
+
+            Overlap.between(Corpus.from_text("novels.txt"), [valid, test]).numbers
         """
         kept = [tuple(sentence.words) for corpus in held_out for sentence in corpus]
         sentences = {words for words in kept if len(words) >= SENTENCE}
@@ -64,10 +67,16 @@ def _runs(words: tuple[str, ...], run: int) -> Iterator[tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class OtherText:
-    """A text that the network reads besides its corpus: first, or mixed into every epoch.
+    """A further training text besides the corpus: read before it (pre-training), or mixed into every epoch.
 
-    `weight` is how often a sentence is read in an epoch, in expectation; `epochs` how many epochs there are before
-    those of the corpus. Make it with `apart_from`, which keeps what is held out for tests out of it.
+    corpus      the text
+    when        "before" the epochs of the corpus, or "mixed" into each of them
+    weight      expected number of times that a sentence is read in an epoch
+    epochs      number of epochs before those of the corpus
+    min_words   pieces between unlisted words that are shorter are left out
+    dropped     number of sentences dropped because held-out texts contain them
+
+    Make it with `apart_from`, which keeps held-out sentences out of it.
 
         other = OtherText.apart_from(Corpus.from_text("novels.txt"), [valid, test], epochs=6)
         for record in train(model, corpus, valid=valid, others=[other]): ...
@@ -94,10 +103,12 @@ class OtherText:
     def apart_from(
         cls, corpus: Corpus, held_out: Sequence[Corpus], *, overlap: OnOverlap = "drop", run: int = RUN, **settings: Any
     ) -> OtherText:
-        """Without the sentences that stand in a text that is held out, or share `run` words in a row with it.
+        """Return the text without sentences that occur in held-out texts or share `run` words in a row with them.
 
-        They are counted, in a warning, and dropped; or with `overlap="refuse"` they are an error. `settings` are the
-        fields of the class.
+        overlap     "drop": leave them out with a warning that counts them; "refuse": raise a CorpusError
+        settings    fields of the class: `when`, `weight`, `epochs`, `min_words`
+
+            OtherText.apart_from(Corpus.from_text("novels.txt"), [valid, test], epochs=6)
         """
         if overlap not in get_args(OnOverlap):
             raise ConfigError(f"overlap must be 'drop' or 'refuse', found {overlap!r}; choose one")
@@ -114,7 +125,7 @@ class OtherText:
         return cls(corpus, dropped=len(found.numbers), **settings)
 
     def encoded(self, vocabulary: Vocabulary) -> EncodedText:
-        """Cut at the words that the vocabulary has no place for (`EncodedText.of_listed`)."""
+        """Return the text as ids, cut at words that the vocabulary does not list (`EncodedText.of_listed`)."""
         text = EncodedText.of_listed(self.corpus, vocabulary, min_words=self.min_words)
         if not text.sentences:
             raise CorpusError(
@@ -125,7 +136,7 @@ class OtherText:
         return text
 
     def told(self, text: EncodedText) -> dict[str, Any]:
-        """What was read of it, for the model's provenance: `words` and `pieces` in one reading of all of it."""
+        """Return a record of what was read, for the model's provenance; `words` and `pieces` count one pass."""
         words = sum(len(piece) for piece in text.sentences)
         return {
             "text": self.corpus.name,
@@ -140,7 +151,7 @@ class OtherText:
 
 
 def in_words(told: Mapping[str, Any]) -> str:
-    """What was read of another text, from what `OtherText.told` says."""
+    """Return one sentence that describes a record of `OtherText.told`."""
     when = (
         f"read in {told['epochs']} epochs before the corpus" if told["when"] == "before" else "mixed into every epoch"
     )

@@ -45,7 +45,7 @@ def _token() -> re.Pattern[str]:
 
 
 def tokenise(line: str) -> list[str]:
-    """The words and signs of a line.
+    """Split a line into words and punctuation marks.
 
     >>> tokenise('L’homme a dit : "3,5 % !"')
     ['L’', 'homme', 'a', 'dit', ':', '"', '3,5', '%', '!', '"']
@@ -54,7 +54,11 @@ def tokenise(line: str) -> list[str]:
 
 
 def sentences(line: str) -> Iterator[list[str]]:
-    """The sentences of a line, each as words: they end in a full stop, when no lowercase word follows."""
+    """Return the sentences of a line as lists of words; one ends at `.`, `!`, `?` or the like unless a lowercase word
+    follows.
+
+        list(sentences("Il pleut. Elle sort."))     # [["Il", "pleut", "."], ["Elle", "sort", "."]]
+    """
     sentence: list[str] = []
     ended = False
     for word in tokenise(line):
@@ -70,12 +74,17 @@ def sentences(line: str) -> Iterator[list[str]]:
 
 
 def tokenised_lines(path: StrPath) -> Iterator[str]:
-    """A raw text, one sentence a line, with blanks between words and signs."""
+    """Return the sentences of a raw text file, tokens separated by blanks.
+
+    For example:
+
+        for line in tokenised_lines("novel.txt"): print(line)
+    """
     return (" ".join(words) for _, line in read_lines(path) for words in sentences(line))
 
 
 def raw_reason(corpus: Corpus) -> str | None:
-    """Why a text looks as if it was never cut into words; None if it does not."""
+    """Return why a text seems not to be tokenised (long words, attached punctuation), or None."""
     counts = corpus.counts()
     total = sum(counts.values())
     if total and sum(len(word) * n for word, n in counts.items()) > _LONG * total:
@@ -88,7 +97,7 @@ def raw_reason(corpus: Corpus) -> str | None:
 
 
 def warn_if_raw(corpus: Corpus) -> None:
-    """That a text was never cut into tokens, and how to do it."""
+    """Warn if a text seems not to be tokenised, and say how to do it."""
     reason = raw_reason(corpus)
     if reason is not None:
         warn(

@@ -70,7 +70,7 @@ _FAULTS = {
 
 
 def read_lines(path: StrPath, *, error: type[PlacedError] = CorpusError) -> Iterator[tuple[int, str]]:
-    """(line number from 1, line) for each line of the file at `path`; a fault is raised as an `error`."""
+    """Return (line number from 1, line) for each line of a UTF-8 file, plain or gzip; a fault is raised as `error`."""
     done = 0
     try:
         with open_file(path) as file:
@@ -94,7 +94,7 @@ def read_lines(path: StrPath, *, error: type[PlacedError] = CorpusError) -> Iter
 
 
 def require_file(path: StrPath, *, error: type[PlacedError] = CorpusError) -> None:
-    """Raise an `error` where there is no file that can be read; before its name is complained about."""
+    """Raise `error` if there is no readable file at `path`."""
     try:
         open_file(path).close()
     except OSError as cause:
@@ -117,7 +117,7 @@ def _check_head(head: bytes, path: StrPath, error: type[PlacedError]) -> None:
 
 
 def _blocks_of_lines(block: bytes, stream: io.BufferedIOBase) -> Iterator[bytes]:
-    """The content cut into large blocks of whole lines; `block` is what was already read of it."""
+    """Return the content in large blocks of whole lines; `block` is what was already read."""
     unfinished, length = list[bytes](), 0
     while block:
         cut = block.rfind(b"\n") + 1
@@ -137,7 +137,7 @@ def _blocks_of_lines(block: bytes, stream: io.BufferedIOBase) -> Iterator[bytes]
 
 
 def _decoded(block: bytes) -> list[str] | None:
-    """The lines of a block, or None if one of them has a fault."""
+    """Return the lines of a block, or None if one of them has a fault."""
     if b"\0" in block:
         return None
     try:
@@ -183,14 +183,16 @@ class Line:
         return f"{fspath(self.path)}:{self.number}"
 
     def fail(self, reason: str, at: int | str = 1) -> NoReturn:
-        """Raise the error at a column, or where a part of the line first stands by itself, or at all."""
+        """Raise the line's error at a column, or at the first occurrence of a part of the line, preferably as a whole
+        token.
+        """
         if isinstance(at, str):
             alone = re.search(rf"(?<![^\s/,]){re.escape(at)}(?![^\s/,])", self.text) if at else None
             at = (alone.start() if alone else max(self.text.find(at), 0)) + 1
         raise self.error(reason, path=self.path, line=self.number, column=at)
 
     def two_columns(self, wanted: str, remedy: str = "keep these two") -> tuple[str, str]:
-        """What stands before the TAB and behind it."""
+        """Return the text before and after the TAB; another number of columns is an error."""
         columns = self.text.split("\t")
         if len(columns) != 2:
             reason = f"2 columns ({wanted}) are required, found {len(columns)}; {remedy}"
@@ -199,17 +201,22 @@ class Line:
 
 
 def read_entries(path: StrPath, *, error: type[PlacedError] = CorpusError) -> Iterator[Line]:
-    """The lines that are not blank, each with its place."""
+    """Return the non-blank lines of a file, each with its place."""
     return (Line(path, number, text, error) for number, text in read_lines(path, error=error) if text.strip())
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One word of a sentence.
+    """One word of a sentence, with its annotation where the source has one.
 
-    `feats` holds the morphology by name, as written in the treebank: `{"Gender": "Fem", "Number": "Sing"}`; a name with
-    several values keeps them comma-separated (`"Acc,Nom"`). `head` is the 1-based index of the governor among the
-    sentence's tokens, 0 for the root, None where the source does not say.
+    form        the word
+    lemma, pos  lemma and part of speech, None if unknown
+    feats       morphology by name, as in the treebank: `{"Gender": "Fem", "Number": "Sing"}`; several values of a name
+                are comma-separated (`"Acc,Nom"`)
+    head        1-based index of the governor among the sentence's tokens, 0 for the root, None if unknown
+    relation    its dependency relation
+
+        Token("maisons", "maison", "NOUN", {"Gender": "Fem", "Number": "Plur"})
     """
 
     form: str
@@ -220,14 +227,19 @@ class Token:
     relation: str | None = None
 
     def attributes(self) -> frozenset[str]:
-        """`POS:NOUN`, `Gender:Fem`, ...; a name with several values gives one attribute for each."""
+        """Return the annotation as attributes: `POS:NOUN`, `Gender:Fem`, …; one for each of several values."""
         found = {f"{name}:{value}" for name, values in self.feats.items() for value in values.split(",") if value}
         return frozenset(found | ({f"POS:{self.pos}"} if self.pos else set()))
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Tokens in order, with an optional condition (what the sentence is generated from) and a name for messages."""
+    """Tokens in order, with an optional condition (what the sentence is generated from) and a name for messages.
+
+    For example:
+
+        Sentence((Token("elle"), Token("sort")), condition={"subject": "elle"})
+    """
 
     tokens: tuple[Token, ...]
     condition: object = None
@@ -253,7 +265,7 @@ _EMPTY_ID = re.compile(rf"{_NUMBER}\.{_NUMBER}")
 
 
 class PlainTokens(dict[str, Token]):
-    """form -> the one token that all its occurrences share: without annotation they do not differ."""
+    """Cache form -> Token without annotation, so that all occurrences of a form share one."""
 
     def __missing__(self, form: str) -> Token:
         token = self[form] = Token(intern(str(form)))
@@ -261,7 +273,7 @@ class PlainTokens(dict[str, Token]):
 
 
 def read_words(path: StrPath, *, lowercase: bool = False) -> Iterator[tuple[str, list[str]]]:
-    """`path:line` and the words of each sentence of a text file, without an object for each word."""
+    """Return `path:line` and the words of each sentence of a text file, without Token objects."""
     place = fspath(path)
     for number, line in read_lines(path):
         words = (line.lower() if lowercase else line).split()
@@ -270,9 +282,11 @@ def read_words(path: StrPath, *, lowercase: bool = False) -> Iterator[tuple[str,
 
 
 def read_text(path: StrPath, *, lowercase: bool = False) -> Iterator[Sentence]:
-    """The sentences of a text file, one a line. Blank lines are layout, not sentences: they are skipped.
+    """Return the sentences of a text file, one a line, split at white space; blank lines are skipped.
 
-    Whitespace is what Unicode calls so, the no-break space included.
+    White space is as in Unicode, the no-break space included. `lowercase` lowercases the words.
+
+        for sentence in read_text("corpus.txt"): print(sentence.words)
     """
     tokens = PlainTokens()
     for place, words in read_words(path, lowercase=lowercase):
@@ -280,26 +294,32 @@ def read_text(path: StrPath, *, lowercase: bool = False) -> Iterator[Sentence]:
 
 
 def read_tsv(path: StrPath, *, lowercase: bool = False, conditions: Conditions = "plain") -> Iterator[Sentence]:
-    """The sentences of a file with two columns, `condition TAB target`; `lowercase` lowercases both of them.
+    """Return the sentences of a file with two columns, `condition TAB target`.
 
-        formal	could you help me
-        inform(name=x;food=thai)	x serves thai food
+        formal  could you help me
+        inform(name=x;food=thai)        x serves thai food
 
-    The target is split at whitespace; one without a word is an error. A condition may be empty: then there is none.
-    Blank lines are skipped. With `conditions="act"` every condition must be a dialog act, and is read as one.
+    path        the file, plain or gzip
+    lowercase   whether conditions and targets are lowercased
+    conditions  "plain": conditions are texts; "act": every one must be a dialog act, and is parsed
+
+    Targets are split at white space; an empty one is an error. An empty condition means none. Blank lines are skipped.
     """
     return _conditioned(path, _tsv_record, lowercase, conditions)
 
 
 def read_jsonl(path: StrPath, *, lowercase: bool = False, conditions: Conditions = "plain") -> Iterator[Sentence]:
-    """The sentences of a JSON lines file; `lowercase` lowercases the targets, and the texts in conditions.
+    """Return the sentences of a JSON lines file.
 
         {"target": "the cost was 37 euros", "condition": {"price": 37}}
         {"target": ["the", "cost"]}
         {"tokens": ["the", "cost"], "condition": "anything that JSON can say"}
 
-    A target that is a string is split at whitespace. Blank lines are skipped; an empty target is an error. With
-    `conditions="act"` every condition must be a dialog act, "inform(food=thai)", and is read as one.
+    path        the file, plain or gzip
+    lowercase   whether targets, and texts in conditions, are lowercased
+    conditions  "plain": any JSON value; "act": every one must be a dialog act, "inform(food=thai)", and is parsed
+
+    A target that is a string is split at white space; an empty one is an error. Blank lines are skipped.
     """
     return _conditioned(path, _json_record, lowercase, conditions)
 
@@ -310,7 +330,7 @@ Record = tuple[list[str], object]  # the words of a target, and its condition
 def _conditioned(
     path: StrPath, read: Callable[[Line, bool], Record | None], lowercase: bool, conditions: Conditions
 ) -> Iterator[Sentence]:
-    """One sentence a line with its condition; `read` is asked for acts or not, and answers None for a blank line."""
+    """Return one sentence a line with its condition; `read` parses a line and returns None for a blank one."""
     check_conditions(conditions)
     tokens = PlainTokens()
     for number, text in read_lines(path):
@@ -345,7 +365,7 @@ def _json_record(line: Line, as_act: bool) -> Record | None:
 
 
 def _act_at(line: Line, text: str, column: int, *, inside: bool = True) -> Act:
-    """Read an act that stands in a line; `inside`: whether its columns are those of the line."""
+    """Parse a dialog act in a line; `inside`: whether columns of the act are columns of the line."""
     try:
         return parse_act(text)
     except CorpusError as fault:
@@ -414,7 +434,7 @@ class _JsonRecord:
         return words
 
     def act(self) -> Act:
-        """The condition as an act; its columns can be told where the string is written without escapes."""
+        """Return the condition as a dialog act, with exact columns in errors where the string has no escapes."""
         given = self.fields.get("condition")
         if not isinstance(given, str) or not given.strip():
             found = _kind(given) if "condition" in self.fields else "none"
@@ -427,7 +447,7 @@ class _JsonRecord:
         return _act_at(self.line, given, self.column("condition"), inside=False)
 
     def column(self, key: str) -> int:
-        """The decoder forgets where a value stood, so the column is where its key is written."""
+        """Return the column at which a key is written, for errors about its value."""
         return max(self.line.text.find(json.dumps(key, ensure_ascii=False)), 0) + 1
 
     def fail(self, key: str | None, reason: str) -> NoReturn:
@@ -435,13 +455,13 @@ class _JsonRecord:
 
 
 def _kind(value: object) -> str:
-    """The JSON name of a value's type."""
+    """Return the JSON name of a value's type."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")
 
 
 class FeatsCache(dict[str, Mapping[str, str]]):
-    """FEATS string -> features by name, parsed once: a treebank has few, and its tokens share the result.
+    """Cache FEATS string -> features by name, so that tokens share the result.
 
     A malformed string raises a ValueError whose arguments are the reason and the offset in the string.
     """
@@ -512,7 +532,7 @@ def _fail_on_count(line: Line) -> NoReturn:
 
 
 class _ConlluReader:
-    """Turns the rows of one sentence after another into sentences, sharing what they have in common."""
+    """Turns the rows of CoNLL-U sentences into Sentences that share equal parts."""
 
     def __init__(self, path: StrPath, lowercase: bool) -> None:
         self.path, self.lowercase = path, lowercase
@@ -572,7 +592,7 @@ class _ConlluReader:
         return int(head)
 
     def multiword_token(self, row: _Row, words: int, covered: int) -> _Range:
-        """A multiword token, which must begin at the next word, outside the multiword token before it."""
+        """Return the range of a multiword token, which must begin at the next word and not overlap the one before."""
         match = _RANGE_ID.fullmatch(row[1][_ID])
         first, last = (0, 0) if match is None else (int(match[1]), int(match[2]))
         if first != words + 1 or last < first or first <= covered:
@@ -582,7 +602,7 @@ class _ConlluReader:
         return first, last, row
 
     def check_whole(self, rows: list[_Row], words: list[Token], word_rows: list[_Row], ranges: list[_Range]) -> None:
-        """What can only be told at the end of the sentence."""
+        """Check a sentence at its end: it has words, and heads and ranges lie within it."""
         count = len(words)
         if not words:
             self.fail(rows[0], _ID, "a sentence must have a word, found empty nodes only; add the words or remove it")
@@ -617,7 +637,7 @@ class _ConlluReader:
 
 
 def conllu_lines(sentences: Iterable[Sentence]) -> Iterator[str]:
-    """The lines of a CoNLL-U file, without line ends; a blank one closes every sentence. What is unknown is `_`."""
+    """Return the lines of a CoNLL-U file, without line ends; unknown columns are `_`, a blank line ends a sentence."""
     for number, sentence in enumerate(sentences, start=1):
         spaced = list(zip(sentence.tokens, _spaces_after(sentence.tokens), strict=True))
         yield f"# sent_id = {sentence.name or number}"
@@ -632,6 +652,6 @@ def conllu_lines(sentences: Iterable[Sentence]) -> Iterator[str]:
 
 
 def _spaces_after(tokens: Sequence[Token]) -> list[bool]:
-    """French sets ? and ! apart, but not the comma and the full stop; an elided word touches the next."""
+    """Return whether a blank follows each token, by French rules: none before `,` and `.`, none after an apostrophe."""
     following = [token.form in (",", ".") for token in tokens[1:]] + [False]
     return [not token.form.endswith("'") and not close for token, close in zip(tokens, following, strict=True)]

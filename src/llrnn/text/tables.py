@@ -39,7 +39,15 @@ MOST_COLUMNS = 2_000
 
 @dataclass(frozen=True, repr=False)
 class KnowledgeBase:
-    """A table; `columns`, where they are not given, are those of the rows in the order in which they come up."""
+    """A table of records (rows column -> value, all text) that features and conditions can refer to.
+
+    name        the name of the table
+    rows        the records; a missing value has no key
+    columns     the column names; by default those of the rows in order of appearance
+
+        hotels = KnowledgeBase.from_file("hotels.csv")
+        hotels.where(area="north")
+    """
 
     name: str
     rows: tuple[Row, ...] = field(hash=False)
@@ -60,7 +68,14 @@ class KnowledgeBase:
 
     @classmethod
     def from_csv(cls, path: StrPath, *, delimiter: str = ",", lowercase: bool = False) -> KnowledgeBase:
-        """From lines of values behind a line of column names; an empty value is a missing one."""
+        """Read a CSV file with a header line; an empty value is missing.
+
+        path        the file, plain or gzip
+        delimiter   between values
+        lowercase   whether values are lowercased
+
+            KnowledgeBase.from_csv("hotels.csv")
+        """
         records = _csv_records(path, delimiter)
         line, header = next(records, (1, []))
         columns, rows = tuple(column.strip() for column in header), []
@@ -75,7 +90,13 @@ class KnowledgeBase:
 
     @classmethod
     def from_json(cls, path: StrPath, *, lowercase: bool = False) -> KnowledgeBase:
-        """From a list of flat objects, or one object on each line; lines with `#` before them are comments."""
+        """Read a JSON list of flat objects, or JSON lines with one object each; leading lines with `#` are comments.
+
+        path        the file, plain or gzip
+        lowercase   whether values are lowercased
+
+            KnowledgeBase.from_json("hotels.jsonl")
+        """
         objects: list[tuple[Refuse, dict[str, object]]] = []
         for refuse, found in _json_entries(path):
             if not isinstance(found, _Object):
@@ -90,7 +111,12 @@ class KnowledgeBase:
 
     @classmethod
     def from_file(cls, path: StrPath, *, lowercase: bool = False) -> KnowledgeBase:
-        """From a file, by its extension; it may be packed (.gz)."""
+        """Read a table in the format of its extension (`.csv`, `.tsv`, `.json`, …; also `.gz`).
+
+        For example:
+
+            KnowledgeBase.from_file("hotels.csv.gz", lowercase=True)
+        """
         kind = Path(fspath(path).lower().removesuffix(".gz")).suffix
         if kind in _DELIMITERS:
             return cls.from_csv(path, delimiter=_DELIMITERS[kind], lowercase=lowercase)
@@ -103,22 +129,27 @@ class KnowledgeBase:
         )
 
     def values(self, column: str) -> tuple[str, ...]:
-        """The distinct values of a column, in their order."""
+        """Return the distinct values of a column in order of appearance."""
         self.require(column)
         return tuple(dict.fromkeys(row[column] for row in self.rows if column in row))
 
     def where(self, match: Mapping[str, object] | None = None, /, **values: object) -> tuple[Row, ...]:
-        """The rows that have all these values, whatever their case."""
+        """Return the rows that have all these values; case and outer white space are ignored.
+
+        Conditions are given as a mapping, by keyword, or both.
+
+            hotels.where({"price range": "cheap"}, area="north")
+        """
         wanted = {column: plain(str(value)) for column, value in {**(match or {}), **values}.items()}
         self.require(*wanted)
         return tuple(row for row, own in zip(self.rows, self._plain, strict=True) if wanted.items() <= own.items())
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy has nothing worked out of it yet."""
+        """State for copies and pickles, without cached results."""
         return {**self.__dict__, "derived": {}}
 
     def require(self, *columns: str) -> None:
-        """That there are these columns."""
+        """Raise a TableError if one of these columns is missing."""
         for column in columns:
             if column not in self.columns:
                 have = _listed(self.columns)
@@ -133,12 +164,12 @@ class KnowledgeBase:
 
 
 def plain(value: str) -> str:
-    """A value as it is compared: without white space around it, in lower case."""
+    """Return a value as it is compared: stripped and lowercased."""
     return value.strip().lower()
 
 
 def _row(columns: Sequence[str], values: Iterable[object], refuse: Refuse = TableError, lowercase: bool = False) -> Row:
-    """The values that are there, as text."""
+    """Return the values that are present as text, by column."""
     row = {}
     for column, value in zip(columns, values, strict=True):
         text = "" if value is None else str(value).strip()
@@ -163,7 +194,7 @@ def _check_columns(columns: Sequence[str], refuse: Refuse = TableError) -> None:
 
 
 def _csv_records(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Records with the lines on which they begin; blank lines are skipped."""
+    """Return the records with the line on which each begins, blank ones skipped."""
     lines = (line + "\n" for _, line in read_lines(path, error=TableError))
     reader, begin = csv.reader(lines, delimiter=delimiter, strict=True), 1
     try:
@@ -176,11 +207,11 @@ def _csv_records(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[str]
 
 
 class _Object(list[tuple[str, object]]):
-    """A JSON object as it is written: a name may come twice."""
+    """A JSON object as its pairs, so that a repeated name is seen."""
 
 
 def _json_entries(path: StrPath) -> Iterator[tuple[Refuse, object]]:
-    """A value for each line, or those of one list, for which only their number says where they stand."""
+    """Return the value of each line, or of each element of one list, with a function that raises errors for it."""
     lines = [(line, text) for line, text in read_lines(path, error=TableError) if text.strip()]
     lines = list(dropwhile(lambda line: line[1].startswith("#"), lines))
     if not lines:
@@ -195,7 +226,7 @@ def _json_entries(path: StrPath) -> Iterator[tuple[Refuse, object]]:
 
 
 def _json(text: str, path: StrPath, lines: Sequence[int]) -> object:
-    """Numbers stay as they are written; `lines` are the places of the lines of the text."""
+    """Parse JSON with numbers kept as text; `lines` are the line numbers of the text, for errors."""
     try:
         return parse_json(text, parse_int=str, parse_float=str, object_pairs_hook=_Object)
     except json.JSONDecodeError as cause:

@@ -44,7 +44,12 @@ _LOST = "\N{REPLACEMENT CHARACTER}"  # what is shown for a character that was no
 
 @dataclass(frozen=True)
 class Units(ABC):
-    """A way to cut words: `of` a word, `log_inside` it, and a whole `corpus`."""
+    """A segmentation of words into subword units (characters or byte pairs).
+
+    Subclasses give `pieces`, `raw` and `data`. The last unit of a word ends with `▁`.
+
+        BytePairs.from_corpus(train, size=8000).of("maisons")
+    """
 
     kind: ClassVar[str]
     listed: frozenset[str]  # characters
@@ -52,22 +57,27 @@ class Units(ABC):
 
     @abstractmethod
     def pieces(self, run: str) -> list[str]:
-        """The parts of a run of listed characters; the last run of a word ends with a line break."""
+        """Return the pieces of a run of listed characters; the last run of a word ends with a line break."""
 
     @abstractmethod
     def raw(self) -> Iterable[str]:
-        """Every piece that there can be."""
+        """Return every possible piece."""
 
     @abstractmethod
     def data(self) -> dict[str, Any]:
-        """All that `load` needs, as plain data."""
+        """Return the segmentation as JSON data, for `restored`."""
 
     def symbols(self) -> list[str]:
-        """Every unit that there can be, sorted: a vocabulary lists them, seen or not."""
+        """Return all units, sorted, as a vocabulary lists them."""
         return sorted({OTHER, *(_written(piece) for piece in self.raw())})
 
     def of(self, word: str) -> list[str]:
-        """The units of a word; the last one ends with `▁`."""
+        """Return the units of a word; the last one ends with `▁`.
+
+        For example:
+
+            units.of("chats")       # ["chat", "s▁"], say
+        """
         found = self._known.get(word)
         if found is None:
             found = self._known[word] = list(self._cut(word))
@@ -83,7 +93,9 @@ class Units(ABC):
             yield from map(_written, self.pieces(run))
 
     def text_of(self, symbol: str) -> str | None:
-        """What a unit is in a word, a line break for its end; None for a character that is not listed, and no unit."""
+        """Return the characters of a unit, with a line break for the end of a word; None for `<other>` and unknown
+        symbols.
+        """
         return self._texts.get(symbol)
 
     @cached_property
@@ -91,16 +103,18 @@ class Units(ABC):
         return {_written(piece): piece for piece in self.raw()}
 
     def log_inside(self, word: str) -> float:
-        """What the units leave open: which characters those are that are not listed, in nats."""
+        """Return the log-probability of the characters behind `<other>` in a word, uniform over all unlisted ones, in
+        nats.
+        """
         unlisted = sum(character not in self.listed for character in word)
         return -unlisted * math.log(_PERMITTED - len(self.listed)) if unlisted else 0.0
 
     def sentence(self, words: Iterable[str]) -> list[str]:
-        """The units of all words."""
+        """Return the units of all words of a sentence, in order."""
         return [unit for word in words for unit in self.of(word)]
 
     def corpus(self, corpus: Corpus) -> Corpus:
-        """The same sentences with units for words."""
+        """Return the corpus with units in place of words."""
         sentences = [self.sentence(sentence.words) for sentence in corpus]
         return Corpus.from_sentences(sentences, name=corpus.name)
 
@@ -110,7 +124,7 @@ class Units(ABC):
 
 @dataclass(frozen=True)
 class CharacterUnits(Units):
-    """A unit for each character, and one for the end of the word."""
+    """One unit for each character, and one for the end of a word."""
 
     kind = "characters"
 
@@ -130,7 +144,12 @@ class CharacterUnits(Units):
 
 @dataclass(frozen=True)
 class BytePairs(Units):
-    """Frequent neighbours become one unit, again and again (Sennrich et al., 2016); never across words."""
+    """Byte-pair encoding (Sennrich et al., 2016) over characters; units never cross words.
+
+    For example:
+
+        units = BytePairs.from_corpus(train, size=8000)
+    """
 
     kind = "byte-pairs"
 
@@ -142,12 +161,12 @@ class BytePairs(Units):
 
     @classmethod
     def from_corpus(cls, train: Corpus, size: int) -> BytePairs:
-        """At most `size` units besides `<other>`, by how often the training text has them."""
+        """Learn at most `size` units, besides `<other>`, from the words of a training text."""
         listed = listed_characters(train)
         return cls(listed, learnt_merges(train.counts(), listed, size))
 
     def pieces(self, run: str) -> list[str]:
-        """Merge the neighbours that were merged first in training, until none are left."""
+        """Apply the merges in the order in which they were learnt; return the pieces."""
         parts = list(run)
         while len(parts) > 1:
             best = min(pairwise(parts), key=lambda pair: self._rank.get(pair, math.inf))
@@ -164,7 +183,12 @@ class BytePairs(Units):
 
 
 def load(path: Path) -> Units:
-    """The inverse of `Units.save`."""
+    """Read the segmentation that `Units.save` wrote to `path`.
+
+    For example:
+
+        units = load(Path("units.json"))
+    """
     try:
         return restored(parse_json(read_file(path)))
     except (OSError, ValueError, LookupError, TypeError) as error:
@@ -174,7 +198,7 @@ def load(path: Path) -> Units:
 
 
 def restored(data: Mapping[str, Any]) -> Units:
-    """The inverse of `Units.data`."""
+    """Return the segmentation from the data of `Units.data`."""
     listed = frozenset(data["listed"])
     if data["kind"] == CharacterUnits.kind:
         return CharacterUnits(listed)
@@ -197,7 +221,7 @@ def decode(units: Iterable[str], *, whole: bool = True) -> list[str]:
 
 
 def listed_characters(train: Corpus) -> frozenset[str]:
-    """Those that the text has at least twice."""
+    """Return the characters that occur at least twice in a text."""
     counts: Counter[str] = Counter()
     for word, count in train.counts().items():
         for character in word:
@@ -206,13 +230,13 @@ def listed_characters(train: Corpus) -> frozenset[str]:
 
 
 def runs(word: str, listed: frozenset[str]) -> list[str]:
-    """The word between its characters that are not listed; its end belongs to the last run."""
+    """Split a word at characters that are not listed; the last part includes the end-of-word mark."""
     marked = "".join(character if character in listed else "\r" for character in word)
     return (marked + _RAW_END).split("\r")
 
 
 def learnt_merges(counts: Counter[str], listed: frozenset[str], size: int) -> tuple[tuple[str, str], ...]:
-    """By the package `tokenizers`, from the words alone, each as often as it occurs."""
+    """Return the byte-pair merges learnt by the package `tokenizers` from word counts."""
     try:
         from tokenizers import Tokenizer
         from tokenizers.models import BPE
@@ -228,7 +252,7 @@ def learnt_merges(counts: Counter[str], listed: frozenset[str], size: int) -> tu
 
 
 def _merged(parts: Sequence[str], pair: tuple[str, str]) -> list[str]:
-    """Every such pair made one, from left to right."""
+    """Return the parts with every occurrence of `pair` merged, from left to right."""
     made: list[str] = []
     index = 0
     while index < len(parts):
@@ -239,7 +263,7 @@ def _merged(parts: Sequence[str], pair: tuple[str, str]) -> list[str]:
 
 
 def _written(piece: str) -> str:
-    """A piece as a token of plain text."""
+    """Return a piece as a printable token."""
     return "".join(END if one == _RAW_END else one if _is_plain(one) else f"\\u{ord(one):x};" for one in piece)
 
 

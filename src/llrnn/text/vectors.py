@@ -53,9 +53,13 @@ _DAMAGED = (
 
 @dataclass(frozen=True, repr=False, eq=False)
 class WordVectors:
-    """Words and their vectors: word i has the vector `table[rows[i]]`; words may share one.
+    """Words with vectors: word i has the vector `table[rows[i]]`; words may share one.
 
-    A table that has no row for a word, or numbers that are not finite and real, is a LexiconError.
+    words       the words
+    rows        (n,) the row of each word
+    table       (R, d) the vectors; they must be finite
+
+        WordVectors.read("cc.fr.300.vec.gz", top=100_000)
     """
 
     words: tuple[str, ...]
@@ -82,9 +86,11 @@ class WordVectors:
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Sequence[float]]) -> WordVectors:
-        """From word -> numbers.
+        """Return vectors from a mapping word -> numbers, of one length for all words.
 
-        WordVectors.from_mapping({"chat": [1.0, 0.0], "chien": [0.9, 0.1]})
+        For example:
+
+            WordVectors.from_mapping({"chat": [1.0, 0.0], "chien": [0.9, 0.1]})
         """
         try:
             table = np.array(list(mapping.values()), dtype=np.float32)
@@ -101,10 +107,14 @@ class WordVectors:
         top: int | None = None,
         format: str | None = None,
     ) -> WordVectors:
-        """Read a file, by the ending of its name (see the module), or as if its name had the ending `format`.
+        """Read a file of word vectors; a repeated word keeps its first vector.
 
-        `only` these words are read, of those among the first `top` of the file: files are sorted by frequency. A word
-        that comes twice has its first vector. Of a matrix: `WordVectors(words, np.arange(len(words)), matrix)`.
+        path        the file; its ending gives the format (see the module)
+        only        read these words only
+        top         read the first words only; files are sorted by frequency
+        format      the ending to assume instead
+
+        For a matrix in memory: `WordVectors(words, np.arange(len(words)), matrix)`.
 
             WordVectors.read("cc.fr.300.vec.gz", top=100_000)
         """
@@ -130,9 +140,11 @@ class WordVectors:
         return dict(zip(reversed(self.words), self.rows[::-1].tolist(), strict=True))  # the first of a word counts
 
     def rows_of(self, words: Iterable[str], *, any_case: bool = False) -> Ints:
-        """The rows of words in `table`, (n,); -1 without one.
+        """Return the rows of words in `table`, (n,); -1 for words without a vector.
 
-        With `any_case`, a word that is not there is looked up as `paris`, `Paris`, `Paris-Nord`, `PARIS`.
+        any_case    True: look a missing word up as `paris`, `Paris`, `Paris-Nord`, `PARIS` too
+
+            vectors.table[vectors.rows_of(["chat", "chien"])]
         """
         row = self._row
         if not any_case:
@@ -141,9 +153,11 @@ class WordVectors:
         return np.fromiter(found, dtype=np.int64)
 
     def restricted(self, words: Iterable[str], *, any_case: bool = False) -> WordVectors:
-        """Those of these words that have a vector (see `rows_of`), and the rows that they use.
+        """Return the vectors of these words, as far as they have one, with only the rows in use.
 
-        WordVectors.read("cc.fr.300.vec").restricted(vocabulary.words).save("mine.npz")
+        any_case    as in `rows_of`
+
+            WordVectors.read("cc.fr.300.vec").restricted(vocabulary.words).save("mine.npz")
         """
         asked = list(dict.fromkeys(words))
         rows = self.rows_of(asked, any_case=any_case)
@@ -152,7 +166,7 @@ class WordVectors:
         return WordVectors(there, kept.astype(np.int64), self.table[used])
 
     def save(self, path: StrPath) -> None:
-        """Write a file that `read` reads: .npz, exact and with shared rows once; or .vec, .tsv, also .gz, as text."""
+        """Write a file for `read`: `.npz` (exact, shared rows once), or `.vec` or `.tsv` as text, also with `.gz`."""
         name = fspath(path)
         if name.endswith(".npz"):
             content, text = io.BytesIO(), np.frombuffer("\n".join(self.words).encode(), dtype=np.uint8)
@@ -181,7 +195,7 @@ class WordVectors:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Which words of a file are asked for."""
+    """Which words of a file to read."""
 
     only: frozenset[str] | None
     top: int | None
@@ -190,7 +204,7 @@ class _Wanted:
         return self.only is None or word in self.only
 
     def select(self, words: Sequence[str], rows: Ints, table: Table) -> WordVectors:
-        """Of a matrix that is there as a whole."""
+        """Return the wanted words of vectors that are in memory as a whole."""
         found = WordVectors(tuple(words), rows, table)
         if self.only is None and self.top is None:
             return found
@@ -198,7 +212,7 @@ class _Wanted:
 
 
 def cases(word: str) -> dict[str, None]:
-    """A word as it is, in small letters, with one capital, with one in each part, in capitals: each form once."""
+    """Return a word as given, lowercased, capitalised, in title case and in capitals, each form once."""
     return dict.fromkeys((word, word.lower(), word.capitalize(), word.title(), word.upper()))
 
 
@@ -250,7 +264,7 @@ def _of_lines(lines: Iterator[Line], separator: str, dimensions: int, wanted: _W
 
 
 def _ends_in_number(word: str, separator: str) -> bool:
-    """Whether a number too many was taken for a part of the word (which may have blanks in it)."""
+    """Return whether the last part of a word looks like a number: the line has one number too many."""
     return re.search(re.escape(separator) + r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?$", word) is not None
 
 
@@ -272,7 +286,7 @@ def _as_float32(table: npt.NDArray[Any]) -> Table:
 
 
 def _array(file: BinaryIO, size: int) -> npt.NDArray[Any]:
-    """The real numbers of a .npy file of so many bytes; that it has them all is known before memory is taken."""
+    """Read the real numbers of a .npy file of `size` bytes; its header is checked before memory is allocated."""
     shape, _, kind = _HEADERS[np.lib.format.read_magic(file)](file)
     if kind.kind not in "iuf":
         raise ValueError(f"a matrix of numbers is required, found {kind}")
@@ -284,10 +298,10 @@ def _array(file: BinaryIO, size: int) -> npt.NDArray[Any]:
 
 
 class _Archive(zipfile.ZipFile):
-    """A zip file whose parts are read up to a size that its own tells."""
+    """A zip file whose members are unpacked up to a limit in proportion to its size."""
 
     def part(self, name: str) -> bytes:
-        """One of its files, unpacked."""
+        """Return one member, unpacked."""
         assert self.fp is not None
         most = max(_UNPACKED, _TIMES * os.fstat(self.fp.fileno()).st_size)
         with self.open(name) as file:
@@ -299,7 +313,7 @@ class _Archive(zipfile.ZipFile):
         return found
 
     def array(self, name: str) -> npt.NDArray[Any]:
-        """A .npy file in it."""
+        """Return a .npy member as an array."""
         content = self.part(name)
         return _array(io.BytesIO(content), len(content))
 
@@ -331,7 +345,7 @@ _WIDTHS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}  # of unsigned integers in msgpac
 
 
 def unpack_rows(content: bytes) -> dict[int, int]:
-    """A msgpack map from unsigned integers to unsigned integers: hashes of forms, and rows."""
+    """Decode a msgpack map of unsigned integers (spaCy's hashes of forms -> rows)."""
     at = 0
 
     def number() -> int:
@@ -355,7 +369,7 @@ _M, _MASK = 0xC6A4A7935BD1E995, (1 << 64) - 1
 
 
 def murmur64(content: bytes, seed: int = 1) -> int:
-    """MurmurHash64A, by which spaCy numbers forms."""
+    """Return the MurmurHash64A of some bytes, with which spaCy identifies forms."""
     value, whole = (seed ^ len(content) * _M) & _MASK, len(content) & ~7
     for (k,) in struct.iter_unpack("<Q", content[:whole]):
         k = k * _M & _MASK
@@ -376,9 +390,14 @@ _READERS: dict[str, Callable[[StrPath, _Wanted], WordVectors]] = {
 
 
 def principal_components(table: Any, counts: Ints, components: int | None, place: str = "vectors") -> Floats:
-    """Rows less their mean, on the directions of largest variance, with a root mean square norm of 1, (R, components).
+    """Return the principal components of vectors, scaled to a root mean square norm of 1, (R, components).
 
-    Row i counts `counts[i]` times. The sign of a direction is that in which its largest coordinate is positive.
+    table       (R, d) the vectors
+    counts      (R,) weight of each row
+    components  how many; None: all of them
+    place       what to call the vectors in errors
+
+    The sign of a component is such that its largest coordinate is positive.
     """
     dimensions, most = table.shape[1], min(table.shape[1], len(table) - 1)
     if components is not None and components > most:

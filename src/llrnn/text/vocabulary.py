@@ -49,7 +49,7 @@ _TRIED = 2  # strings of each cell that a new domain is tried on
 
 @dataclass(frozen=True)
 class Cell:
-    """Strings of equal features: `attributes` is what they show, as listed words of the same look do."""
+    """A class of unlisted strings with equal features; `attributes` are those of listed words of the same form."""
 
     name: str
     attributes: tuple[str, ...] = ()
@@ -57,17 +57,20 @@ class Cell:
 
 
 class Domain(ABC):
-    """A set of strings with finite mass, cut into cells."""
+    """A countable set of strings x with weights q(x) of finite sum, partitioned into finitely many cells.
+
+    Subclasses implement `name`, `cells`, `log_mass`, `language`, `locate`, `draw` and `described`.
+    """
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What reports call it."""
+        """The name of the domain in reports."""
 
     @property
     @abstractmethod
     def cells(self) -> tuple[Cell, ...]:
-        """All cells; every string of the domain is in exactly one."""
+        """All C cells; every string of the domain is in exactly one."""
 
     @property
     @abstractmethod
@@ -77,31 +80,33 @@ class Domain(ABC):
     @property
     @abstractmethod
     def language(self) -> DFA:
-        """The automaton that knows which strings belong to the domain: label 0 or more."""
+        """A DFA with a label of 0 or more for exactly the strings of the domain."""
 
     @abstractmethod
     def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:
-        """The cell of each string, `OUTSIDE` if it is not in the domain, and log q(x): (n,) and (n,)."""
+        """Return the cell of each string (`OUTSIDE` if it is not in the domain) and log q(x): (n,), (n,)."""
 
     @abstractmethod
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
-        """Strings of a cell, exactly with probability q(x) / Q(c)."""
+        """Sample `count` strings of a cell with probability q(x) / Q(c)."""
 
     def members(self, cell: int) -> Sequence[str] | None:
-        """All strings of a cell, where there are `MOST_MEMBERS` or fewer; None for a larger or infinite one."""
+        """Return all strings of a cell if there are at most `MOST_MEMBERS`, else None."""
         return None
 
     def log_mass_of(self, letters: str) -> Floats:
-        """log Σ q(x) over the strings of each cell that begin with these letters, listed words included, (C,)."""
+        """Return log Σ q(x) over the strings of each cell that begin with `letters`, listed words included, (C,)."""
         found = np.full(len(self.cells), -np.inf)
         for cell, strings in self._written_out(letters):
             found[cell] = np.logaddexp.reduce(self.locate(strings)[1]) if strings else -np.inf
         return found
 
     def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
-        """The strings that begin with these letters, by falling log q(x) + log_weight[cell of x]; with that number.
+        """Enumerate the strings that begin with `letters` by descending log q(x) + log_weight[cell of x], with that
+        score.
 
-        `log_weight`: (C,); of a cell of −∞ no string comes, nor does one of which the number is below `least`.
+        log_weight  (C,); cells of −∞ are left out
+        least       strings with a lower score are not returned
         """
         found = list[tuple[float, str]]()
         for cell, strings in self._written_out(letters):
@@ -115,7 +120,7 @@ class Domain(ABC):
         return iter(sorted(found, key=lambda one: (-one[0], one[1])))
 
     def _written_out(self, letters: str) -> Iterator[tuple[int, list[str]]]:
-        """The strings of every cell that begin with these letters, where all of them can be listed."""
+        """Return the strings of every cell that begin with `letters`; a DomainError if there are too many to list."""
         for number, cell in enumerate(self.cells):
             members = self.members(number)
             if members is None:
@@ -126,7 +131,7 @@ class Domain(ABC):
             yield number, [string for string in members if string.startswith(letters)]
 
     def without(self, language: DFA) -> Domain:
-        """The same domain without the strings of a language that another domain has taken."""
+        """Return the domain without the strings of `language`; a DomainError where that is not possible."""
         taken = self.language.both(language).witness()
         raise DomainError(
             f"two domains hold the string {taken!r}: {self.name!r} and one before it; "
@@ -135,11 +140,11 @@ class Domain(ABC):
 
     @abstractmethod
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Plain data (with its `kind`) and arrays from which `llrnn.domains.restore` makes it again."""
+        """Return JSON data (with a `kind`) and arrays, from which `llrnn.domains.restore` makes the domain again."""
 
 
 def check(domain: Domain) -> None:
-    """Refuse a domain that is none: without finite mass, or with strings that are no symbols or not in their cell."""
+    """Raise a DomainError if a domain is inconsistent: infinite mass, or samples outside of their cell."""
     names = [cell.name for cell in domain.cells]
     times = Counter(names)
     repeated = [name for name in names if times[name] > 1]
@@ -176,7 +181,7 @@ def _check_strings(domain: Domain, cell: int, strings: list[str]) -> None:
 
 
 def log_mass_left(domain: Domain, listed: Sequence[str]) -> Floats:
-    """log Q'(c): what is left of each cell when the listed words have left it, (C,); minus infinity if nothing is."""
+    """Return log Q'(c), the mass of each cell without the listed words, (C,); −∞ if nothing is left."""
     located, log_q = domain.locate(listed)
     own = located >= 0
     gone = np.bincount(located[own], weights=np.exp(log_q[own]), minlength=len(domain.cells))
@@ -198,9 +203,9 @@ def log_mass_left(domain: Domain, listed: Sequence[str]) -> Floats:
 
 
 def log_mass_without(log_mass: Floats, cells: Ints, log_q: Floats) -> Floats:
-    """log of the masses of cells, (C,), less those of some strings: their cells, -1 for none, and log q, (n,) each.
+    """Return log masses of cells, (C,), after subtracting strings given by their cells (-1: none) and log q, (n,) each.
 
-    By subtraction: what is left of a cell is exact to rounding of what there was.
+    The difference is exact up to rounding of the original mass.
     """
     own = cells >= 0
     gone = np.bincount(cells[own], weights=np.exp(log_q[own]), minlength=len(log_mass))
@@ -224,7 +229,7 @@ ARRAYS = ("text", "ends", "order")
 
 @dataclass(frozen=True, eq=False)
 class Spellings:
-    """Distinct words, numbered; their arrays may be mapped from a file."""
+    """Distinct words as arrays (UTF-8 text, ends, sorted order), which may be memory-mapped."""
 
     text: npt.NDArray[np.uint8]
     ends: npt.NDArray[np.integer[Any]]  # (V,)
@@ -242,7 +247,7 @@ class Spellings:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """What a file holds; that it fits together is checked, and nothing that takes a look at every word."""
+        """Return the words of the arrays of a file; shapes and types are checked, the words are not."""
         text, ends, order = (arrays[name] for name in ARRAYS)
         whole = text.ndim == ends.ndim == order.ndim == 1 and ends.shape == order.shape
         whole = whole and text.dtype == np.uint8 and ends.dtype.kind == order.dtype.kind == "i"
@@ -254,7 +259,7 @@ class Spellings:
         return {name: getattr(self, name) for name in ARRAYS}
 
     def with_words(self, words: Sequence[str]) -> Spellings:
-        """With others behind, which must be new: of those that are there none is read, but for where they belong."""
+        """Return these words followed by new ones, which must not be listed yet."""
         new = Spellings.of(words)
         places = [bisect_left(self.order, new._coded(number), key=self._coded) for number in new.order.tolist()]
         ends = np.concatenate([self.ends, new.ends + np.int64(len(self.text))])
@@ -262,7 +267,7 @@ class Spellings:
         return Spellings(np.concatenate([self.text, new.text]), _narrow(ends), _narrow(order))
 
     def of_words(self, stay: Ints) -> Spellings:
-        """Some of them, by rising number."""
+        """Return the words with these numbers, which ascend."""
         sizes = np.diff(self.ends, prepend=0)
         kept, number = np.zeros(len(self), dtype=bool), np.zeros(len(self), dtype=np.int64)
         kept[stay], number[stay] = True, np.arange(len(stay))
@@ -285,7 +290,7 @@ class Spellings:
             start = end
 
     def find(self, word: object) -> int | None:
-        """The number of a word; None for one that is not there."""
+        """Return the number of a word, or None if it is not listed."""
         if not isinstance(word, str):
             return None
         coded = word.encode("utf8", "surrogatepass")
@@ -312,7 +317,13 @@ _SHARE_LOOKED_UP = 1 / 20  # of all words: from there on, a dictionary is taken 
 
 
 class Vocabulary:
-    """Words in the order of their ids, most frequent first when made from a corpus; then the cells of the domains."""
+    """Words in the order of their ids, most frequent first when made from a corpus; then the cells of the domains.
+
+    For example:
+
+        vocabulary = Vocabulary.from_corpus(train, min_count=2, unknown="<unk>")
+        vocabulary.ids(["le", "chat"])
+    """
 
     def __init__(
         self,
@@ -326,12 +337,16 @@ class Vocabulary:
         log_left: Floats | None = None,
         units: Units | None = None,
     ) -> None:
-        """`as_new`: words that a text to train on first shows as their cells, so that a model learns to expect others.
+        """Make a vocabulary; most are made by `from_corpus`.
 
-        `checked`: the domains were those of a vocabulary before, so they are disjoint and sound. `Spellings` were the
-        words of a vocabulary before too: none of them is looked at until it is asked for. `log_left`: log Q'(c) of all
-        cells, where it is known; else all words are looked up in the domains when it is first asked for. `units`: the
-        listed words are parts of words, characters or byte pairs, and a word of a text is several of them.
+        words       the listed words by id, EOS among them; `Spellings` were checked before
+        counts      how often each was seen
+        unknown     the listed symbol for unlisted words, if any
+        domains     sets of strings that hold unlisted words (open vocabulary); the first that holds a word counts
+        as_new      words whose first occurrence in training is shown as their cell, so that new words are expected
+        checked     the domains are known to be disjoint and sound
+        log_left    log Q'(c) of all cells, if known; otherwise computed at first use
+        units       the listed words are subword units, and a word of a text is several of them
         """
         self._spellings = words if isinstance(words, Spellings) else None
         self._looked_up = 0
@@ -354,7 +369,7 @@ class Vocabulary:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The listed words; where they come from a large file, this makes all of them."""
+        """The listed words; for those of a large file this builds all strings."""
         return tuple(self._spellings or ())
 
     @property
@@ -364,12 +379,12 @@ class Vocabulary:
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
-        """The words, and the names of the cells."""
+        """The listed words, then the names of the cells."""
         return (*self.words, *self._cell_names)
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """How often each symbol was seen; 0 for cells, and where nothing was counted."""
+        """How often each symbol was seen; 0 for cells, and if nothing was counted."""
         given = self._counts.tolist() if isinstance(self._counts, np.ndarray) else self._counts or ()
         return tuple(given) + (0,) * (len(self) - len(given))
 
@@ -378,14 +393,14 @@ class Vocabulary:
         return {word: index for index, word in enumerate(self.words)}
 
     def _find(self, word: object) -> int | None:
-        """The id of a listed word: in the file, until so many were asked for that the dictionary pays."""
+        """Return the id of a listed word or None; a dictionary is built once many words were looked up."""
         self._looked_up += 1
         if self._spellings is not None and self._looked_up <= _SHARE_LOOKED_UP * self.n_words:
             return self._spellings.find(word)
         return self._ids.get(word)  # type: ignore[call-overload, no-any-return]
 
     def symbol(self, number: int) -> str:
-        """The word of an id, or the name of its cell, without making all of them."""
+        """Return the word of an id, or the name of its cell, without building all words."""
         if self._spellings is None or "symbols" in self.__dict__ or not 0 <= number < self.n_words:
             return self.symbols[number]
         return self._spellings[number]
@@ -434,11 +449,17 @@ class Vocabulary:
         as_new: float = 0.0,
         units: Units | None = None,
     ) -> Vocabulary:
-        """All types of the corpora seen `min_count` times, or the `top` most frequent, and `others`, from lists.
+        """Return the vocabulary of the words of corpora.
 
-        `unknown` names a symbol for all other words; `domains` hold them. Of the words that are in no list, a share of
-        `as_new` was new when it was first seen, and is to be expected as new: see `EncodedText.to_train_on`. `units`:
-        how words are cut, where the corpora are of units.
+        top         only the most frequent words
+        min_count   only words seen at least this often
+        unknown     name of a symbol for all other words
+        others      words to list in any case
+        domains     sets of strings that hold all other words (open vocabulary)
+        as_new      share of words, not of `others`, whose first occurrence trains as new (`EncodedText.to_train_on`)
+        units       how words are cut, where the corpora are of units
+
+            Vocabulary.from_corpus(train, min_count=2, domains=[Numbers("fr"), Spelling(words)], as_new=0.5)
         """
         counts: Counter[str] = Counter()
         for corpus in corpora:
@@ -463,7 +484,7 @@ class Vocabulary:
         return made
 
     def _with_room(self, words: Sequence[str]) -> list[str]:
-        """Those of the listed words that look like others that are not listed."""
+        """Return the words whose cell also holds unlisted strings."""
         cells = (self.cells_of(words) - self.n_words).tolist() if words else []
         return [word for word, cell in zip(words, cells, strict=True) if cell >= 0 and self.log_left[cell] > -np.inf]
 
@@ -474,7 +495,7 @@ class Vocabulary:
         return iter(self.symbols)
 
     def __contains__(self, word: object) -> bool:
-        """Whether a word is listed."""
+        """Return whether a word is listed."""
         return self._find(word) is not None
 
     def __eq__(self, other: object) -> bool:
@@ -494,7 +515,7 @@ class Vocabulary:
 
     @property
     def is_lowercase(self) -> bool:
-        """Whether no word that is listed has a capital."""
+        """Whether no listed word has a capital letter."""
         return all(word == word.lower() for word in self.words if word not in (EOS, self.unknown))
 
     @cached_property
@@ -504,7 +525,7 @@ class Vocabulary:
 
     @cached_property
     def log_left(self) -> Floats:
-        """The same for all domains together, (C,)."""
+        """log Q'(c) of the cells of all domains, without the listed words, (C,)."""
         return np.concatenate(self.cell_log_mass) if self.domains else np.zeros(0)
 
     def _set_left(self, log_left: Floats) -> None:
@@ -515,14 +536,11 @@ class Vocabulary:
 
     @cached_property
     def total(self) -> int:
-        """The sum of all counts."""
+        """Sum of all counts."""
         return int(np.sum(self._counts, dtype=np.int64)) if self._counts is not None else 0
 
     def with_words(self, words: Sequence[str], counts: Sequence[int]) -> Vocabulary:
-        """With other words behind the listed ones, which must be new.
-
-        Of many listed ones none is looked at: what comes out of the cells is subtracted from what was left of them.
-        """
+        """Return the vocabulary with new words after the listed ones; their mass is subtracted from their cells."""
         if self.units is not None:
             raise VocabularyError("a model of units spells every word, so that none can be added; type it as it is")
         given = np.insert(self._all_counts, self.n_words, counts)
@@ -531,7 +549,7 @@ class Vocabulary:
         return self._revised(self.spellings.with_words(words), given, self._left_with(words, -1.0))
 
     def of_words(self, stay: Ints) -> Vocabulary:
-        """With some of its words, by rising id."""
+        """Return the vocabulary with only the words of these ids, which ascend."""
         gone = np.delete(np.arange(self.n_words), stay)
         given = np.delete(self._all_counts, gone)
         if self.n_words < MANY_WORDS:
@@ -559,7 +577,7 @@ class Vocabulary:
         )
 
     def _left_with(self, words: Sequence[str], sign: float) -> Floats | None:
-        """What is left of the cells when words come (−1) or go (1); None where that is too little to be subtracted."""
+        """Return log Q'(c) after words come (sign −1) or go (1), (C,); None where subtraction would lose precision."""
         if not self.domains:
             return None
         cells, log_q = self.in_domains(words)
@@ -574,7 +592,12 @@ class Vocabulary:
             return np.asarray(np.where(change != 0, np.log(left), self.log_left))
 
     def id(self, word: str, *, place: str = "") -> int:
-        """The id of a word, or of its cell; `place` says in the error where the word was found."""
+        """Return the id of a word, or of its cell; `place` says in the error where the word was found.
+
+        For example:
+
+            vocabulary.id("chat")
+        """
         found = self._find(word)
         return int(self.locate([word], place=place)[0][0]) if found is None else found
 
@@ -582,11 +605,17 @@ class Vocabulary:
         return [self.id(word, place=place) for word in words]
 
     def symbols_of(self, words: Iterable[str], *, place: str = "") -> list[int]:
-        """The ids of a text: one for each word, or those of its units."""
+        """Return the ids of the words of a text, or of their subword units."""
         return self.ids(words if self.units is None else self.units.sentence(words), place=place)
 
     def locate(self, words: Sequence[str], *, place: str = "") -> tuple[Ints, Floats]:
-        """Ids of words or of their cells, and log q(x) / Q'(c) of which string of the cell it is, 0 if listed."""
+        """Return the ids of words or their cells, and log q(x) / Q'(c) of each within its cell (0 if listed): (n,),
+        (n,).
+
+        A word without a place is an UnknownWordError; `place` says in it where the word was found.
+
+            ids, log_inside = vocabulary.locate(["chat", "1987"])
+        """
         ids, inside = self.find(words)
         missing = np.flatnonzero(ids < 0)
         if len(missing):
@@ -595,7 +624,7 @@ class Vocabulary:
         return ids, inside
 
     def find(self, words: Sequence[str]) -> tuple[Ints, Floats]:
-        """The same, with -1 for words that have no place here."""
+        """Return ids and log q(x) / Q'(c) as `locate`, with -1 for words without a place: (n,), (n,)."""
         listed = (self._find(word) for word in words)
         ids = np.array([-1 if found is None else found for found in listed], dtype=np.int64)
         inside = np.zeros(len(words))
@@ -609,13 +638,15 @@ class Vocabulary:
 
     @cached_property
     def _in_order(self) -> Ints:
-        """The ids by rising word."""
+        """The ids in alphabetical order of their words."""
         if self._spellings is not None:
             return np.asarray(self._spellings.order)
         return np.array(sorted(range(self.n_words), key=self.words.__getitem__), dtype=np.int64)
 
     def beginning_with(self, letters: str) -> Ints:
-        """The ids of the listed words that begin with these letters, by rising word; EOS is no word, nor is UNK."""
+        """Return the ids of the listed words that begin with `letters`, alphabetically, without EOS and the unknown
+        symbol.
+        """
         order, size = self._in_order, len(letters)
         places, word = range(self.n_words), self.symbol
         start = bisect_left(places, letters, key=lambda i: word(int(order[i]))[:size]) if size else 0
@@ -625,8 +656,9 @@ class Vocabulary:
         return kept
 
     def near(self, word: str, most: int = 5) -> list[str]:
-        """Listed words that are written nearly so, the nearest first: of those that begin with the same letter, and of
-        all, the most frequent ones are looked at.
+        """Return up to `most` listed words with a similar spelling, nearest first, for suggestions.
+
+        Only the most frequent words, and those with the same first letter, are compared.
         """
         same = sorted(self.beginning_with(word[:1]).tolist()) if word else []
         looked_at = dict.fromkeys([*same[:_NEAR], *range(min(_NEAR, self.n_words))])
@@ -638,16 +670,16 @@ class Vocabulary:
         return [other for key in found for other in bare[key] if other != word][:most]
 
     def log_inside(self, word: str) -> float:
-        """log q(x) / Q'(c): which string of its cell a word is; 0 for a listed one."""
+        """Return log q(x) / Q'(c), the log-probability of a word within its cell; 0 for a listed one."""
         return float(self.locate([word])[1][0])
 
     def cells_of(self, words: Sequence[str]) -> Ints:
-        """The ids of the cells to which words belong, or would if they were not listed; -1 for none, (n,)."""
+        """Return the ids of the cells that contain words, whether the words are listed or not; -1 for none, (n,)."""
         cells, _ = self.in_domains(words)
         return np.where(cells >= 0, cells + self.n_words, -1)
 
     def in_domains(self, words: Sequence[str]) -> tuple[Ints, Floats]:
-        """By the first domain that holds each word, listed or not: its number among all cells, -1 for none; log q."""
+        """Return the cell of each word in the first domain that contains it, -1 for none, and log q(x): (n,), (n,)."""
         found, log_q, first = np.full(len(words), -1), np.full(len(words), -np.inf), 0
         for domain in self.domains:
             own, log = domain.locate(words)
@@ -663,11 +695,11 @@ class Vocabulary:
         return tuple(replace(cell, source=cell.source or name) for name, cell in named)
 
     def spelled(self, symbol: int, rng: np.random.Generator) -> str:
-        """The word of an id; for a cell, a string drawn from it that is not listed, exactly."""
+        """Return the word of an id; for a cell, sample one of its unlisted strings."""
         return self.spell(symbol, 1, rng)[0]
 
     def spell(self, symbol: int, count: int, rng: np.random.Generator) -> list[str]:
-        """`count` words of one id; listed strings that are drawn from a cell are drawn again."""
+        """Return `count` words of an id; for a cell, sample unlisted strings of it (listed ones are rejected)."""
         if symbol < self.n_words:
             return [self.symbol(symbol)] * count
         cell = symbol - self.n_words
@@ -698,7 +730,7 @@ class Vocabulary:
 
     @cached_property
     def witnesses(self) -> dict[int, tuple[str, ...]]:
-        """A few strings of every cell, by its id: none of a cell in which nothing is left."""
+        """Return a few sampled strings of every cell, by its id; none for a cell without unlisted strings."""
         rng = np.random.default_rng(0)
         return {
             cell: tuple(self.spell(cell, _WITNESSES, rng)) if left > -np.inf else ()
@@ -706,19 +738,23 @@ class Vocabulary:
         }
 
     def digest(self) -> str:
-        """SHA-256 of the symbols in order: two models with the same digest share ids."""
+        """SHA-256 of the symbols in order: models with equal digests share ids."""
         return hashlib.sha256("\n".join(self.symbols).encode()).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
 class Revision:
-    """Another vocabulary V' in the place of V, and where the mass of each of its symbols comes from (`llrnn.words`).
+    """Replacement of a vocabulary V by V', with the source of each new symbol's mass (`llrnn.words`).
 
         b'(x) = b(source[x]) · share[x]            or, where source[x] is -1,   Σ_y b(y) · share[x]
 
-    A word that stays takes all of its own mass; a cell that words leave takes a part of its own; a word that comes out
-    of a cell takes a part of the cell's, and one that comes with a count a part of everything. What stays, stays in its
-    order.
+    vocabulary  V'
+    kept        (V',) the old id of each symbol, -1 if it is new
+    source      (V',) the old symbol whose mass is taken, -1: that of all symbols
+    log_share   (V',) log of the part of that mass
+
+    A word that stays takes all of its own mass, a cell that words leave a part of its own; a word from a cell takes a
+    part of the cell's mass, and one that comes with a count a part of everything. The order of what stays is kept.
     """
 
     vocabulary: Vocabulary
@@ -727,37 +763,37 @@ class Revision:
     log_share: Floats  # (V',)
 
     def log_masses(self, log_b: Floats) -> Floats:
-        """log b' over V' from log b over V."""
+        """Return log b' over V' from log b over V, (V,) -> (V',)."""
         most = log_b.max()
         whole = most + np.log(np.exp(log_b - most).sum()) if most > -np.inf else most
         found: Floats = np.where(self.source >= 0, log_b[self.source], whole) + self.log_share
         return found
 
     def new_ids(self, n_symbols: int) -> Ints:
-        """The new id of each of the old symbols, -1 for those that are gone, (V,)."""
+        """Return the new id of each old symbol, -1 for removed ones, (V,)."""
         ids = np.full(n_symbols, -1)
         stays = np.flatnonzero(self.kept >= 0)
         ids[self.kept[stays]] = stays
         return ids
 
     def of_a_factor(self, n_symbols: int) -> Revision:
-        """For the second factor of a product, when the first has made the shares: a new word is like any other."""
+        """Return the revision for further factors of a product of priors, where the first has applied the shares."""
         return replace(self, log_share=np.where(self.source >= 0, 0.0, -np.log(n_symbols)))
 
 
 def by_frequency(counts: Mapping[str, int]) -> list[str]:
-    """The words, most frequent first; those of equal counts by their spelling."""
+    """Return the words by descending count, then alphabetically."""
     return sorted(counts, key=lambda word: (-counts[word], word))
 
 
 def with_others(listed: Mapping[str, int], unknown: str | None, total: int, sentences: int) -> dict[str, int]:
-    """Counts of the listed words with those of EOS, and of the symbol that stands for the rest of `total` words."""
+    """Return the counts with those of EOS and of the unknown symbol, which has the rest of `total` words."""
     rest = {} if unknown is None else {unknown: listed.get(unknown, 0) + total - sum(listed.values())}
     return {**listed, **rest, EOS: sentences}
 
 
 def disjoint(domains: Sequence[Domain]) -> tuple[Domain, ...]:
-    """The domains, each without the strings of those before it."""
+    """Return the domains, each without the strings of those before it."""
     made: list[Domain] = []
     for domain in domains:
         for earlier in made:
@@ -769,11 +805,11 @@ def disjoint(domains: Sequence[Domain]) -> tuple[Domain, ...]:
 
 
 def _bare(word: str) -> str:
-    """Without accents and capitals."""
+    """Return a word without accents and capitals."""
     return "".join(sign for sign in unicodedata.normalize("NFD", word.casefold()) if not unicodedata.combining(sign))
 
 
 def _chance(word: str) -> float:
-    """A number between 0 and 1 that only the word decides: the same choice on every machine."""
+    """Return a pseudo-random number in [0, 1) that is a function of the word."""
     digest = hashlib.blake2b(word.encode("utf8", "surrogatepass"), digest_size=7).digest()
     return int.from_bytes(digest, "big") / 256.0**7

@@ -12,16 +12,18 @@ from llrnn.text.morphology import attribute_value
 
 @cache
 def tag_table(name: str, table: str = "tags") -> dict[str, str]:
-    """tag -> attributes, separated by spaces, from a table of `NAME.toml`; a key there may list several tags.
+    """Return tag -> attributes (separated by spaces) from a table of `NAME.toml`; a key there may list several tags.
 
-    tag_table("estonian", "classes")["S"]          'POS:NOUN'
+    For example:
+
+        tag_table("estonian", "classes")["S"]          # "POS:NOUN"
     """
     read = parse_toml(resources.files(__name__).joinpath(f"{name}.toml").read_text("utf-8"))[table]
     return {tag: meaning for tags, meaning in read.items() for tag in tags.split()}
 
 
 def attributes_of(table: Mapping[str, str], tags: Iterable[str], *, unknown: str = "") -> list[str]:
-    """The attributes of tags; those that the table lacks under the name `unknown`, or not at all."""
+    """Return the attributes of tags; others become `UNKNOWN:tag` with the name `unknown`, or are left out."""
     found: list[str] = []
     for tag in tags:
         if tag in table:

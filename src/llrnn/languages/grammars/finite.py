@@ -364,7 +364,7 @@ class Filled(Language):
             raise EmptyLanguageError("no string at all")
 
     def _closed(self, places: Iterable[_Place]) -> _Places | None:
-        """These places, and those to which holes lead that begin or end here; without those that lead nowhere."""
+        """Return these places and those that entering or leaving a hole reaches, without dead ends; None if none."""
         found, stack = set[_Place](), list(places)
         while stack:
             place = stack.pop()
