@@ -44,7 +44,7 @@ _FOLDS, _POSITIONS = 10, 512
 
 @dataclass(frozen=True)
 class Base:
-    """What is adapted: its words, what it predicts, and its network where it is an LL-RNN."""
+    """A language model to adapt: its vocabulary, its distribution as a background, and the LL-RNN where it is one."""
 
     vocabulary: Vocabulary
     background: Background
@@ -52,7 +52,7 @@ class Base:
     tokenizer: Any = None
 
     def read(self, path: str | PathLike[str], *, lowercase: bool | None = None) -> Corpus:
-        """A domain text, in the words or tokens of the base, lowercased where the base's are."""
+        """Read a domain text in the words or tokens of the base, lowercased where the base's are."""
         if self.tokenizer is not None:
             return tokenised(self.tokenizer, (line for _, line in read_lines(path)), name=str(path))
         if lowercase is None:
@@ -61,7 +61,7 @@ class Base:
 
 
 def open_base(path: str | PathLike[str]) -> Base:
-    """An llrnn model folder, a Hugging Face folder, an ARPA file or an n-gram folder: by what is there.
+    """Open a language model to adapt: an llrnn folder, a Hugging Face folder, an ARPA file or an n-gram folder.
 
     base = open_base("runs/french")
     """
@@ -78,14 +78,14 @@ def open_base(path: str | PathLike[str]) -> Base:
 
 
 def base_of(model: LLRNN) -> Base:
-    """A trained model as a base; it is not changed."""
+    """Wrap a trained model as a base for `adaptor`; the model is not changed."""
     return Base(model.vocabulary, Model(model), model)
 
 
 def adaptor(
     base: Base, corpus: Corpus, *, order: int = 3, hidden: int = 128, seed: int = 0, device: str = "cpu"
 ) -> LLRNN:
-    """A model ready to train on the domain text; before that it predicts what the mixture does.
+    """Return a model ready to train on a domain text; at first it predicts the mixture of base and domain n-grams.
 
     `base` comes from `open_base` or `base_of`; `order` is that of the domain's n-grams, `hidden` the size of the LSTM
     where the base is no LL-RNN, `seed` decides the weights; `device` is where the base runs, and the model then is.
@@ -120,20 +120,20 @@ def adaptor(
 
 @torch.no_grad()
 def base_share(base: Background, domain: Background, text: EncodedText, *, device: str = "cpu") -> float:
-    """λ: the share of the base in the mixture under which the text is most probable, found by EM."""
+    """Fit λ by EM: the share of the base in its mixture with the domain under which the text is most probable."""
     share, _ = fitted_shares(torch.stack([_log_probs(part, text, device).double() for part in (base, domain)]))
     return min(max(share, 0.001), 0.999)
 
 
 @torch.no_grad()
 def base_log_perplexity(base: Base, corpus: Corpus) -> float:
-    """What the base alone makes of a text, in nats a word."""
+    """Return the log-perplexity of a text under the base alone, in nats a word."""
     bound = base.background.bind(base.vocabulary)
     return float(-_log_probs(bound, EncodedText.encode(corpus, base.vocabulary)).mean())
 
 
 def _log_probs(background: Background, text: EncodedText, device: str = "cpu") -> Tensor:
-    """log b of every target of a text to train on, (N,)."""
+    """Return log b of every target of a training text, (N,)."""
     found = []
     for planned in Sentences(_POSITIONS).plan(text):
         batch = planned.to(torch.device(device))
@@ -146,7 +146,12 @@ def _log_probs(background: Background, text: EncodedText, device: str = "cpu") -
 
 
 def default_settings(words: int, *, seed: int = 0) -> TrainingSettings:
-    """Some twenty updates in an epoch, so that a small text is stopped in time and a large one is not slow."""
+    """Return training settings with some twenty updates an epoch, for a text of `words` words.
+
+    A small text is then stopped in time and a large one is not slow.
+
+        records = list(train(model, corpus, settings=default_settings(corpus.tokens)))
+    """
     size = max(128, min(2048, words // 20))
     return TrainingSettings(
         batches=SentenceBatches(words=size),
@@ -168,7 +173,7 @@ def _features(base: Base, corpus: Corpus) -> Features:
 
 
 class _Domain(Features):
-    """What the base knows of words, and the identity of those that the domain text has more than once."""
+    """The base's features of words, and the identity of words that the domain text has more than once."""
 
     def __init__(self, seen: frozenset[str], known: Mapping[str, Mapping[str, float]]) -> None:
         self._seen, self._known = seen, known

@@ -47,12 +47,12 @@ _OF_THE_LARGEST = 1e-7  # variances of h below this, of the largest, count as th
 
 
 def condense(model: LLRNN, fewer: float, *, text: Corpus, batching: Batching | None = None) -> LLRNN:
-    """The model with so many times fewer multiplications in Z than a softmax over V has; itself is left as it is.
+    """Return a copy of the model with `fewer` times fewer multiplications in Z than a softmax over V has.
 
-    `text`: some thousand sentences, on which h varies as it will; `batching`: how it is scored. Rare words get
-    real-valued features of their own, named after those that they stand for most; inputs and outputs are not tied then.
-    `provenance["condensed"]` tells classes and features of the blocks, and the log-perplexity before and after.
-    `llrnn.train` trains it on as any other model.
+    Rare words get low-rank, real-valued features of their own, named after those that they stand for most; inputs and
+    outputs are not tied then. `text`: some thousand sentences, on which h varies as it will in use; `batching`: how it
+    is scored. `provenance["condensed"]` has the classes and features of the blocks, and the log-perplexity before and
+    after. `llrnn.train` trains the result on as any other model.
 
         small = condense(model, 6.0, text=Corpus.from_file("valid.txt"))
     """
@@ -81,7 +81,7 @@ def condense(model: LLRNN, fewer: float, *, text: Corpus, batching: Batching | N
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """Of a text: the mean probability of each class, and for each block of them that of the block and moments of h."""
+    """Statistics of a text: the mean probability of each class, and the probability and moments of h for each block."""
 
     order: Ints  # (G,) the classes by falling mass
     edges: list[int]  # of the blocks in this order
@@ -114,7 +114,7 @@ class _Moments:
             self.second[b] += (weighted.t() @ h).double().cpu().numpy()
 
     def roots(self, b: int) -> tuple[Floats, Floats, Floats]:
-        """μ, R and R⁻¹; a block that is seldom probable has its covariance from all positions as well."""
+        """Return mean μ, covariance root R and R⁻¹ of h for a block, regularised by the covariance of all positions."""
         H, total = self.first.shape[1], float(self.total[b])
         everywhere = self.first.sum(0) / self.total.sum()
         common = self.second.sum(0) / self.total.sum() - np.outer(everywhere, everywhere)
@@ -128,7 +128,7 @@ class _Moments:
 
 
 class _RareBlock(NamedTuple):
-    """Some classes, their m and d, and the directions of h by what they tell apart."""
+    """A block of rare classes: their weights and biases, and the directions of h by how much they tell them apart."""
 
     classes: Ints  # (n,)
     weight: Floats  # m (n, H)
@@ -144,7 +144,7 @@ class _RareBlock(NamedTuple):
         return len(self.classes)
 
     def factors(self, r: int) -> tuple[Floats, Floats, Floats]:
-        """The values of r features (n, r), the last one constant in h, and their rows of W (r, H) and c (r,)."""
+        """Return the values of r features (n, r), the last constant in h, and their rows of W (r, H) and c (r,)."""
         u = self.directions[: r - 1]
         values, rows = self.weight @ (self.root @ u.T), u @ self.inverse
         size = np.sqrt((values**2).mean(0)) + 1e-30  # as large as other features, so that training takes them alike
@@ -168,7 +168,7 @@ def _low_rank_blocks(model: LLRNN, moments: _Moments) -> list[_RareBlock]:
 
 
 def _ranks(blocks: Sequence[_RareBlock], V: int, H: int, fewer: float) -> list[int | None]:
-    """How many features each block gets, None where it stays as it is, so that least is lost: by bisection."""
+    """Return the number of features of each block, None where it is kept, for the least loss within the budget."""
     low, high = -60.0, 20.0  # of log nats a multiplication
     for _ in range(60):
         middle = (low + high) / 2
@@ -182,7 +182,7 @@ def _ranks(blocks: Sequence[_RareBlock], V: int, H: int, fewer: float) -> list[i
 
 
 def _ranks_at(blocks: Sequence[_RareBlock], log_price: float, H: int) -> list[int | None]:
-    """Where a multiplication has this price."""
+    """Return the number of features of each block where a multiplication has this price."""
     found, step = list[int | None](), _EIGHTS if H >= _WIDE else 1
     for block in blocks:
         wanted = 1 + int((block.nats > np.exp(log_price) * (block.n + H)).sum())  # one of them constant
@@ -221,7 +221,7 @@ def _with_low_rank_blocks(model: LLRNN, blocks: Sequence[_RareBlock], ranks: Seq
 def _joined(
     matrix: FeatureMatrix, order: Ints, alone: int, names: Sequence[Sequence[str]], values: Sequence[Floats]
 ) -> FeatureMatrix:
-    """Φ with its classes in this order, of which the first keep their rows and the others have dense ones."""
+    """Return Φ with its classes in this order: the first `alone` keep their rows, the others have dense ones."""
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     rows = [np.arange(*matrix.offsets[s : s + 2]) for s in order[:alone]]
@@ -247,7 +247,7 @@ def _joined(
 
 
 def _names(matrix: FeatureMatrix, number: int, block: _RareBlock, values: Floats) -> list[str]:
-    """Each after the feature that goes up with it most, and the one that goes down with it."""
+    """Name each new feature after the feature that goes up with it most, and the one that goes down with it."""
     entries = [np.arange(*matrix.offsets[s : s + 2]) for s in block.classes]
     row = np.repeat(np.arange(block.n), [len(own) for own in entries])
     own = np.concatenate([*entries, np.zeros(0, dtype=np.int64)])

@@ -31,9 +31,12 @@ EVERY = 10  # sentences between two steps
 
 @dataclass(frozen=True)
 class DocumentContext:
-    """How a model follows a document: the share of the cache and how many words it holds, the step of the gradient.
+    """How a model adapts to a document as it reads: a cache of its words, dynamic evaluation, or both.
 
-    evaluate(model, corpus, following=DocumentContext(cache=0.1, words=1000, step=0.05))
+    `cache`: the share of the cache; `words`: how many words it holds; `step`: the step size of the gradient in dynamic
+    evaluation.
+
+        evaluate(model, corpus, following=DocumentContext(cache=0.1, words=1000, step=0.05))
     """
 
     cache: float = 0.0
@@ -48,7 +51,7 @@ class DocumentContext:
             )
 
     def log_probs(self, model: LLRNN, text: EncodedText) -> list[Floats]:
-        """log p of the words and of the end of each sentence, each behind all before it; the model stays as it is."""
+        """Return log p of the words and end of each sentence given all before it; the model itself is not changed."""
         self._check(model)
         found = [own for some, follower in self._parts(model, text) for own in sentence_log_probs(follower, some)]
         if not self.cache:
@@ -58,13 +61,13 @@ class DocumentContext:
         return np.split(mixed, np.cumsum([len(own) for own in found])[:-1])
 
     def tally(self, model: LLRNN, text: EncodedText) -> Tally:
-        """−log p summed for each symbol."""
+        """Return −log p of the text, summed for each symbol."""
         targets, V = text.stream()[1:], len(model.vocabulary)
         nats = -np.concatenate(self.log_probs(model, text))
         return Tally(np.bincount(targets, minlength=V), np.bincount(targets, nats, V).astype(np.float64))
 
     def _parts(self, model: LLRNN, text: EncodedText) -> Iterator[tuple[EncodedText, LLRNN]]:
-        """Sentences, and the model that reads them: it has made a step on all before them."""
+        """Yield pieces of the text, each with the model that reads it: after a gradient step on all before it."""
         if not self.step:
             yield text, model
             return
@@ -94,8 +97,10 @@ def _descend(model: LLRNN, text: EncodedText, step: float) -> None:
 
 
 def recent_log_probs(stream: Ints, length: int) -> Floats:
-    """log of the share of each symbol of a stream, but the first, among the `length` before it; −infinity where it is
-    not among them."""
+    """Return log of the share of each symbol of a stream, but the first, among the `length` symbols before it.
+
+    −infinity where it is not among them.
+    """
     counts, found = dict[int, int](), np.full(len(stream) - 1, -np.inf)
     for t, symbol in enumerate(stream.tolist()):
         if t and counts.get(symbol, 0):

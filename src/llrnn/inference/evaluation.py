@@ -37,7 +37,7 @@ _READ: dict[Reading, str] = {"sentences": "each read by itself", "running text":
 
 @dataclass(frozen=True)
 class Slice:
-    """A part of the words: how many, and their log-perplexity."""
+    """Number and log-perplexity of a subset of the words."""
 
     words: int
     log_perplexity: float
@@ -45,20 +45,20 @@ class Slice:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The share of word types on which a group fires: rare training types against types of the test alone."""
+    """The share of word types on which a feature group fires: rare training types, and types that only the test has."""
 
     rare_in_training: float
     only_here: float
 
     @property
     def suspicious(self) -> bool:
-        """Whether knowledge knows the test's own words better than comparable training words."""
+        """Whether knowledge covers the test's own words better than comparable training words: a sign of leakage."""
         return self.only_here > self.rare_in_training + 0.05
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What must hold for the figure to mean anything."""
+    """Checks of a perplexity: probabilities sum to one, all words count, overlap with training, leaking knowledge."""
 
     worst_sum_error: float  # largest |Σ p − 1| over the contexts that were checked
     contexts_checked: int
@@ -69,7 +69,7 @@ class Audit:
     coverage: dict[str, Coverage]  # by feature group
 
     def failures(self) -> list[str]:
-        """Why the figure is wrong, whatever the texts: a defect of the model's code."""
+        """Reasons why the figure is wrong for any text: defects of the model's code."""
         found = []
         if not self.worst_sum_error <= _SUM_TO_ONE:  # nor is NaN
             found.append(f"probabilities do not sum to one (off by {self.worst_sum_error:.1e})")
@@ -78,7 +78,7 @@ class Audit:
         return found
 
     def problems(self) -> list[str]:
-        """The failures, and what the texts and the knowledge may have to do with the figure."""
+        """The failures, and problems that come from the texts or from knowledge."""
         found = self.failures()
         if self.seen_in_training is not None and self.seen_in_training > 0.05:
             found.append(f"{self.seen_in_training:.0%} of the sentences were in the training text")
@@ -105,7 +105,10 @@ class Audit:
 
 @dataclass(frozen=True)
 class Evaluation(Renderable):
-    """The figures of one model on one text."""
+    """Perplexity of one model on one text, with slices by frequency and by feature, and an audit.
+
+    print(evaluate(model, Corpus.from_file("test.txt")).perplexity)
+    """
 
     words: int
     sentences: int
@@ -125,13 +128,13 @@ class Evaluation(Renderable):
 
     @property
     def ppl1(self) -> float:
-        """SRILM's ppl1: the same log p over words without ends of sentences; nan where there is no word."""
+        """SRILM's ppl1: log p of words and ends of sentences, divided by the words alone; nan where there are none."""
         words = self.words - self.sentences
         nats = self.log_perplexity * self.words / words if words else math.nan
         return math.exp(nats) if nats < 709.0 else math.inf if nats == nats else nats
 
     def sound(self, of: str) -> Evaluation:
-        """Return self; raise an AuditError, which names it as `of`, where its audit fails."""
+        """Return self; raise an AuditError, with `of` as the name of the model, where the audit fails."""
         if failures := self.audit.failures():
             raise AuditError(f"{of}: {'; '.join(failures)}; this is a defect of llrnn or of a background of your own")
         return self
@@ -220,7 +223,7 @@ def _is_unknown(word: str, model: LLRNN) -> bool:
 
 
 def _by_frequency(model: LLRNN, found: Tally) -> dict[str, Slice]:
-    """By how often the word was seen in training."""
+    """Return log-perplexities by how often the word was seen in training."""
     seen = model.training_summary.counts if model.training_summary is not None else np.array(model.vocabulary.counts)
     slices: dict[str, Slice] = {}
     if not seen.any():
@@ -234,7 +237,7 @@ def _by_frequency(model: LLRNN, found: Tally) -> dict[str, Slice]:
 
 
 def _by_feature(model: LLRNN, found: Tally) -> dict[str, Slice]:
-    """By the features that fire on the word, those that name single words aside; most frequent first."""
+    """Return log-perplexities by feature of the word, most frequent first; features of single words are left out."""
     phi = model.output_features
     words = np.bincount(phi.class_of, weights=found.words, minlength=phi.n_classes)
     nats = np.bincount(phi.class_of, weights=found.nats, minlength=phi.n_classes)
@@ -283,7 +286,7 @@ def _audit(
 
 @torch.no_grad()
 def _check_contexts(model: LLRNN, text: EncodedText, contexts: int, seed: int) -> float:
-    """At contexts of randomly chosen sentences: the largest |Σ_x p(x) − 1|, summed word by word."""
+    """Return the largest |Σ_x p(x) − 1|, summed word by word, at contexts of randomly chosen sentences."""
     chosen = np.random.default_rng(seed).permutation(len(text.sentences))[: max(1, contexts // 8)]
     some = EncodedText(tuple(text.sentences[i] for i in chosen), tuple(text.conditions[i] for i in chosen), text.eos)
     worst, left = 0.0, contexts
@@ -296,7 +299,7 @@ def _check_contexts(model: LLRNN, text: EncodedText, contexts: int, seed: int) -
 
 
 def _coverage(model: LLRNN, text: EncodedText) -> dict[str, Coverage]:
-    """For each feature group: rare training types against types that only this text has.
+    """Return the coverage of each feature group: rare training types against types that only this text has.
 
     A feature `GROUP:none`, that nothing is known (`features.Vectors`), does not count.
     """

@@ -60,7 +60,12 @@ class MixturePart:
 
 @dataclass(frozen=True)
 class Explanation(Chartable):
-    """log p of a word as a sum: `log_b + Σ share − log_z`."""
+    """log p of a word as a sum of terms, `log_b + Σ share − log_z`; prints as a table.
+
+    `terms`: value and weight of each feature that fires on the word, largest first; `chart()`: the sum as a waterfall.
+
+        print(explain(model, "la petite", word="maison"))
+    """
 
     prefix: tuple[str, ...]
     word: str
@@ -81,7 +86,7 @@ class Explanation(Chartable):
 
     @property
     def forbidden_by(self) -> tuple[str, ...]:
-        """The factors of the background, or the background, that give the word no mass: b = 0."""
+        """Names of the background, or of its factors, that give the word no mass: b = 0."""
         return tuple(name for name, log_b in self.factors if log_b == MINUS_INFINITY)
 
     @property
@@ -95,7 +100,7 @@ class Explanation(Chartable):
         return Sheet((line, *self.told(), self.chart(), self._sum().table("value φ"), *self._mixture()))
 
     def told(self) -> list[tuple[str, ...]]:
-        """The remarks as lines, each once."""
+        """Remarks of contextual features as lines of text, without duplicates."""
         return [(f"{self.word}: {remark}",) for remark in dict.fromkeys(remark for _, remark in self.remarks)]
 
     def _mixture(self) -> tuple[TextTable, ...]:
@@ -106,7 +111,7 @@ class Explanation(Chartable):
         return self._sum().waterfall("log p", " ".join((*self.prefix, self.word)))
 
     def _sum(self) -> Breakdown:
-        """The background is one part; of a word that is not listed two: its cell, and which string of it."""
+        """Return the sum with the background as one part; of an unlisted word two: its cell, and the string in it."""
         parts: tuple[Part, ...] = (Part("log b (background)", self.log_b, factors=self.factors),)
         if self.cell is not None:
             of_cell = Part(f"log b of {self.cell}", self.log_b - self.log_inside, factors=self.factors)
@@ -116,7 +121,10 @@ class Explanation(Chartable):
 
 @dataclass(frozen=True)
 class Comparison(Chartable):
-    """Why one word and not another: the difference of their log p, term by term."""
+    """The log-ratio of two words, term by term: why one is more probable than the other; prints as a table.
+
+    print(explain(model, "la petite", word="maison", rival="maisons"))
+    """
 
     chosen: Explanation
     rival: Explanation
@@ -124,7 +132,7 @@ class Comparison(Chartable):
 
     @property
     def log_ratio(self) -> float:
-        """log p(word) / p(rival); of two that are both forbidden, what the features make of it."""
+        """log p(word) / p(rival); where both are forbidden, the difference of their feature scores."""
         both = self.chosen.forbidden_by and self.rival.forbidden_by
         return self.total if both else self.chosen.log_p - self.rival.log_p
 
@@ -136,7 +144,7 @@ class Comparison(Chartable):
 
     @property
     def factors(self) -> tuple[tuple[str, float], ...]:
-        """Of a background that has several factors: by how much each prefers the word; 0 where it forbids both."""
+        """By how much each factor of the background prefers the word; 0 where it forbids both."""
         if len(self.chosen.factors) != len(self.rival.factors):  # one background, which forbids one of the two
             return ()
         return tuple(
@@ -192,9 +200,10 @@ def explain(
     rival: str | None = None,
     condition: object = None,
 ) -> Explanation | Comparison:
-    """Explain log p(word | prefix), or how much likelier it is than a rival.
+    """Explain log p(word | prefix) as a sum of feature terms, or how much more probable it is than a rival.
 
-    `prefix` is a string of words, or their tuple; `condition` what the model writes from, if it does.
+    `prefix`: a string of words, or their tuple; `word`: the word to explain; `rival`: a word to compare with;
+    `condition`: what the model writes from, if it does. Returns an `Explanation`, with a rival a `Comparison`.
 
         print(explain(model, "la petite", word="maison", rival="maisons"))
     """
@@ -212,7 +221,10 @@ def explain_next(
     word: str,
     rival: str | None = None,
 ) -> Explanation | Comparison:
-    """The same of a distribution at one position, and the state that it was made from."""
+    """Explain a word under a distribution at one position, given the model state that it was computed from.
+
+    `prefix`: the words before, for the text of the explanation; `word`, `rival`: see `explain`.
+    """
     here = state.knowledge[0][0]
     factors, parts = model.background.factors(here), model.background.shares(here)
     if isinstance(distribution, MixedDistribution):  # the parts, and how much each is answerable; p_0 is one of them
@@ -229,7 +241,7 @@ def explain_next(
 
 
 def compare(chosen: Explanation, rival: Explanation) -> Comparison:
-    """Two explanations after one prefix, subtracted."""
+    """Subtract two explanations after the same prefix, term by term."""
     ours, theirs = ({term.name: term for term in side.terms} for side in (chosen, rival))
     none = Term("", 0.0, 0.0)
     differences = {name: ours.get(name, none).value - theirs.get(name, none).value for name in ours | theirs}
@@ -282,13 +294,13 @@ def _log_b(prior: Prior, symbol: int) -> float:
 
 
 def _factors(factors: Sequence[tuple[str, Prior]], symbol: int) -> tuple[tuple[str, float], ...]:
-    """Of several factors, or of one that forbids the word."""
+    """Return log b of a word by factor: of several factors, or of one that forbids the word."""
     found = [(name, _log_b(prior, symbol)) for name, prior in factors]
     return tuple(found) if len(found) > 1 or found[0][1] == MINUS_INFINITY else ()
 
 
 def _terms(model: LLRNN, distribution: Distribution, symbol: int) -> tuple[Term, ...]:
-    """Of every feature that fires on the word and has a weight: a mixed model gives none to those that it has."""
+    """Return the term of every feature that fires on the word; none for a mixture, which has no weights of its own."""
     if isinstance(distribution, MixedDistribution):
         return ()
     a = (distribution.given.adaptor() * distribution.scale)[0]
@@ -307,7 +319,7 @@ _COMPONENT = re.compile(r"(.+):pc[0-9]+")  # of the vectors of `features.Vectors
 
 
 def in_blocks(terms: Sequence[Term]) -> tuple[Term, ...]:
-    """All components of a vector as one term: its length ‖φ‖, and the weight along it, a·φ / ‖φ‖; largest first."""
+    """Merge the components of each vector feature into one term: length ‖φ‖ and weight a·φ / ‖φ‖; largest first."""
     blocks: dict[str, list[Term]] = {}
     for term in terms:
         found = _COMPONENT.fullmatch(term.name)
@@ -340,7 +352,7 @@ START = "<s>"  # how the boundary that is fed first is written here
 
 @dataclass(frozen=True)
 class Push:
-    """One feature of one earlier word: its value, and what it adds to the weight, to first order."""
+    """The contribution of one feature of one earlier word to a weight, by gradient × input."""
 
     position: int  # in the prefix, from 0; -1 is the start of the sentence
     word: str
@@ -351,7 +363,10 @@ class Push:
 
 @dataclass(frozen=True)
 class Influence(Chartable):
-    """What moved the weight of one feature after a prefix."""
+    """How the features of earlier words moved the weight of one feature; prints as a table.
+
+    print(influence(model, "les petites", feature="Number:Plur"))
+    """
 
     prefix: tuple[str, ...]
     feature: str
@@ -359,7 +374,7 @@ class Influence(Chartable):
     terms: tuple[Push, ...]  # in the order of the prefix, largest first at each word
 
     def of_word(self, position: int) -> float:
-        """All features of one word together."""
+        """Return the summed contributions of all features of the word at this position."""
         return sum(term.share for term in self.terms if term.position == position)
 
     def sheet(self) -> Sheet:
@@ -369,15 +384,17 @@ class Influence(Chartable):
         return Sheet((weight, self.chart(), TextTable(("word", "feature", "value ψ", "share"), tuple(rows))))
 
     def chart(self) -> BarChart:
-        """What each word did, all its features together."""
+        """Return a bar chart of the contribution of each word."""
         bars = [Bar(word, self.of_word(t - 1)) for t, word in enumerate((START, *self.prefix))]
         return BarChart(tuple(bars), f"what moved {self.feature}", "added to the weight, to first order")
 
 
 def influence(model: LLRNN, prefix: str | tuple[str, ...] = "", *, feature: str, condition: object = None) -> Influence:
-    """What moved a_k, the weight of this feature, after the prefix.
+    """Attribute a_k, the weight of a feature after the prefix, to the features of earlier words: gradient × input.
 
-    print(influence(model, "les petites", feature="Number:Plur"))
+    `prefix`: a string of words, or their tuple; `feature`: its name; `condition`: what the model writes from.
+
+        print(influence(model, "les petites", feature="Number:Plur"))
     """
     words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
     ids = model.vocabulary.ids((EOS, *words), place="prefix")
@@ -407,7 +424,7 @@ def influence(model: LLRNN, prefix: str | tuple[str, ...] = "", *, feature: str,
 
 
 def _gradient(model: LLRNN, ids: Tensor, k: int, condition: object) -> tuple[float, Tensor, Tensor | None]:
-    """a_k after all symbols, its gradient in ψ of each of them, (T, D), and what contextual inputs say, (T, k)."""
+    """Return a_k after all symbols, its gradient in ψ of each, (T, D), and the contextual inputs, (T, k)."""
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradient outside of training
         state, v = model.start([condition]), None
         psi = model.embedding(ids[None])

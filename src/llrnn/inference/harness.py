@@ -37,7 +37,7 @@ _MOST_TOKENS = 256  # that are written where the harness does not say how many
 
 
 def language_models(background: Background) -> list[HuggingFace]:
-    """The LMs of `transformers` that a background is made of."""
+    """Return the Hugging Face models that a background is made of."""
     if isinstance(background, Combined):
         return [lm for part in background.parts for lm in language_models(part)]
     return [background] if isinstance(background, HuggingFace) else []
@@ -45,7 +45,7 @@ def language_models(background: Background) -> list[HuggingFace]:
 
 @dataclass(frozen=True)
 class _Question:
-    """A text as symbols, the place from which they count, and log p of which string of its cell each is."""
+    """A text to score: its symbols, the position from which they count, and log p of each string within its cell."""
 
     ids: list[int]
     start: int
@@ -53,9 +53,9 @@ class _Question:
 
 
 class HarnessLM(LM):
-    """`loglikelihood`, `loglikelihood_rolling` and `generate_until` of a model, for the harness or by themselves.
+    """Adapter for lm-evaluation-harness: `loglikelihood`, `loglikelihood_rolling` and `generate_until` of a model.
 
-    `positions`: how many are scored at once, at most; `seed`: of what is drawn where a task asks for samples.
+    `positions`: the most that are scored at once; `seed`: of what is drawn where a task asks for samples.
 
         HarnessLM(model).loglikelihood([Instance(args=("elle est", " grande"))])     # [(log p, is it the likeliest?)]
     """
@@ -71,23 +71,23 @@ class HarnessLM(LM):
 
     @property
     def tokenizer_name(self) -> str:
-        """Under which the harness keeps what it has asked before."""
+        """The name under which the harness caches requests."""
         return str(getattr(self._tokenizer, "name_or_path", "") or "words")
 
     def loglikelihood(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-        """For each (context, continuation): log p of the continuation, and whether greedy decoding writes it."""
+        """Return for each (context, continuation): log p of the continuation, and whether greedy decoding writes it."""
         return self._scored([self._pair(*request.args) for request in requests])
 
     def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[float]:
-        """For each (text,): log p of all of it, from the beginning of a text."""
+        """Return for each (text,) log p of all of it."""
         return [log_p for log_p, _ in self._scored([self._pair("", *request.args) for request in requests])]
 
     def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
-        """For each (context, options): what the model writes, up to the first of `until`, EOS or `max_gen_toks`."""
+        """Return for each (context, options) a continuation, up to the first of `until`, EOS or `max_gen_toks`."""
         return [self._written(*request.args) for request in requests]
 
     def _words(self, text: str) -> list[str]:
-        """A text as symbols, without an end."""
+        """Return the symbols of a text, without an end."""
         if self._tokenizer is not None:
             ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
             return [self._model.vocabulary.symbols[one] for one in ids]
@@ -96,7 +96,7 @@ class HarnessLM(LM):
         return [word for n, line in enumerate(lines) for word in ((*line,) if n == 0 else (EOS, *line))]
 
     def _pair(self, context: str, continuation: str) -> _Question:
-        """Both together, as they are read; blanks between them belong to the continuation."""
+        """Return context and continuation as one question; blanks between them belong to the continuation."""
         stripped = context.rstrip(" ")
         continuation = context[len(stripped) :] + continuation
         whole, before = self._words(stripped + continuation), self._words(stripped)
@@ -105,7 +105,7 @@ class HarnessLM(LM):
 
     @torch.no_grad()
     def _scored(self, cuts: Sequence[_Question]) -> list[tuple[float, bool]]:
-        """Rows of similar length side by side, answers in the order of the questions."""
+        """Return answers in the order of the questions, computed in batches of similar length."""
         found: dict[int, tuple[float, bool]] = {}
         order = sorted(range(len(cuts)), key=lambda n: len(cuts[n].ids))
         while order:
@@ -161,7 +161,7 @@ class HarnessLM(LM):
 
 
 def cut_before(text: str, stops: Iterable[str]) -> str:
-    """A text up to the first of the strings that end it.
+    """Return the text up to the first of the stop strings.
 
     cut_before("yes. no", [".", "n"])  # "yes"
     """

@@ -39,7 +39,7 @@ __all__ = ["HarnessLM", "LogLinearProcessor", "corpus", "symbol_of", "token_of",
 
 
 class _Given(Background):
-    """log b as it was given: the LM has run already."""
+    """A background whose log b is given as a tensor, because the LM has run already."""
 
     log_b: Tensor
 
@@ -51,20 +51,20 @@ class _Given(Background):
 
 
 def _replaced(background: Background, given: Background) -> Background:
-    """The same product or mixture, with another background in place of the LM."""
+    """Return the product or mixture with `given` in place of the Hugging Face LM."""
     if isinstance(background, Combined):
         return background.with_parts([_replaced(part, given) for part in background.parts])
     return given if isinstance(background, HuggingFace) else background
 
 
 class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
-    """Puts a trained adaptor on top of its LM in `generate()`: the LM's own scores are log b, so it runs once a token.
+    """A `LogitsProcessor` for `generate()` of `transformers`: puts a trained adaptor on top of its LM.
 
-    The background of `adaptor` is the LM, or a product or mixture with it: `HuggingFace(...) * Mask(...)` writes only
-    what the mask allows. The adaptor reads EOS and then the tokens of a row; the bos, eos or padding tokens that a row
-    begins with stand for that EOS. Its states are kept by prefix from one call to the next, since beam search puts rows
-    in another order. A prefix that was not there is read from the beginning. `condition` is what contextual features
-    and constraints are told.
+    The LM's own scores are log b, so that it runs once a token. The background of `adaptor` is the LM, or a product or
+    mixture with it: `HuggingFace(...) * Mask(...)` writes only what the mask allows. The adaptor reads EOS and then the
+    tokens of a row; the bos, eos or padding tokens that a row begins with stand for that EOS. Its states are kept by
+    prefix from one call to the next, since beam search puts rows in another order; an unknown prefix is read from the
+    beginning. `condition`: what contextual features and constraints read.
 
         lm.generate(**tokenizer("le chat", return_tensors="pt"), logits_processor=[LogLinearProcessor(adaptor)])
     """
@@ -83,7 +83,7 @@ class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
         self._states: dict[tuple[int, ...], ModelState] = {}
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """(B, L) tokens and (B, V) scores of the LM -> (B, V) log p."""
+        """Return log p, (B, V), given tokens (B, L) and the LM's scores (B, V)."""
         with torch.no_grad(), evaluating(self._model):
             return self._adapted(input_ids, scores)
 
@@ -103,12 +103,12 @@ class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
         return adapted
 
     def _prefix(self, row: list[int]) -> tuple[int, ...]:
-        """A row as llrnn reads it: EOS, then its tokens."""
+        """Return a row as llrnn reads it: EOS, then its tokens."""
         begin = next((n for n, token in enumerate(row) if token not in self._boundary), len(row))
         return (self._model.vocabulary.eos, *row[begin:])
 
     def _before(self, prefix: tuple[int, ...]) -> ModelState:
-        """The adaptor's state after a prefix: from the call before, or read anew."""
+        """Return the adaptor's state after a prefix: cached from the call before, or read anew."""
         if not prefix:
             return self._model.start([self._condition])
         if prefix not in self._states:  # no distribution on the way is asked for

@@ -58,7 +58,7 @@ _NOTHING = frozenset({"<eps>", "!NULL", "!ENTER", "!EXIT", "!SENT_START", "!SENT
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An arc: a word, or None where nothing is said, and its logarithms, acoustic and language."""
+    """An arc of a lattice: a word, or None for silence, and its acoustic and language log-scores."""
 
     source: int
     target: int
@@ -68,7 +68,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Lattice:
-    """The paths of one utterance: from `start` to one of `finals`, with scores of their own. There is no cycle."""
+    """The paths of one utterance, an acyclic graph from `start` to one of `finals`, with scores on its arcs."""
 
     utterance: str
     start: int
@@ -86,7 +86,7 @@ class Lattice:
         return self.place or f"lattice {self.utterance}"
 
     def order(self) -> list[int]:
-        """The states that the start leads to, each behind all that lead to it."""
+        """Return the states reachable from the start, in topological order."""
         after = defaultdict(list)
         for edge in self.edges:
             after[edge.source].append(edge.target)
@@ -112,7 +112,7 @@ class Lattice:
         return found[::-1]
 
     def number_of_paths(self) -> int:
-        """From the start to an end, counted without following them."""
+        """Return the number of paths from the start to an end, counted without following them."""
         after, found = self._by_source(), dict[int, int]()
         for state in reversed(self.order()):
             found[state] = (state in self.finals) + sum(found[edge.target] for edge in after[state])
@@ -127,7 +127,10 @@ class Lattice:
     def without_silence(
         self, total: Callable[[tuple[float, float]], float]
     ) -> tuple[dict[int, list[Edge]], dict[int, tuple[float, float]]]:
-        """For each state the arcs with words and the end that it reaches without a word, the best way to each."""
+        """Return for each state the arcs with words, and the final scores, that it reaches without a word.
+
+        Of several ways to one, the best by `total` is kept.
+        """
         after, edges, finals, arcs = self._by_source(), dict[int, list[Edge]](), dict[int, tuple[float, float]](), 0
         for state in reversed(self.order()):
             best: dict[tuple[int, str], Edge] = {}
@@ -165,7 +168,7 @@ def _sum(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, f
 
 
 def read_lattices(path: StrPath) -> list[Lattice]:
-    """Lattices of Kaldi's text.
+    """Read lattices in Kaldi's text format.
 
     lattices = read_lattices("lat.txt.gz")
     """
@@ -208,7 +211,7 @@ def _state(line: Line, text: str) -> int:
 
 
 def _costs(line: Line, text: str) -> tuple[float, float]:
-    """`graph,acoustic,alignment` as logarithms, acoustic first."""
+    """Parse `graph,acoustic,alignment` costs; return log-scores, acoustic first."""
     parts = text.split(",")
     try:
         graph, acoustic = float(parts[0] or 0.0), float(parts[1]) if len(parts) > 1 and parts[1] else 0.0
@@ -223,7 +226,7 @@ def _costs(line: Line, text: str) -> tuple[float, float]:
 
 
 class _NetworkRows:
-    """What a network says behind the histories of one level."""
+    """States of a network after the histories of one level."""
 
     def __init__(self, model: LLRNN, state: ModelState, distribution: Distribution) -> None:
         self._model, self._state, self._distribution = model, state, distribution
@@ -247,7 +250,7 @@ class _NetworkRows:
 
 
 class _NGramRows:
-    """What n-grams say behind the histories of one level."""
+    """States of an n-gram model after the histories of one level."""
 
     def __init__(self, ngram: NGram, nodes: torch.Tensor) -> None:
         self._trie, self._ngram, self.nodes = ngram.trie(torch.device("cpu")), ngram, nodes
@@ -272,7 +275,7 @@ class _NGramRows:
 
 @dataclass(slots=True)
 class _Junction:
-    """A node of the rescored graph: where paths are in the lattice and what the model knows of them."""
+    """A node of the rescored graph: a state of the lattice with a state of the model."""
 
     state: int
     best: float
@@ -282,7 +285,7 @@ class _Junction:
 
 @dataclass(frozen=True)
 class LatticeScores:
-    """The best paths of a lattice with the model's score last, and how many histories the model was asked for."""
+    """The best paths of a lattice with the model's score last, and how many histories the model scored."""
 
     best: NBest
     steps: int
@@ -302,13 +305,13 @@ def rescore_lattice(
     width: int | None = None,
     oov: Oov | None = None,
 ) -> LatticeScores:
-    """The `n` best paths of a lattice by all scores together, words that differ only in time counted once.
+    """Return the `n` best paths of a lattice by all scores together; paths that differ only in time count once.
 
     `weights`: of `am`, `lm` and the model, called `name`, as for lists. `merge`: of a network, histories are one whose
     last `merge` words are the same; n-grams merge by themselves, exactly. `beam`: paths that are worse than the best of
-    their length by more, what the lattice promises for the rest included, are cut off; `width`: at most so many go on.
-    With neither, and without `merge`, the result is exact up to `MOST_ARCS`: what is left out then could not be among
-    the n best. Beyond it fewer go on, and `cut` says how many did not.
+    their length by more, a bound on the rest included, are pruned; `width`: at most so many go on. With neither, and
+    without `merge`, the result is exact up to `MOST_ARCS`: what is left out then could not be among the n best. Beyond
+    it fewer go on, and `cut` says how many did not.
 
         rescore_lattice(model, read_lattices("lat.txt")[0], Weights({"am": 0.1, "lm": 0, "llrnn": 1}), n=10).best
     """
@@ -356,16 +359,16 @@ class _LatticeSearch:
         self._levels = 1 + max(self._lengths().values())
 
     def begin_after(self, narrow: _LatticeSearch) -> None:
-        """Want no path that is worse than the last of those that a narrow search was asked for."""
+        """Prune paths that are worse than the n-th best of a narrower search."""
         self.steps += narrow.steps
         self._needed = narrow.last_total - _SLACK
 
     def _total(self, scores: tuple[float, float]) -> float:
-        """What the lattice's own scores add."""
+        """Return the weighted sum of the lattice's own scores."""
         return self._am * max(scores[0], FLOOR) + self._lm * max(scores[1], FLOOR)
 
     def _promises(self) -> dict[int, float]:
-        """The best that the lattice's own scores, and the price of words, allow from each state on."""
+        """Return an upper bound, from each state on, of the lattice's own scores and the score of words."""
         found: dict[int, float] = {}
         for state in reversed(self._lattice.order()):
             options = [self._total(self._finals[state])] if state in self._finals else []
@@ -374,7 +377,7 @@ class _LatticeSearch:
         return found
 
     def _lengths(self) -> dict[int, int]:
-        """The most words from each state on."""
+        """Return the most words on a path from each state."""
         found: dict[int, int] = {}
         for state in reversed(self._lattice.order()):
             found[state] = max((1 + found[edge.target] for edge in self._after[state]), default=0)
@@ -393,7 +396,7 @@ class _LatticeSearch:
         return LatticeScores(NBest(self._lattice.utterance, self._nbest(n)), self.steps, len(self._places), self.cut)
 
     def _level(self, level: list[int]) -> list[int]:
-        """One word further; the places that are reached."""
+        """Extend all nodes of a level by one word; return the nodes that are reached."""
         asked = [(at, edge) for at in level for edge in self._after[self._places[at].state]]
         ending = [at for at in level if self._places[at].state in self._finals]
         rows = np.array(
@@ -411,14 +414,14 @@ class _LatticeSearch:
         return self._kept(reached)
 
     def _keys(self, rows: Ints, words: Ints) -> Sequence[object]:
-        """What the model knows behind each word: which of them are the same from there on."""
+        """Return the model's state after each word as a key: equal keys continue alike."""
         if isinstance(self._rows, _NGramRows):
             return self._rows.advance(rows, words).nodes.tolist() if len(rows) else []
         pairs = [*zip(rows.tolist(), words.tolist(), strict=True)]
         return pairs if self._merge is None else [(*self._last[row], word)[-self._merge :] for row, word in pairs]
 
     def _kept(self, reached: dict[tuple[int, object], list[tuple[float, int, Edge, float]]]) -> list[int]:
-        """The places of the next level, and the model's rows for them."""
+        """Return the nodes of the next level after pruning, and set up the model's rows for them."""
         best_at = {at: max(one[0] for one in found) for at, found in reached.items()}
         alive = {at: best for at, best in best_at.items() if self._hope[at[0]] > -math.inf}
         if not alive:
@@ -447,7 +450,7 @@ class _LatticeSearch:
         return level
 
     def _room(self, ranked: Sequence[tuple[int, object]]) -> int:
-        """How many of these may go on: all of them while there are arcs left, then the share of one length."""
+        """Return how many of these may go on: all while there are arcs left, then the share of one length."""
         arcs = np.cumsum([1 + len(self._after[state]) for state, _ in ranked])
         if len(arcs) and self._left < arcs[-1]:
             self._left = 0
@@ -462,7 +465,7 @@ class _LatticeSearch:
         self._rows = self._rows.advance(*(np.array(column, dtype=np.int64) for column in zip(*feeding, strict=True)))
 
     def _nbest(self, n: int) -> tuple[Hypothesis, ...]:
-        """The best paths, from their ends back: what is before a place is known exactly."""
+        """Return the n best paths, searched from their ends backwards with exact scores of their beginnings."""
         heap, turn = list[tuple[float, int, int, int, tuple[float, float], float]](), count()
         for at, p in self._ended:
             place, scores = self._places[at], self._finals[self._places[at].state]
@@ -491,7 +494,7 @@ class _LatticeSearch:
 
 
 def _words(parts: Sequence[tuple[str, int]], end: int) -> Words:
-    """The words of an end of a path, from the list of words with the end behind each."""
+    """Return the words of a path, given by linked entries (word, next) from its end."""
     found = []
     while end:
         word, end = parts[end]
@@ -500,7 +503,7 @@ def _words(parts: Sequence[tuple[str, int]], end: int) -> Words:
 
 
 def _symbols(model: LLRNN, lattice: Lattice, oov: Oov | None) -> tuple[dict[str, int], set[str]]:
-    """The symbol of every word of a lattice, and the words that are skipped: read as unknown, but not scored."""
+    """Return the symbol of every word of a lattice, and the words that are read as unknown but not scored."""
     words = sorted({edge.word for edge in lattice.edges if edge.word is not None})
     vocabulary, small = model.vocabulary, model.reads_lowercase
     if vocabulary.is_open or vocabulary.units is not None:

@@ -41,7 +41,7 @@ Words = tuple[str, ...]
 
 
 def references_of(corpus: Corpus) -> list[list[Words]]:
-    """For each sentence what was said for the same act, itself included, each once."""
+    """Return for each sentence the distinct sentences of the corpus with the same act, itself included."""
     said: dict[str, dict[Words, None]] = {}
     for sentence in corpus:
         said.setdefault(str(sentence.condition), {})[sentence.words] = None
@@ -49,7 +49,10 @@ def references_of(corpus: Corpus) -> list[list[Words]]:
 
 
 def bleu(references: Sequence[Sequence[Sequence[str]]], outputs: Sequence[Sequence[str]]) -> float:
-    """BLEU-4 of a corpus in percent; `references` has one or several for each output."""
+    """Compute corpus BLEU-4 in percent; `references` has one or several sentences for each output.
+
+    bleu([[["le", "chat", "dort", "bien"]]], [["le", "chat", "dort", "bien"]])     # 100.0
+    """
     try:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError:
@@ -69,7 +72,7 @@ def bleu(references: Sequence[Sequence[Sequence[str]]], outputs: Sequence[Sequen
 
 
 class SlotErrors(NamedTuple):
-    """Values that had to be said, and what went wrong with them."""
+    """Number of values that had to be said, and of those missing, repeated or wrong."""
 
     required: int = 0
     missing: int = 0
@@ -78,7 +81,7 @@ class SlotErrors(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Errors for each value that had to be said."""
+        """Slot error rate: errors per value that had to be said."""
         if not self.required:
             raise CorpusError("a slot error rate needs an act with a value to say, found none; give such acts")
         return (self.missing + self.redundant + self.wrong) / self.required
@@ -86,7 +89,7 @@ class SlotErrors(NamedTuple):
 
 @dataclass(frozen=True)
 class Inventory:
-    """All values that could be said instead of another, each with the slots that have it; and ordinary words."""
+    """The values of all slots that could be said by mistake, and which of them are also ordinary words."""
 
     slots: Mapping[Words, frozenset[str]]
     ordinary: frozenset[Words] = frozenset()
@@ -94,7 +97,7 @@ class Inventory:
 
     @classmethod
     def of(cls, *corpora: Corpus, uncounted: Collection[str] = ()) -> Inventory:
-        """The values of corpora with references, from which it is told which of them are ordinary words."""
+        """Collect the values of corpora with references; values that occur without their slot are ordinary words."""
         left_out = frozenset(uncounted)
         slots: dict[Words, set[str]] = {}
         for corpus in corpora:
@@ -108,7 +111,7 @@ class Inventory:
         return cls(every.slots, frozenset(value for value, count in said.items() if count > FEW), left_out)
 
     def wrong(self, act: object, words: Sequence[str]) -> list[Words]:
-        """What a sentence says, as often as it does, and the act does not have."""
+        """Return the values that a sentence says and the act does not have, with repetitions."""
         own = {value for _, value in required_values(act, self.uncounted)}
         free = {slot for slot, text in fields_of(act) if text is None or text.strip().lower() in NOT_SAID}
         others = {
@@ -127,7 +130,7 @@ class Inventory:
 
 
 def required_values(act: object, uncounted: Collection[str] = ()) -> list[tuple[str, Words]]:
-    """(slot, words) for every value that an act wants said."""
+    """Return (slot, words) for every value that an act wants said; slots in `uncounted` are left out."""
     return [
         (slot, tuple(part.split()))
         for slot, words in values_of(act)
@@ -137,7 +140,7 @@ def required_values(act: object, uncounted: Collection[str] = ()) -> list[tuple[
 
 
 def slot_errors(act: object, words: Sequence[str], inventory: Inventory) -> SlotErrors:
-    """The errors of one sentence, as the head of this file defines them."""
+    """Count the slot errors of one sentence, as defined at the top of this file."""
     wanted = Counter(value for _, value in required_values(act, inventory.uncounted))
     found = Counter(find_values(words, wanted).values())
     missing = sum(times for value, times in wanted.items() if not _says(words, value))
@@ -150,18 +153,18 @@ def _says(words: Sequence[str], value: Words) -> bool:
 
 
 def sum_of_errors(errors: Iterable[SlotErrors]) -> SlotErrors:
-    """The errors of a corpus."""
+    """Sum the errors of all sentences of a corpus."""
     return SlotErrors(*map(sum, zip(SlotErrors(), *errors, strict=True)))
 
 
 def written_scores(
     model: LLRNN, corpus: Corpus, *, beam: int = 5, slots: bool = True, against_references: bool = True
 ) -> dict[str, Any]:
-    """What a model writes from the conditions of a corpus: slot errors, and BLEU against its sentences.
-
-        written_scores(model, Corpus.from_jsonl("test.jsonl"))["slot_error_rate"]
+    """Generate texts from the conditions of a corpus; return slot errors, and BLEU against its sentences.
 
     The values that would be wrong are those of the corpus itself.
+
+        written_scores(model, Corpus.from_jsonl("test.jsonl"))["slot_error_rate"]
     """
     conditions = [sentence.condition for sentence in corpus]
     if None in conditions:
@@ -177,7 +180,7 @@ def written_scores(
 
 
 def told_scores(found: Mapping[str, Any]) -> str:
-    """What `written_scores` found, on one line."""
+    """Format the result of `written_scores` on one line."""
     said = []
     if "slot_errors" in found:
         kinds = ", ".join(f"{found['slot_errors'][kind]:,} {kind}" for kind in ("missing", "redundant", "wrong"))

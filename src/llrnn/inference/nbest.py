@@ -39,7 +39,7 @@ _NAME = re.compile(r"[^\s,=]+")
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """What may have been said, with one logarithm for each source of scores."""
+    """A hypothesis of a recogniser: its words, with one log-score for each source."""
 
     words: Words
     scores: tuple[float, ...] = ()
@@ -56,7 +56,10 @@ class NBest:
 
 @dataclass(frozen=True)
 class NBestLists:
-    """Lists with the same scores, `names` of them."""
+    """N-best lists of many utterances; `names` are the names of the scores that every hypothesis has.
+
+    lists = read_nbest("nbest.tsv")
+    """
 
     names: tuple[str, ...]
     lists: tuple[NBest, ...]
@@ -97,7 +100,10 @@ class NBestLists:
         return sum(len(entry.hypotheses) for entry in self.lists)
 
     def with_scores(self, name: str, scores: Sequence[Sequence[float]]) -> NBestLists:
-        """The same lists with one more score for every hypothesis."""
+        """Return a copy of the lists in which every hypothesis has one more score, called `name`.
+
+        `scores`: one for each hypothesis of each list, in their order.
+        """
         lists = []
         for entry, own in zip(self.lists, scores, strict=True):
             scored = (replace(h, scores=(*h.scores, new)) for h, new in zip(entry.hypotheses, own, strict=True))
@@ -114,12 +120,12 @@ def _faults_in_names(names: Sequence[str]) -> Iterator[str]:
 
 
 def _lines(path: StrPath) -> Iterator[Line]:
-    """The lines of a file that are not blank."""
+    """Yield the lines of a file that are not blank."""
     return (Line(path, number, text) for number, text in read_lines(path) if text.strip())
 
 
 def _score(line: Line, text: str, *, negate: bool = False) -> float:
-    """A logarithm, or a cost that is to become one; -inf is the score of what is impossible."""
+    """Parse a log-score, or a cost that is to be negated; -inf is the score of what is impossible."""
     value = float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
     value = -value if negate else value
     if not value < math.inf:
@@ -128,7 +134,7 @@ def _score(line: Line, text: str, *, negate: bool = False) -> float:
 
 
 def read_nbest(path: StrPath) -> NBestLists:
-    """Lists from TSV. Lines of one utterance belong together wherever they stand; their order is kept.
+    """Read n-best lists from TSV; lines of one utterance may be anywhere, and their order is kept.
 
     lists = read_nbest("nbest.tsv.gz")
     """
@@ -173,7 +179,12 @@ def _utterance_in(line: Line, columns: Sequence[str], names: Sequence[str]) -> s
 
 
 def read_kaldi(path: StrPath, scores: Sequence[StrPath], *, negate: bool = True) -> NBestLists:
-    """Lists from Kaldi's texts and scores; scores are called after their files, and `negate` makes costs logarithms."""
+    """Read n-best lists from Kaldi's text and score files.
+
+    `path`: the texts; `scores`: files of scores, which are called after them; `negate`: whether they are costs, −log.
+
+        lists = read_kaldi("nbest/text", ["nbest/am", "nbest/lm"])
+    """
     if not scores:
         raise CorpusError("at least one file of scores is required beside the texts, found none; name one", path=path)
     texts: dict[str, Line] = _by_key(_lines(path))
@@ -193,7 +204,7 @@ def read_kaldi(path: StrPath, scores: Sequence[StrPath], *, negate: bool = True)
 
 
 def _by_key(lines: Iterable[Line]) -> dict[str, Line]:
-    """Each line under its first word, which may come only once."""
+    """Return each line under its first word, which may come only once."""
     found: dict[str, Line] = {}
     for line in lines:
         key = line.text.split()[0]
@@ -226,7 +237,10 @@ def _kaldi_scores(path: StrPath, texts: Mapping[str, Line], *, negate: bool) -> 
 
 
 def read_references(path: StrPath, known: Container[str] | None = None) -> dict[str, Words]:
-    """What was said, from Kaldi's text; with `known` utterances, another one is an error."""
+    """Read reference transcripts from Kaldi's text; with `known` utterances, another one is an error.
+
+    references = read_references("ref.txt")
+    """
     found = _by_key(_lines(path))
     for utterance, line in found.items():
         if known is not None and utterance not in known:
@@ -240,12 +254,12 @@ def read_references(path: StrPath, known: Container[str] | None = None) -> dict[
 
 
 def write_nbest(path: StrPath, lists: NBestLists) -> None:
-    """Write what `read_nbest` reads, header included. The file is there as a whole or not at all."""
+    """Write lists as TSV for `read_nbest`, header included, atomically."""
     write_lines(path, ["\t".join((*_HEADER, *lists.names)), *(row for entry in lists for row in _rows(entry))])
 
 
 def write_kaldi(folder: StrPath, lists: NBestLists) -> None:
-    """Write what `read_kaldi` reads: `text`, and a file of costs for each score, under its name.
+    """Write lists as a folder for `read_kaldi`: `text`, and a file of costs for each score, under its name.
 
     Hypotheses keep the numbers that they were read with, so that other files of the same lists stay right; lists that
     have none are numbered anew. The order of the lines is that of the numbers.
@@ -267,7 +281,7 @@ def _rows(entry: NBest) -> Iterator[str]:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """Words with a space between them, from which they can be told again."""
+    """Join words with spaces, so that splitting gives them back; raise an error where it would not."""
     for word in words:
         if word.split() != [word]:
             raise CorpusError(f"a word with whitespace in it cannot be written, found {quoted(word)}; leave it out")
@@ -291,7 +305,7 @@ Symbols = Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """How hypotheses differ from their references of `words` words; errors of several utterances add up."""
+    """Word errors of hypotheses against references of `words` words; errors of several utterances add up."""
 
     substitutions: int = 0
     deletions: int = 0
@@ -307,14 +321,14 @@ class Errors:
 
     @property
     def rate(self) -> float:
-        """Errors for each word of the references; more than 1 where too much was inserted."""
+        """Word error rate: errors per word of the references; more than 1 where too much was inserted."""
         if not self.words:
             raise CorpusError("an error rate needs a reference with a word, found none; give what was said")
         return self.total / self.words
 
 
 def alignments(pairs: Sequence[tuple[Symbols, Symbols]]) -> Ints:
-    """Substitutions, deletions and insertions of each pair (reference, hypothesis) of numbers at least 0, (P, 3)."""
+    """Return substitutions, deletions and insertions of each pair (reference, hypothesis) of symbols ≥ 0, (P, 3)."""
     found = np.zeros((len(pairs), 3), dtype=np.int64)
     # by length, so that references of a block are equally long and little is padded
     order = sorted(range(len(pairs)), key=lambda index: (len(pairs[index][0]), len(pairs[index][1])))
@@ -328,7 +342,7 @@ def alignments(pairs: Sequence[tuple[Symbols, Symbols]]) -> Ints:
 
 
 def _aligned(pairs: Sequence[tuple[Symbols, Symbols]]) -> Ints:
-    """The same for pairs whose references are equally long."""
+    """Return substitutions, deletions and insertions of pairs whose references are equally long, (P, 3)."""
     lengths = np.array([len(hypothesis) for _, hypothesis in pairs])
     references = np.array([reference for reference, _ in pairs], dtype=np.int64)
     hypotheses = np.full((len(pairs), int(lengths.max())), -1, dtype=np.int64)  # -1 is no symbol
@@ -342,7 +356,7 @@ def _aligned(pairs: Sequence[tuple[Symbols, Symbols]]) -> Ints:
 
 
 def _last_row(references: Ints, hypotheses: Ints) -> Ints:
-    """d[R, ·] of each pair, (P, R) and (P, H) -> (P, H + 1)."""
+    """Return the last row d[R, ·] of each pair's edit distances, (P, R) and (P, H) -> (P, H + 1)."""
     steps = np.arange(hypotheses.shape[1] + 1) * _ERROR
     row = np.broadcast_to(steps, (len(hypotheses), len(steps))).copy()
     for symbol in references.T:
@@ -356,7 +370,10 @@ def _last_row(references: Ints, hypotheses: Ints) -> Ints:
 
 
 def count_errors(pairs: Sequence[tuple[Words, Words]]) -> list[Errors]:
-    """The errors of each pair (reference, hypothesis)."""
+    """Count the word errors of each pair (reference, hypothesis).
+
+    count_errors([(("il", "dort"), ("il", "sort"))])[0].rate     # 0.5
+    """
     ids: dict[str, int] = {}
 
     def numbered(words: Words) -> list[int]:
@@ -367,7 +384,7 @@ def count_errors(pairs: Sequence[tuple[Words, Words]]) -> list[Errors]:
 
 
 def errors_of_lists(lists: Iterable[NBest], references: References) -> list[list[Errors]]:
-    """The errors of every hypothesis of every list."""
+    """Count the word errors of every hypothesis of every list."""
     entries = list(lists)
     for entry in entries:
         if entry.utterance not in references:
@@ -381,5 +398,5 @@ def errors_of_lists(lists: Iterable[NBest], references: References) -> list[list
 
 
 def oracle(errors: Iterable[Iterable[Errors]]) -> Errors:
-    """The oracle word errors: of the best hypothesis of each list."""
+    """Return the oracle word errors: those of the best hypothesis of each list."""
     return sum((min(own, key=lambda one: one.total) for own in errors), Errors())

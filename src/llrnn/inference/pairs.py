@@ -51,7 +51,7 @@ __all__ = ["Accuracy", "Pair", "PairScores", "read_pairs", "score_pairs", "write
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two sentences, the first of them grammatical.
+    """A minimal pair: a grammatical sentence, and one that is not.
 
     `group` names what is wrong with the second (`verb-number`), `distance` how many words away the word is that decides
     (1 for the neighbour), `distractors` how many words between the two suggest the wrong form, and `place` the index of
@@ -88,7 +88,7 @@ _KEYS = ("sentence_good", "sentence_bad", "group", "distance", "distractors", "p
 
 
 def read_pairs(path: StrPath) -> list[Pair]:
-    """All pairs of a file, its format told by the extension; blank lines are skipped.
+    """Read all pairs of a TSV or JSON-lines file, by its extension; blank lines are skipped.
 
     pairs = read_pairs("pairs.tsv.gz")
     """
@@ -102,9 +102,11 @@ def read_pairs(path: StrPath) -> list[Pair]:
 
 
 def write_pairs(path: StrPath, pairs: Iterable[Pair], **told: object) -> None:
-    """Write what `read_pairs` reads, in the format of the extension. The file is there as a whole or not at all.
+    """Write pairs for `read_pairs`, in the format of the extension, atomically.
 
-    `told` is said on each line of JSON besides, as where the pairs come from: `write_pairs(path, pairs, seed=3)`.
+    `told`: further fields of each line of JSON, such as where the pairs come from.
+
+        write_pairs("pairs.jsonl", pairs, seed=3)
     """
     is_tsv = _is_tsv(path)
     lines = [_tsv_line(pair) if is_tsv else _json_line(pair, told) for pair in pairs]
@@ -114,7 +116,7 @@ def write_pairs(path: StrPath, pairs: Iterable[Pair], **told: object) -> None:
 
 
 def _is_tsv(path: StrPath) -> bool:
-    """By the extension; otherwise it is JSON lines."""
+    """Whether a file is TSV by its extension; otherwise it is JSON lines."""
     name = PurePath(path).name
     extension = PurePath(name.lower().removesuffix(".gz")).suffix
     if extension not in (".tsv", ".jsonl"):
@@ -173,7 +175,7 @@ def _read_json(line: Line) -> Fields:
 
 
 def read_pair(line: Line, fields: Fields) -> Pair:
-    """The pair that the fields of a line say; every fault is named by its place."""
+    """Return the pair that the fields of a line describe; errors name their place."""
     (good, *more), (bad, *others) = (_sentences(line, fields, key) for key in _KEYS[:2])
     if good == bad:
         text = " ".join(good)
@@ -210,7 +212,7 @@ def _count(line: Line, fields: Fields, key: str) -> int | None:
 
 
 def _number(text: str) -> object:
-    """A column of TSV, None where it says that nothing is known; what is no number is left as it is, to be refused."""
+    """Parse a number of a TSV column, None where it is unknown; other text is returned as it is, to be refused."""
     text = text.strip()
     if text in ("", "_"):
         return None
@@ -224,7 +226,7 @@ _DISTRACTORS: tuple[Band, ...] = ((0, 0, "0"), (1, 1, "1"), (2, math.inf, "2+"))
 
 @dataclass(frozen=True)
 class Accuracy:
-    """A share of `count` pairs that were right, with its 95 % interval."""
+    """The share of `count` pairs that are right, with its 95 % interval."""
 
     count: int
     accuracy: float
@@ -233,7 +235,7 @@ class Accuracy:
 
     @classmethod
     def of(cls, right: Sequence[bool]) -> Accuracy:
-        """Wilson's interval: it stays within 0 and 1, and holds for few pairs."""
+        """Return the share with Wilson's interval, which stays within 0 and 1 and holds for few pairs."""
         n, share = len(right), fmean(right)
         centre = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
         half = _Z / (1 + _Z**2 / n) * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
@@ -242,9 +244,11 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class PairScores:
-    """log p of both sentences of every pair, and what follows from it.
+    """log p of both sentences of every pair, with accuracies overall and by group.
 
     `left_out` are the pairs with words that a closed vocabulary does not list: no share counts them.
+
+        score_pairs(model, read_pairs("pairs.tsv")).overall.accuracy
     """
 
     pairs: tuple[Pair, ...]
@@ -266,7 +270,7 @@ class PairScores:
 
     @property
     def equal(self) -> int:
-        """How many pairs are the same sentence twice."""
+        """How many pairs consist of the same sentence twice."""
         return sum(pair.good == pair.bad for pair in self.pairs)
 
     @property
@@ -275,7 +279,7 @@ class PairScores:
 
     @property
     def mean_of_groups(self) -> float:
-        """The mean over groups, each counting alike."""
+        """The mean of the accuracies of all groups, each counting alike."""
         return fmean(share.accuracy for share in self.by_group.values())
 
     @property
@@ -284,16 +288,16 @@ class PairScores:
 
     @property
     def by_distance(self) -> dict[str, Accuracy]:
-        """By how far the word is that decides, 1, 2-4 and 5+; pairs of unknown distance are left out."""
+        """Accuracy by distance of the word that decides, 1, 2-4 and 5+; pairs of unknown distance are left out."""
         return self.by(lambda pair: _band(pair.distance, self.bands))
 
     @property
     def by_distractors(self) -> dict[str, Accuracy]:
-        """0, 1 and 2+ words in between that suggest the wrong form; pairs of unknown number are left out."""
+        """Accuracy by number of distractors, 0, 1 and 2+; pairs of unknown number are left out."""
         return self.by(lambda pair: _band(pair.distractors, _DISTRACTORS))
 
     def summary(self) -> dict[str, Any]:
-        """All shares as plain data, for JSON."""
+        """Return all accuracies as plain data, for JSON."""
         return {
             "overall": asdict(self.overall),
             "mean_of_groups": self.mean_of_groups,
@@ -307,7 +311,7 @@ class PairScores:
         }
 
     def by(self, key: Callable[[Pair], K | None]) -> dict[K, Accuracy]:
-        """A share for every answer of `key`, sorted; pairs for which it answers None are left out."""
+        """Return the accuracy for every value of `key`, sorted; pairs whose value is None are left out."""
         parts: dict[K, list[bool]] = {}
         for pair, right in zip(self.pairs, self.right, strict=True):
             name = key(pair)
@@ -353,7 +357,7 @@ def score_pairs(model: LLRNN, pairs: Sequence[Pair], *, rows: int = 1024) -> Pai
 
 
 def _listed(model: LLRNN, pairs: Sequence[Pair]) -> list[tuple[Readings, Readings]]:
-    """The readings of both sentences of each pair, without those that have unlisted words."""
+    """Return the readings of both sentences of each pair, without those that have unlisted words."""
     normal = str.lower if model.reads_lowercase else str
     all_of = [[(pair.good, *pair.readings[0]), (pair.bad, *pair.readings[1])] for pair in pairs]
     words = list(dict.fromkeys(normal(word) for both in all_of for own in both for word in chain.from_iterable(own)))

@@ -67,7 +67,7 @@ _Node = tuple[int, int]  # the row of its parent in the level above, and the wor
 
 @dataclass(frozen=True)
 class SharedScores:
-    """log p of every hypothesis of every list, and what sharing saved."""
+    """log p of every hypothesis of every list, and how many steps sharing prefixes took, of how many."""
 
     log_probs: list[list[float]]
     steps: int  # distinct prefixes
@@ -78,9 +78,11 @@ class SharedScores:
 
 @dataclass(frozen=True)
 class ModelScorer:
-    """A model as a scorer; with `conditions`, one for each utterance: a question before an answer, a topic, a user.
+    """A scorer of n-best lists by a model.
 
-    ModelScorer(model, conditions={"utt7": "what kind of food would you like ?"})
+    `conditions`: one for each utterance, such as a question before an answer, a topic, a user.
+
+        ModelScorer(model, conditions={"utt7": "what kind of food would you like ?"})
     """
 
     model: LLRNN
@@ -97,7 +99,7 @@ class ModelScorer:
 
 
 def _conditioned(model: LLRNN, lists: Sequence[NBest], conditions: Mapping[str, object]) -> list[list[float]]:
-    """log p of every hypothesis given the condition of its utterance: hypotheses as the sentences of a text."""
+    """Return log p of every hypothesis given the condition of its utterance."""
     fit, given = (str.lower, lowercased) if model.reads_lowercase else (str, lambda condition: condition)
     said = Corpus.from_sentences([list(map(fit, h.words)) for entry in lists for h in entry.hypotheses])
     asked = [given(conditions[entry.utterance]) for entry in lists for _ in entry.hypotheses]
@@ -109,7 +111,7 @@ def _conditioned(model: LLRNN, lists: Sequence[NBest], conditions: Mapping[str, 
 
 
 class Hotwords:
-    """A scorer for names that may well be said: how many words of a hypothesis are parts of them.
+    """A scorer for names that are likely to be said: the number of words of a hypothesis that belong to one.
 
     Names are of one word or several, matched from left to right, the longest first. A look-up costs the same with a
     hundred names and with a hundred thousand. Its weight is found by `tune`, or is given.
@@ -129,7 +131,7 @@ class Hotwords:
         return [[float(self.covered(h.words)) for h in entry.hypotheses] for entry in lists]
 
     def covered(self, words: Words) -> int:
-        """How many words are parts of names."""
+        """Return how many of the words are parts of names."""
         place = found = 0
         while place < len(words):
             lengths = range(min(self._longest.get(words[place], 0), len(words) - place), 0, -1)
@@ -140,7 +142,7 @@ class Hotwords:
 
 
 def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024, oov: Oov | None = None) -> SharedScores:
-    """Score lists by a model, as many together as have about `rows` hypotheses; see `score_sentences`.
+    """Score n-best lists by a model, in batches of about `rows` hypotheses; see `score_sentences`.
 
     `oov`: what becomes of words that the model does not list, as for `treat_unknown`: with `skip` they add nothing.
     """
@@ -155,7 +157,7 @@ def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024, oov: 
 
 
 def unknown_words(model: LLRNN, lists: Iterable[NBest]) -> Counter[str]:
-    """The words of lists that a model does not list, and in how many places each stands."""
+    """Count the words of lists that a model does not list."""
     vocabulary = model.vocabulary
     if vocabulary.is_open or vocabulary.units is not None:
         return Counter()
@@ -167,7 +169,7 @@ def unknown_words(model: LLRNN, lists: Iterable[NBest]) -> Counter[str]:
 def _treated(
     model: LLRNN, named: Sequence[tuple[str, Sequence[Words]]], missing: Counter[str], oov: Oov
 ) -> list[tuple[str, Sequence[Words]]]:
-    """The hypotheses as the model is to read them."""
+    """Return the hypotheses with unknown words treated by the policy `oov`."""
     place, first = next((name, word) for name, own in named for words in own for word in words if word in missing)
     others, unknown = [word for word in missing if word != first], model.vocabulary.unknown
     if oov == "error":
@@ -187,13 +189,12 @@ def score_sentences(
     called: str = "sentences",
     open_ended: Container[int] = (),
 ) -> SharedScores:
-    """log p of the sentences of each group, ends included, as many groups together as have about `rows` sentences.
+    """Return log p of the sentences of each group, ends included, in batches of about `rows` sentences.
 
-    The groups at the places `open_ended` have beginnings of sentences, scored without an end.
-
-    The name of a group, and what sentences are `called`, is for messages. An impossible sentence has log p = −infinity.
-    Words are lowercased first where the model was trained so; one that the vocabulary does not list is an
-    UnknownWordError, unless it has a symbol for such words.
+    Common prefixes within a batch are scored once. The groups at the places `open_ended` have beginnings of sentences,
+    scored without an end. The name of a group, and what sentences are `called`, is for messages. An impossible sentence
+    has log p = −infinity. Words are lowercased first where the model was trained so; one that the vocabulary does not
+    list is an UnknownWordError, unless it has a symbol for such words.
     """
     if rows < 1:
         raise ConfigError(f"rows must be 1 or more, found {rows}")
@@ -217,7 +218,7 @@ def score_sentences(
 
 
 def _split(groups: Sequence[Sequence[Words]], rows: int) -> list[list[int]]:
-    """Which groups are scored together: those of similar length, so that all levels of a tree have many rows."""
+    """Return which groups are scored together: those of similar length, so that all levels of a tree have many rows."""
     order = sorted(range(len(groups)), key=lambda i: max(map(len, groups[i]), default=0))
     filled = accumulate(len(groups[i]) for i in order)
     parts = groupby(zip(order, filled, strict=True), lambda found: (found[1] - 1) // rows)
@@ -227,7 +228,7 @@ def _split(groups: Sequence[Sequence[Words]], rows: int) -> list[list[int]]:
 def _locate_words(
     model: LLRNN, groups: Sequence[tuple[str, Sequence[Words]]], called: str
 ) -> dict[str, tuple[int, float]]:
-    """The symbol of every distinct word, and its log-probability within the symbol; a warning names unknown words."""
+    """Return the symbol of every distinct word, and its log p within the symbol; a warning names unknown words."""
     vocabulary = model.vocabulary
     places: dict[str, str] = {}
     for name, own in groups:
@@ -254,7 +255,7 @@ def _locate_words(
 
 
 def _prefix_tree(sentences: Sequence[Sequence[int]]) -> tuple[list[list[_Node]], list[tuple[int, int]]]:
-    """The distinct prefixes: level t lists those of t words; and of each sentence its level and its row there."""
+    """Return the distinct prefixes by length, and the level and row of each sentence among them."""
     levels: list[dict[_Node, int]] = [{(0, 0): 0}]  # the empty prefix; its word does not matter
     levels += [{} for _ in range(max(map(len, sentences), default=0))]
     ends = []
@@ -269,7 +270,7 @@ def _prefix_tree(sentences: Sequence[Sequence[int]]) -> tuple[list[list[_Node]],
 def _log_probs(
     model: LLRNN, levels: Sequence[Sequence[_Node]], ends: Iterable[tuple[tuple[int, int], bool]]
 ) -> list[float]:
-    """log p of each sentence of a tree, with its end or without; only prefixes that something follows are fed."""
+    """Return log p of each sentence of a prefix tree, with its end or without."""
     places = list(ends)
     closing = [
         sorted({row for (own, row), closed in places if closed and own == level}) for level in range(len(levels))
@@ -305,7 +306,7 @@ def _log_probs(
 
 
 def _followed(levels: Sequence[Sequence[_Node]], closing: Sequence[Sequence[int]], level: int) -> list[int]:
-    """The rows of a level behind which a word or an end is asked for."""
+    """Return the rows of a level after which a word or an end is scored."""
     if level >= len(levels):
         return []
     further = levels[level + 1] if level + 1 < len(levels) else ()
@@ -329,7 +330,10 @@ _SWEEPS = 100
 
 
 class Weights(dict[str, float]):
-    """The weight of each score by its name, and last, as `words`, what one word more is worth: 0 unless given."""
+    """The weight of each score by its name, and last, as `words`, that of the number of words: 0 unless given.
+
+    Weights({"am": 1.0, "lm": 0.5, "words": 0.1})
+    """
 
     def __init__(self, weights: Mapping[str, float]) -> None:
         scores = {name: weight for name, weight in weights.items() if name != WORDS}
@@ -339,12 +343,12 @@ class Weights(dict[str, float]):
 
     @classmethod
     def only(cls, name: str, names: Sequence[str]) -> Weights:
-        """One score alone."""
+        """Return weights of 1 for one score and 0 for the others."""
         return cls({other: float(other == name) for other in names})
 
     @classmethod
     def parse(cls, text: str) -> Weights:
-        """From `am=1,lm=0.5,words=0.1`."""
+        """Parse weights from text such as `am=1,lm=0.5,words=0.1`."""
         found: dict[str, float] = {}
         for part in text.split(","):
             name, sign, value = (piece.strip() for piece in part.partition("="))
@@ -361,7 +365,7 @@ class Weights(dict[str, float]):
         return ",".join(f"{name}={value:.6g}" for name, value in self.items())
 
     def for_scores(self, names: Sequence[str]) -> Weights:
-        """The same weights in the order of `names`; a score without a weight, or the reverse, is refused."""
+        """Return these weights in the order of `names`; raise an error where a score has no weight, or the reverse."""
         own = [name for name in self if name != WORDS]
         if {*names} != {*own}:
             raise ConfigError(
@@ -371,16 +375,16 @@ class Weights(dict[str, float]):
         return Weights({name: self[name] for name in (*names, WORDS)})
 
     def totals(self, entry: NBest) -> Floats:
-        """The total of each hypothesis of a list."""
+        """Return the weighted total of each hypothesis of a list, (N,)."""
         return np.asarray(_rows(entry) @ np.array([*self.values()]), dtype=np.float64)
 
     def choose(self, entry: NBest) -> int:
-        """Which hypothesis has the highest total; the first of equals."""
+        """Return the index of the hypothesis with the highest total; the first of equals."""
         return int(self.totals(entry).argmax())
 
 
 def _rows(entry: NBest) -> Floats:
-    """Scores and the number of words of each hypothesis, (N, F)."""
+    """Return the scores and the number of words of each hypothesis, (N, F)."""
     rows = np.array([[*h.scores, float(len(h.words))] for h in entry.hypotheses])
     floored: Floats = np.maximum(rows, FLOOR)
     return floored
@@ -388,9 +392,9 @@ def _rows(entry: NBest) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """Lists as arrays: L lists of N hypotheses, F numbers for each; the number of words is the last.
+    """N-best lists as arrays: L lists of N hypotheses, F numbers for each; the number of words is the last.
 
-    Shorter lists are filled up with their last hypothesis, which changes nothing: the first of equals is chosen.
+    Shorter lists are padded with their last hypothesis, which changes nothing: the first of equals is chosen.
     """
 
     values: Floats  # (L, N, F)
@@ -404,12 +408,12 @@ class ScoreTable:
         return cls(values, np.array([[one[i].total for i in own] for one, own in zip(errors, index, strict=True)]))
 
     def errors_at(self, weights: Floats) -> int:
-        """The errors of the hypotheses that these weights choose."""
+        """Return the errors of the hypotheses that these weights choose."""
         chosen = (self.values @ weights).argmax(1)
         return int(self.errors[np.arange(len(chosen)), chosen].sum())
 
     def along(self, weights: Floats, coordinate: int) -> StepFunction:
-        """The errors as this one weight moves and the others stay."""
+        """Return the errors as a function of one weight, the others fixed."""
         others = weights.copy()
         others[coordinate] = 0.0
         return errors_along(self.values @ others, self.values[:, :, coordinate], self.errors)
@@ -423,7 +427,7 @@ class StepFunction:
     errors: Ints  # (E + 1,)
 
     def lowest(self, least: float = -math.inf) -> tuple[float, int] | None:
-        """A place at or above `least` amid the widest interval of the fewest errors, and those errors."""
+        """Return the middle of the widest interval with the fewest errors, at or above `least`, and those errors."""
         edges = np.maximum(self.edges, least)
         low = np.concatenate([[max(least, edges[0] - 2.0) if len(edges) else max(least, -1.0)], edges])
         high = np.concatenate([edges, [low[-1] + 2.0]])
@@ -436,10 +440,10 @@ class StepFunction:
 
 
 def errors_along(a: Floats, b: Floats, errors: Ints) -> StepFunction:
-    """The summed errors of the highest lines a + b·x as x goes from −∞ to ∞; all arguments are (L, N).
+    """Sum the errors of the highest lines a + b·x, as a function of x; all arguments are (L, N).
 
-    All envelopes are followed at once: from the line that is highest at −∞ to the one of greater slope that crosses it
-    first, and on from there.
+    All upper envelopes are followed at once: from the line that is highest at −∞ to the one of greater slope that
+    crosses it first, and on from there.
     """
     every = np.arange(len(a))
     line = np.where(b == b.min(1, keepdims=True), a, -np.inf).argmax(1)
@@ -467,16 +471,19 @@ def errors_along(a: Floats, b: Floats, errors: Ints) -> StepFunction:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The weights that were found, and the errors that they leave on the lists that they were found on."""
+    """The weights found by `tune`, and the errors that they leave on the development lists."""
 
     weights: Weights
     errors: Errors
 
 
 def tune(lists: NBestLists, references: References, *, seed: int = 0, restarts: int = 8) -> Tuned:
-    """The best weights from each score alone, from all of them alike, and from `restarts` places drawn by the seed.
+    """Find weights with the fewest word errors, by coordinate search from several starting points.
 
-    tune(add_scores(lists, {"llrnn": ModelScorer(model)}), read_references("dev.txt")).weights
+    `lists`: with the scores to weigh; `references`: what was said, by utterance. It starts from each score alone, from
+    all of them alike, and from `restarts` points drawn by the `seed`.
+
+        tune(add_scores(lists, {"llrnn": ModelScorer(model)}), read_references("dev.txt")).weights
     """
     counted = errors_of_lists(lists, references)
     table = ScoreTable.of(lists, counted)
@@ -499,7 +506,7 @@ def _starts(lists: NBestLists, rng: np.random.Generator, restarts: int) -> list[
 
 
 def _scaled(weights: Floats) -> Floats:
-    """The largest weight of a score as 1: only ratios matter."""
+    """Return the weights scaled so that the largest is 1: only ratios matter."""
     largest = weights[:-1].max()
     return weights / largest if largest > 0 else weights
 
@@ -526,7 +533,7 @@ def _improved(table: ScoreTable, weights: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Rescored:
-    """Lists with the new scores, the hypothesis of the highest total first."""
+    """N-best lists with the new scores, the hypothesis of the highest total first."""
 
     lists: NBestLists
     weights: Weights
@@ -537,22 +544,23 @@ class Rescored:
         return {entry.utterance: entry.hypotheses[0].words for entry in self.lists}
 
     def errors(self, references: References) -> Errors:
-        """The word errors of what was chosen."""
+        """Count the word errors of the chosen hypotheses."""
         chosen = [NBest(entry.utterance, entry.hypotheses[:1]) for entry in self.lists]
         return sum((own[0] for own in errors_of_lists(chosen, references)), Errors())
 
 
 def add_scores(lists: NBestLists, scorers: Mapping[str, Scorer]) -> NBestLists:
-    """The lists with a score of each scorer, under its name."""
+    """Return the lists with a score of each scorer, under its name."""
     for name, scorer in scorers.items():
         lists = lists.with_scores(name, scorer(lists.lists))
     return lists
 
 
 def rescore(lists: NBestLists, scorers: Mapping[str, Scorer], weights: Weights | None = None) -> Rescored:
-    """Score, combine and rank anew; every score has weight 1 unless weights are given.
+    """Score n-best lists, combine the scores and rank the hypotheses anew.
 
-    `lists` come from `read_nbest` or `read_kaldi`, `weights` from `tune` or `Weights.parse`.
+    `lists` come from `read_nbest` or `read_kaldi`; `scorers` by the names of their scores; `weights` from `tune` or
+    `Weights.parse`, by default 1 for every score.
 
         rescore(read_nbest("nbest.tsv"), {"llrnn": ModelScorer(model)}).best["utt7"]
     """
@@ -581,7 +589,7 @@ _AT_ONCE = 4_000_000  # numbers of a batch that may be written out: positions ti
 
 @dataclass(frozen=True)
 class Outside:
-    """A sentence that is not in the language, and why."""
+    """A sentence that is not in the language of a constraint, and why."""
 
     sentence: str
     reason: str
@@ -589,7 +597,7 @@ class Outside:
 
 @dataclass(frozen=True, eq=False)
 class PositionDistortion:
-    """One entry for each position, sentence by sentence, ends of sentences included."""
+    """Columns with one entry for each position of a text, sentence by sentence, ends of sentences included."""
 
     sentence: Ints  # (N,) which sentence of the corpus
     place: Ints  # (N,) which symbol of it, counted from 0
@@ -603,7 +611,7 @@ class PositionDistortion:
 
 @dataclass(frozen=True)
 class Distortion:
-    """What a constraint does to a model on a text: means over the positions of the sentences that count."""
+    """How much a constraint changes a model on a text: means over the positions of sentences in the language."""
 
     held: bool  # whether the constraint is a factor of the model's own background; then p is the model without it
     sentences: int  # that count
@@ -620,9 +628,11 @@ class Distortion:
 
 
 def measure_distortion(model: LLRNN, corpus: Corpus, constraint: Constraint) -> Distortion:
-    """The figures of a text; a text of which no sentence is in the language is an error with the first reason.
+    """Measure how much a constraint changes a model's distributions on a text.
 
-    measure_distortion(model, Corpus.from_text("test.txt"), backgrounds.Grammar.from_file("json.lark")).forbidden
+    Sentences that are not in the language are left out; where none is, that is an error with the first reason.
+
+        measure_distortion(model, Corpus.from_text("test.txt"), backgrounds.Grammar.from_file("json.lark")).forbidden
     """
     # where the background is no product with the constraint, the free model is the model itself
     left = without(model.background, constraint)
@@ -653,12 +663,12 @@ def measure_distortion(model: LLRNN, corpus: Corpus, constraint: Constraint) -> 
 
 
 def _nats(log_p: Floats) -> float:
-    """The log-perplexity; 0 and not −0 where everything is certain."""
+    """Return the log-perplexity; 0 and not −0 where everything is certain."""
     return float(0.0 - log_p.mean())
 
 
 def _outside(corpus: Corpus, text: EncodedText, constraint: Constraint) -> dict[int, Outside]:
-    """The sentences that are not in the language, by number."""
+    """Return the sentences that are not in the language, by number."""
     strict, found = constraint.strict(), dict[int, Outside]()
     for number, (sentence, symbols) in enumerate(zip(corpus, text.sentences, strict=True)):
         reason = strict.objection(sentence.condition, symbols.tolist())
@@ -669,7 +679,7 @@ def _outside(corpus: Corpus, text: EncodedText, constraint: Constraint) -> dict[
 
 @torch.no_grad()
 def _steps(free: LLRNN, text: EncodedText, counted: list[int], constraint: Constraint) -> PositionDistortion:
-    """By growing length, as batches are made, and then in the order of the text."""
+    """Compute the figures of all positions in batches, and return them in the order of the text."""
     chosen = sorted(counted, key=lambda i: len(text.sentences[i]))
     inside = None if text.inside is None else tuple(text.inside[i] for i in chosen)
     sentences, conditions = [text.sentences[i] for i in chosen], [text.conditions[i] for i in chosen]
@@ -684,7 +694,7 @@ def _steps(free: LLRNN, text: EncodedText, counted: list[int], constraint: Const
 
 
 def _of_batch(free: LLRNN, batch: Batch, p: Distribution, constraint: Constraint) -> list[np.ndarray]:
-    """The columns of `PositionDistortion` after the first two."""
+    """Return the columns of `PositionDistortion` after the first two, for one batch."""
     conditions = batch.conditions if batch.conditions is not None else [None] * len(batch.inputs)
     states, _ = constraint.follow([constraint.initial(one) for one in conditions], batch)
     factor, allowed = constraint.prior(states).to(p.h.device), constraint.allows(states).to(p.h.device)
@@ -702,12 +712,12 @@ def _of_batch(free: LLRNN, batch: Batch, p: Distribution, constraint: Constraint
 
 
 def _times(p: Distribution, factor: Prior) -> Distribution:
-    """The same h under another background."""
+    """Return the distribution with its background multiplied by `factor`, at the same h."""
     return Distribution(p.weights, p.h, multiply(p.prior, factor), p.values)
 
 
 def _expected(q: Distribution, factor: Prior) -> Tensor:
-    """E_q log c, (N,): 0 where c is 1 wherever q is not 0."""
+    """Return E_q log c, (N,): 0 where c is 1 wherever q is not 0."""
     log_c = factor.dense(q.n).log_b.double()
     possible = log_c > MINUS_INFINITY
     if not bool(log_c[possible].any()):

@@ -43,7 +43,7 @@ UNITS: dict[str, float] = {"nats": math.e, "bits": 2.0, "log10": 10.0}
 
 @dataclass(frozen=True)
 class SentenceScore:
-    """One sentence: its words, the last of which is its end, and log p of each, in the unit."""
+    """log p of each word of a sentence, its end last, in the unit of the scores."""
 
     words: tuple[str, ...]
     log_p: tuple[float, ...]  # NaN: the word is left out of all sums
@@ -52,7 +52,7 @@ class SentenceScore:
 
     @property
     def counted(self) -> list[float]:
-        """log p of what counts: all, or those that `oov="skip"` leaves."""
+        """log p of the words that count: all, or those that `oov="skip"` leaves."""
         return [one for one in self.log_p if not math.isnan(one)]
 
     @property
@@ -62,7 +62,7 @@ class SentenceScore:
 
     @property
     def log_prob_without_end(self) -> float:
-        """log p of its words alone."""
+        """log p of the words without the end of the sentence."""
         return math.fsum(one for one in self.log_p[:-1] if not math.isnan(one))
 
     @property
@@ -72,35 +72,38 @@ class SentenceScore:
 
     @property
     def perplexity(self) -> float:
-        """Over its words and its end; the same in all units."""
+        """Perplexity over words and end; the same in all units."""
         return _perplexity(self.log_prob, len(self.counted), self.unit)
 
     def plain(self) -> dict[str, Any]:
-        """For JSON, under the names of the server."""
+        """Return plain data for JSON, with the server's field names."""
         return {name: getattr(self, name) for name in ("words", "log_p", "log_prob", "perplexity", "known")}
 
 
 @dataclass(frozen=True)
 class TextScores:
-    """The sentences in their order, and their totals."""
+    """Scores of the sentences of a text, in order, and totals.
+
+    for row in score(model, ["elle dort ."]).rows(): print(row["word"], row["surprisal"])
+    """
 
     sentences: tuple[SentenceScore, ...]
     unit: Unit = "nats"
 
     @property
     def words(self) -> int:
-        """How many words count, ends of sentences included."""
+        """Number of words that count, ends of sentences included."""
         return sum(len(one.counted) for one in self.sentences)
 
     @property
     def zero_probabilities(self) -> int:
-        """How many words are listed, but impossible where they stand, and therefore left out."""
+        """Number of listed words that are impossible in their context, and therefore left out."""
         pairs = (pair for one in self.sentences for pair in zip(one.log_p, one.known, strict=True))
         return sum(math.isnan(log_p) and known for log_p, known in pairs)
 
     @property
     def unknown(self) -> dict[str, int]:
-        """The words that the model does not list, and how often each is there."""
+        """Words that the model does not list, with their counts."""
         pairs = (pair for one in self.sentences for pair in zip(one.words, one.known, strict=True))
         return dict(Counter(word for word, known in pairs if not known))
 
@@ -116,12 +119,12 @@ class TextScores:
 
     @property
     def perplexity(self) -> float:
-        """Over words and ends of sentences; the same in all units."""
+        """Perplexity over words and ends of sentences; the same in all units."""
         return _perplexity(self.log_prob, self.words, self.unit)
 
     @property
     def perplexity_without_ends(self) -> float:
-        """Over words alone: ends are left out of the sum and of the count; nan where there is no word."""
+        """Perplexity over words alone: ends are left out of sum and count; nan where there is no word."""
         return _perplexity(self.log_prob_without_ends, self.words - len(self.sentences), self.unit)
 
     @property
@@ -130,7 +133,7 @@ class TextScores:
         return _perplexity(self.log_prob, self.words - len(self.sentences), self.unit)
 
     def totals(self) -> dict[str, Any]:
-        """The figures of the whole text."""
+        """Return the figures of the whole text as plain data."""
         names = ("unit", "words", "log_prob", "log_prob_without_ends", "perplexity", "perplexity_without_ends", "ppl1")
         own = {name: getattr(self, name) for name in names} | {"reading": "sentences"}
         unknown = self.unknown
@@ -138,7 +141,7 @@ class TextScores:
         return {**own, "sentences": len(self.sentences), **told}
 
     def rows(self, by: By = "words") -> Iterator[dict[str, Any]]:
-        """A row for each word or for each sentence, numbered from 1; `pandas.DataFrame(scores.rows())` takes them.
+        """Yield a row for each word or each sentence, numbered from 1; `pandas.DataFrame(scores.rows())` takes them.
 
         Of a word: `sentence_id`, `word_id`, `word`, `surprisal`, `known`; of a sentence: `sentence_id`, `words` (its
         end included), `log_prob`, `perplexity`, `unknown`, `sentence`.
@@ -156,7 +159,7 @@ class TextScores:
                 yield {"sentence_id": number, **figures, "unknown": one.known.count(False), "sentence": text}
 
     def tsv(self, by: By = "words") -> str:
-        """The rows as tab-separated values, under a line with the names of the columns."""
+        """Return the rows as tab-separated values with a header."""
         rows = list(self.rows(by))
         lines = [[*rows[0]], *([_printed(value) for value in row.values()] for row in rows)]
         return "".join("\t".join(line) + "\n" for line in lines)
@@ -182,7 +185,7 @@ def score(
     lowercase: bool | None = None,
     oov: Oov | None = None,
 ) -> TextScores:
-    """log p of every word of each text, the end of the sentence included.
+    """Return log p of every word of each text, the end of the sentence included.
 
     `model`: a model, its folder, or an n-gram model (an ARPA file, or a folder that `llrnn ngram` wrote). `texts`:
     sentences as strings of words, as sequences of words, or a corpus; `conditions`, one for each. `unit`: nats, bits or
@@ -213,7 +216,7 @@ def score(
 
 
 def _skipping(sentence: Sentence, found: SentenceScore) -> SentenceScore:
-    """The score of a sentence with unknown words, and impossible ones, left out of its sums."""
+    """Return the score of a sentence with unknown and impossible words left out of its sums."""
     words = (*sentence.words, EOS)
     log_p = [
         one if known and one > -math.inf else math.nan for one, known in zip(found.log_p, found.known, strict=True)
@@ -274,13 +277,13 @@ def _scores(
 
 
 def _by_word(words: Sequence[str], symbols: Ints, log_p: Floats, units: Units) -> tuple[Ints, Floats]:
-    """The first unit of each word, and the sum over all of them; the end of the sentence is the last sum."""
+    """Return the first unit of each word, and log p summed over its units; the end of the sentence is the last sum."""
     first = np.cumsum([0, *(len(units.of(word)) for word in words)])
     return symbols[first[:-1]], np.add.reduceat(log_p, first)
 
 
 def _perplexity(log_prob: float, words: int, unit: str) -> float:
-    """Infinity where it is more than a float can hold."""
+    """Return the perplexity, infinity where it is more than a float can hold."""
     if not words:
         return math.nan
     try:
@@ -290,7 +293,7 @@ def _perplexity(log_prob: float, words: int, unit: str) -> float:
 
 
 def _printed(value: object) -> str:
-    """Numbers in full, so that nothing is lost in a file; a word keeps to its line and its column."""
+    """Format a value for TSV: numbers in full, words without line ends or tabs."""
     if isinstance(value, str):
         return value.replace("\t", "\\t").replace("\n", "\\n")
     return str(int(value)) if isinstance(value, bool) else str(value)

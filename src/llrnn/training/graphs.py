@@ -39,9 +39,9 @@ Shape = tuple[object, ...]
 
 
 class CudaGraphs:
-    """Records acts, functions without arguments, as graphs of the current GPU; a record is replayed before it counts.
+    """Records functions without arguments as CUDA graphs of the current GPU, and replays them.
 
-    All on one stream, for workspaces of libraries belong to streams.
+    All on one stream, for workspaces of libraries belong to streams. A graph is replayed once before its results count.
     """
 
     def __init__(self) -> None:
@@ -49,14 +49,14 @@ class CudaGraphs:
         self._pool = torch.cuda.graph_pool_handle()  # nothing that a graph allocates is asked for after the next replay
 
     def warm_up(self, act: Act) -> None:
-        """Does it once, so that whatever is set up once is there."""
+        """Run a function once, so that lazy initialisation is done before it is recorded."""
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             act()
         torch.cuda.current_stream().wait_stream(self._stream)
 
     def record(self, act: Act, generator: torch.Generator | None = None) -> tuple[Results, Replay]:
-        """Where its results will lie, and how to get them."""
+        """Record a function as a graph; return the tensors that hold its results, and a function that replays it."""
         graph = torch.cuda.CUDAGraph()
         if generator is not None:
             graph.register_generator_state(generator)
@@ -66,12 +66,12 @@ class CudaGraphs:
         return found, graph.replay
 
     def spare_memory(self) -> int:
-        """Bytes that may be kept for the length of a training: a part of what is free."""
+        """Return the bytes of GPU memory that may be held throughout a training: a part of what is free."""
         free, _ = torch.cuda.mem_get_info()
         return int(free * _SPARE)
 
     def ahead(self, make: Callable[[], Batch | None]) -> Batch | None:
-        """What is made on a stream of its own: its questions to the GPU do not wait for updates."""
+        """Call `make` on a stream of its own, so that its transfers do not wait for updates."""
         with torch.cuda.stream(self._beside):
             batch = make()
         self._beside.synchronize()
@@ -81,7 +81,7 @@ class CudaGraphs:
         return batch
 
     def copy_to_cpu(self, numbers: Tensor) -> Callable[[], list[float]]:
-        """Numbers as they are now; what is returned waits for them."""
+        """Start to copy numbers to the CPU; return a function that waits for them."""
         copied, done = numbers.to("cpu", non_blocking=True), torch.cuda.Event()  # type: ignore[no-untyped-call]
         done.record()
 
@@ -94,18 +94,18 @@ class CudaGraphs:
 
 
 def updater_for(model: LLRNN, settings: TrainingSettings, workers: Workers) -> Updater:
-    """The fastest that the model, where it is, and the way it is trained allow."""
+    """Return the fastest updater that the model, its device and the training settings allow."""
     if model.device.type == "cuda" and can_be_captured(model, settings, workers):
         return GraphedUpdater(model, settings, workers, CudaGraphs())
     return Updater(model, settings, workers)
 
 
 def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) -> bool:
-    """Whether a step is the same sequence of operations on tensors, whatever stands in the batch.
+    """Whether a training step is a fixed sequence of tensor operations, so that a CUDA graph can record it.
 
     A background that follows the text, a condition, words that are drawn, several processes or a module of the user's
     own need Python, or memory of another size, in the middle of a step. Contextual features and inputs do not, where
-    every batch begins anew: what they say is found before the step.
+    every batch begins anew: their values are computed before the step.
     """
     knows = bool(model.contextual or model.contextual_inputs)
     return (
@@ -122,7 +122,7 @@ def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) 
 
 
 class GraphedUpdater(Updater):
-    """Updates of which those of frequent shapes are recorded, and replayed."""
+    """An updater that records the updates of frequent batch shapes as CUDA graphs, and replays them."""
 
     def __init__(self, model: LLRNN, settings: TrainingSettings, workers: Workers, recorder: CudaGraphs) -> None:
         super().__init__(model, settings, workers)
@@ -135,7 +135,7 @@ class GraphedUpdater(Updater):
         self.knowledge = KnowledgeCache(model, recorder.spare_memory(), _with_room)
 
     def prepared(self, batch: Batch) -> Batch:
-        """Padded to a frequent shape, with what knowledge says of it."""
+        """Return the batch padded to a frequent shape, with the values of knowledge precomputed."""
         if not self._pads or batch.precomputed.weights is not None:
             return batch
         rows, columns = batch.inputs.shape
@@ -164,7 +164,7 @@ class GraphedUpdater(Updater):
         return Update(batch.n_words, after, wait_for_loss)
 
     def _recorded_for(self, batch: Batch, carried: ModelState | None) -> _Recorded | None:
-        """None for the first batches, for the first of each shape, and when there are enough shapes already."""
+        """Return the graph for the shape of a batch, or None: for new shapes, and where there are enough graphs."""
         if self.optimizer.param_groups[0]["lr"] != self._rate:  # a number in the graph
             self._rate = self.optimizer.param_groups[0]["lr"]
             self._recorded.clear()
@@ -179,24 +179,24 @@ class GraphedUpdater(Updater):
 
 
 def _pads(settings: TrainingSettings) -> bool:
-    """Whether batches are whole sentences, whose shapes are many and whose positions nearly all count."""
+    """Whether batches are padded: whole sentences have many shapes, and nearly all their positions count."""
     return isinstance(settings.objective, ExactObjective) and isinstance(settings.batches.make(), Sentences)
 
 
 def _rounded(size: int, least: int) -> int:
-    """Up, to one of eight sizes between powers of two, and to a multiple of `least`."""
+    """Round up to one of eight sizes between powers of two, and to a multiple of `least`."""
     step = max(least, 1 << max(0, size.bit_length() - 4))
     return -(-size // step) * step
 
 
 def _with_room(exceptions: int) -> int:
-    """Up, to one of four sizes between powers of two, some eighths above: the next batch may have a few more."""
+    """Round up to one of four sizes between powers of two, some eighths above: the next batch may have a few more."""
     some = max(exceptions + exceptions // 16, 1)
     return _rounded(some, 1 << max(0, some.bit_length() - 3))
 
 
 class _Recorded:
-    """An update by batches of one shape."""
+    """A recorded update for batches of one shape."""
 
     def __init__(self, updater: GraphedUpdater, batch: Batch, carried: ModelState | None) -> None:
         self._updater = updater
@@ -207,7 +207,7 @@ class _Recorded:
         self._record: tuple[Results, Replay] | None = None
 
     def replayed(self, batch: Batch, carried: ModelState | None, seed: int) -> tuple[Tensor, ModelState]:
-        """Loss and ‖g‖, (2,), and the state after; they hold until the next replay."""
+        """Replay the update; return loss and ‖g‖, (2,), and the state after, valid until the next replay."""
         for own, given in zip(self._batch.tensors().values(), batch.tensors().values(), strict=True):
             own.copy_(given, non_blocking=True)
         if self._carried is not None and carried is not None:
@@ -222,14 +222,14 @@ class _Recorded:
         return loss_and_norm, ModelState(tuple(after), self._knowledge)
 
     def _backward(self) -> Results:
-        """The loss, and the controller's state after; parameters have their gradients."""
+        """Compute the gradients; return the loss and the controller's state after the batch."""
         self._updater.optimizer.zero_grad(set_to_none=True)
         loss, after = self._updater.backward(self._batch, self._carried, self._generator)
         self._knowledge = after.knowledge  # that of static sources: nothing
         return [loss, *after.controller]
 
     def _update(self) -> Results:
-        """Loss and ‖g‖, and the controller's state after; the weights have followed."""
+        """Compute the gradients and update the weights; return loss and ‖g‖, and the controller's state after."""
         loss, *after = self._backward()
         gradients = [p.grad for p in self._updater.model.parameters() if p.grad is not None]
         norm = nn.utils.get_total_norm(gradients)

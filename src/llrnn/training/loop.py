@@ -64,14 +64,13 @@ def train(
 ) -> Iterator[Record]:
     """Train the model in place and yield records; it ends with the best weights, by validation where there is any.
 
-    Steps are in train mode, the rest is in eval mode, and so is the model that it leaves.
+    `corpus`: the training text; `valid`: the validation text; `settings`, or `changes` to the usual ones (`epochs=5`);
+    `folder` keeps the run, and `resume` goes on with the one that it holds.
 
     `others` are texts that the network reads before the corpus or mixed into it: the epochs before it come on top of
-    `epochs`, and in them neither patience nor halving counts.
-
-    `settings`, or `changes` to the usual ones (`epochs=5`); `folder` keeps the run, and `resume` goes on with the one
-    that it holds; `should_stop` is asked before every step, and `on_step` is told after it the epoch, how many of its
-    batches are done, and how many it has, for progress bars; `workers` are those of `workers.join_workers`.
+    `epochs`, and in them neither patience nor halving counts. `should_stop` is asked before every step, and `on_step`
+    is told after it the epoch, how many of its batches are done, and how many it has, for progress bars; `workers` are
+    those of `workers.join_workers`. Steps are in train mode, the rest is in eval mode, and so is the model at the end.
 
         for record in train(model, corpus, valid=valid, epochs=5, folder="runs/mine"):
             print(record)
@@ -94,7 +93,7 @@ def train(
 
 
 class _Reading(Iterator[Record]):
-    """Records as they are read; a warning where nobody has read the first, without which nothing is trained."""
+    """Iterator of records; warns if nobody iterates, since then nothing is trained."""
 
     def __init__(self, records: Generator[Record, None, None]) -> None:
         self._records = records
@@ -105,13 +104,13 @@ class _Reading(Iterator[Record]):
         return next(self._records)
 
     def close(self) -> None:
-        """Leave the run, and its folder to others."""
+        """End the run, and release its folder."""
         self._forgotten.detach()
         self._records.close()
 
 
 class _Run:
-    """One training run: the model, the optimizer, where it stands, and where that is kept."""
+    """One training run: model, optimizer, progress, and the folder that keeps them."""
 
     def __init__(
         self,
@@ -167,7 +166,7 @@ class _Run:
     def held(
         self, should_stop: Callable[[], bool], on_step: Callable[[int, int, int], None]
     ) -> Generator[Record, None, None]:
-        """The records; when they end, or are left, or something fails, others may write to the folder."""
+        """Yield the records; when they end, or something fails, release the lock on the folder."""
         try:
             yield from self.records(should_stop, on_step)
         finally:
@@ -204,7 +203,7 @@ class _Run:
         yield self._record("end", 0)
 
     def read_ahead(self, processes: int) -> None:
-        """Let knowledge read the texts that are in memory, in so many processes at once."""
+        """Precompute knowledge on the texts in memory, in so many processes."""
         texts = [(self.model, one) for one in self.schedule.texts]
         for model, text in texts if self.valid is None else [*texts, (self.judge, self.valid)]:
             if isinstance(text, BuiltText):
@@ -214,12 +213,12 @@ class _Run:
                 process.read_ahead(rows, processes)
 
     def _plan(self) -> Sequence[Batch]:
-        """The batches of the epoch."""
+        """Return the batches of the epoch."""
         epoch = self.progress.epoch
         return self.batching.plan(self.schedule.text(epoch), seed=self.settings.seed, epoch=epoch)
 
     def step(self, batch: Batch) -> None:
-        """One update on one batch."""
+        """Do one update on one batch."""
         started, progress = time.perf_counter(), self.progress
         if not self.model.training:  # whatever was done with it between two records
             self.model.train()
@@ -234,7 +233,7 @@ class _Run:
         self._seconds += time.perf_counter() - started
 
     def _settle(self) -> None:
-        """Wait for the last update, which may still be under way: its loss counts from now on."""
+        """Wait for the last update, which may still be running on the GPU, and count its loss."""
         made, self._unsettled = self._unsettled, None
         if made is not None:
             progress = self.progress
@@ -244,7 +243,7 @@ class _Run:
             self._words += made.words
 
     def _end_epoch(self, batches: int) -> Record:
-        """Validate, keep the best, decide whether to go on; the record is made before the counters start anew."""
+        """Validate, keep the best weights, decide whether to go on; return the record of the epoch."""
         progress = self.progress
         self._settle()
         self.carried = None
@@ -273,7 +272,7 @@ class _Run:
         return record
 
     def _warn_if_lost(self, record: Record) -> None:
-        """An epoch that ends far above log V was wasted; all that follow will be."""
+        """Warn of an epoch that ends far above log V: training has diverged."""
         chance = math.log(len(self.model.vocabulary))
         if record.train is not None and record.train > _LOST * (chance + 1) and self.workers.leads:
             warn(
@@ -292,7 +291,7 @@ class _Run:
         return found
 
     def _record(self, event: str, batches: int, valid: float | None = None) -> Record:
-        """How it stands, also written to the log."""
+        """Return the present state as a record, also written to the log."""
         self._settle()
         progress = self.progress
         mean = progress.loss_sum / progress.words if progress.words else None
@@ -304,7 +303,7 @@ class _Run:
         return record
 
     def begin(self) -> None:
-        """Start a run; a folder that holds one already is not overwritten."""
+        """Start a new run; raise an error where the folder holds one already."""
         if self.folder is not None:
             self.folder.refuse_overwriting()
             with self._naming():
@@ -315,7 +314,7 @@ class _Run:
             self.checkpoint()
 
     def resume(self) -> None:
-        """Go on from the last checkpoint of the folder."""
+        """Continue from the last checkpoint of the folder."""
         if self.folder is None:
             raise TrainingError("resume=True needs the folder of the run")
         if self.folder.has_run():
@@ -341,7 +340,7 @@ class _Run:
         return worn_out or self.progress.epoch >= self.schedule.first + self.settings.epochs
 
     def checkpoint(self) -> None:
-        """Everything that `resume` needs, written atomically; never with a weight that is not a number."""
+        """Write everything that `resume` needs, atomically; raise an error where a weight is not finite."""
         self._settle()
         with self._naming():
             self.updater.require_finite_weights()
@@ -355,7 +354,7 @@ class _Run:
             self.folder.write(self.progress, tensors)
 
     def _restore_carried(self, tensors: dict[str, Tensor]) -> None:
-        """The controller's state is saved; knowledge follows the words that were read, so it reads them again."""
+        """Restore the carried state: the controller's is saved, knowledge reads the words before again."""
         whole = (tensors[f"carried.{i}"] for i in range(sum(key.startswith("carried.") for key in tensors)))
         kept = self.workers.own_state(tuple(whole))
         if not kept or not len(kept[0]):
@@ -372,7 +371,7 @@ class _Run:
 
     @contextmanager
     def _naming(self, ago: int = 0) -> Iterator[None]:
-        """Says where training stood when something was not finite, so many steps ago."""
+        """Context manager: errors of numbers that are not finite name the step, `ago` steps before this one."""
         try:
             yield
         except NotFiniteError as found:

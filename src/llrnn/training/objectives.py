@@ -39,7 +39,7 @@ Objective = Callable[[LLRNN, Distribution, Batch, torch.Generator | None], Tenso
 
 
 class Exact:
-    """−mean log p of the targets, summed over the classes; nothing is drawn.
+    """The loss −mean log p of the targets, with Z summed exactly over the classes.
 
     `precision="half"`: float16 and bfloat16 products with float32 sums, on a GPU, where the background is static and
     contextual features speak of few words at a time; "auto" takes it wherever it can be had, and "full" never.
@@ -66,10 +66,10 @@ class Exact:
 
 
 class Distilled(Exact):
-    """The exact loss, of which `share` α is the cross-entropy with a teacher's distribution instead of the target's.
+    """The exact loss, a `share` α of which is the cross-entropy with a teacher's distribution instead of the target.
 
-    The teacher is in eval mode and learns nothing; what the student's background forbids is left out of q. Its
-    `temperature` τ: q^(1/τ), normalised; above 1 flattens. `with_teacher` asks the teacher, before the step.
+    The teacher is in eval mode and is not trained; what the student's background forbids is left out of q. Its
+    `temperature` τ: q^(1/τ), normalised; above 1 flattens. `with_teacher` computes q before the step.
     """
 
     def __init__(self, teacher: LLRNN, share: float = 0.5, temperature: float = 1.0) -> None:
@@ -84,13 +84,13 @@ class Distilled(Exact):
             )
 
     def require_same_words(self, student: LLRNN) -> None:
-        """An error that names the first word on which the vocabularies differ, if they do."""
+        """Raise an error that names the first word on which the vocabularies of teacher and student differ."""
         advice = "train the student with the vocabulary of its teacher"
         require_same_symbols("the teacher", self.teacher.vocabulary, student.vocabulary, advice)
 
     @torch.no_grad()
     def with_teacher(self, batch: Batch) -> Batch:
-        """The batch with q at its positions, (N, V), as `precomputed.teacher`."""
+        """Return the batch with the teacher's q at its positions, (N, V), as `precomputed.teacher`."""
         if self.teacher.device != batch.inputs.device:
             self.teacher.to(batch.inputs.device)
         # not by sentence: the folds that n-grams of the teacher were estimated in are not kept in its folder
@@ -106,7 +106,7 @@ class Distilled(Exact):
         return loss + self.share * self.difference(model.output_features, p, batch, q).to(loss.dtype)
 
     def difference(self, features: FeatureMatrix, p: Distribution, batch: Batch, q: Tensor) -> Tensor:
-        """The mean of log p(x̄) − Σ_x q(x) log p(x)."""
+        """Return the mean of log p(x̄) − Σ_x q(x) log p(x), where x̄ is the target."""
         log_b = p.prior.dense(1 if p.prior.is_static else p.n, p.h.dtype).log_b
         q = q.to(p.h.dtype).masked_fill(log_b == MINUS_INFINITY, 0.0)
         q = q / q.sum(-1, keepdim=True)
@@ -125,7 +125,7 @@ class Distilled(Exact):
 
 
 def cross_fitted(model: LLRNN) -> Iterator[Background]:
-    """What a model, or a member of it, has that was estimated on its training text in folds."""
+    """Yield the backgrounds of a model and its members that were estimated on its training text in folds."""
     left = [one.followed if isinstance(one, Expert) else one for one in model.processes]
     while left:
         match left.pop():
@@ -157,7 +157,10 @@ def cross_fitted(model: LLRNN) -> Iterator[Background]:
 
 
 class ImportanceSampling:
-    """−mean log p̂ of the targets, with `samples` words drawn from the background (shared if it is static)."""
+    """The loss −mean log p̂ of the targets, with Z estimated from `samples` words drawn from the background.
+
+    Where the background is static, the samples are shared by all positions.
+    """
 
     def __init__(self, samples: int = 256) -> None:
         if samples < 1:
@@ -167,7 +170,7 @@ class ImportanceSampling:
 
     @staticmethod
     def require_scores(model: LLRNN) -> None:
-        """An error where backgrounds are mixed in: the words of a sum of distributions have no scores."""
+        """Raise an error where backgrounds are mixed in: the words of a sum of distributions have no scores."""
         if model.mixed:
             raise ConfigError(
                 f"the objective importance needs scores a·φ of words, found a model that mixes {model.mixed[0]!r} in, "
@@ -175,7 +178,7 @@ class ImportanceSampling:
             )
 
     def background(self, model: LLRNN, prior: Prior, n: int) -> Distribution:
-        """q(· | K) at n positions, or at one for all where the prior is static."""
+        """Return q(· | K) at n positions, or at one for all where the prior is static."""
         if model not in self._without_features:
             # one feature that fires on every word; its weight stays 0
             class_of, column = np.zeros(prior.n_symbols, dtype=np.int64), np.zeros(1, dtype=np.int64)
@@ -188,12 +191,12 @@ class ImportanceSampling:
         return made.require_mass()
 
     def words(self, model: LLRNN, p: Distribution, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        """S words for each position, (1, S) or (N, S), and log B, (1,) or (N,)."""
+        """Draw S words for each position, (1, S) or (N, S); return them and log B, (1,) or (N,)."""
         q = self.background(model, p.prior, p.n)
         return q.sample((self.samples,), generator=generator).t(), q.log_z
 
     def log_terms(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
-        """The logarithms of the terms of Ẑ, that of the target first, (N, 1 + S)."""
+        """Return the logarithms of the terms of Ẑ, that of the target first, (N, 1 + S)."""
         self.require_scores(model)
         targets = batch.picked(batch.targets)
         model.refuse_zero_mass(p, targets)
@@ -209,7 +212,7 @@ class ImportanceSampling:
 
 
 def word_scores(p: Distribution, word: Tensor) -> Tensor:
-    """a·φ(K, x) of words of each position, (N, S), or of the same ones everywhere, (1, S); -> (N, S).
+    """Return a·φ(K, x), (N, S), of S words at each position, (N, S), or of the same ones everywhere, (1, S).
 
     Only the rows of these words are composed: Φ W and Φ c.
     """

@@ -27,7 +27,7 @@ _ENTRIES = {torch.optim.AdamW: ("exp_avg", "exp_avg_sq"), torch.optim.RMSprop: (
 def make_optimizer(
     model: nn.Module, kind: Literal["sgd", "rmsprop", "adamw"], rate: float, momentum: float, decay: float
 ) -> torch.optim.Optimizer:
-    """The optimizer of this kind over the weights of a model; `momentum` is of sgd and rmsprop."""
+    """Return the optimizer of this kind over the weights of a model; `momentum` is of sgd and rmsprop."""
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise TrainingError(
             "no parameter of the model requires a gradient, so nothing can be trained; call model.requires_grad_()"
@@ -50,7 +50,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """`optimizer.<number of the parameter>.<name>` for every tensor of the state."""
+    """Return every tensor of the optimizer's state as `optimizer.<number of the parameter>.<name>`."""
     state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
     return {
         f"optimizer.{number}.{name}": value
@@ -61,7 +61,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Put saved tensors back; those of a parameter that was never updated stay absent."""
+    """Restore saved tensors into an optimizer; parameters that were never updated have none."""
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         if key.startswith("optimizer."):
@@ -83,7 +83,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
 
 
 def _shapes(optimizer: torch.optim.Optimizer, group: dict[str, Any], parameter: Tensor) -> dict[str, torch.Size]:
-    """The entries that the optimizer keeps of a parameter that it has updated, and their shapes."""
+    """Return the names and shapes of the tensors that the optimizer keeps for a parameter."""
     names = _ENTRIES.get(type(optimizer), ())
     shapes = dict.fromkeys(names, parameter.shape)
     if group.get("momentum"):
@@ -96,7 +96,7 @@ def _unfit(reason: str) -> CheckpointError:
 
 
 class WeightAverage:
-    """The running average of a model's weights; with no decay, the weights themselves."""
+    """Exponential moving average of a model's weights; without a decay, the weights themselves."""
 
     def __init__(self, model: nn.Module, decay: float | None) -> None:
         self._decay = decay
@@ -105,14 +105,14 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Take in the weights after a step, counted from 1."""
+        """Add the weights after a step, counted from 1, to the average."""
         if self._decay is not None:
             decay = min(self._decay, (1 + step) / (10 + step))
             torch._foreach_lerp_(self._means, self._weights, 1.0 - decay)
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """The model with averaged weights, for as long as the block lasts."""
+        """Context manager: the model has the averaged weights within the block."""
         if self._decay is None:
             yield
             return

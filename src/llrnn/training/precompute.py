@@ -25,7 +25,7 @@ _Key = tuple[int | None, bytes]
 
 @dataclass(frozen=True)
 class _OfSentence:
-    """What knowledge says at the T positions of a sentence: see `Precomputed`."""
+    """Precomputed knowledge at the T positions of a sentence: see `Precomputed`."""
 
     numbers: Tensor | None  # (T, k)
     slopes: Tensor | None  # (T, ·)
@@ -35,15 +35,15 @@ class _OfSentence:
 
     @property
     def bytes(self) -> int:
-        """Without the padding around it, a ninth or so."""
+        """Size of its tensors, without padding (about a ninth)."""
         return sum(part.nbytes for part in vars(self).values() if part is not None)
 
 
 class KnowledgeCache:
-    """Batches of whole sentences with what a model's contextual inputs and features say of them (`LLRNN.precompute`).
+    """Precomputes the values of a model's contextual inputs and features on batches of sentences, and caches them.
 
     `limit`: bytes that may be kept; `room`: from a number of exceptions to that which they are padded to. Batches of
-    one shape are padded to the most that one of them needed, so that they stay one shape.
+    one shape are padded to the most that one of them needed, so that they stay one shape. See `LLRNN.precompute`.
 
         batch = KnowledgeCache(model, 2**30).precompute(batch, rows=72, columns=32)
     """
@@ -55,7 +55,7 @@ class KnowledgeCache:
         self.kept = 0  # bytes
 
     def precompute(self, batch: Batch, rows: int, columns: int) -> Batch | None:
-        """The batch padded to a shape, with what knowledge says of it; None where that is of too many words."""
+        """Return the batch padded to a shape, with the values of knowledge; None where exceptions are too many."""
         padded = batch.padded(rows, columns, self._model.vocabulary.eos)
         if any(condition is not None for condition in batch.conditions or ()):  # which knowledge may read
             made = self._model.precompute(padded, lambda n: self._padded_to((rows, columns), n))
@@ -74,7 +74,7 @@ class KnowledgeCache:
         return self._joined(padded, answers)
 
     def _asked(self, padded: Batch, rows: Sequence[int], lengths: Sequence[int]) -> list[_OfSentence] | None:
-        """What knowledge says of some rows, at so many positions of each."""
+        """Compute knowledge for some rows, each of so many positions; None where there are too many exceptions."""
         names = None if padded.sentences is None else padded.sentences[rows]
         some = Batch(padded.inputs[rows], padded.targets[rows], padded.mask[rows], sentences=names)
         ahead = self._model.precompute(some).precomputed
@@ -120,14 +120,14 @@ class KnowledgeCache:
 
 
 def _keys(batch: Batch) -> list[_Key]:
-    """The words of each row, and its name, which says what cross-fitted knowledge leaves out."""
+    """Return the cache key of each row: its words and its name, which decides what cross-fitting leaves out."""
     names = [None] * len(batch.inputs) if batch.sentences is None else batch.sentences[:, 0].tolist()
     lengths, rows = batch.mask.sum(1).tolist(), batch.inputs.numpy()
     return [(name, row[:n].tobytes()) for name, n, row in zip(names, lengths, rows, strict=True)]
 
 
 def _by_row(ahead: Precomputed, T: int, lengths: Sequence[int]) -> list[slice]:
-    """Where the exceptions of each row of T positions stand, at positions that count."""
+    """Return the slices of the exceptions of each row of T positions, at positions that count."""
     if ahead.exceptions is None:
         return [slice(0)] * len(lengths)
     position = ahead.exceptions[0]
@@ -136,7 +136,7 @@ def _by_row(ahead: Precomputed, T: int, lengths: Sequence[int]) -> list[slice]:
 
 
 def _side_by_side(parts: Sequence[Tensor | None], B: int, T: int) -> Tensor | None:
-    """(t_i, k) for each of some rows -> (B, T, k), with 0 where there is nothing."""
+    """Stack (t_i, k) of some rows into (B, T, k), padded with 0."""
     there = [part for part in parts if part is not None]
     if not there:
         return None

@@ -48,7 +48,10 @@ _ROWS = 20  # of the table, two more at most
 
 @dataclass(frozen=True)
 class Record(Renderable):
-    """How training stands. `event` is step, epoch, interrupted or end; log-perplexities are in nats for a word."""
+    """The state of a training. `event` is step, epoch, interrupted or end; log-perplexities are in nats for a word.
+
+    for record in train(model, corpus): print(record)
+    """
 
     event: str
     epoch: int
@@ -78,7 +81,7 @@ class Record(Renderable):
 
     @property
     def time(self) -> float:
-        """In epochs since training began."""
+        """Epochs since training began, with fractions."""
         return self.epoch + 1.0 if self.event == "epoch" else self.epoch + self.position / max(self.batches, 1)
 
     def sheet(self) -> Sheet:
@@ -89,11 +92,14 @@ _adapter = TypeAdapter(Record)
 
 
 class Records(UserList[Record], Chartable):
-    """Records in the order in which they came; a list that shows as a table with learning curves."""
+    """A list of records that prints as a table with learning curves.
+
+    Records.read("runs/mine").best
+    """
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Records:
-        """From the log of a run, or its folder. A last line without an end was still being written: it is left out."""
+        """Read the log of a run, or of its folder; an unfinished last line is left out."""
         path = Path(path)
         try:
             path = path / "log.jsonl" if path.is_dir() else path
@@ -118,14 +124,14 @@ class Records(UserList[Record], Chartable):
 
     @property
     def best(self) -> Record | None:
-        """The epoch whose weights were kept: the least loss on validation, the last epoch where there was none."""
+        """The epoch whose weights were kept: least validation loss, or the last epoch where there was no validation."""
         epochs = self.epochs
         judged = [record for record in epochs if record.valid is not None]
         return min(judged, key=lambda record: record.valid or 0.0) if judged else epochs[-1] if epochs else None
 
     @property
     def curves(self) -> dict[str, list[tuple[float, float]]]:
-        """Points (epoch, log-perplexity) by name: at the end of epochs; before the first has ended, at its steps."""
+        """Return points (epoch, log-perplexity) by name: at ends of epochs, or at the steps of the first."""
         shown = self.epochs or self
         found: dict[str, list[tuple[float, float]]] = {"train": [], "valid": []}
         for record in shown:
@@ -151,7 +157,7 @@ class Records(UserList[Record], Chartable):
         return Sheet(tuple(blocks))
 
     def _shown(self) -> list[Record]:
-        """The epochs, or the steps of the first one; of many, some at equal distances, the best and the last."""
+        """Return the epochs to print, or the steps of the first; of many a sample, with the best and the last."""
         found = self.epochs or self
         apart, last = max(1, math.ceil(len(found) / _ROWS)), len(found) - 1
         return [one for i, one in enumerate(found) if i % apart == 0 or i == last or one == self.best]
@@ -191,7 +197,7 @@ Real = Annotated[float, Field(strict=True)]
 
 @dataclass
 class Progress:
-    """Where a run stands, besides its tensors."""
+    """Where a run stands, as plain data: counters, rates, the best loss."""
 
     epoch: Count = 0
     position: Count = 0  # batches of this epoch that are done
@@ -205,7 +211,7 @@ class Progress:
 
 
 class _Checkpoint(BaseModel):
-    """The data of a checkpoint, as they are read."""
+    """The plain data of a checkpoint, validated on reading."""
 
     progress: Progress
     settings: dict[str, Any] = {}
@@ -214,7 +220,7 @@ class _Checkpoint(BaseModel):
 
 
 def _keys(config: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of a configuration by their dotted keys."""
+    """Yield the values of a configuration by their dotted keys."""
     for name, value in config.items():
         if isinstance(value, dict):
             yield from _keys(value, f"{before}{name}.")
@@ -223,7 +229,7 @@ def _keys(config: Any, before: str = "") -> Iterator[tuple[str, Any]]:
 
 
 class RunFolder:
-    """Reads and writes the folder of one run."""
+    """Reads and writes the folder of one run: checkpoints, log, best model."""
 
     def __init__(
         self,
@@ -248,7 +254,7 @@ class RunFolder:
         }
 
     def hold(self) -> None:
-        """From now on this run, and no other, writes here."""
+        """Lock the folder, so that no other run writes to it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = _Lock(self.folder)
@@ -257,7 +263,7 @@ class RunFolder:
             raise CheckpointError(f"{self.folder}: cannot write the training: {reason}") from error
 
     def release(self) -> None:
-        """Others may write here again."""
+        """Release the lock on the folder."""
         if self._lock is not None:
             self._lock.release()
 
@@ -278,12 +284,12 @@ class RunFolder:
             raise TrainingError(f"{self.folder}: holds {found} already; {go_on}choose another folder")
 
     def is_of_this_launch(self) -> bool:
-        """Whether the last checkpoint was written by processes with the same launcher as this one has."""
+        """Whether the last checkpoint was written by processes of the same launcher as this one."""
         known = self._launch is not None and self.has_run()
         return known and bool(read_bundle(self.folder, "training").data.get("launch") == self._launch)
 
     def remove_leftovers(self) -> None:
-        """Temporary files of a run that was killed while it wrote."""
+        """Remove temporary files of a run that was killed while it wrote."""
         for name in ("training", "model", "log"):
             for leftover in self.folder.glob(f".{name}[-.]*"):
                 leftover.unlink(missing_ok=True)
@@ -296,7 +302,7 @@ class RunFolder:
         write_bundle(self.folder, "training", data, tensors)
 
     def read(self) -> tuple[Progress, dict[str, Tensor]]:
-        """The last checkpoint, if it is of this run."""
+        """Return the last checkpoint; raise an error where it is of another run."""
         bundle = read_bundle(self.folder, "training")
         try:
             kept = _Checkpoint.model_validate(bundle.data)
@@ -314,7 +320,7 @@ class RunFolder:
         return kept.progress, {name: tensor.clone() for name, tensor in bundle.tensors.items()}
 
     def keep(self, model: LLRNN) -> None:
-        """As the best so far."""
+        """Save the model as the best so far."""
         self.require_held()
         model.save(self.folder)
 
@@ -338,7 +344,7 @@ class RunFolder:
                 )
 
     def _other_keys(self, before: dict[str, Any]) -> str:
-        """The keys of the configuration that have other values now; those of training were compared one by one."""
+        """Return the keys of the configuration that have changed, but for those of training, compared elsewhere."""
         both, now = before | self._config, self._config
         other = [name for name in both if before.get(name) != now.get(name) and not name.startswith("training.")]
         told = (f"{name} = {quoted(before.get(name))}, now {quoted(now.get(name))}" for name in other)
@@ -385,7 +391,7 @@ class ReadOnlyRunFolder(RunFolder):
 
 
 class _Lock:
-    """A lock on a folder that says whose it is."""
+    """A lock file in a folder that names its owner."""
 
     release: Callable[[], object]
     _known: ClassVar[WeakValueDictionary[Path, _Lock]] = WeakValueDictionary()  # a run that nobody has any more lets go
@@ -436,7 +442,7 @@ def _let_go(file: TextIO, path: Path, process: int) -> None:
 
 
 def model_digest(model: LLRNN) -> str:
-    """SHA-256 of everything about a model but its weights; knowledge of the user's own is taken on trust."""
+    """Return the SHA-256 of everything about a model but its weights; knowledge of the user's own is not hashed."""
     data, tensors = model.described()
     del data["provenance"]
     fixed = {name: tensor for name, tensor in tensors.items() if not name.startswith(("weights.", "buffers.", "seen."))}
@@ -447,7 +453,7 @@ def model_digest(model: LLRNN) -> str:
 
 
 def _without_repr(data: Any) -> Any:
-    """A repr may hold an address in memory, which differs in every process."""
+    """Return data without `repr` entries, which may hold addresses in memory that differ in every process."""
     if isinstance(data, dict):
         return {key: _without_repr(value) for key, value in data.items() if key != "repr"}
     return [_without_repr(value) for value in data] if isinstance(data, list | tuple) else data

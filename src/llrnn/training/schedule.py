@@ -22,7 +22,7 @@ from llrnn.text.vocabulary import Vocabulary
 
 
 class Schedule:
-    """The texts of a training by epoch; without other texts, the corpus in every one."""
+    """Which texts are read in which epoch of a training; without other texts, the corpus in every one."""
 
     def __init__(self, own: EncodedText, others: Sequence[OtherText], vocabulary: Vocabulary, seed: int) -> None:
         self.own, self.others, self._seed = own, others, seed
@@ -35,24 +35,24 @@ class Schedule:
 
     @property
     def texts(self) -> list[EncodedText]:
-        """All of them, the corpus first."""
+        """Return all texts, the corpus first."""
         return [self.own, *self._texts]
 
     def text(self, epoch: int) -> EncodedText:
-        """What an epoch reads, epochs before the corpus included."""
+        """Return the text of an epoch; epochs before the corpus count."""
         if epoch < self.first:
             return reduce(add, self._drawn("before", epoch))
         return reduce(add, self._drawn("mixed", epoch), self.own)
 
     def _drawn(self, when: When, epoch: int) -> Iterator[EncodedText]:
-        """The sentences of other texts that are read in an epoch."""
+        """Yield the sentences of other texts that are read in an epoch."""
         for number, (other, text) in enumerate(zip(self.others, self._texts, strict=True)):
             if other.when == when and (when == "mixed" or epoch < other.epochs):
                 seed = derived_seed(self._seed, epoch, number, 3)
                 yield text.select(_draw(len(text.sentences), other.weight, np.random.default_rng(seed)))
 
     def told(self) -> list[dict[str, Any]]:
-        """What was read of other texts."""
+        """Return what was read of other texts, as plain data."""
         return [other.told(text) for other, text in zip(self.others, self._texts, strict=True)]
 
     def others_digest(self) -> str | None:
@@ -66,7 +66,7 @@ class Schedule:
 
 
 def _draw(count: int, weight: float, rng: np.random.Generator) -> Ints:
-    """Numbers of sentences, in expectation weight · count: each as often as the whole part says, the rest drawn."""
+    """Draw numbers of sentences, weight · count in expectation: the whole part of weight each, the rest at random."""
     times, rest = divmod(weight, 1.0)
     drawn = rng.permutation(count)[: int(rest * count + rng.random())]
     found = np.concatenate([np.repeat(np.arange(count), int(times)), np.sort(drawn)])

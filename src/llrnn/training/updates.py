@@ -28,12 +28,12 @@ from llrnn.training.workers import Workers
 
 
 class NotFiniteError(Exception):
-    """Names what is not finite; training says where it stood."""
+    """A number that is not finite: the message names what it is, and training adds where it stood."""
 
 
 @dataclass(frozen=True)
 class Update:
-    """What an update was made from, and where the text goes on."""
+    """The result of one update: number of words, the state after the batch, and a function that waits for the loss."""
 
     words: int
     carried: ModelState | None
@@ -41,7 +41,7 @@ class Update:
 
 
 class Updater:
-    """The model, the loss, the optimizer, and the average of the weights."""
+    """Model, loss, optimizer and averaged weights, updated batch by batch."""
 
     def __init__(self, model: LLRNN, settings: TrainingSettings, workers: Workers) -> None:
         self.model, self.settings, self.workers = model, settings, workers
@@ -55,7 +55,7 @@ class Updater:
         self.average = WeightAverage(model, settings.average)
 
     def update(self, batch: Batch, carried: ModelState | None, *, number: int, seed: int) -> Update:
-        """The update of this number, counted from 1; `seed` decides what is dropped and drawn."""
+        """Do one update, `number` counted from 1; `seed` decides dropout and samples."""
         own, after, device = self.workers.share(batch), carried, self.model.device
         weight = own.n_positions / batch.n_positions  # of the mean over its own rows in the mean over all
         self.optimizer.zero_grad(set_to_none=True)
@@ -76,11 +76,11 @@ class Updater:
         return Update(batch.n_words, after, lambda: float(seen))
 
     def prepared(self, batch: Batch) -> Batch:
-        """A batch as it is updated with; what comes from the text alone can be done ahead."""
+        """Return the batch as `update` takes it; this part may be done ahead."""
         return batch
 
     def with_teacher(self, batch: Batch) -> Batch:
-        """The batch with what a teacher says of it, if there is one; no graph records how that is found."""
+        """Return the batch with the teacher's distributions, if there is a teacher; never part of a CUDA graph."""
         return (
             self.objective.with_teacher(batch.to(self.model.device)) if isinstance(self.objective, Distilled) else batch
         )
@@ -88,7 +88,7 @@ class Updater:
     def backward(
         self, batch: Batch, carried: ModelState | None, generator: torch.Generator, weight: float = 1.0
     ) -> tuple[Tensor, ModelState]:
-        """The loss of a batch, times `weight` in the gradients; and the state after."""
+        """Back-propagate the loss of a batch times `weight`; return the loss and the state after."""
         distribution, after = self.model.scan(batch, carried, generator=generator)
         loss = self.objective(self.model, distribution, batch, generator)
         whole = loss
@@ -99,7 +99,7 @@ class Updater:
         return loss.detach(), after.detached()
 
     def _require_finite(self, loss: float, norm: float, batch: Batch | None, carried: ModelState | None = None) -> None:
-        """What came first is named: a weight, then a word without mass, then the loss, then a gradient."""
+        """Raise an error that names what is not finite first: a weight, a word without mass, the loss, a gradient."""
         if math.isfinite(loss) and math.isfinite(norm):
             return
         self.require_finite_weights()
@@ -119,7 +119,7 @@ class Updater:
         return ((name, p.grad) for name, p in self.model.named_parameters() if p.grad is not None)
 
     def weights(self) -> dict[str, Tensor]:
-        """The weights by the names that folders give them."""
+        """Return the weights by their names in model folders."""
         return self.model.weights()
 
     def require_finite_weights(self) -> None:

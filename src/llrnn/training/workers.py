@@ -20,7 +20,7 @@ from llrnn.text.encoded import EncodedText, Lazy
 
 
 class OwnRows(Batching):
-    """The rows of one process in every batch."""
+    """Batches of which one process has its rows."""
 
     def __init__(self, batching: Batching, rows: slice) -> None:
         self._batching, self._rows, self.carries_state = batching, rows, batching.carries_state
@@ -30,10 +30,10 @@ class OwnRows(Batching):
 
 
 class Workers:
-    """The processes of a training, as one of them sees them: `Workers()` is one alone, and has all rows.
+    """The processes of a data-parallel training, as one of them sees them; `Workers()` is a single process.
 
-    Several are those that torchrun started (`join_workers`), whose `store` is given. They speak over torch.distributed:
-    gloo between CPUs, NCCL between GPUs.
+    Several are those that torchrun started (`join_workers`), whose `store` is given. They communicate over
+    torch.distributed: gloo between CPUs, NCCL between GPUs.
     """
 
     def __init__(self, rank: int = 0, size: int = 1, store: Store | None = None) -> None:
@@ -49,21 +49,21 @@ class Workers:
         self._wants_to_stop = self._must_stop = False
 
     def share(self, batch: Batch) -> Batch:
-        """The rows of a batch that this process takes."""
+        """Return the rows of a batch that this process takes."""
         return batch if self.size == 1 else batch.select(self._rows)
 
     def generator(self, batch: Batch, device: torch.device, seed: int) -> torch.Generator:
-        """Draws for its share of a batch what one process would draw for these rows."""
+        """Return a generator that draws for this process's rows what one process would draw for them."""
         n_rows = len(batch.inputs)
         made = torch.Generator(device) if self.size == 1 else SomeRows(device, self._rows, n_rows)
         return made.manual_seed(seed)
 
     def batching(self, batching: Batching) -> Batching:
-        """The same batches, of which this process has its rows."""
+        """Return a batching whose batches hold only the rows of this process."""
         return batching if self.size == 1 else OwnRows(batching, self._rows)
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
-        """Gradients become the sums over all processes, and so does the loss that is returned.
+        """Sum gradients and loss over all processes; return the loss.
 
         One message for all: gradients, for each of them whether there is one at all, who wants to stop, the loss. A
         weight that no process has a gradient for must stay as it is: with a gradient of 0 it would still decay.
@@ -91,16 +91,16 @@ class Workers:
         return wanted if self.size == 1 else self._must_stop
 
     def any(self, flag: bool) -> bool:
-        """Whether it is so in any of the processes; all of them ask, and get the same answer."""
+        """Whether the flag is set in any process; all of them ask, and get the same answer."""
         return bool(self._sum(torch.tensor(float(flag))))
 
     def mean(self, values: Tensor) -> float:
-        """The mean of all values of all processes, (N_r,) of each."""
+        """Return the mean over the values of all processes, (N_r,) of each."""
         total, count = self._sum(torch.stack([values.double().sum().cpu(), torch.tensor(float(len(values))).double()]))
         return float(total / count)
 
     def whole_state(self, parts: Hidden) -> Hidden:
-        """From the states of the rows of each process to the states of all rows."""
+        """Gather the controller states of all processes into those of all rows."""
         if self.size == 1:
             return parts
         n_rows = int(self._sum(torch.tensor(len(parts[0]))))
@@ -111,11 +111,11 @@ class Workers:
         return wholes
 
     def own_state(self, parts: Hidden) -> Hidden:
-        """The states of the rows of this process, out of those of all rows."""
+        """Return the controller states of this process's rows, out of those of all rows."""
         return tuple(part[self._rows] for part in parts)
 
     def device(self, device: torch.device) -> torch.device:
-        """Where this process computes: on GPUs, one for each process of a machine."""
+        """Return where this process computes: on GPUs, one for each process of a machine."""
         if device.type != "cuda" or self.size == 1:
             return device
         local, there = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
@@ -128,7 +128,7 @@ class Workers:
         return torch.device("cuda", local)
 
     def require_same(self, what: str, digest: Callable[[], str]) -> None:
-        """All processes must have read the same."""
+        """Raise an error where processes have read different data, by its digest."""
         if self.size == 1:
             return
         own = torch.tensor(int(digest()[:12], 16))  # 48 bits: their sum is exact
@@ -139,7 +139,7 @@ class Workers:
             )
 
     def _sum(self, tensor: Tensor) -> Tensor:
-        """In place; the same to the last bit in every process, so that all of them decide alike."""
+        """Sum a tensor over all processes in place, bit for bit equal in each, so that all of them decide alike."""
         if self.size == 1:
             return tensor
         try:
@@ -155,19 +155,19 @@ class Workers:
 
 
 def _reason(error: Exception) -> str:
-    """What gloo says, without the place in its source and without its advice."""
+    """Return the message of gloo without the place in its source and without its advice."""
     return str(error).partition("] ")[2].partition(". ")[0] or str(error)
 
 
 def _launch() -> str:
-    """The job's id; torchrun gives none to one that it runs on one machine, but stays the parent of all its workers."""
+    """Return the id of the job, or of the parent process: torchrun gives no id to a job on one machine."""
     job = os.environ.get("TORCHELASTIC_RUN_ID", "none")
     return job if job != "none" else f"process {os.getppid()}"
 
 
 @contextmanager
 def join_workers() -> Iterator[Workers]:
-    """The processes that torchrun started, of which this is one; without torchrun, this one alone.
+    """Join the processes that torchrun started, of which this is one; without torchrun, this one alone.
 
     with join_workers() as workers:
         records = list(train(model, corpus, workers=workers))

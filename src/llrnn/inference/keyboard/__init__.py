@@ -36,9 +36,11 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def export_keyboard(model: LLRNN, path: str | Path, *, words: int | None = None) -> int:
-    """Write a keyboard file; its size in bytes. `words`: only so many, those of the largest log b.
+    """Write a keyboard file, a compact model for completion; return its size in bytes.
 
-    export_keyboard(model, "french.kb"); Keyboard.read("french.kb").complete(["la", "reine", "est"], "gr")
+    `words`: keep only so many, those of the largest log b.
+
+        export_keyboard(model, "french.kb"); Keyboard.read("french.kb").complete(["la", "reine", "est"], "gr")
     """
     content = keyboard_bytes(model, words=words)
     write_atomically(Path(path), content)
@@ -46,7 +48,10 @@ def export_keyboard(model: LLRNN, path: str | Path, *, words: int | None = None)
 
 
 def keyboard_page(content: bytes, *, title: str = "Typing") -> str:
-    """One HTML page that types with a keyboard file, offline: the file and its reader are inside."""
+    """Return an HTML page that completes words offline; the keyboard file `content` and its reader are inside.
+
+    Path("typing.html").write_text(keyboard_page(keyboard_bytes(model)))
+    """
     here = resources.files("llrnn.inference.keyboard")
     page = (here / "page.html").read_text(encoding="utf8")
     parts = {
@@ -60,7 +65,7 @@ def keyboard_page(content: bytes, *, title: str = "Typing") -> str:
 
 
 def keyboard_bytes(model: LLRNN, *, words: int | None = None) -> bytes:
-    """What a keyboard file holds."""
+    """Return the content of a keyboard file; `words`: keep only so many, those of the largest log b."""
     _check(model)
     vocabulary, log_b = model.vocabulary, _log_b(model)
     listed = [
@@ -111,7 +116,7 @@ def keyboard_bytes(model: LLRNN, *, words: int | None = None) -> bytes:
 
 
 def _check(model: LLRNN) -> None:
-    """Refuse what a reader of a page of code cannot follow."""
+    """Raise an error for models that the small keyboard reader does not support."""
     found = None
     if model.vocabulary.units is not None:
         found = "units in the place of words"
@@ -156,13 +161,13 @@ def _lstm(model: LLRNN) -> list[tuple[NDArray[np.float64], NDArray[np.float64], 
 
 
 def _quantised(name: str, matrix: NDArray[np.float64]) -> Arrays:
-    """Whole numbers from -127 to 127, and a scale for each row."""
+    """Return the matrix as 8-bit integers from -127 to 127, with a scale for each row."""
     scale = np.maximum(np.abs(matrix).max(1), 1e-12) / 127
     return {name: np.round(matrix / scale[:, None]).astype(np.int8), f"{name}.scale": scale.astype(np.float32)}
 
 
 def _domains(model: LLRNN, arrays: Arrays) -> list[dict[str, Any]]:
-    """The automaton of each domain, and the input class of the cell of every label and band of length."""
+    """Return the automaton of each domain, and the input class of the cell of every label and range of lengths."""
     found, first = list[dict[str, Any]](), model.vocabulary.n_words
     classes = model.input_features.class_of
     for n, domain in enumerate(model.vocabulary.domains):

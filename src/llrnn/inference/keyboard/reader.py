@@ -29,7 +29,10 @@ _TYPES = {"i8": np.int8, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "f3
 
 
 class Keyboard:
-    """A model of words that completes them: `complete(words before, letters, k)`."""
+    """A keyboard file opened for completion; needs numpy only.
+
+    Keyboard.read("french.kb").complete(["la", "reine", "est"], "gr", k=3)
+    """
 
     def __init__(self, content: bytes) -> None:
         unpacked = zlib.decompressobj()
@@ -58,7 +61,7 @@ class Keyboard:
 
     @classmethod
     def read(cls, path: StrPath) -> Keyboard:
-        """From a file that `llrnn export keyboard` wrote."""
+        """Open a file that `llrnn export keyboard` wrote."""
         try:
             return cls(read_file(path))
         except (OSError, ValueError, LookupError, TypeError, zlib.error) as cause:
@@ -66,7 +69,7 @@ class Keyboard:
             raise CheckpointError(f"{path}: {wanted} ({cause}); write it anew") from None
 
     def complete(self, prefix: Sequence[str], letters: str = "", k: int = 3) -> list[tuple[str, float]]:
-        """The k best words and their log p, best first; of words that tie, the first by spelling."""
+        """Return the k best words after `prefix` that begin with `letters`, and their log p; ties by spelling."""
         small = self.header["lowercase"]
         scores = self._after([word.lower() if small else word for word in prefix])
         typed = letters.lower() if small else letters
@@ -80,7 +83,7 @@ class Keyboard:
         return [(letters + self.words[at[i]][len(typed) :], float(log_p[i])) for i in best]
 
     def _after(self, words: Sequence[str]) -> Floats:
-        """a·φ − log Z of every class after these words; what was read before is not read again."""
+        """Return a·φ − log Z of every class after these words; words that were read before are not read again."""
         known = self._read
         if not known:
             known.append(("", *self._step([np.zeros(n) for n in self.header["state"]], self.header["eos"])))
@@ -107,7 +110,7 @@ class Keyboard:
         return after, scores - (whole.max() + np.log(np.exp(whole - whole.max()).sum()))
 
     def _input_class(self, word: str) -> int | None:
-        """That of a word, or of the cell that it looks like; None where the model knows neither."""
+        """Return the input class of a word, or of the cell it belongs to; None where the model knows neither."""
         key = word.encode("utf-16-be")
         at = bisect_left(self._keys, key)
         if at < len(self._keys) and self._keys[at] == key:
@@ -124,7 +127,7 @@ class Keyboard:
 
 
 def _column(characters: str, character: str) -> int:
-    """A column for each character told apart, then lowercase, uppercase, digits, white space, signs."""
+    """Return the column of a character: its own, or that of lowercase, uppercase, digits, white space or signs."""
     at, category = characters.find(character), unicodedata.category(character)
     if at >= 0:
         return at
