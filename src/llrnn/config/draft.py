@@ -74,9 +74,11 @@ _BOUNDS = (120_000, 1_500_000)  # words: where little text ends, and where much 
 
 
 def sizes_for(train: Corpus, *, lists: bool = True) -> dict[str, Any]:
-    """Sizes for a text, and for one without `lists` of words; below the smallest measured, everything shrinks with it.
+    """Return network and training sizes for a text; `lists`: whether lists of words are given besides.
 
-    sizes_for(corpus, lists=False)["layers"]       # 1, of little text
+    Below the smallest text measured, everything shrinks with it.
+
+        sizes_for(corpus, lists=False)["layers"]       # 1, of little text
     """
     counts, words = train.counts(), train.tokens
     row = "little" if lists else "no list"
@@ -96,9 +98,10 @@ def sizes_for(train: Corpus, *, lists: bool = True) -> dict[str, Any]:
 
 
 def share_near(text: Corpus) -> float | None:
-    """Of the words that come twice, in two sentences, how many are within a 20th of the text; None of too few.
+    """Return the share of words occurring in two sentences whose occurrences are within a 20th of the text.
 
-    A tenth is where the order of sentences says nothing, 1 − (1 − 1/20)²; running texts have about half.
+    None where there are too few. A tenth, 1 − (1 − 1/20)², means that the order of sentences says nothing; running
+    texts have about half.
     """
     words = ((word, number) for number, sentence in enumerate(text) for word in sentence.words)
     places: dict[str, list[tuple[int, int]]] = {}
@@ -110,8 +113,10 @@ def share_near(text: Corpus) -> float | None:
 
 
 def fill_recipe(name: str, values: Mapping[str, Any]) -> str:
-    """The TOML of a recipe with a value in the place of each $key: a line without a value is left out, and one with a
-    tuple stands once for each of its values."""
+    """Return the TOML of a recipe with each $key replaced by its value.
+
+    A line whose value is missing is left out, and one with a tuple is repeated for each of its values.
+    """
     made = []
     for line in (get_data("llrnn.config", name) or b"").decode().splitlines():
         key = re.search(r"\$(\w+)", line)
@@ -123,7 +128,10 @@ def fill_recipe(name: str, values: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Draft:
-    """A configuration that was not written yet, the files that it needs, and what was found."""
+    """A drafted configuration, not written yet: its text, the files that it needs, and findings to report.
+
+    draft_config(["mine.txt"], out="config.toml").write()
+    """
 
     out: Path
     text: str
@@ -150,7 +158,7 @@ def draft_config(
     lowercase: bool = True,
     tokenise: bool = True,
 ) -> Draft:
-    """Look at texts and at what is known beside them, and draft a configuration that `llrnn train` takes as it is.
+    """Draft a configuration from texts and other resources, which `llrnn train` takes as it is.
 
     `files` are CoNLL-U or plain text; of several, names with `dev` and `test` are those parts, as in UD. `lexicons` are
     tables of form and attributes, or annotated texts; `analysers` know words by rule (`analyser_named`); `lists` files
@@ -179,7 +187,7 @@ def draft_config(
 
 @dataclass(frozen=True)
 class _Texts:
-    """The files of each part as the configuration names them, and what was read of them."""
+    """The files of each part as the configuration names them, and the corpora read from them."""
 
     files: dict[str, list[str]]
     format: str | None  # where the name of a file does not say it
@@ -192,7 +200,7 @@ class _Texts:
 
 @dataclass
 class _Drafting:
-    """Where things go, how words are written, and what is found on the way."""
+    """The state of drafting: output folder, spelling, findings."""
 
     out: Path
     lowercase: bool
@@ -201,7 +209,7 @@ class _Drafting:
     warnings: list[str] = field(default_factory=list)
 
     def made(self, name: str) -> Path:
-        """A file beside the configuration."""
+        """Return the path of a generated file beside the configuration."""
         return data_folder(self.out) / name
 
     # texts
@@ -230,7 +238,7 @@ class _Drafting:
         return texts
 
     def read(self, part: str, parts: dict[str, list[str]], kind: Format) -> Corpus:
-        """The files of a part as one text; what is raw is cut into words, and the cut text takes its place."""
+        """Read the files of a part as one corpus; raw text is tokenised, and the result is written and used instead."""
         files = parts[part]
         whole = reduce(add, (Corpus.from_file(file, format=kind, lowercase=self.lowercase) for file in files))
         reason = raw_reason(whole) if kind == "text" else None
@@ -287,7 +295,7 @@ class _Drafting:
     def knowledge(
         self, texts: _Texts, lexicons: list[str], analysers: Mapping[str, Analyser], lists: list[str]
     ) -> dict[str, Any]:
-        """What is known of words, as the recipe names it; files that it needs are written."""
+        """Return the recipe's values for lexicons, analysers and lists; write the files that they need."""
         found: dict[str, Frequencies] = {name: self.read_list(name, texts.train) for name in sorted(lists, key=_plain)}
         listed = joined(found, texts.train)
         for name, forms in found.items():
@@ -316,7 +324,7 @@ class _Drafting:
         }
 
     def derived(self, texts: _Texts, listed: Frequencies) -> list[str]:
-        """Forms derived from little annotated text are listed; and a table of the attributes of those rarely seen."""
+        """List forms derived from little annotated text, and write a table of the attributes of rare ones."""
         if not texts.annotated or texts.train.tokens >= _BOUNDS[0]:
             return []
         forms, lexicon = derived_forms(texts.train)
@@ -330,7 +338,7 @@ class _Drafting:
         return [str(path)]
 
     def read_list(self, name: str, train: Corpus) -> Frequencies:
-        """Of wordfreq, a dictionary or a file; what has no counts is weighted by how the text is spelled."""
+        """Read a list of words from wordfreq, a dictionary or a file; without counts, weight words by spelling."""
         if name.startswith("wordfreq:"):
             read = from_wordfreq(name.removeprefix("wordfreq:"))
         elif name.endswith(".dic"):
@@ -346,8 +354,7 @@ class _Drafting:
     def analysed(
         self, analysers: Mapping[str, Analyser], texts: _Texts, forms: Collection[str]
     ) -> tuple[list[str], list[str]]:
-        """What analysers say of the forms of the text and of lists: tables of attributes, and of readings with weights,
-        where the analyser has them."""
+        """Analyse the forms of text and lists; return the files of attributes, and of weighted readings if any."""
         lexicons, weighted = [], []
         for name, analyser in analysers.items():
             readings = analyser.table(sorted(forms))
@@ -378,7 +385,7 @@ class _Drafting:
     # the background, before training
 
     def tell_mass(self, project: Project) -> None:
-        """What the background gives to new words, and where validation has them."""
+        """Report the mass that the background gives to new words, and where validation has them."""
         vocabulary, counts = project.vocabulary, project.corpora["valid"].counts()
         parts = project.background.parts if isinstance(project.background, Mixture) else [project.background]
         mass = symbol_mass(parts[0], vocabulary)  # before any word comes again
@@ -395,14 +402,14 @@ class _Drafting:
 
 
 def data_folder(out: Path) -> Path:
-    """Where files that had to be made for a configuration lie."""
+    """Return the folder for files that are generated for a configuration."""
     folder = out.parent / f"{out.stem}-data"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def held_out_of(train: Corpus) -> int:
-    """How many sentences are cut off the end of a text for validation."""
+    """Return how many sentences at the end of a text are held out for validation."""
     return max(1, min(len(train) // 10, _HELD_OUT))
 
 
@@ -411,7 +418,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def parts_by_name(files: list[str], valid: list[str]) -> dict[str, list[str]]:
-    """Files by the part that their names tell, where one of several says that it is the training text."""
+    """Group files by the part in their names, where one of several is named as the training text."""
     if valid:
         return {"train": files, "valid": valid}
     names = {"dev": "valid", "validation": "valid"}
@@ -431,12 +438,12 @@ def _is_annotated(file: str) -> bool:
 
 
 def _plain(listed: str) -> bool:
-    """Whether a list has no counts."""
+    """Whether a list of words has no counts."""
     return listed.endswith(".dic") or not (listed.startswith("wordfreq:") or has_counts(listed))
 
 
 def text_kind(file: str) -> Format:
-    """conllu or text, by name or else by content; what is no text is refused with the option that takes it."""
+    """Return conllu or text, by name or else by content; other files are refused with the option that takes them."""
     head = [line for _, line in islice(read_lines(file), _LOOKED_AT)]
     if _has_extension(file):
         kind = format_of(file, "auto")
@@ -465,7 +472,7 @@ def _is_number(text: str) -> bool:
 
 
 def _coverage(forms: Collection[str], texts: _Texts) -> str:
-    """Which shares of the validation text a set of forms has."""
+    """Describe which shares of the validation text a set of forms covers."""
     counts, seen = texts.valid.counts(), texts.train.counts()
     new = {word: count for word, count in counts.items() if word not in seen}
     inside = sum(count for word, count in counts.items() if word in forms)

@@ -38,12 +38,12 @@ from llrnn.text.vocabulary import Vocabulary
 
 @dataclass
 class Context:
-    """What a kind is made from.
+    """The inputs that a configured part may be made from.
 
-    `corpora`: the texts, by part, in the units of the model; `words`: the same in words; `lowercase`: whether their
-    words are; `files`: those that the network trains on; `read`: files as one text, as the corpus is read; `counts`: of
-    the words that the vocabulary is made from; `lexicon`: attributes of words, once it is made, after contextual
-    features; `shared`: what several kinds make once.
+    `corpora`: the texts, by part, in the units of the model; `words`: the texts in words; `lowercase`: whether their
+    words are; `files`: those that the network trains on; `read`: reads files as one text, as the corpus is read;
+    `counts`: of the words that the vocabulary is made from; `lexicon`: attributes of words, once it is made, after
+    contextual features; `shared`: what several kinds make once.
     """
 
     corpora: Mapping[str, Corpus]
@@ -57,7 +57,7 @@ class Context:
     read: Callable[[Sequence[str]], Corpus] = lambda files: reduce(add, map(Corpus.from_file, files))
 
     def parts(self, table: str, names: Sequence[str]) -> list[Corpus]:
-        """The texts of the parts that a table names."""
+        """Return the texts of the parts that a table names."""
         for part in names:
             if part not in self.corpora:
                 raise ConfigError(
@@ -68,7 +68,7 @@ class Context:
 
 
 class OwnTable(BaseModel):
-    """A table of a kind that another package has; beside `kind`, keys of that kind."""
+    """A configuration table whose `kind` is defined by another package; its other keys are those of that kind."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
     group: ClassVar[str]
@@ -77,13 +77,13 @@ class OwnTable(BaseModel):
 
     @property
     def own_keys(self) -> dict[str, Any]:
-        """What is given to the class: with defaults, where it says what its keys are."""
+        """The arguments for the class, with defaults where it declares its keys."""
         keys, known = self.model_extra or {}, getattr(self.found, "Keys", None)
         return keys if known is None else known.model_validate(keys).model_dump()
 
     @property
     def found(self) -> Any:
-        """The class."""
+        """The class that the kind names."""
         return find_kind(self.group, self.kind, self.base)
 
     @model_validator(mode="after")
@@ -96,19 +96,22 @@ class OwnTable(BaseModel):
         return self
 
     def make(self, context: Context) -> Any:
-        """What the table describes."""
+        """Return the object that the table describes."""
         make = getattr(self.found, "make", None)
         return self.found(**self.own_keys) if make is None else make(context, **self.own_keys)
 
 
 def own_table(group: str, base: type, *with_keys: type[BaseModel]) -> type[OwnTable]:
-    """The tables of a group, whose classes are subclasses of `base`; `with_keys` has keys that all its kinds have."""
+    """Return the table type of a group whose classes are subclasses of `base`; `with_keys`: keys of all its kinds."""
     return type(f"Own {group}", (*with_keys, OwnTable), {"group": group, "base": base, "__module__": __name__})
 
 
 @dataclass(frozen=True)
 class OrOwn:
-    """Beside the kinds of a union, those of other packages: Annotated[A | B, Field(discriminator="kind"), OrOwn(T)]."""
+    """Annotation that extends a union of kinds by those of other packages.
+
+    Annotated[A | B, Field(discriminator="kind"), OrOwn(T)]
+    """
 
     table: type[OwnTable]
 
@@ -127,7 +130,7 @@ class OrOwn:
         return {**ours, "oneOf": [*ours["oneOf"], own]}
 
     def validated(self, given: Any, ours: ValidatorFunctionWrapHandler) -> Any:
-        """What a table says; a kind that is none of ours is one of another package, if there is one of that name."""
+        """Validate a table; a kind that is not built in is looked up among those of other packages."""
         if isinstance(given, dict) and given.get("kind") in RENAMED:
             given = {**given, "kind": RENAMED[given["kind"]]}
         try:

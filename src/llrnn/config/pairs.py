@@ -38,14 +38,14 @@ Pair = tuple[object, str]  # a meaning and its text
 
 
 def holds_pairs(path: str | Path) -> bool:
-    """Whether a file is one of pairs, by its name."""
+    """Whether a file holds pairs of meaning and text, by its name."""
     return _PAIRS.search(str(path).lower()) is not None
 
 
 def draft_pairs(
     files: Sequence[str | Path], *, out: str | Path, valid: Sequence[str | Path] = (), lowercase: bool = True
 ) -> Draft:
-    """Look at pairs of meaning and text, and draft a configuration that `llrnn train` takes as it is.
+    """Draft a configuration from pairs of meaning and text, which `llrnn train` takes as it is.
 
     Of several files, names with `dev` and `test` are those parts; without any for validation a tenth is held out.
 
@@ -99,7 +99,7 @@ def _of_csv(path: str, content: str) -> Iterator[Pair]:
 
 
 def _meaning(found: object) -> object:
-    """A condition as it is; name[x], food[y] is a record."""
+    """Return a condition as it is, or as a record where it is written name[x], food[y]."""
     if isinstance(found, str) and _BRACKETS.match(found):
         fields: dict[str, list[str]] = {}
         for slot, value in _BRACKETS.findall(found):
@@ -109,7 +109,7 @@ def _meaning(found: object) -> object:
 
 
 def _kind(conditions: Sequence[object]) -> Conditions:
-    """Acts, or records; a text alone says no slots."""
+    """Return whether conditions are acts or records; plain text, which has no slots, is refused."""
     strange = [one for one in conditions if not isinstance(one, str | Mapping)]
     texts = [one for one in conditions if isinstance(one, str)]
     if strange or 0 < len(texts) < len(conditions):
@@ -134,7 +134,7 @@ def _cut(value: Any) -> Any:
 
 
 def _written(out: Path, part: str, pairs: Sequence[Pair], kind: Conditions, cut: bool) -> str:
-    """JSON lines beside the configuration, cut into words or as they are."""
+    """Write pairs as JSON lines beside the configuration, tokenised if `cut`; return the path."""
     path = data_folder(out) / f"{part}.jsonl"
     made = [{"condition": meaning, "target": text} for meaning, text in pairs]
     made = [{**pair, "target": _cut(pair["target"])} for pair in made] if cut else made
@@ -147,7 +147,7 @@ def _written(out: Path, part: str, pairs: Sequence[Pair], kind: Conditions, cut:
 
 
 def _recipe(parts: Mapping[str, list[str]], train: Corpus, kind: Conditions, lowercase: bool) -> tuple[str, list[str]]:
-    """The TOML, and what was found."""
+    """Return the TOML of the configuration, and findings to report."""
     slots = FoundSlots.of(train)
     if not slots.said:
         raise ConfigError(
@@ -175,7 +175,7 @@ def _recipe(parts: Mapping[str, list[str]], train: Corpus, kind: Conditions, low
 
 
 def _warnings(train: Corpus) -> tuple[str, ...]:
-    """Slots that no copying serves."""
+    """Return warnings of slots that no copying serves."""
     every = {slot for sentence in train for slot, _ in values_of(sentence.condition)}
     lost = sorted(every - {*FoundSlots.of(train).said})
     if not lost:

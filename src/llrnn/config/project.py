@@ -52,7 +52,7 @@ from llrnn.training.settings import problems
 
 
 def _open_built(paths: Sequence[str], config: Config) -> Corpus:
-    """A built corpus, a folder where files are listed; how its words are written was decided when it was built."""
+    """Open a built corpus, a folder given in place of files; its spelling was decided when it was built."""
     if len(paths) > 1:
         raise ConfigError(f"a built corpus stands alone, found {', '.join(paths)}; build all of them as one")
     built, wanted = BuiltCorpus(paths[0]), config.corpus.lowercase
@@ -66,7 +66,7 @@ def _open_built(paths: Sequence[str], config: Config) -> Corpus:
 
 
 def _require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
-    """Refuse what looks at annotations or conditions, which a built corpus has none of, or counts n-grams of it."""
+    """Raise an error where a part needs annotations, conditions or n-gram counts, which a built corpus has not."""
     built = [part for part, corpus in corpora.items() if isinstance(corpus, BuiltCorpus)]
     needs_memory = {
         "[condition]": config.condition is not None,
@@ -98,7 +98,7 @@ _ENOUGH_TYPES = 50  # rare and new words, for their shares to say anything
 
 @dataclass(frozen=True)
 class Project:
-    """The parts that a configuration names, made in the order in which data flows.
+    """Everything that a configuration describes: corpora, vocabulary, knowledge; `model()` makes the model.
 
     project = Project.from_config(read_config("configs/embedded.toml"))
     for record in train(project.model(), project.corpora["train"], settings=project.config.training): ...
@@ -118,7 +118,7 @@ class Project:
 
     @classmethod
     def from_config(cls, config: Config) -> Project:
-        """Read the corpora, estimate the knowledge; warn of what is hardly meant, refuse what cannot be."""
+        """Read the corpora and estimate the knowledge of a configuration; warn of or refuse what makes no sense."""
         corpora = read_corpora(config)
         if names_slots(config):
             config = with_slots(config, corpora["train"])
@@ -155,7 +155,7 @@ class Project:
         return made
 
     def _warn_of_coverage(self) -> None:
-        """That attributes are of the training text alone: what is learnt of them will help no word that is new."""
+        """Warn where only the training text has attributes: what is learnt of them helps no new word."""
         if "valid" not in self.corpora or self.vocabulary.is_open or not self.lexicon.forms():
             return
         seen = self.corpora["train"].counts()
@@ -172,7 +172,7 @@ class Project:
             )
 
     def model(self) -> LLRNN:
-        """A fresh model; its weights are a function of the seed."""
+        """Return a new model; its weights are determined by the seed."""
         config, own = self.config, self.config.controller
         conditions = self._conditions("train")
         model = LLRNN(
@@ -206,7 +206,7 @@ class Project:
         return (*self.contextual_inputs, *numbers)
 
     def _require_numbers(self, model: LLRNN) -> None:
-        """The conditions of all texts have the numbers that those of the training text have."""
+        """Raise an error where conditions lack numbers that those of the training text have."""
         if self.config.condition is None or self.config.condition.reading != "numbers":
             return
         for sentence in (sentence for corpus in self.corpora.values() for sentence in corpus):
@@ -214,7 +214,7 @@ class Project:
                 model.start([sentence.condition])
 
     def _require_mass(self, model: LLRNN, part: str, text: EncodedText) -> None:
-        """Every word of the text is possible; said before training, not after an epoch of it."""
+        """Raise an error where a word of the text has no mass, before training and not after an epoch of it."""
         if not model.background.is_static:
             if part in self.corpora:
                 _require_language(model, self.corpora[part])
@@ -243,7 +243,7 @@ def _require_conditions(corpora: dict[str, Corpus], given: keys.ConditionConfig)
 
 @contextmanager
 def _naming(sentence: Sentence) -> Iterator[None]:
-    """An error in the block says which line it is of."""
+    """Context manager: errors in the block name the line of the sentence."""
     try:
         yield
     except ConfigError as error:
@@ -251,7 +251,7 @@ def _naming(sentence: Sentence) -> Iterator[None]:
 
 
 def _more_mass(given: keys.AnyBackground, part: str) -> str:
-    """How a background of this kind comes to know all words of a part of the corpus, or of another text."""
+    """Return advice on how a background of this kind can cover all words of a part of the corpus or another text."""
     if part == "other":
         return "count the word in the background too, or leave it out of [vocabulary]: the text is then cut there"
     named = f"name {part} in background.parts"
@@ -262,7 +262,7 @@ def _more_mass(given: keys.AnyBackground, part: str) -> str:
 
 
 def _require_language(model: LLRNN, corpus: Corpus) -> None:
-    """Every sentence is a string of the languages that the background holds it to."""
+    """Raise an error where a sentence is not in the language of the background's constraints."""
     if not (constraints := constraints_of(model.background)):
         return
     text = EncodedText.encode(corpus, model.vocabulary)
@@ -274,7 +274,7 @@ def _require_language(model: LLRNN, corpus: Corpus) -> None:
 
 
 def read_corpora(config: Config) -> dict[str, Corpus]:
-    """train, and valid and test where there are any; running texts, where words come again."""
+    """Read the corpora train, and valid and test where given; as running texts, where words come again."""
     corpora, recent = _read_parts(config), config.background.recent
     return corpora if recent is None else {part: text.running(recent.window) for part, text in corpora.items()}
 
@@ -304,12 +304,12 @@ SLOTS, OPEN = "{slots}", "{open}"
 
 
 def names_slots(config: Config) -> bool:
-    """Whether a configuration leaves slots to the corpus."""
+    """Whether a configuration leaves slots to be filled in from the corpus."""
     return _holds(config.model_dump(mode="json", exclude_unset=True))
 
 
 def with_slots(config: Config, train: Corpus) -> Config:
-    """The configuration with the slots of the training text in their places."""
+    """Return the configuration with the slots of the training text filled in."""
     found = FoundSlots.of(train)
     if not found.said:
         raise ConfigError(
@@ -341,7 +341,7 @@ def _filled(value: Any, found: FoundSlots) -> Any:
 
 
 def _other(given: keys.OtherConfig, config: Config, corpora: dict[str, Corpus]) -> OtherText:
-    """Another text, without what validation and tests hold."""
+    """Return another text, without sentences that validation and test have."""
     if config.condition is not None:
         raise ConfigError(
             "corpus.other: other texts have no conditions to write from, but [condition] is set; leave one of them out"
@@ -358,7 +358,7 @@ def _other(given: keys.OtherConfig, config: Config, corpora: dict[str, Corpus]) 
 
 
 def _read(paths: Sequence[str], config: Config, conditions: Conditions = "plain") -> Corpus:
-    """Files as one text; only the parts of the corpus have conditions to read, not texts to count words in."""
+    """Read files as one text; conditions are read for parts of the corpus only."""
     if any(Path(path).is_dir() for path in paths):
         return _open_built(paths, config)
     lowercase, format = config.corpus.lowercase, config.corpus.format
@@ -368,14 +368,14 @@ def _read(paths: Sequence[str], config: Config, conditions: Conditions = "plain"
 
 
 def embedded_corpora(train: int, valid: int, test: int, lowercase: bool = True) -> dict[str, Corpus]:
-    """Consecutive parts of the French sample."""
+    """Return consecutive parts of the French sample, of these numbers of sentences."""
     whole = Corpus.from_sentences(french.sentences(train + valid + test), name="french")
     whole = whole.lowercased() if lowercase else whole
     return dict(zip(("train", "valid", "test"), whole.split(train, valid), strict=True))
 
 
 def _said_by_knowledge(config: Config, lexicon: Lexicon, context: Sequence[ContextualFeature]) -> list[str]:
-    """Words that a table may want to be said, and words of values: these are listed whenever a condition has them."""
+    """Return words of tables and of slot values, which are listed whenever a condition has them."""
     tables = [word for one in context if isinstance(one, Lookup) for word in sorted(one.words_of_table)]
     if not (config.lexicon.values and (context or config.background.primed is not None)):
         return tables
@@ -384,7 +384,7 @@ def _said_by_knowledge(config: Config, lexicon: Lexicon, context: Sequence[Conte
 
 
 def _units(config: Config, corpora: dict[str, Corpus]) -> Units | None:
-    """How words are cut, learnt from the training text; None where they are not."""
+    """Return the units that words are cut into, learnt from the training text; None where words are symbols."""
     if config.corpus.units == "words":
         return None
     if any(isinstance(corpus, BuiltCorpus) for corpus in corpora.values()):
@@ -436,7 +436,7 @@ def _lexicon(config: Config, corpora: dict[str, Corpus], context: Sequence[Conte
 
 
 def _of_column(column: str, context: Sequence[ContextualFeature]) -> list[str]:
-    """The values of a column of all tables that are looked up."""
+    """Return the values of a column, over all tables that are looked up."""
     there = [(name, one.table) for one in context if isinstance(one, Lookup) for name in one.words_by_column]
     if column not in dict(there):
         listed = ", ".join(dict(there)) or "none; give [[contextual]] kind = 'lookup'"
@@ -464,7 +464,7 @@ def _coarsened(
 
 
 def _background(given: keys.AnyBackground, context: Context) -> Background:
-    """The background of the kind, and around it what else is said of words."""
+    """Return the background of this kind, with the factors and mixtures that the table adds."""
     around = (one for one in (given.recent, given.primed, given.grammar, given.dictionary) if one is not None)
     return reduce(lambda base, one: one.around(base, context), around, given.make(context))
 
@@ -507,7 +507,7 @@ _KEY = re.compile(r"""\s*([\w.\-"' ]+?)\s*=\s*(\[\s*(?:#.*)?$)?""")
 
 
 def key_lines(text: str) -> dict[str, int]:
-    """The line on which each key of a TOML text stands, by its place as messages name it: `domains.0.kind`.
+    """Return the line of each key of a TOML text, by its dotted place as in messages: `domains.0.kind`.
 
     Inline tables in a list that has several lines count, one to a line; what stands deeper has the line around it.
     """
@@ -534,14 +534,14 @@ def key_lines(text: str) -> dict[str, int]:
 
 
 def _line_of(place: str, lines: Mapping[str, int]) -> str:
-    """`:12`, of the key or else of the innermost table around it that has a line; nothing for one that was changed."""
+    """Return `:12`, the line of a key or of the innermost table around it; empty where neither is in the file."""
     while place and place not in lines:
         place = place.rpartition(".")[0]
     return f":{lines[place]}" if lines.get(place) else ""
 
 
 def _require_flat(content: dict[str, Any], place: str) -> None:
-    """No configuration is nested deeply; what is would exhaust the stack of whatever walks through it."""
+    """Raise an error where the content is nested so deeply that walking through it would exhaust the stack."""
     level: list[Any] = [content]
     for _ in range(_DEEPEST):
         level = [
@@ -556,7 +556,7 @@ def _require_flat(content: dict[str, Any], place: str) -> None:
 
 
 def _filled_in(value: Any, data: str) -> Any:
-    """The same with `{data}` replaced in every text."""
+    """Return the value with `{data}` replaced in every string."""
     if isinstance(value, dict):
         return {key: _filled_in(inner, data) for key, inner in value.items()}
     if isinstance(value, list):
@@ -565,9 +565,9 @@ def _filled_in(value: Any, data: str) -> Any:
 
 
 def parse_config(data: dict[str, Any], place: str, lines: Mapping[str, int] | None = None) -> Config:
-    """Check a configuration that was read; all its mistakes are named at once, a line each.
+    """Validate a configuration; all its mistakes are named at once, a line each.
 
-    `place` is named in messages, and where `lines` has a key (`key_lines`) its line, too.
+    `data`: the content of the TOML file; `place`: its name in messages; `lines`: line numbers from `key_lines`.
 
         config = parse_config(parse_toml(text), "mine.toml")
     """
@@ -594,7 +594,7 @@ def _apply(data: dict[str, Any], change: str) -> None:
 
 
 def _value(text: str) -> Any:
-    """As TOML reads it; what is not TOML is plain text."""
+    """Parse a value as TOML, or else return it as plain text."""
     try:
         read = parse_toml(f"value = {text}")
         _require_flat(read, f"--set value {text[:40]}")

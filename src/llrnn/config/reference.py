@@ -24,7 +24,7 @@ _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 
 def reference() -> str:
-    """The page of all tables and keys, in Markdown.
+    """Return the reference page of all tables and keys, in Markdown.
 
     llrnn config reference > docs/reference/config.md
     """
@@ -33,7 +33,7 @@ def reference() -> str:
 
 
 def schema() -> dict[str, Any]:
-    """A JSON schema of configurations, for editors.
+    """Return the JSON schema of configurations, for editors.
 
     llrnn config schema > llrnn.schema.json
     """
@@ -42,17 +42,17 @@ def schema() -> dict[str, Any]:
 
 
 def meaning(field: FieldInfo) -> str:
-    """What a key means."""
+    """Return the description of a key."""
     return (field.description or "").partition(" [")[0]
 
 
 def unit_of(field: FieldInfo) -> str:
-    """In what a key is counted: `words`."""
+    """Return the unit of a key, such as `words`."""
     return (field.description or "").partition(" [")[2].removesuffix("]")
 
 
 def type_of(field: FieldInfo) -> str:
-    """The type of a key and the values that it allows: `whole number ≥ 1`."""
+    """Return the type of a key and the values that it allows: `whole number ≥ 1`."""
     bounds = [
         f"{sign} {_number(getattr(one, name))}"
         for one in field.metadata
@@ -86,7 +86,7 @@ def _in_words(annotation: Any) -> str:
 
 
 def default_of(field: FieldInfo) -> str:
-    """What a key is where it is left out: a value of TOML, – for nothing, or that it is required."""
+    """Return the default of a key as TOML, – for none, or that it is required."""
     value = field.default
     if value is PydanticUndefined:
         return "required"
@@ -97,7 +97,7 @@ def default_of(field: FieldInfo) -> str:
 
 
 def _sections(model: type[BaseModel], title: str, place: str, told: dict[frozenset[type], str]) -> Iterator[str]:
-    """A table of a model's keys, then a section for each key that is a table itself; what was told is named only."""
+    """Yield a table of a model's keys, then a section for each nested table; tables described before are only named."""
     yield f"## {title}\n\n{_about(model)}{_table(model.model_fields)}"
     for name, field in model.model_fields.items():
         yield from _below(field, f"{place}.{name}" if place else name, told)
@@ -127,7 +127,7 @@ def _kinds(
     place: str,
     told: dict[frozenset[type], str],
 ) -> Iterator[str]:
-    """The keys of each kind."""
+    """Yield a section with the keys of each kind."""
     kinds = ", ".join(f"`{kind}`" for own in several.values() for kind in own)
     yield f"## {title}\n\n{_sentence(meaning(field))}\n\nKinds: {kinds}.\n\n"
     for model, own in several.items():

@@ -32,13 +32,13 @@ _SMASHED = re.compile(r"\d\d")
 
 
 def is_form(form: str) -> bool:
-    """Whether a vocabulary and a table can list it."""
+    """Whether a vocabulary and a table can list this string."""
     on_one_line = form.strip() == form and len(form.splitlines()) == 1 and not {"\t", "\0"} & {*form}
     return on_one_line and form != EOS and not form.startswith("# ")
 
 
 def from_wordfreq(language: str) -> Frequencies:
-    """wordfreq's longest list, without numbers: it counts all those of equal length as one, written with zeros."""
+    """Return wordfreq's longest list, without numbers, which it groups by length and writes with zeros."""
     try:
         from wordfreq import available_languages, get_frequency_dict
     except ImportError:
@@ -51,7 +51,7 @@ def from_wordfreq(language: str) -> Frequencies:
 
 
 def weighted_by_spelling(forms: Frequencies, train: Corpus) -> Frequencies:
-    """f(x) ∝ √(f(x) q(x)), for the forms of a dictionary, which nobody counted; q: a model of the text's rare words.
+    """Weight the forms of a dictionary by f(x) ∝ √(f(x) q(x)), where q models the spelling of the text's rare words.
 
     What is spelled like the words of the text is likelier to come in it.
     """
@@ -65,7 +65,7 @@ def weighted_by_spelling(forms: Frequencies, train: Corpus) -> Frequencies:
 
 
 def joined(lists: Mapping[str, Frequencies], train: Corpus) -> Frequencies:
-    """One list: what a further list adds gets the share of training words that it adds."""
+    """Join lists into one: the words that a further list adds get the share of training words that they cover."""
     total: Frequencies = {}
     counts = train.counts()
     for further in lists.values():
@@ -81,7 +81,7 @@ def joined(lists: Mapping[str, Frequencies], train: Corpus) -> Frequencies:
 
 @dataclass(frozen=True)
 class Inflection:
-    """How words of a part of speech change: `i` becomes `ies`, Number:Plur, where a lemma ends so."""
+    """A rule of inflection for a part of speech: `y` becomes `ies`, Number:Plur, where a lemma ends so."""
 
     pos: str
     old: str  # the end of the lemma, from the last character that stays
@@ -90,7 +90,7 @@ class Inflection:
 
     @classmethod
     def shown_by(cls, form: str, lemma: str, pos: str, attributes: frozenset[str]) -> Inflection | None:
-        """What a word shows; None where lemma and form have too little in common."""
+        """Return the rule that a form and its lemma show; None where they have too little in common."""
         pairs = enumerate(zip(form, lemma, strict=False))
         same = next((place for place, (one, other) in pairs if one != other), min(len(form), len(lemma)))
         old = lemma[same - 1 :]
@@ -144,12 +144,12 @@ def derived_forms(train: Corpus, most: int = 50_000) -> tuple[Frequencies, Lexic
 
 
 def _likely(readings: Mapping[frozenset[str], float]) -> frozenset[str]:
-    """The attributes of all readings but those that are far from the likeliest."""
+    """Return the attributes of all readings but those far less likely than the likeliest."""
     least = _FAR * max(readings.values())
     return frozenset[str]().union(*(attributes for attributes, weight in readings.items() if weight >= least))
 
 
 def write_frequencies(path: Path, listed: Frequencies) -> None:
-    """`form TAB frequency`, the most frequent first."""
+    """Write lines `form TAB frequency`, the most frequent first."""
     rows = sorted(listed.items(), key=lambda item: (-item[1], item[0]))
     write_atomically(path, "".join(f"{form}\t{count:.4g}\n" for form, count in rows).encode())

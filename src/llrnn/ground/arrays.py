@@ -17,7 +17,7 @@ LARGEST_FLOAT32 = 3.4028234663852886e38  # models compute in float32 unless they
 
 
 def runs(starts: Ints, widths: Ints) -> Ints:
-    """start, start + 1, ..., as many as its width, for each one after the other."""
+    """Concatenate the ranges start, start + 1, …, each as long as its width: (n,), (n,) -> (Σ widths,)."""
     ends = np.cumsum(widths)
     return np.repeat(starts - ends + widths, widths) + np.arange(widths.sum())
 
@@ -27,11 +27,12 @@ Value = TypeVar("Value")
 
 
 class ByteCache(Generic[Key, Value]):
-    """The values that were asked for last, as many as fit; `size_of(key, value)` says how many bytes an entry has.
+    """A cache of the most recently used values, bounded in bytes; `size_of(key, value)` returns the size of an entry.
 
-    What strangers send decides what is in it, never how large it is.
-    An entry that alone is larger than the cache is made anew each time. Threads may share a cache: a value may then be
-    made twice, and is never seen half made.
+    Requests decide what is in it, never how large it is. A value that alone is larger than the cache is made anew each
+    time. Threads may share a cache: a value may then be made twice, and is never seen half made.
+
+        ByteCache(2**20, lambda key, value: value.nbytes).get("key", make)
     """
 
     def __init__(self, most_bytes: int, size_of: Callable[[Key, Value], int]) -> None:
@@ -47,7 +48,7 @@ class ByteCache(Generic[Key, Value]):
         return key in self._entries
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        """The value of a key; made where it is not there."""
+        """Return the value of a key; call `make` where it is not cached."""
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
@@ -64,11 +65,11 @@ class ByteCache(Generic[Key, Value]):
         return value
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         with self._lock:
             self._entries.clear()
             self.bytes = 0
 
     def __reduce__(self) -> tuple[type[ByteCache[Key, Value]], tuple[int, Callable[[Key, Value], int]]]:
-        """A copy of a model begins with an empty cache; locks cannot be copied, and values can be made again."""
+        """Copy and pickle as an empty cache: locks cannot be copied, and values can be made again."""
         return type(self), (self.most_bytes, self._size_of)

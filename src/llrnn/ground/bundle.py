@@ -49,7 +49,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Bundle:
-    """What was saved: plain data and named tensors."""
+    """Content of a saved bundle: plain data and named tensors."""
 
     data: dict[str, Any]
     tensors: dict[str, Tensor]
@@ -65,11 +65,11 @@ def write_bundle(
     file: str | None = None,
     header: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write or replace the bundle, atomically; data files that no manifest names any more are removed.
+    """Write or replace a bundle, a JSON manifest and a safetensors file, atomically.
 
-    `version`: the oldest format whose readers understand what it holds. `file`: a fixed name of the data file, for
-    others who look for it; a process killed while such a bundle is replaced leaves one that is refused. `header`: what
-    others look for in the manifest.
+    Data files that no manifest names any more are removed. `version`: the oldest format whose readers understand what
+    it holds. `file`: a fixed name of the data file, for others who look for it; a process killed while such a bundle is
+    replaced leaves one that is refused. `header`: what others look for in the manifest.
     """
     folder = Path(folder)
     plain = _unshared({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()})
@@ -106,7 +106,7 @@ def write_bundle(
 
 @contextlib.contextmanager
 def _one_writer(folder: Path) -> Iterator[None]:
-    """Wait for another process or thread that saves here; a file system without locks has none."""
+    """Context manager: a lock on the folder against other processes and threads; none where there are no file locks."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         with contextlib.suppress(OSError):
@@ -117,7 +117,7 @@ def _one_writer(folder: Path) -> Iterator[None]:
 
 
 def _unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Copies of what shares its memory with another: one piece of knowledge may serve twice, which the file refuses."""
+    """Return tensors with those copied that share memory with another, which safetensors refuses."""
     found: dict[str, Tensor] = {}
     seen: set[int] = set()
     for key, tensor in tensors.items():
@@ -132,7 +132,7 @@ def _file_name(name: str, digest: str) -> str:
 
 
 def _remove_old(folder: Path, name: str, kept: str) -> None:
-    """Data files of earlier saves, and what a killed process left half-written; none of it is worth failing for."""
+    """Remove data files of earlier saves and leftovers of killed processes; failures are ignored."""
     for pattern in (f"{name}-*.safetensors", f".{name}-*.safetensors.*", f".{name}.json.*"):
         for old in folder.glob(pattern):
             if old.name != kept:
@@ -141,7 +141,7 @@ def _remove_old(folder: Path, name: str, kept: str) -> None:
 
 
 def held_by(folder: Path) -> str | None:
-    """What a folder holds that must not be replaced by accident."""
+    """Return what a folder holds that must not be replaced by accident, or None."""
     names = {"training": "a training run", "model": "a model"}
     return next((said for name, said in names.items() if has_bundle(folder, name)), None)
 
@@ -157,8 +157,10 @@ def read_bundle(folder: str | PathLike[str], name: str, *, verify: bool = True, 
     """Read and check a bundle; anything wrong with it is a CheckpointError that names the file.
 
     Without `verify`, the manifest and the header of the data file are checked, and that the file is complete, but not
-    the numbers in it: a bit that has flipped there goes unseen, and what is not used is not even read. With `copy`, all
-    is read into memory: whatever happens to the files, what was opened stays as it is.
+    the numbers in it: a flipped bit goes unseen, and what is not used is not even read. With `copy`, all is read into
+    memory: later changes of the files do not matter.
+
+        bundle = read_bundle("runs/mine", "model")
     """
     folder = Path(folder)
     manifest_file = folder / f"{name}.json"
@@ -182,7 +184,7 @@ def read_bundle(folder: str | PathLike[str], name: str, *, verify: bool = True, 
 
 
 def _opened(folder: Path, manifest_file: Path, name: str) -> tuple[dict[str, Any], Path, BufferedReader]:
-    """The manifest and the data file that it names, open: from now on no save can take it away."""
+    """Return the manifest and its data file, opened, so that a save at the same time cannot take it away."""
     last = None
     for _ in range(_MOST_REPLACED):
         manifest, stamp = _read_manifest(manifest_file, name)
@@ -199,7 +201,7 @@ def _opened(folder: Path, manifest_file: Path, name: str) -> tuple[dict[str, Any
 
 
 def _read_manifest(path: Path, name: str) -> tuple[dict[str, Any], object]:
-    """What it says, and a stamp that every save changes."""
+    """Return the manifest and a stamp that every save changes."""
     try:
         with open_file(path) as file:
             status, content = os.fstat(file.fileno()), read_at_most(file, _LARGEST_MANIFEST + 1)
@@ -230,7 +232,7 @@ def _read_manifest(path: Path, name: str) -> tuple[dict[str, Any], object]:
 
 
 def _check_seal(path: Path, content: bytes, manifest: dict[str, Any]) -> None:
-    """Every byte is as it was written: a changed word or number would make another model, silently."""
+    """Raise an error where the manifest is not byte for byte as it was written."""
     tail = b',\n "seal": ' + json.dumps(manifest.get("seal"), ensure_ascii=False).encode(errors="replace") + b"\n}"
     sealed = content.removesuffix(tail) + b"\n}"  # what the seal was made of
     if not content.endswith(tail) or hashlib.sha256(sealed).hexdigest() != manifest["seal"]:
@@ -238,7 +240,7 @@ def _check_seal(path: Path, content: bytes, manifest: dict[str, Any]) -> None:
 
 
 def _read_data(file: BufferedReader, path: Path, name: str, header: object, copy: bool) -> dict[str, Tensor]:
-    """The tensors of a data file; what is around them must be as it was written."""
+    """Return the tensors of a data file, after checking its header."""
     altered = CheckpointError(f"{path}: altered after saving (its SHA-256 differs); restore it")
     try:
         size = os.fstat(file.fileno()).st_size
@@ -258,7 +260,7 @@ def _read_data(file: BufferedReader, path: Path, name: str, header: object, copy
 
 
 def _tensors(file: BufferedReader, header: dict[str, Any], start: int, size: int, copy: bool) -> dict[str, Tensor]:
-    """The numbers that the header tells of: each tensor in memory of its own, or all in the mapped file."""
+    """Return the tensors that the header lists: copied into memory, or views of the mapped file."""
     places = {name: entry for name, entry in header.items() if name != "__metadata__"}
     end = start + max((entry["data_offsets"][1] for entry in places.values()), default=0)
     if end != size:
@@ -283,7 +285,7 @@ def _read(file: BufferedReader, start: int, size: int) -> Tensor:
 
 
 def _mapped(file: BufferedReader) -> Tensor:
-    """All of the file as bytes that come when they are used; whoever writes to them writes to a copy."""
+    """Return the whole file as mapped bytes, read on demand and copied on write."""
     if not faulthandler.is_enabled():  # a page that is gone when it is used ends the process: by no means silently
         with contextlib.suppress(RuntimeError, ValueError, OSError, AttributeError):  # no standard error to tell it to
             faulthandler.enable()

@@ -41,13 +41,13 @@ _LONGEST_QUOTE = 80  # characters of the user's input that a message repeats
 
 
 def short(found: object) -> str:
-    """What was found, as a message quotes it: on one line, and cut where it is long."""
+    """Format a value for a message: on one line, and cut where it is long."""
     text = " ".join(str(found).split())
     return text if len(text) <= _LONGEST_QUOTE else f"{text[: _LONGEST_QUOTE - 1]}…"
 
 
 def quoted(value: object) -> str:
-    """A value of the user's, as Python writes it, in a message."""
+    """Format a user's value for a message, as Python writes it."""
     return short(repr(value))
 
 
@@ -56,7 +56,7 @@ class LLRNNError(Exception):
 
 
 class LLRNNWarning(UserWarning):
-    """What is possible, but hardly meant. The command line shows it as one line on standard error."""
+    """A warning of something possible but probably not intended; the command line shows it as one line on stderr."""
 
 
 def warn(message: str, stacklevel: int = 3) -> None:
@@ -65,7 +65,7 @@ def warn(message: str, stacklevel: int = 3) -> None:
 
 
 class EstimationWarning(LLRNNWarning):
-    """Knowledge that could be estimated, but not as usual; the message says what was done instead."""
+    """Knowledge that could not be estimated as usual; the message says what was done instead."""
 
 
 class PlacedError(LLRNNError):
@@ -105,7 +105,7 @@ class UnknownWordError(VocabularyError):
     """A word that the vocabulary does not list."""
 
     def __init__(self, word: str, *, size: int, place: str = "", others: Sequence[str] = (), cure: str = "") -> None:
-        """`word` is the first; `others` are those that are missing too, in the order of the text."""
+        """`word` is the first; `others` are further missing words, in the order of the text."""
         self.word, self.size, self.place, self.others = word, size, place, tuple(others)
         where = f"{place}: " if place else ""
         more = f", nor are {len(others):,} others: {', '.join(quoted(other) for other in others[:4])}" if others else ""
@@ -115,7 +115,7 @@ class UnknownWordError(VocabularyError):
         )
 
     def advising(self, cure: str) -> UnknownWordError:
-        """The same with another cure."""
+        """Return a copy of this error with another piece of advice."""
         return UnknownWordError(self.word, size=self.size, place=self.place, others=self.others, cure=cure)
 
 
@@ -225,6 +225,6 @@ __all__ = [
 
 
 def shown_number(value: object) -> str:
-    """Python writes no integer of more than some thousand digits."""
+    """Format an integer of any length: Python writes none of more than some thousand digits."""
     too_long = isinstance(value, int) and value.bit_length() > 256
     return f"an integer of {int(value.bit_length() * math.log10(2)) + 1} digits" if too_long else repr(value)  # type: ignore[attr-defined]

@@ -43,8 +43,10 @@ _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a dev
 
 
 def open_file(path: StrPath) -> io.BufferedReader:
-    """A plain file, to read its bytes, a pipe of the shell, or `-` for standard input, each read once; anything else is
-    an OSError that says what was found and what to do."""
+    """Open a plain file, a pipe of the shell, or `-` for standard input, to read bytes; each is read once.
+
+    Anything else is an OSError that says what was found and what to do.
+    """
     if fspath(path) == STANDARD:
         return os.fdopen(os.dup(0), "rb")
     try:
@@ -69,7 +71,7 @@ def open_file(path: StrPath) -> io.BufferedReader:
 
 
 def read_file(path: StrPath, *, limit: int = 256_000_000) -> bytes:
-    """All of a plain file of at most `limit` bytes."""
+    """Return the bytes of a plain file of at most `limit` bytes."""
     with open_file(path) as file:
         content = read_at_most(file, limit + 1)
     if len(content) > limit:
@@ -78,7 +80,7 @@ def read_file(path: StrPath, *, limit: int = 256_000_000) -> bytes:
 
 
 def read_at_most(file: BinaryIO, count: int) -> bytes:
-    """As many bytes as there are, or `count`, piece by piece: `file.read(count)` takes the memory of all at once."""
+    """Read at most `count` bytes, piece by piece: `file.read(count)` would allocate all of them at once."""
     pieces, left = [], count
     while left and (piece := file.read(min(left, _PIECE))):
         pieces.append(piece)
@@ -101,7 +103,7 @@ def parse_json(text: str | bytes, **hooks: Any) -> Any:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Decode TOML; tomllib lets some faults of its parts through as they are."""
+    """Decode TOML; all faults are TOMLDecodeErrors, also those that tomllib raises otherwise."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError:
@@ -111,14 +113,13 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace the file by one with this content."""
+    """Replace the file by one with this content, atomically."""
     with replacing(path) as file:
         file.write(content)
 
 
 def write_lines(path: StrPath, lines: Iterable[str]) -> None:
-    """A text file of the user, compressed where its name ends in .gz: the same lines, the same bytes; `-` is standard
-    output."""
+    """Write a text file, compressed where its name ends in .gz, reproducibly; `-` is standard output."""
     text = "".join(f"{line}\n" for line in lines)
     if fspath(path) == STANDARD:
         write_standard(text)
@@ -131,7 +132,7 @@ def write_lines(path: StrPath, lines: Iterable[str]) -> None:
 
 
 def write_standard(text: str) -> None:
-    """To standard output, behind whatever was printed before; no word of it steers a terminal."""
+    """Write text to standard output, after what was printed before; control characters are made visible."""
     if sys.stdout.isatty():
         text = re.sub("[^\n\t]+", lambda found: visible(found[0]), text)
     sys.stdout.flush()
@@ -141,7 +142,7 @@ def write_standard(text: str) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A temporary file (at its `name`) to write to, which takes the name of the file if all goes well."""
+    """Context manager: a temporary file to write to, which replaces `path` if all goes well."""
     descriptor, temporary = temporary_beside(path)
     try:
         # renamed while it is open and locked: nobody takes it for a leftover
@@ -161,12 +162,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _named(error: OSError, path: Path) -> OSError:
-    """The same error of the file that is to be written, not of a temporary one that nobody knows."""
+    """Return the error with the path of the file to be written in place of the temporary one."""
     return OSError(error.errno, error.strerror, fspath(path))
 
 
 def temporary_beside(path: Path) -> tuple[int, str]:
-    """A new temporary file for what will be at this path: its descriptor, which holds a lock, and its name."""
+    """Make a temporary file beside this path; return its descriptor, which holds a lock, and its name."""
     if os.path.lexists(path) and not (path.is_file() or path.is_dir() or path.is_symlink()):
         raise OSError(errno.EINVAL, "a file is required, but this is a device or a pipe; name another", fspath(path))
     _remove_leftovers(path)
@@ -185,7 +186,7 @@ def temporary_beside(path: Path) -> tuple[int, str]:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Temporary files for this path that nobody holds; none of them is worth failing for."""
+    """Remove temporary files for this path that nobody holds; failures are ignored."""
     named = re.compile(re.escape(f".{path.name}.") + "[a-z0-9_]{8}")  # as tempfile names them
     with contextlib.suppress(OSError, ValueError):
         for leftover in [one for one in os.listdir(path.parent) if named.fullmatch(one)]:
@@ -203,7 +204,7 @@ def _remove_if_nobody_writes(leftover: Path) -> None:
 
 
 def sealed_json(data: Mapping[str, Any], errors: str = "strict") -> bytes:
-    """Plain data as JSON whose last key, `seal`, is the SHA-256 of everything before it."""
+    """Return plain data as JSON whose last key, `seal`, is the SHA-256 of everything before it."""
 
     def encoded(data: Mapping[str, Any]) -> bytes:
         return json.dumps(data, ensure_ascii=False, indent=1).encode("utf8", errors)
@@ -212,7 +213,7 @@ def sealed_json(data: Mapping[str, Any], errors: str = "strict") -> bytes:
 
 
 def sync_folder(folder: Path) -> None:
-    """The rename itself must reach the disk too."""
+    """Flush the folder, so that a rename reaches the disk too."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -27,7 +27,7 @@ RENAMED = {"said": "mentioned", "unsaid": "unmentioned", "announced": "predicted
 
 
 def find_kind(group: str, kind: str, base: type, error: type[LLRNNError] = ConfigError) -> Any:
-    """The subclass of `base` that a kind names, by entry point or as `module:Class`; None where it names nothing.
+    """Return the subclass of `base` for a kind, an entry point of the group or `module:Class`; None if it is neither.
 
     find_kind("backgrounds", "my_words.priors:Zipf", Background)
     """
@@ -42,13 +42,13 @@ def find_kind(group: str, kind: str, base: type, error: type[LLRNNError] = Confi
 
 
 def missing_package(kind: str) -> str | None:
-    """Which package of ours has a kind or a verb, and how it is installed; None where none has."""
+    """Return a message on which package of ours has a kind or a verb, and how to install it; None where none has."""
     name = next((name for name, kinds in PACKAGES.items() if kind in kinds), None)
     return name and f"another package: pip install llrnn-{name} (or 'llrnn[{name}]')"
 
 
 def _imported(place: str, error: type[LLRNNError]) -> object:
-    """What `module:Class` names. A module of Python itself holds no kind: to import some does what nobody asked for."""
+    """Import what `module:Class` names; modules of Python itself are refused, since importing some has effects."""
     module, _, name = place.partition(":")
     try:
         if module.partition(".")[0] in sys.stdlib_module_names:

@@ -34,9 +34,9 @@ _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  
 
 @dataclass(frozen=True)
 class Bar:
-    """One summand, from where it starts; minus infinity where a word is forbidden, plus where its rival is.
+    """One bar of a chart, from where it starts; infinite where a word (−) or its rival (+) is forbidden.
 
-    `is_prior`: it is no feature's, but the background's or what normalises.
+    `is_prior`: it belongs to the background or to log Z, not to a feature.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Bar:
 
     @property
     def label_at(self) -> float:
-        """The end of an unbounded bar is the edge: its text stands at its start."""
+        """Where the label stands: at the end of the bar, or at the start of an unbounded one."""
         return self.end if self.bounded else self.start
 
     @property
@@ -71,7 +71,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarChart:
-    """Horizontal bars, from the top."""
+    """A chart of horizontal bars, from the top."""
 
     bars: tuple[Bar, ...]
     title: str
@@ -80,17 +80,17 @@ class BarChart:
 
     @property
     def opacity(self) -> float:
-        """Where something has no bound, nothing else counts: it stands back."""
+        """Opacity of finite bars: reduced where another bar is unbounded."""
         return 1.0 if all(bar.bounded for bar in self.bars) else 0.45
 
     def links(self) -> list[tuple[int, float]]:
-        """(row, x): from the end of this bar down to the next."""
+        """Return (row, x) of the lines from the end of each bar down to the next."""
         pairs = enumerate(zip(self.bars, self.bars[1:], strict=False))
         return [(row, bar.end) for row, (bar, below) in pairs if self.linked and bar.bounded and below.bounded]
 
     @property
     def range(self) -> tuple[float, float]:
-        """From the least to the greatest end, 0 among them; bars without bound go beyond it."""
+        """Least and greatest finite end of the bars, 0 included."""
         ends = [0.0, *(x for bar in self.bars for x in (bar.start, bar.end) if math.isfinite(x))]
         low, high = min(ends), max(ends)
         return (low, high) if high > low else (low - 0.5, high + 0.5)
@@ -98,7 +98,7 @@ class BarChart:
 
 @dataclass(frozen=True)
 class LineChart:
-    """One line through the points (x, y) of each name."""
+    """A chart with one line through the points (x, y) of each name."""
 
     curves: Mapping[str, Sequence[tuple[float, float]]]
     title: str
@@ -110,7 +110,7 @@ Chart = BarChart | LineChart
 
 
 def running(parts: Sequence[Bar], total: tuple[str, float], *, title: str, x_label: str) -> BarChart:
-    """A waterfall. A part without bound moves nothing: the others are where they would be without it."""
+    """Return a waterfall chart: each bar starts where the one before ends. Unbounded bars move nothing."""
     bars, at = [], 0.0
     for bar in parts:
         bars.append(replace(bar, start=at))
@@ -119,22 +119,22 @@ def running(parts: Sequence[Bar], total: tuple[str, float], *, title: str, x_lab
 
 
 def apart(parts: Sequence[Bar], total: tuple[str, float], *, title: str, x_label: str) -> BarChart:
-    """Bars that all start at 0."""
+    """Return a chart of bars that all start at 0."""
     return BarChart((*parts, Bar(*total, is_sum=True)), title, x_label)
 
 
 def log_text(value: float) -> str:
-    """A logarithm, or a difference of two."""
+    """Format a logarithm, or a difference of two."""
     return f"{value:+.4f}" if math.isfinite(value) else "forbidden" if value < 0 else "rival forbidden"
 
 
 def visible(text: str) -> str:
-    """Without characters that move the cursor, turn text around or cannot be written at all."""
+    """Replace characters that move the cursor, turn text around or cannot be encoded by visible signs."""
     return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") or c in _TURNING else c for c in text)
 
 
 def visible_json(text: str) -> str:
-    """JSON with every character that `visible` would replace as an escape: it means the same, and steers nothing."""
+    """Escape in JSON every character that `visible` would replace: the data stay the same."""
     return "\n".join("".join(c if visible(c) == c else f"\\u{ord(c):04x}" for c in line) for line in text.split("\n"))
 
 
@@ -143,7 +143,7 @@ def shortened(text: str, longest: int = 25) -> str:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Round numbers between low and high, four to ten of them."""
+    """Return four to ten round numbers between low and high."""
     step = 10.0 ** math.ceil(math.log10(high - low))
     while (high - low) / step < 4:
         step /= 2.5 if f"{step:e}"[0] == "5" else 2
@@ -154,19 +154,19 @@ _WIDE, _NARROW = 640, 340  # pixels: a page or a notebook, and a phone
 
 
 def svg(chart: Chart, *, narrow: bool = False) -> str:
-    """The chart as inline SVG; a narrow one has its names above the bars, so that a phone need not make it smaller."""
+    """Render the chart as inline SVG; with `narrow`, names stand above the bars, for phones."""
     width = _NARROW if narrow else _WIDE
     return _bars(chart, width, narrow) if isinstance(chart, BarChart) else _lines(chart, width, narrow)
 
 
 def svg_file(chart: Chart) -> str:
-    """The chart as a file of its own, on white: its text is black, and readable on a dark page too."""
+    """Render the chart as an SVG file of its own, black on white."""
     head, rest = svg(chart).split(">", 1)
     return f'{head} xmlns="http://www.w3.org/2000/svg"><rect width="100%" height="100%" fill="#fff"/>{rest}\n'
 
 
 def _bars(chart: BarChart, width: int, narrow: bool) -> str:
-    """`room` is for the figure that stands at the end of a bar, on either side; `down` from a row's top to its bar."""
+    """Render the bars; `room` is for the figure at the end of a bar, `down` from a row's top to its bar."""
     row, top, left, room, down = (44, 4, 0, 66, 22) if narrow else (24, 10, 210, 70, 4)
     bottom = top + row * len(chart.bars)
     low, high = chart.range
@@ -190,7 +190,7 @@ def _bars(chart: BarChart, width: int, narrow: bool) -> str:
 
 
 def _rectangle(start: float, end: float, y: float, bar: Bar, opacity: float) -> str:
-    """An unbounded bar has no end that could be drawn: it is dashed and open."""
+    """Render one bar; an unbounded one is dashed and open."""
     look = f'fill="{bar.colour}" fill-opacity="{opacity if bar.bounded else 0.25}"'
     if not bar.bounded:
         look += f' stroke="{bar.colour}" stroke-dasharray="5 3"'
@@ -248,7 +248,7 @@ def _line(x1: float, y1: float, x2: float, y2: float, opacity: float) -> str:
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", *, cut: bool = False) -> str:
-    """Where it is cut, a name that is too long: whoever points at it sees all of it."""
+    """Render a text; with `cut`, a long name is shortened and shown in full on hover."""
     shown = f"<title>{_escaped(text)}</title>{_escaped(shortened(text))}" if cut else _escaped(text)
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{shown}</text>'
 
@@ -268,15 +268,15 @@ _NUMBER = "text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums
 
 
 class Strong(str):
-    """Text that stands out."""
+    """Bold text."""
 
 
 class Heading(Strong):
-    """The line above a section."""
+    """The heading of a section."""
 
 
 class Faint(str):
-    """Text that stands back."""
+    """Dimmed text."""
 
 
 Line = tuple[str, ...]  # one line of text, in pieces
@@ -284,7 +284,7 @@ Line = tuple[str, ...]  # one line of text, in pieces
 
 @dataclass(frozen=True)
 class TextTable:
-    """A header and rows; the first columns are text, at the left, the others numbers, at the right."""
+    """A table with header and rows; the first columns are text, aligned left, the others numbers, aligned right."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -307,7 +307,7 @@ class TextTable:
         return f'<table style="border-collapse:collapse;margin:.6em 0">{head}{body}</table>'
 
     def _html_row(self, tag: str, cells: Sequence[str], style: str) -> str:
-        """Leading spaces set a row in: HTML would drop them."""
+        """Render a row as HTML; leading spaces become an indentation."""
         made = []
         for index, cell in enumerate(cells):
             side = _NAME if index < self.text_columns else _NUMBER
@@ -318,13 +318,13 @@ class TextTable:
 
 @dataclass(frozen=True)
 class Sheet:
-    """What there is to say, from the top; `warnings` come last."""
+    """Contents to render, from the top: text, tables, charts; `warnings` come last."""
 
     blocks: tuple[Line | TextTable | Chart, ...]
     warnings: tuple[str, ...] = ()
 
     def __rich__(self) -> Group:
-        """Charts are left out: a terminal has the table."""
+        """Render for a terminal; charts are left out."""
         from rich.console import Group
 
         blocks = [block for block in self._all() if not isinstance(block, BarChart | LineChart)]
@@ -334,7 +334,7 @@ class Sheet:
         return f"<div>{''.join(map(_html, self._all()))}</div>"
 
     def page_html(self) -> str:
-        """For a page of one's own: each chart twice, of the class `wide` and of the class `narrow`, for a phone."""
+        """Render for a web page: each chart twice, of the class `wide` and of the class `narrow`, for a phone."""
         return f"<div>{''.join(_html_twice(block) for block in self._all())}</div>"
 
     def _all(self) -> list[Line | TextTable | Chart]:
@@ -342,11 +342,11 @@ class Sheet:
 
 
 class Renderable(ABC):
-    """What prints as tables with rich, and shows as HTML in a notebook."""
+    """Base class of results that print as tables with rich, and show as HTML in a notebook."""
 
     @abstractmethod
     def sheet(self) -> Sheet:
-        """What there is to say about it."""
+        """Return the contents to render: text, tables, chart."""
 
     def __rich__(self) -> Group:
         return self.sheet().__rich__()
@@ -356,20 +356,20 @@ class Renderable(ABC):
 
 
 class Chartable(Renderable):
-    """What has a chart too."""
+    """Base class of results that also have a chart."""
 
     @abstractmethod
     def chart(self) -> Chart:
-        """The chart of its sheet."""
+        """Return the chart of its sheet."""
 
     def picture(self) -> str:
-        """The chart as a file of its own: `Path("why.svg").write_text(why.picture())`."""
+        """Return the chart as an SVG file: `Path("why.svg").write_text(why.picture())`."""
         return svg_file(self.chart())
 
 
 @dataclass(frozen=True)
 class Part:
-    """One summand: its name, its share, and what the share is the sum of, where that is known."""
+    """One summand of a breakdown: its name, its value, and its own summands where they are known."""
 
     name: str
     share: float
@@ -382,7 +382,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Term:
-    """One feature's share: its weight a_k at this moment, its value φ_k, and their product."""
+    """The contribution of one feature: its weight a_k in this context, its value φ_k, and their product."""
 
     name: str
     weight: float
@@ -395,7 +395,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Breakdown:
-    """`before + Σ terms + after = total`, with the largest terms one by one and the small ones as one."""
+    """A sum `before + Σ terms + after = total`, with the largest terms one by one and the small ones as one."""
 
     before: tuple[Part, ...]
     terms: Sequence[Term]  # largest first
@@ -416,15 +416,15 @@ class Breakdown:
         return TextTable(("part", "weight a", value_name, "share"), tuple(rows))
 
     def waterfall(self, name: str, title: str) -> BarChart:
-        """From 0 by the parts to the sum, which has this name."""
+        """Return a waterfall chart from 0 by the parts to the sum, which has this name."""
         return running(self._bars(unsaid=1.0), (name, self.total), title=title, x_label="nats")
 
     def balance(self, title: str, x_label: str) -> BarChart:
-        """What speaks for (right) and against (left)."""
+        """Return a bar chart of what speaks for (right) and against (left)."""
         return apart(self._bars(), ("sum", self.total), title=title, x_label=x_label)
 
     def _bars(self, unsaid: float | None = None) -> list[Bar]:
-        """From the top; a term's name is followed by its value, but for the one that goes unsaid."""
+        """Return the bars from the top; names are followed by the feature's value, unless it is `unsaid`."""
         terms = [
             Bar(term.name if term.value == unsaid else f"{term.name} ({term.value:+g})", term.share)
             for term in self.terms[:AT_MOST]

@@ -32,7 +32,7 @@ if is_command(sys.orig_argv):
 
 
 def lazy_getattr(package: str, homes: dict[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package; `homes` maps each name to its module.
+    """Return a `__getattr__` for a package that imports names on first use; `homes` maps each name to its module.
 
     Example: __getattr__ = lazy_getattr(__name__, {"Lexicon": "llrnn.text.lexicon"})
     """
