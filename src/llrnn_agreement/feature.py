@@ -60,7 +60,7 @@ Beliefs = npt.NDArray[np.float32]
 
 
 class GovernorState(NamedTuple):
-    """Where a prefix stands: the hypotheses, and how many words of the sentence were read."""
+    """The state of a prefix: the hypotheses, and how many words of the sentence were read."""
 
     hypotheses: Hypotheses
     place: int
@@ -72,9 +72,9 @@ def _read(rules: AgreementRules, attributes: frozenset[str], form: str) -> RoleR
 
 
 class Lookalikes:
-    """As which known forms a string is read: as itself, or, if nobody knows it, as all that are in its cell.
+    """The known forms by which a string is read: itself or, if it is unknown, all known forms of its cell.
 
-    Cells are those of an open vocabulary (`text.vocabulary`); in a closed one, what nobody knows is like no other.
+    Cells are those of an open vocabulary (`text.vocabulary`); in a closed one, an unknown string has none.
     A string that is not listed is read as its cell, so that all strings of a cell are read alike.
     """
 
@@ -86,7 +86,7 @@ class Lookalikes:
             self._of_cell.setdefault(cell, []).append(form)
 
     def of(self, strings: Sequence[str]) -> list[tuple[int, list[str]]]:
-        """For each string its cell, -1 if it is read as itself, and the forms that it is read as."""
+        """Return, for each string, its cell (-1 if it is read as itself) and the forms that it is read as."""
         found = [(-1, [one] if one in self.vocabulary and self.readings(one) else []) for one in strings]
         if self.vocabulary.is_open:
             new = [i for i, (_, own) in enumerate(found) if not own]
@@ -95,11 +95,11 @@ class Lookalikes:
         return found
 
     def of_cell(self, cell: int) -> list[str]:
-        """The known forms of a cell, by its number."""
+        """Return the known forms of a cell, by its number."""
         return self._of_cell.get(cell, [])
 
     def pooled(self, forms: Sequence[str]) -> Mapping[frozenset[str], float]:
-        """The readings of several forms, each form alike."""
+        """Return the mean of the readings of several forms."""
         found: dict[frozenset[str], float] = {}
         for own in map(self.readings, forms):
             total = math.fsum(own.values())
@@ -111,10 +111,10 @@ class Lookalikes:
 class WordForms(Features):
     """Static features of a word: in which relations it can stand, with which values of their attributes.
 
-    agreement.subject.Number:Plur     some reading is a finite verb, which that relation is of, and can be plural
-    agreement.subject.Number:said     some reading is one, and says its number
+        agreement.subject.Number:Plur     some reading is a finite verb, which that relation is of, and can be plural
+        agreement.subject.Number:said     some reading is one, and says its number
 
-    Of a word that nobody knows: the mean over the known forms that look like it (`Lookalikes`).
+    Of an unknown word: the mean over the known forms that look like it (`Lookalikes`).
     """
 
     def __init__(self, rules: AgreementRules, readings: Readings, name: str) -> None:
@@ -144,7 +144,7 @@ class WordForms(Features):
         return self._of_form(symbol) if cell is None or cell < 0 else self._of_cell[cell]
 
     def _mean(self, forms: Sequence[str]) -> Mapping[str, float]:
-        """Over forms, without what few of them are, in hundredths: so cells of one kind are one class."""
+        """Return the mean over forms in hundredths, without rare features, so that cells of one kind are one class."""
         found: dict[str, float] = {}
         for name, value in (pair for form in forms for pair in self._of_form(form).items()):
             found[name] = found.get(name, 0.0) + value / len(forms)
@@ -171,7 +171,7 @@ Compiled = tuple[tuple[RoleReading, float], ...]
 
 
 def compiled_symbols(rules: AgreementRules, readings: Readings, vocabulary: Vocabulary) -> list[Compiled]:
-    """The readings of every symbol of a vocabulary."""
+    """Return the readings of every symbol of a vocabulary."""
     alike, of_cell = Lookalikes(readings, vocabulary), dict[int, Compiled]()
 
     def compiled(symbol: str, cell: int) -> Compiled:
@@ -187,7 +187,9 @@ def compiled_symbols(rules: AgreementRules, readings: Readings, vocabulary: Voca
 
 
 def compiled_readings(rules: AgreementRules, readings: Mapping[frozenset[str], float], form: str) -> Compiled:
-    """The readings of a form by role and what they say, with shares; what says less than another is counted to it."""
+    """Return the readings of a form by role and values, with shares; one that says less is counted to one that says
+    more.
+    """
     found: dict[RoleReading, float] = {}
     for attributes, weight in readings.items():
         reading = _read(rules, attributes, form)
@@ -209,8 +211,11 @@ def compiled_readings(rules: AgreementRules, readings: Mapping[frozenset[str], f
 
 
 def _pooled(found: Mapping[RoleReading, float]) -> dict[RoleReading, float]:
-    """Of a determiner or an adjective that can be several things one reading that can be all, if they differ in one
-    attribute: les, jeunes. What they leave open needs no hypotheses of its own."""
+    """Merge the readings of a determiner or adjective that differ in one attribute into one with all values: les,
+    jeunes.
+
+    What they leave open then needs no hypotheses of its own.
+    """
     made = dict(found)
     for first, second in combinations(sorted(found, key=str), 2):
         if first in made and second in made and first.role == second.role and first.role in _POOLED:
@@ -222,13 +227,13 @@ def _pooled(found: Mapping[RoleReading, float]) -> dict[RoleReading, float]:
 
 
 def _says_more(one: RoleReading, other: RoleReading) -> bool:
-    """Whether a reading says what another does, and more."""
+    """Return whether one reading has all values of the other, and more."""
     pairs = list(zip(one.bundle, other.bundle, strict=True))
     return one != other and one.role == other.role and all(not b or (a and a <= b) for a, b in pairs)
 
 
 def word_kinds(rules: AgreementRules, name: str) -> list[tuple[str, Relation]]:
-    """The relations, one for all with the same words, and what their static features are called."""
+    """Return the relations, one for all with the same words, and the names of their static features."""
     found: dict[object, tuple[str, Relation]] = {}
     for one in rules.relations:
         called, before = found.get(one.words, (f"{name}.{one.name}", one))
@@ -238,7 +243,7 @@ def word_kinds(rules: AgreementRules, name: str) -> list[tuple[str, Relation]]:
 
 
 class _Followed(NamedTuple):
-    """What is said at the positions of a sentence, and the last state."""
+    """What is expected at each position of a sentence, and the last state."""
 
     said: Beliefs  # (n, values + relations): P(A:v), then log(1 + how many words back the governor is)
     last: GovernorState
@@ -246,7 +251,7 @@ class _Followed(NamedTuple):
 
 @dataclass(frozen=True)
 class _Packed(PackedStates[GovernorState]):
-    """The same at the positions of a batch."""
+    """What is expected at each position of a batch, in place of the states there."""
 
     said: Beliefs
 
@@ -255,7 +260,7 @@ class _Packed(PackedStates[GovernorState]):
 
 
 class _StackProfile(NamedTuple):
-    """What a stack says of all `values`, and which of its words is the governor of each relation, -1 for none."""
+    """The probabilities of all `values` by one stack, and the index of the governor of each relation, -1 for none."""
 
     stack: Stack
     row: Floats
@@ -264,7 +269,7 @@ class _StackProfile(NamedTuple):
 
 
 class Followed:
-    """What a vocabulary makes of the knowledge; features and inputs share it, so that text is followed once."""
+    """The hypotheses over a vocabulary; features and inputs share it, so that text is followed once."""
 
     def __init__(
         self, rules: AgreementRules, readings: Sequence[Sequence[tuple[RoleReading, float]]], roles: Counts | None
@@ -288,7 +293,9 @@ class Followed:
         self._first = self._of_states([self.initial])[0]
 
     def expected(self, states: Sequence[GovernorState]) -> tuple[Tensor, Tensor]:
-        """P(A:v) for all of `values` at N states, (N, values), and how far back governors are, (N, relations)."""
+        """Return P(A:v) of all `values` at N states, (N, values), and log distances of the governors, (N,
+        relations).
+        """
         said = states.said if isinstance(states, _Packed) else self._of_states(states)
         whole, n = torch.from_numpy(said), len(self.values)
         return whole[:, :n], whole[:, n:]
@@ -310,7 +317,9 @@ class Followed:
         return _StackProfile(stack, self._rows[said], self._precomputed(stack, own), places)
 
     def _precomputed(self, stack: Stack, own: Sequence[Sequence[object]]) -> Floats:
-        """A finite verb can hardly come in a clause that had one: where it comes, other hypotheses are right."""
+        """Return how much a stack counts in each relation: little for the subject of a clause that already had its
+        verb.
+        """
         pairs = zip(self.rules.relations, own, strict=True)
         silent = [one.name == "subject" and not found and stack.top.phase != OPEN for one, found in pairs]
         return np.where(silent, _SILENT, 1.0)
@@ -326,13 +335,15 @@ class Followed:
         return row
 
     def advance(self, state: GovernorState, symbol: int, eos: int) -> GovernorState:
-        """A sentence ends with EOS, and the next one begins."""
+        """Return the state after one more word; after EOS, that of a new sentence."""
         if symbol == eos:
             return self.initial
         return GovernorState(self.machine.advance(state.hypotheses, symbol, state.place), state.place + 1)
 
     def rows(self, rows: Sequence[list[int]], eos: int) -> tuple[Beliefs, list[GovernorState]]:
-        """What is said at all positions of rows from the initial state on, (B, T, ·), and the last states."""
+        """Return what is expected at all positions of rows from the initial state on, (B, T, ·), and the last
+        states.
+        """
         said, last = np.empty((len(rows), len(rows[0]), len(self._first)), dtype=np.float32), []
         for own, row in zip(said, rows, strict=True):
             found = self.sentence(row, eos)
@@ -341,7 +352,7 @@ class Followed:
         return said, last
 
     def sentence(self, row: list[int], eos: int) -> _Followed:
-        """What follows the words of a row from the initial state on, without what fills it up; remembered."""
+        """Return what is expected at each word of a row, without its padding; cached."""
         length = len(row)
         while length > 1 and row[length - 1] == eos:
             length -= 1
@@ -356,7 +367,7 @@ class Followed:
         return self._sentences.get(tuple(row[:length]), make)
 
     def read_ahead(self, rows: Iterable[tuple[int, ...]], eos: int, processes: int) -> None:
-        """Follow rows in several processes at once, as many as can be remembered; what they say is the same."""
+        """Follow rows in several processes and cache the results, as many as there is room for."""
         new = self._unread(rows)
         if processes < 2 or sum(map(len, new)) < _WORTH or "fork" not in get_all_start_methods():
             return
@@ -368,7 +379,7 @@ class Followed:
                     self._sentences.get(row, partial(_as_it_is, one))
 
     def _unread(self, rows: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """The different ones that are not remembered, as long as there is room."""
+        """Return the distinct rows that are not cached yet, as many as there is room for."""
         room, found = self._sentences.most_bytes - self._sentences.bytes, list[tuple[int, ...]]()
         for row in dict.fromkeys(rows):
             if row not in self._sentences:
@@ -379,7 +390,7 @@ class Followed:
         return found
 
     def _of_states(self, states: Sequence[GovernorState]) -> Beliefs:
-        """What hypotheses say of a word in a relation, each as much as it weighs, and counts."""
+        """Return the expected values of N states: the mean over their hypotheses by weight."""
         flat = [one for state in states for one in state.hypotheses]
         profiles = [self._profile(one.stack) for one in flat]
         rows = np.array([one.row for one in profiles]).reshape(len(flat), len(self.values))
@@ -395,7 +406,7 @@ class Followed:
         return found
 
     def distances(self, state: GovernorState) -> list[float]:
-        """For each relation, log(1 + how many words back the best governor is, 0 if there is none)."""
+        """Return, for each relation, log(1 + how many words back the best governor is, 0 if there is none)."""
         stack, _, words = state.hypotheses[0]
         return [math.log1p(state.place - words[at]) if at >= 0 else 0.0 for at in self._profile(stack).places]
 
@@ -427,15 +438,15 @@ def _as_it_is(found: _Followed) -> _Followed:
 
 
 class Agreement(LinearFeature[GovernorState]):
-    """Whether a word agrees with who governs it, for each relation and attribute of the rules of a language.
+    """Features of whether a word agrees with its governor, for each relation and attribute of the rules of a language.
 
         Agreement.estimated("french", treebank)            rules that come with the library, readings of a treebank
         Agreement.from_file("agreement.json.gz")           what `to_file` or `llrnn data agreement` has estimated before
         Agreement(AgreementRules.from_file("mine.toml"), Readings.from_tsv("readings.tsv"))
 
-    `roles`: how often roles come in which context (`estimated` counts them), None for uniform; `name`: before the names
-    of the features; `context_independent`: whether weights are the same everywhere. A model adds the static features
-    that it needs (`WordForms`) to those of its words.
+    `rules`: a table or its name; `readings`: of words; `roles`: how often roles come in which context (`estimated`
+    counts them), None for uniform; `name`: before the names of the features; `context_independent`: whether weights are
+    the same everywhere. A model adds the static features that it needs (`WordForms`) to those of its words.
     """
 
     def __init__(
@@ -451,7 +462,9 @@ class Agreement(LinearFeature[GovernorState]):
 
     @classmethod
     def make(cls, context: Context, *, context_independent: bool = False, **keys: Any) -> Agreement:
-        """From the keys of a configuration; of each description there is one, which features and inputs share."""
+        """Return the feature for the keys of a configuration; equal keys give one object, shared by features and
+        inputs.
+        """
         key = cls, repr(keys)
         if key not in context.shared:
             context.shared[key] = cls.described(context.lowercase, **keys)
@@ -469,7 +482,7 @@ class Agreement(LinearFeature[GovernorState]):
         readings: Sequence[str] = (),
         name: str = "agreement",
     ) -> Agreement:
-        """From a file, or estimated from treebanks, whose words are lowercased, and files of readings."""
+        """Return the feature from a file, or estimated from treebanks (lowercased if asked) and files of readings."""
         if file is not None:
             return cls.from_file(file, name=name)
         known = reduce(or_, map(Readings.from_tsv, readings), Readings())
@@ -487,7 +500,12 @@ class Agreement(LinearFeature[GovernorState]):
         *,
         name: str = "agreement",
     ) -> Agreement:
-        """With the readings of a treebank beside those given; roles are counted in some thousand sentences of it."""
+        """Return the feature with the readings of a treebank beside those given, and roles counted in part of it.
+
+        Example:
+
+            Agreement.estimated("french", treebank)
+        """
         rules = AgreementRules.named(rules) if isinstance(rules, str) else rules
         sentences = list(treebank)
         own = Readings.from_corpus(sentences, lemmas=rules.lemmas)
@@ -497,7 +515,7 @@ class Agreement(LinearFeature[GovernorState]):
 
     @classmethod
     def from_file(cls, path: StrPath, *, name: str = "agreement") -> Agreement:
-        """What `to_file` wrote: rules, readings and counts, with nothing left to estimate."""
+        """Return the feature that `to_file` wrote, with rules, readings and counts."""
         try:
             lines = (text for _, text in read_lines(path, error=LexiconError))
             first = parse_json(next(lines))
@@ -509,7 +527,7 @@ class Agreement(LinearFeature[GovernorState]):
         return cls(rules, Readings(entries), roles=_counted(first["roles"]), name=name)
 
     def to_file(self, path: StrPath) -> None:
-        """Write the rules, and what was estimated, before it is bound to a vocabulary; `.gz` compresses it."""
+        """Write rules, readings and counts to a file, before it is bound to a vocabulary; `.gz` compresses it."""
         if self._readings is None:
             raise FeatureError(f"{self!r} was loaded with a model, and has the readings of its words only")
         first = {"rules": self.rules.name, "table": dict(self.rules.table), "roles": self._told_roles()}
@@ -520,7 +538,7 @@ class Agreement(LinearFeature[GovernorState]):
         write_lines(path, (json.dumps(one, ensure_ascii=False) for one in [first, *readings]))
 
     def made_context_independent(self, context_independent: bool = True) -> Self:
-        """The same knowledge, whose weights do not depend on h: a network that has read little does not doubt it."""
+        """Return a copy whose weights do not depend on h, so that a network trained on little text keeps them."""
         made = copy.copy(self)
         made.context_independent = context_independent
         return made
@@ -555,7 +573,7 @@ class Agreement(LinearFeature[GovernorState]):
 
     @property
     def followed(self) -> Followed:
-        """The hypotheses, over the words of the vocabulary."""
+        """The hypotheses over the words of the vocabulary."""
         if self._bound is None:
             raise self._unbound()
         return self._bound
@@ -591,7 +609,7 @@ class Agreement(LinearFeature[GovernorState]):
     def follow(
         self, states: Sequence[GovernorState], batch: Batch
     ) -> tuple[Sequence[GovernorState], Sequence[GovernorState]]:
-        """What was said of a sentence is remembered: the next epoch reads it again."""
+        """Return what is expected at the positions of a batch; sentences are cached for the next epoch."""
         eos, (rows, counting) = self.vocabulary.eos, batch.read
         if any(row[0] != eos and state != self.followed.initial for row, state in zip(rows, states, strict=True)):
             return super().follow(states, batch)  # the middle of a text: what came before counts
@@ -621,7 +639,9 @@ class Agreement(LinearFeature[GovernorState]):
         return made.flatten(1)
 
     def told(self, prefix: str | Sequence[str]) -> dict[str, str]:
-        """Who governs the word after a prefix, by relation: 'auteurs (Number:Plur Person:3), 6 words back'."""
+        """Return the governor of the word after a prefix, by relation: 'auteurs (Number:Plur Person:3), 6 words
+        back'.
+        """
         words, state = prefix.split() if isinstance(prefix, str) else list(prefix), self.initial()
         for symbol in self.vocabulary.locate(words, place="prefix")[0].tolist():
             state = self.advance(state, symbol)
@@ -641,7 +661,9 @@ class Agreement(LinearFeature[GovernorState]):
     def _governor(
         self, state: GovernorState, words: Sequence[str], relation: Relation, attributes: Sequence[str]
     ) -> str | None:
-        """The most likely one, what it says of some attributes, and where it stands."""
+        """Return the most likely governor in a relation as text: its values and where it stands; None if there is
+        none.
+        """
         best = _largest(state.hypotheses, relation.name, self.rules)
         if best is None:
             return None
@@ -653,7 +675,9 @@ class Agreement(LinearFeature[GovernorState]):
         return f"{words[len(words) - back]} ({says}), {back} word{'s' if back > 1 else ''} back"
 
     def revised(self, revision: Revision) -> Self:
-        """New words have the readings that they are known with; in a model that was loaded, those of unknown words."""
+        """Return the feature for a revised vocabulary; new words have their known readings, in a loaded model those
+        of unknown ones.
+        """
         vocabulary, kept = revision.vocabulary, revision.kept.tolist()
         if self._readings is not None:
             return self._changed(vocabulary, _found=None)
@@ -662,7 +686,7 @@ class Agreement(LinearFeature[GovernorState]):
         return self._changed(vocabulary, _bound=Followed(self.rules, own, self._roles), _found=None)
 
     def saved(self) -> Saved:
-        """The readings of the vocabulary by their numbers, the rules and the counts as they are."""
+        """Return what a model folder stores: the readings of the vocabulary by id, the rules and the counts."""
         readings = self.followed.readings
         kinds: dict[RoleReading, int] = {}
         flat = [(kinds.setdefault(reading, len(kinds)), weight) for own in readings for reading, weight in own]
@@ -683,7 +707,7 @@ class Agreement(LinearFeature[GovernorState]):
 
     @classmethod
     def restored(cls, saved: Saved) -> Agreement:
-        """From what a model folder holds of it."""
+        """Return the feature that was saved in a model folder."""
         fields, tensors = saved.fields, {name: tensor.tolist() for name, tensor in saved.tensors.items()}
         rules = AgreementRules.from_table(fields["table"], fields["rules"])
         kinds = [RoleReading(role, tuple(map(frozenset, bundle))) for role, bundle in fields["kinds"]]
@@ -700,12 +724,12 @@ class Agreement(LinearFeature[GovernorState]):
 
 
 def _counted(told: Iterable[tuple[Sequence[object], Mapping[str, float]]] | None) -> Counts | None:
-    """The counts of roles from what a file says of them."""
+    """Return the counts of roles from the lists of a file."""
     return None if told is None else {tuple(context): own for context, own in told}
 
 
 def _largest(hypotheses: Hypotheses, relation: str, rules: AgreementRules) -> tuple[int, Bundle] | None:
-    """The governor that hypotheses have the most weight for: which word (-1: none) and what it says."""
+    """Return the governor with the most weight in a relation: the index of its word (-1: none) and its values."""
     shares: dict[tuple[int, Bundle], float] = {}
     for stack, weight, words in hypotheses:
         for share, one in governors(stack, relation, rules):
@@ -715,12 +739,15 @@ def _largest(hypotheses: Hypotheses, relation: str, rules: AgreementRules) -> tu
 
 
 class Governors(Following[GovernorState], ContextualInput[GovernorState]):
-    """Who governs the next word, as an input of the network: what it is, how far back, and how deep clauses stand.
+    """Inputs that describe the governor of the next word: its values, how far back it is, and how deep clauses are
+    nested.
 
         Governors(agreement)          the same `Agreement` that the model has as a feature: text is followed once
 
-    subject Number:Plur     the probability that the governor of a finite verb is plural
-    subject distance        log(1 + how many words back it is)
+        subject Number:Plur     the probability that the governor of a finite verb is plural
+        subject distance        log(1 + how many words back it is)
+
+    `agreement`: the feature whose hypotheses are read.
     """
 
     followed: Agreement
@@ -734,7 +761,7 @@ class Governors(Following[GovernorState], ContextualInput[GovernorState]):
 
     @classmethod
     def make(cls, context: Context, *, context_independent: bool = False, **keys: Any) -> Governors:
-        """From the keys of a configuration."""
+        """Return the inputs for the keys of a configuration."""
         if context_independent:
             raise ConfigError("contextual_inputs: context_independent is of features; leave it out at an input")
         return cls(Agreement.make(context, **keys))
@@ -753,7 +780,7 @@ class Governors(Following[GovernorState], ContextualInput[GovernorState]):
 
     @classmethod
     def restored(cls, saved: Saved) -> Governors:
-        """From what a model folder holds of it."""
+        """Return the inputs that were saved in a model folder."""
         return cls(Agreement.restored(saved.parts[0]))
 
     def __repr__(self) -> str:

@@ -32,14 +32,14 @@ OPEN, DONE, COPULA, PERFECT = "open", "done", "copula", "perfect"  # before the 
 
 
 class Governor(NamedTuple):
-    """A word or a group that others agree with: what it says, and the number of the word among those that are kept."""
+    """A word or group that others agree with: its values, and the index of its word among those that are kept."""
 
     bundle: Bundle
     place: int
 
 
 class ClauseState(NamedTuple):
-    """What is known of a clause: what opened it, whether its finite verb was there, its subject, what was fronted."""
+    """The state of a clause: what opened it, whether its finite verb has come, its subject, and what was fronted."""
 
     kind: str  # main, relative (its antecedent is the subject), gap (its antecedent is something else), subordinate
     phase: str
@@ -50,7 +50,9 @@ class ClauseState(NamedTuple):
 
 
 class Stack(NamedTuple):
-    """A hypothesis without its weight. `heads`: nouns that an adjective can follow, nearest first."""
+    """A hypothesis without its weight: nested clauses and the current group; `heads`: nouns that an adjective can
+    follow.
+    """
 
     clauses: tuple[ClauseState, ...]
     group: Governor | None = None  # a nominal group without its noun yet
@@ -68,12 +70,12 @@ class Stack(NamedTuple):
         return self._replace(clauses=(*self.clauses[:-1], clause), **changes)  # type: ignore[arg-type]
 
     def pushed(self, clause: ClauseState) -> Stack:
-        """A clause in the one before; of that, once it had its verb, nothing will be asked again."""
+        """Return the stack with a clause inside the current one, which is dropped if it already had its verb."""
         before = self.clauses if self.top.phase == OPEN else (*self.clauses[:-1], _PASSED)
         return Stack((*(before if len(before) < _DEEPEST else (before[0], *before[2:])), clause))
 
     def summary(self) -> Context:
-        """What the role of the next word depends on."""
+        """Return the context that the role of the next word depends on."""
         top = self.top
         state = self.group is not None, self.hidden, self.link, self.predicate, bool(self.heads)
         return top.kind, top.phase, top.subject is not None, len(self.clauses) > 1, *state, self.last
@@ -89,7 +91,7 @@ Counts = Mapping[Context, Mapping[str, float]]
 
 
 class RoleReading(NamedTuple):
-    """A role and what a word with that role says."""
+    """A role, and the values of a word in that role."""
 
     role: str
     bundle: Bundle
@@ -99,7 +101,9 @@ WordReadings = Sequence[Sequence[tuple[RoleReading, float]]]  # of each word, wi
 
 
 def follow(stack: Stack, reading: RoleReading, rules: AgreementRules) -> Ways:
-    """The stacks after one more word, with how likely each way is; places of governors are those before the word."""
+    """Return the stacks after one more word, with their probabilities; governors have the indices from before the
+    word.
+    """
     act, word = _ACTS.get(reading.role), Governor(reading.bundle, _NEW)
     if act is None:
         return [(1.0, stack._replace(last=reading.role))]
@@ -109,21 +113,21 @@ def follow(stack: Stack, reading: RoleReading, rules: AgreementRules) -> Ways:
 
 
 def _without_noun(stack: Stack, rules: AgreementRules) -> Ways:
-    """A group that ends without a noun: an adjective stands for it (les riches), or a determiner (certaines)."""
+    """End a group without a noun: an adjective stands for it (les riches), or a determiner (certaines)."""
     assert stack.group is not None
     share = 0.02 if stack.last == "determiner" else 0.5
     return [(share * weight, way) for weight, way in _noun(stack._replace(group=None), stack.group, rules, bare=False)]
 
 
 def _determiner(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    """Two determiners (*tous les*) open one group."""
+    """Open a group; two determiners (*tous les*) open one."""
     before = stack.group
     bundle = word.bundle if before is None else merged(before.bundle, word.bundle)
     return [(1.0, stack._replace(group=Governor(bundle, _NEW)))]
 
 
 def _modifier(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    """Before the noun it says more of the group; after it, it follows one of the nouns, and leaves those between."""
+    """Add an adjective: before the noun, to the group; after it, to one of the nouns, and drop those between."""
     if stack.group is not None:
         agrees = _CLASH ** clashes(stack.group.bundle, word.bundle)
         return [(agrees, stack._replace(group=Governor(merged(stack.group.bundle, word.bundle), stack.group.place)))]
@@ -140,7 +144,7 @@ def _modifier(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
 
 
 def _shares(stack: Stack) -> tuple[float, ...]:
-    """Of what an adjective may follow: the subject, then the nouns, nearest first."""
+    """Return the probabilities of what an adjective may follow: the subject, then the nouns, nearest first."""
     nouns = (0.75, 0.25) if len(stack.heads) > 1 else (1.0,)
     if not (stack.predicate and stack.top.subject is not None):
         return (0.0, *nouns)
@@ -150,7 +154,7 @@ def _shares(stack: Stack) -> tuple[float, ...]:
 
 
 def _noun(stack: Stack, word: Governor, rules: AgreementRules, bare: bool | None = None) -> Ways:
-    """The head of a group: a subject if the verb is due and nothing hides it."""
+    """Add the head of a group: a subject if the verb is due and no preposition or case rules it out."""
     bare = stack.group is None if bare is None else bare
     # where they clash, what stands before a noun knows better: la ministre
     bundle = word.bundle if stack.group is None else merged(word.bundle, stack.group.bundle)
@@ -168,7 +172,7 @@ def _noun(stack: Stack, word: Governor, rules: AgreementRules, bare: bool | None
 
 
 def _last_noun(stack: Stack, noun: Governor, rules: AgreementRules) -> Ways:
-    """A noun after another, where the last one is the head: it stands in the place of the first (kız çocuklar)."""
+    """Add a noun after another in a head-final language: it takes the place of the first (kız çocuklar)."""
     first, top = stack.heads[0], stack.top
     after = stack._replace(group=None, heads=(noun, *stack.heads[1:]), hidden=False, link="")
     if top.phase == OPEN and top.subject is None:  # the first was taken for an object
@@ -187,7 +191,7 @@ def _marked(noun: Governor, rules: AgreementRules) -> bool:
 
 
 def _same_case(first: Bundle, second: Bundle, rules: AgreementRules) -> bool:
-    """As an apposition has it; a genitive before its noun has another."""
+    """Return whether two words can have the same case, as an apposition has; a genitive and its noun have not."""
     if "Case" not in rules.attributes:
         return True
     own, other = (bundle[rules.attributes.index("Case")] for bundle in (first, second))
@@ -195,7 +199,7 @@ def _same_case(first: Bundle, second: Bundle, rules: AgreementRules) -> bool:
 
 
 def _indefinite(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    """A noun without an ending of case: with a determiner as any other; alone a subject, or an object: kitap okudum."""
+    """Add a noun without case ending: with a determiner like any other; alone a subject or an object (kitap okudum)."""
     if stack.group is not None:
         return _noun(stack, word, rules)
     subject, object_ = _noun(stack, word, rules), _oblique(stack, word, rules)
@@ -203,7 +207,7 @@ def _indefinite(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
 
 
 def _not_the_subject(stack: Stack, share: float) -> Ways:
-    """After a noun that was taken for the subject, what says that it hardly is: with this share it is none."""
+    """Return the stacks where, with this share, the noun taken for the subject is none."""
     top = stack.top
     taken = stack.last in _NOUNS and top.phase == OPEN and bool(stack.heads) and stack.heads[0] == top.subject
     if not taken or top.sure:
@@ -212,23 +216,23 @@ def _not_the_subject(stack: Stack, share: float) -> Ways:
 
 
 def _postposition(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    """It hides the group before it: bebek gibi."""
+    """Add a postposition, which rules out the group before it as a subject: bebek gibi."""
     return _not_the_subject(stack, 0.9)
 
 
 def _possessed(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    """The head of two nouns, of which its case hides both: kitap fuarında."""
+    """Add the head of two nouns, whose case rules out both as subjects: kitap fuarında."""
     first = [(1.0, stack)] if stack.heads and _marked(stack.heads[0], rules) else _not_the_subject(stack, 0.8)
     return [(share * weight, way) for share, one in first for weight, way in _oblique(one, word, rules)]
 
 
 def _oblique(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    """A noun that its case hides from the verb."""
+    """Add a noun whose case rules it out as a subject."""
     return _noun(stack._replace(hidden=True), word, rules)
 
 
 def _placed(stack: Stack, after: Stack, noun: Governor, rules: AgreementRules) -> Ways:
-    """Where a nominal group stands that nothing hides."""
+    """Return where a nominal group that can be a subject may stand."""
     top = stack.top
     if top.phase == OPEN:
         if top.subject is None:
@@ -257,13 +261,13 @@ def _placed(stack: Stack, after: Stack, noun: Governor, rules: AgreementRules) -
 
 
 def _speaks(subject: Governor, rules: AgreementRules) -> bool:
-    """Whether it is the first or the second person."""
+    """Return whether a subject is the first or the second person."""
     person = subject.bundle[rules.attributes.index("Person")] if "Person" in rules.attributes else frozenset()
     return bool(person) and person <= {"1", "2"}
 
 
 def _due(stack: Stack, *, with_subject: bool) -> int | None:
-    """The innermost clause around the last one whose verb is due, and that has a subject, or has none."""
+    """Return the innermost outer clause whose verb is due, with or without a subject; None if there is none."""
     for i in range(len(stack.clauses) - 2, -1, -1):
         if stack.clauses[i].phase == OPEN:
             return i if (stack.clauses[i].subject is not None) == with_subject else None
@@ -271,7 +275,7 @@ def _due(stack: Stack, *, with_subject: bool) -> int | None:
 
 
 def _subject(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    """A pronoun that is always a subject, unless a preposition stands before it: avec elle."""
+    """Add a pronoun that is always a subject, unless after a preposition: avec elle."""
     if stack.hidden:
         return [(1.0, stack._replace(group=None, heads=(word,), hidden=False, link=""))]
     top, after = stack.top, stack._replace(group=None, heads=(), hidden=False, link="", predicate=False)
@@ -290,7 +294,7 @@ def _inverted(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
 
 
 def _clitic(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    """An object before its verb, with which a participle may agree: il les a vues."""
+    """Add an object before its verb, with which a participle may agree: il les a vues."""
     if stack.top.phase == OPEN and stack.top.gap is None and any(word.bundle):
         return [(1.0, stack.with_top(stack.top._replace(gap=word)))]
     return [(1.0, stack)]
@@ -320,7 +324,9 @@ def _object_relative(stack: Stack, word: Governor, rules: AgreementRules) -> Way
 
 
 def _finite(stack: Stack, word: Governor, rules: AgreementRules, phase: str = DONE) -> Ways:
-    """A finite verb: of this clause, of one around it that waits for its verb, or of the same subject once more."""
+    """Add a finite verb: of this clause, of an outer one that waits for its verb, or a second one of the same
+    subject.
+    """
 
     def closed(clauses: Sequence[ClauseState], clause: ClauseState) -> Stack:
         gap, verb = clause.gap if phase == PERFECT else None, word if clause.subject is None and late else None
@@ -346,7 +352,7 @@ def _finite(stack: Stack, word: Governor, rules: AgreementRules, phase: str = DO
 
 
 def _copula_again(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    """A copula that is not finite: peut être grande, a été vendue."""
+    """Add a copula that is not finite: peut être grande, a été vendue."""
     if stack.top.phase == OPEN:
         return [(1.0, stack._replace(hidden=True))]
     changed = stack.top._replace(phase=COPULA)
@@ -354,7 +360,7 @@ def _copula_again(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
 
 
 def _infinitive(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
-    """Its object is no subject."""
+    """Add an infinitive, after which a noun is an object."""
     top = stack.top if stack.top.phase == OPEN else stack.top._replace(phase=DONE)
     return [(1.0, stack.with_top(top, group=None, hidden=True, predicate=False))]
 
@@ -367,7 +373,7 @@ def _participle(stack: Stack, word: Governor, rules: AgreementRules) -> Ways:
 
 
 def perfect_governor(stack: Stack, rules: AgreementRules) -> Governor:
-    """With what a participle after *avoir* agrees: what came before it as its object, or nobody."""
+    """Return what a participle after *avoir* agrees with: an object that came before it, or nothing."""
     return stack.top.gap or Governor(rules.unmarked, _NONE)
 
 
@@ -406,7 +412,7 @@ _ACTS: dict[str, Callable[[Stack, Governor, AgreementRules], Ways]] = {
 
 
 def governors(stack: Stack, relation: str, rules: AgreementRules) -> list[tuple[float, Governor]]:
-    """With whom the next word agrees if it stands in this relation, with weights that sum to one at most."""
+    """Return the candidates that the next word agrees with in a relation, with weights that sum to at most one."""
     top = stack.top
     if relation == "subject":
         if stack.group is not None:  # a verb would end it
@@ -445,7 +451,7 @@ def governors(stack: Stack, relation: str, rules: AgreementRules) -> list[tuple[
 
 
 class WeightedStack(NamedTuple):
-    """A stack, its weight, and the words that its governors are, counted from the first of the sentence."""
+    """A stack, its weight, and the positions in the sentence of the words that its governors are."""
 
     stack: Stack
     weight: float
@@ -457,17 +463,17 @@ _Way = tuple[Stack, float, tuple[int, ...]]
 
 
 class _KnownStack(NamedTuple):
-    """A stack, and what it becomes with a reading."""
+    """A stack, with the cached stacks that each reading leads to."""
 
     stack: Stack
     after: dict[int, list[_Way]]
 
 
 class Machine:
-    """Hypotheses over words that are numbered; what a stack becomes with a reading is computed once.
+    """Hypotheses about the syntax of a prefix, over word ids; the successors of a stack are computed once.
 
-    `readings`: of each word, its readings with their weights; `roles`: how often a role comes in a context, counted in
-    a treebank (`count_roles`), None for uniform.
+    `rules`: of the language; `readings`: of each word, its readings with their weights; `roles`: how often a role comes
+    in a context, counted in a treebank (`count_roles`), None for uniform.
     """
 
     initial: State = (WeightedStack(FIRST, 1.0, ()),)
@@ -487,7 +493,7 @@ class Machine:
         self._kinds = list(kinds)
 
     def advance(self, state: State, word: int, place: int) -> State:
-        """The hypotheses after one more word; `place`: the number of the word in its sentence."""
+        """Return the hypotheses after one more word; `place`: the number of the word in its sentence."""
         if len(self._same) > _MOST_STACKS:
             self._known, self._same = {}, {}
         found: dict[tuple[int, tuple[int, ...]], float] = {}
@@ -510,7 +516,7 @@ class Machine:
         return tuple([WeightedStack(stacks[made], weight / total, words) for (made, words), weight in kept_ones])
 
     def _one(self, stack: Stack) -> _KnownStack:
-        """What is known of a stack, or of one that is equal."""
+        """Return the cached entry of a stack, or of an equal one."""
         found = self._same.get(stack)
         if found is None:
             found = self._same[stack] = self._known[id(stack)] = _KnownStack(stack, {})
@@ -526,7 +532,7 @@ class Machine:
         return [(after, weight, kept) for (_, kept), (after, weight) in found.items()]
 
     def _likely(self, stack: Stack, role: str) -> float:
-        """P(role | context), which is P(role) where the context is rare."""
+        """Return P(role | context), or P(role) where the context is rare."""
         if self._roles is None:
             return 1.0
         context = stack.summary()
@@ -539,7 +545,7 @@ def _by_weight(item: tuple[object, float]) -> float:
 
 
 def _totals(roles: Counts) -> dict[str, float]:
-    """P(role) over all contexts."""
+    """Return P(role) over all contexts."""
     found: dict[str, float] = {}
     for counts in roles.values():
         for role, count in counts.items():
@@ -549,7 +555,7 @@ def _totals(roles: Counts) -> dict[str, float]:
 
 
 def _renumbered(stack: Stack) -> tuple[Stack, tuple[int, ...]]:
-    """With governors numbered in the order in which they stand, and where each was before."""
+    """Return the stack with governors numbered in the order in which they occur, and their former numbers."""
     order: dict[int, int] = {}
 
     def numbered(one: Governor | None) -> Governor | None:
@@ -570,7 +576,7 @@ def _renumbered(stack: Stack) -> tuple[Stack, tuple[int, ...]]:
 
 
 def count_roles(rules: AgreementRules, sentences: Iterable[Sequence[RoleReading]]) -> Counts:
-    """How often each role comes in each context, where the readings are known: those of a treebank."""
+    """Count how often each role comes in each context, in sentences of a treebank with known readings."""
     counts: dict[Context, dict[str, float]] = {}
     listed = [list(sentence) for sentence in sentences]
     kinds = {reading: n for n, reading in enumerate(dict.fromkeys(r for one in listed for r in one))}

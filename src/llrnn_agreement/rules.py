@@ -51,7 +51,7 @@ _RELATION_KEYS = {"words", "attributes"}
 
 @dataclass(frozen=True)
 class Relation:
-    """What words agree, and in which attributes."""
+    """A relation of agreement: which words stand in it, and in which attributes they agree."""
 
     name: str
     words: tuple[Pattern, ...]
@@ -60,7 +60,12 @@ class Relation:
 
 @dataclass(frozen=True, eq=False)
 class AgreementRules:
-    """The table of a language."""
+    """The rules of agreement of a language: attributes, roles of words, and relations.
+
+    Example:
+
+        AgreementRules.named("french")
+    """
 
     name: str
     table: Mapping[str, Any]
@@ -80,7 +85,7 @@ class AgreementRules:
 
     @classmethod
     def named(cls, name: str) -> AgreementRules:
-        """One that comes with the library (french, estonian, turkish), or a file NAME.toml."""
+        """Return rules that come with the library (french, estonian, turkish), or those of a file NAME.toml."""
         if name.endswith(".toml"):
             return cls.from_file(name)
         found = resources.files("llrnn_agreement") / f"{name}.toml"
@@ -90,7 +95,7 @@ class AgreementRules:
 
     @classmethod
     def from_file(cls, path: StrPath) -> AgreementRules:
-        """From a file of one's own."""
+        """Return the rules of a TOML file."""
         try:
             return cls.from_table(parse_toml(read_file(path, limit=4_000_000).decode()), Path(path).stem)
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -98,7 +103,7 @@ class AgreementRules:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], name: str = "rules") -> AgreementRules:
-        """From what such a file says."""
+        """Return the rules of a parsed TOML file; `name` is for messages."""
         _require_known(table, _KEYS, name, "a key")
         attributes = tuple(table.get("attributes", ()))
         if not attributes or not all(isinstance(one, str) for one in attributes):
@@ -144,7 +149,7 @@ class AgreementRules:
         )
 
     def role(self, reading: Collection[str], form: str) -> str:
-        """The first role that a reading fits; `other` where none does."""
+        """Return the first role whose patterns a reading of a form fits; `other` if none does."""
         key = frozenset(reading), form if form in self._forms else ""  # of most readings the form says nothing
         if key not in self._role_of:
             fitting = (role for role, patterns in self.roles if fits(patterns, *key))
@@ -152,17 +157,17 @@ class AgreementRules:
         return self._role_of[key]
 
     def bundle(self, reading: Collection[str], role: str = "") -> Bundle:
-        """What a reading says of the attributes in this role."""
+        """Return the values that a reading has of each attribute, in this role."""
         return _bundle(() if role in self.invariable else self.said(reading), self.attributes)
 
     def said(self, reading: Collection[str]) -> list[str]:
-        """A reading without the attributes that it names and does not say."""
+        """Return a reading without the attributes that it names but leaves open."""
         silent = tuple(f"{attribute}:" for attribute, patterns in self.unsaid if fits(patterns, reading, ""))
         return [one for one in reading if not one.startswith(silent)] if silent else list(reading)
 
     @cached_property
     def lemmas(self) -> frozenset[str]:
-        """The lemmas that roles speak of: readings need to name no others."""
+        """The lemmas that the roles name; readings need not name others."""
         return self._values("Lemma")
 
     @cached_property
@@ -174,7 +179,7 @@ class AgreementRules:
         return {}
 
     def _values(self, name: str) -> frozenset[str]:
-        """What roles ask for under this name."""
+        """Return the values that the roles ask for under this name."""
         patterns = [pattern for _, own in self.roles for pattern in own]
         return frozenset(value for one in patterns for own, values in one if own == name for value in values)
 
@@ -183,7 +188,7 @@ SHIPPED = ("estonian", "french", "turkish")
 
 
 def fits(patterns: Sequence[Pattern], reading: Collection[str], form: str) -> bool:
-    """Whether a reading of a form meets all conditions of one of the patterns."""
+    """Return whether a reading of a form meets all conditions of one of the patterns."""
     return any(all(_meets(reading, form, name, values) for name, values in pattern) for pattern in patterns)
 
 
@@ -197,18 +202,20 @@ def _meets(reading: Collection[str], form: str, name: str, values: frozenset[str
 
 @lru_cache(1 << 14)
 def merged(first: Bundle, second: Bundle) -> Bundle:
-    """What both say together; where they clash, what the second says."""
+    """Return the values of both; where they clash, those of the second."""
     return tuple((a & b or b) if a and b else a or b for a, b in zip(first, second, strict=True))
 
 
 @lru_cache(1 << 14)
 def clashes(first: Bundle, second: Bundle) -> int:
-    """In how many attributes two can not agree."""
+    """Return the number of attributes in which the two have no value in common."""
     return sum(bool(a) and bool(b) and not a & b for a, b in zip(first, second, strict=True))
 
 
 def joined(first: Bundle, second: Bundle, rules: AgreementRules) -> Bundle:
-    """What a coordination says: plural; where both agree what they say; of persons the lowest; else what is mixed."""
+    """Return the values of a coordination: plural; common values where both agree; the lowest person; else the mixed
+    value.
+    """
     found = []
     for name, a, b, many, mixed in zip(rules.attributes, first, second, rules.coordinated, rules.mixed, strict=True):
         same = a & b if a and b else frozenset()
@@ -218,7 +225,7 @@ def joined(first: Bundle, second: Bundle, rules: AgreementRules) -> Bundle:
 
 
 def _bundle(attributes: Collection[str], names: Sequence[str]) -> Bundle:
-    """By name; two values of one attribute are both possible."""
+    """Return the values by attribute name; two values of one attribute are both possible."""
     found: dict[str, set[str]] = {name: set() for name in names}
     for one in attributes:
         name, _, value = one.partition(":")

@@ -32,13 +32,21 @@ __all__ = """Attributes CellAttributes Coarsened FeatureMatrix FeatureSummary Fe
 
 
 class Features(ABC):
-    """A group of features of a symbol."""
+    """A group of static features φ(x) of a symbol; a subclass returns {name: value} when called with a symbol.
+
+    Example:
+
+        class Length(Features):
+            def __call__(self, symbol): return {"length": len(symbol)}
+
+        phi = Identity(top=2500) + Length().scaled(0.1)
+    """
 
     _vocabulary: Vocabulary | None = None
 
     @abstractmethod
     def __call__(self, symbol: str) -> Mapping[str, float]:
-        """The features that fire on this symbol, by name, with their values; what is not named is 0."""
+        """Return the features that fire on this symbol, {name: value}; what is not named is 0."""
 
     @property
     def group(self) -> str:
@@ -46,70 +54,80 @@ class Features(ABC):
         return type(self).__name__
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
-        """These features with everything settled that depends on the vocabulary."""
+        """Return these features with everything settled that depends on the vocabulary."""
         return self
 
     def _fitted(self, vocabulary: Vocabulary, **attributes: Any) -> Self:
-        """A copy that knows the vocabulary, with other attributes."""
+        """Return a copy that knows the vocabulary, with other attributes."""
         made = copy.copy(self)
         vars(made).update(_vocabulary=vocabulary, **attributes)
         return made
 
     def _require_fitted(self) -> Vocabulary:
-        """The vocabulary that it is fitted to; an error where there is none."""
+        """Return the vocabulary that it is fitted to; raise if there is none."""
         if self._vocabulary is None:
             raise FeatureError(f"{self!r} must be fitted to a vocabulary before it is used: .fitted(vocabulary)")
         return self._vocabulary
 
     def declared(self) -> tuple[str, ...]:
-        """Names that are meant to fire somewhere, where that is known: reports tell which never do."""
+        """Return the names that are meant to fire somewhere, where that is known; reports tell which never do."""
         return ()
 
     def notes(self, vocabulary: Vocabulary) -> tuple[str, ...]:
-        """What is worth knowing of how they fit a vocabulary, in words: reports print it."""
+        """Return remarks on how these features fit a vocabulary, as texts that reports print."""
         return ()
 
     def block(self, symbols: Sequence[str]) -> tuple[Sequence[str], Floats, Ints] | None:
-        """Names (k,), distinct rows (R, k), and the row of each symbol; None: they are asked one by one."""
+        """Return names (k,), distinct rows (R, k), and the row of each symbol; None if symbols are asked one by one."""
         return None
 
     def parts(self) -> tuple[Features, ...]:
-        """The groups side by side that make up these features."""
+        """Return the groups that make up these features."""
         return (self,)
 
     def __add__(self, other: Features) -> FeatureSum:
         return FeatureSum((*self.parts(), *other.parts()))
 
     def _each(self, wrap: Callable[[Features], Features]) -> Features:
-        """Every group wrapped by itself."""
+        """Return these features with every group wrapped by itself."""
         made = [wrap(part) for part in self.parts()]
         return made[0] if len(made) == 1 else FeatureSum(made)
 
     def scaled(self, by: float) -> Features:
-        """All values times `by`."""
+        """Return these features with all values times `by`.
+
+        Example:
+
+            Shape().scaled(0.5)
+        """
         return self._each(lambda part: ScaledFeatures(part, by))
 
     def frequent(self, *, min_count: int = 2) -> Features:
-        """Only the features that fire on at least `min_count` symbols."""
+        """Return only the features that fire on at least `min_count` symbols.
+
+        Example:
+
+            Attributes(lexicon).frequent(min_count=5)
+        """
         return self._each(lambda part: Frequent(part, min_count))
 
     def of_listed(self) -> Features:
-        """Only on listed words: strings of a domain have none of these features, whatever they look like."""
+        """Return these features for listed words only: strings of a domain of an open vocabulary have none of them."""
         return self._each(OfListed)
 
     def coarsened(self, classes: int, *, mass: Floats | None = None, seed: int = 0) -> Coarsened:
-        """At most so many classes: of rare words that are alike, each has the mean of their features.
+        """Return these features with at most `classes` classes: similar rare words share the mean of their features.
 
-        `mass`: b of each symbol, by default its count and a half; `seed`: of the projection by which words are alike.
-        As output features only: the network goes on reading every word by its own features, unless it is given others
-        to read. A model that is trained already is made cheaper by `llrnn.condense`.
+        `mass`: b of each symbol, by default its count and a half; `seed`: of the projection by which words are
+        compared. As output features only: the network goes on reading every word by its own features, unless it is
+        given others to read. A model that is trained already is made cheaper by `llrnn.condense`.
 
             phi = (Identity(top=2500) + Suffixes(4) + Vectors("vectors-fr.npz")).coarsened(4000)
         """
         return Coarsened(self, classes, mass, seed)
 
     def deviations(self) -> Iterable[str]:
-        """Strings, outside the vocabulary perhaps, on which these features may differ from others of their look."""
+        """Return strings, perhaps outside the vocabulary, whose features may differ from others of the same cell."""
         return ()
 
     def __repr__(self) -> str:
@@ -117,7 +135,7 @@ class Features(ABC):
 
 
 class FeatureSum(Features):
-    """Features side by side: `a + b`."""
+    """Groups of features side by side: `a + b`."""
 
     def __init__(self, parts: Iterable[Features]) -> None:
         self._parts = tuple(parts)
@@ -162,7 +180,7 @@ class Wrapped(Features):
 
 
 class ScaledFeatures(Wrapped):
-    """Values times a factor."""
+    """Features with all values times a factor."""
 
     def __init__(self, inner: Features, by: float) -> None:
         super().__init__(inner)
@@ -205,7 +223,7 @@ class Frequent(Wrapped):
 
 
 class OfListed(Wrapped):
-    """Features of listed words alone, so that they are the same, none at all, on every string of a cell."""
+    """Features of listed words alone: every string of a cell has none."""
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
         return self._inner(symbol) if symbol in self._require_fitted() else {}
@@ -218,7 +236,9 @@ class OfListed(Wrapped):
 
 
 class Coarsened(Wrapped):
-    """At most so many classes: rows merged where least is lost (`layer.coarse`)."""
+    """Features with at most `classes` classes, merged where least is lost (`layer.coarse`); see
+    `Features.coarsened`.
+    """
 
     def __init__(self, inner: Features, classes: int, mass: Floats | None, seed: int) -> None:
         super().__init__(inner)
@@ -228,7 +248,7 @@ class Coarsened(Wrapped):
         self._made: tuple[Vocabulary, FeatureMatrix, FeatureMatrix] | None = None
 
     def compiled(self, vocabulary: Vocabulary) -> tuple[FeatureMatrix, FeatureMatrix]:
-        """The matrix as it is without merging, and the coarser one: the same columns, fewer rows."""
+        """Return the feature matrix without merging, and the merged one: the same columns, fewer rows."""
         if self._made is None or self._made[0] is not vocabulary:
             fine = compile_features(self._inner, vocabulary)
             mass = np.asarray(vocabulary.counts) + 0.5 if self._mass is None else self._mass
@@ -237,7 +257,7 @@ class Coarsened(Wrapped):
         return self._made[1:]
 
     def with_features(self, other: Features) -> Coarsened:
-        """Other features beside them, merged as well."""
+        """Return these features with others added before merging."""
         return Coarsened(self._inner + other, self._classes, self._mass, self._seed)
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
@@ -264,7 +284,9 @@ class Coarsened(Wrapped):
 class Function(Features):
     """A Python function of the symbol as features: it returns names, or a mapping from names to values.
 
-    Function(lambda symbol: {"length": len(symbol)}, name="length")
+    `name`: the group in reports, by default that of the function.
+
+        Function(lambda symbol: {"length": len(symbol)}, name="length")
     """
 
     def __init__(
@@ -290,14 +312,16 @@ class Function(Features):
 
 
 def commonest(names: Iterable[str], min_count: int, top: int | None) -> frozenset[str]:
-    """The names that come `min_count` times or more, and of those the `top` commonest, first by the alphabet."""
+    """Return the names that occur at least `min_count` times, the `top` commonest of them, ties in alphabetical
+    order.
+    """
     counts = Counter(names)
     ranked = sorted(counts, key=lambda name: (-counts[name], name))[:top]
     return frozenset(name for name in ranked if counts[name] >= min_count)
 
 
 def values_of(features: Features, symbol: str) -> Mapping[str, float]:
-    """The features that fire on a symbol; products of integers that no float can hold are an error that names it."""
+    """Return the features that fire on a symbol; raise, naming it, where a value is no float."""
     try:
         return features(symbol)
     except OverflowError as error:
@@ -305,7 +329,7 @@ def values_of(features: Features, symbol: str) -> Mapping[str, float]:
 
 
 def checked(value: Any, name: Any, symbol: str) -> float:
-    """The value of a feature, if it is a number that a model can compute with."""
+    """Return the value of a feature as a float; raise if a model cannot compute with it."""
     is_number = isinstance(value, int | float | np.integer | np.floating | np.bool_)
     if is_number and isinstance(name, str) and abs(value) <= LARGEST_FLOAT32:  # NaN is not below anything
         return float(value)
@@ -320,10 +344,12 @@ def checked(value: Any, name: Any, symbol: str) -> float:
 
 
 class Identity(Features):
-    """Which word it is, for the `top` most frequent (all of them by default); one feature for all the others.
+    """One feature for each of the `top` most frequent words (all by default), and one for all the others together.
 
-    Of an open vocabulary, a string that is not listed is named by its cell where all words are named. The words in
-    `without` (names, say) are among the others however frequent they are: what is learnt of them holds for new ones.
+    `without`: words (names, say) that are among the others however frequent they are: what is learnt of them holds for
+    new ones. In an open vocabulary where all words are named, a string that is not listed is named by its cell.
+
+        Identity(top=2500)
     """
 
     def __init__(self, top: int | None = None, *, without: Collection[str] = ()) -> None:
@@ -353,7 +379,12 @@ class Identity(Features):
 
 
 class Attributes(Features):
-    """What a lexicon says of the word: `POS:NOUN`, `Gender:Fem`, ...; the boundary of sentences has its own."""
+    """The attributes that a lexicon gives a word: `POS:NOUN`, `Gender:Fem`, …; EOS has one of its own.
+
+    `lexicon`: a function or object that returns the attributes of a word.
+
+        Attributes(lambda word: {"la": ["POS:DET", "Gender:Fem"]}.get(word, ()))
+    """
 
     BOUNDARY = "Boundary"
 
@@ -383,11 +414,13 @@ class Attributes(Features):
 
 
 class CellAttributes(Features):
-    """What the string itself shows, as the domains of the vocabulary see it: the attributes of its cell.
+    """The attributes of the cell of an open vocabulary that a string looks like: what its spelling shows.
 
     Listed words that look like those of a cell have the same features as the cell, and so teach the model about words
     that nobody listed. Those have one feature more, `New:spelling` or whatever domain they are from: where new words
     are to be expected is worth knowing too.
+
+        Identity() + CellAttributes()
     """
 
     def __init__(self) -> None:
@@ -410,7 +443,7 @@ class CellAttributes(Features):
 
 
 def _cell_attributes(vocabulary: Vocabulary, words: Sequence[str]) -> list[tuple[str, ...]]:
-    """The attributes of the cells that words are in, or would be if they were not listed, (n,)."""
+    """Return the attributes of the cell of each word, for listed ones of the cell that they would be in, (n,)."""
     found: list[tuple[str, ...]] = [()] * len(words)
     for i, number in enumerate(vocabulary.in_domains(words)[0].tolist()):
         if number >= 0:
@@ -433,10 +466,10 @@ class CommonAffixes(Features):
 
     @abstractmethod
     def _affix(self, symbol: str, length: int) -> str:
-        """The beginning or the ending of this length."""
+        """Return the beginning or the ending of this length."""
 
     def _affixes(self, symbol: str) -> list[str]:
-        """Proper affixes only: the whole word is Identity's business."""
+        """Return the proper affixes of a symbol: the whole word is left to `Identity`."""
         if symbol == EOS:
             return []
         return [self._affix(symbol, length) for length in range(1, min(self._longest, len(symbol) - 1) + 1)]
@@ -455,14 +488,24 @@ class CommonAffixes(Features):
 
 
 class Prefixes(CommonAffixes):
-    """`Prefix:re` and the like: the beginnings that at least `min_count` types share."""
+    """`Prefix:re` and the like: beginnings of 1 to `longest` characters that at least `min_count` types share.
+
+    `top`: only so many, the commonest.
+
+        Prefixes(3, min_count=5)
+    """
 
     def _affix(self, symbol: str, length: int) -> str:
         return symbol[:length]
 
 
 class Suffixes(CommonAffixes):
-    """`Suffix:ment` and the like: the endings that at least `min_count` types share."""
+    """`Suffix:ment` and the like: endings of 1 to `longest` characters that at least `min_count` types share.
+
+    `top`: only so many, the commonest.
+
+        Suffixes(4, min_count=5)
+    """
 
     def _affix(self, symbol: str, length: int) -> str:
         return symbol[-length:]
@@ -477,14 +520,24 @@ def _kind(character: str) -> str:
 
 
 class Shape(Features):
-    """`Shape:Aa-9`: capitals, small letters and digits, runs shortened to one; any other sign as itself."""
+    """`Shape:Aa-9`: capitals, small letters and digits, runs shortened to one; any other sign as itself.
+
+    Example:
+
+        Shape()("Rouen-76")          # {"Shape:Aa-9": 1.0}
+    """
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
         return {} if symbol == EOS else {"Shape:" + "".join(kind for kind, _ in groupby(symbol, key=_kind)): 1.0}
 
 
 class Numeric(Features):
-    """`Number`; `SmallNumber`, falling from 1 at zero to 0 at `small`; `Year` for what reads like one (paper §3)."""
+    """`Number`; `SmallNumber`, falling from 1 at zero to 0 at `small`; `Year` for what reads like one (paper §3).
+
+    Example:
+
+        Numeric(small=100)("25")
+    """
 
     _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*%?")
 
@@ -510,7 +563,7 @@ class Numeric(Features):
 
 
 def _value(number: str) -> float:
-    """What a number says: a single separator before one or two digits is decimal, any other groups thousands."""
+    """Return the value of a number: one separator before one or two digits is decimal, any other groups thousands."""
     parts = re.split(r"[.,]", number.rstrip("%"))
     is_decimal = len(parts) == 2 and len(parts[1]) != 3
     return float(("." if is_decimal else "").join(parts))
@@ -606,7 +659,7 @@ class Vectors(Features):
         return dict(zip(self._names(), self._table[row].tolist(), strict=True))
 
     def block(self, symbols: Sequence[str]) -> tuple[Sequence[str], Floats, Ints]:
-        """The table, and below it a row for words and cells without a vector and one for the end of sentences."""
+        """Return names, the table with a row for words without a vector and one for EOS, and the row of each symbol."""
         R, k = self._table.shape
         values = np.zeros((R + 2, k + 1))
         values[:R, :k], values[R, k] = self._table, 1.0
@@ -634,9 +687,11 @@ def _coverage(known: int, words: Sequence[str]) -> str:
 
 
 def compile_features(features: Features, vocabulary: Vocabulary) -> FeatureMatrix:
-    """The matrix Φ: features and classes of words are numbered in the order in which they first appear.
+    """Return the matrix Φ of features over a vocabulary; columns and classes are numbered as they first appear.
 
-    phi = compile_features(Identity(top=2500) + Suffixes(3), vocabulary)
+    Example:
+
+        phi = compile_features(Identity(top=2500) + Suffixes(3), vocabulary)
     """
     if isinstance(features, Coarsened):
         return features.compiled(vocabulary)[1]
@@ -653,7 +708,7 @@ def compile_features(features: Features, vocabulary: Vocabulary) -> FeatureMatri
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """The rows of one group, in compressed form."""
+    """The rows of one group of features, in compressed form."""
 
     row_of: Ints  # of each symbol
     widths: Ints  # (R,)
@@ -661,7 +716,7 @@ class _Rows:
     values: Floats
 
     def taken(self, rows: Ints) -> _Rows:
-        """These rows, in this order."""
+        """Return these rows, in this order."""
         entries = runs((np.cumsum(self.widths) - self.widths)[rows], self.widths[rows])
         return _Rows(rows, self.widths[rows], self.columns[entries], self.values[entries])
 
@@ -686,7 +741,7 @@ def _compiled(columns: _ColumnNumbers, fitted: Features, group: str, vocabulary:
 def _of_block(
     columns: _ColumnNumbers, fitted: Features, group: str, names: Sequence[str], values: Floats, row_of: Ints
 ) -> _Rows:
-    """Of rows that somebody uses, the features that fire."""
+    """Return the non-zero entries of those rows of a block that are used."""
     used, row_of = np.unique(row_of, return_inverse=True)
     firing = np.flatnonzero((values[used] != 0).any(axis=0))
     numbers = np.array([columns.number(fitted, group, names[name]) for name in firing.tolist()], dtype=np.int64)
@@ -696,7 +751,7 @@ def _of_block(
 
 
 def _side_by_side(columns: _ColumnNumbers, class_of: Sequence[int], parts: Sequence[_Rows]) -> FeatureMatrix:
-    """The rows of all groups as one: those of a class one after the other."""
+    """Return the matrix whose rows join those of all groups."""
     widths = np.stack([part.widths for part in parts], axis=1)  # (G, parts)
     starts = np.cumsum(widths).reshape(widths.shape) - widths
     found_columns, found_values = np.empty(widths.sum(), dtype=np.int64), np.empty(widths.sum())
@@ -714,7 +769,9 @@ def _side_by_side(columns: _ColumnNumbers, class_of: Sequence[int], parts: Seque
 
 
 def _of_cells(columns: _ColumnNumbers, fitted: Features, vocabulary: Vocabulary) -> list[list[tuple[int, float]]]:
-    """The features of each cell: those of its strings, which must agree, on a few witnesses and where lists deviate."""
+    """Return the features of each cell: those of its strings, which must agree on some witnesses and on deviating
+    ones.
+    """
     witnesses = {cell: list(strings) for cell, strings in vocabulary.witnesses.items()}
     if witnesses:
         unlisted = [string for string in fitted.deviations() if string not in vocabulary]
@@ -738,7 +795,7 @@ def _agreed(columns: _ColumnNumbers, fitted: Features, cell: str, strings: Seque
 
 
 class _ColumnNumbers:
-    """Feature names, numbered as they come; two groups may not use one name."""
+    """The column of each feature name, numbered as they come; two groups may not use one name."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
@@ -775,7 +832,9 @@ class _ColumnNumbers:
 
 @dataclass(frozen=True)
 class FeatureSummary:
-    """Counts by group, classes against words, and what does no work: dead features, words that nothing tells apart."""
+    """A report on features: counts by group, classes against words, features that never fire, words that are not
+    told apart.
+    """
 
     symbols: int
     features: int
@@ -793,12 +852,17 @@ class FeatureSummary:
 
     @property
     def reduction(self) -> float:
-        """|V| / G: how many times smaller the sum in Z has become."""
+        """|V| / G: how many times fewer terms Z has than a softmax."""
         return self.symbols / self.classes
 
 
 def summarise(features: Features, vocabulary: Vocabulary, *, largest: int = 5, examples: int = 8) -> FeatureSummary:
-    """Compile the features and say what they amount to."""
+    """Compile the features and return a report on them.
+
+    `largest`: how many classes are listed; `examples`: how many words of each.
+
+        summarise(Identity(top=2500) + Suffixes(3), vocabulary).reduction
+    """
     matrix = compile_features(features, vocabulary)
     sizes = np.diff(matrix.member_offsets)
     declared = {name for part in features.parts() for name in part.declared()}

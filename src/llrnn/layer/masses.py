@@ -5,6 +5,23 @@
 
 The subtraction is done in float64 on shares of B_s. When no member with mass is left the rest is exactly nothing; when
 less than a millionth is left, the members that stay are summed anew, since subtraction would have lost their digits.
+
+A word of a class by its share, in the same time whatever the size of the class: Walker's alias tables.
+
+    every slot of a class of n words holds 1/n: first of its own word, then, for what is left, of one other
+
+    slot = ⌊n u₁⌋;  word = its own if u₂ < keep[slot], else the other one
+
+The tables of a class are made when it is first drawn from, since a text meets few of them. What is not made takes no
+memory either: tables start as zeros, which the system hands out when they are written to, and other words are noted
+by how far away they stand, so that zeros say of a class of one word what is true.
+
+The mass of each class, summed quickly: what opening a model of a million words waits for.
+
+    log B_s = log Σ_{x∈s} exp(log b(x) − m) + m            m: the largest of all words, not of the class
+
+One m for all saves two passes over V; numpy adds up in pieces that stay in the cache: a quarter of the time. A class
+so far below m that digits were lost is summed by its own largest (`segment_logsumexp`).
 """
 
 from __future__ import annotations
@@ -25,17 +42,6 @@ from llrnn.layer.numerics import MINUS_INFINITY, log_matmul, segment_logsumexp
 from llrnn.layer.priors import DensePrior, SparsePrior, Table
 
 __all__ = ["AliasTables", "ClassMass", "Classes", "Left", "Remainder", "alias_of", "log_masses"]
-
-
-# A word of a class by its share, in the same time whatever the size of the class: Walker's alias tables.
-#
-#     every slot of a class of n words holds 1/n: first of its own word, then, for what is left, of one other
-#
-#     slot = ⌊n u₁⌋;  word = its own if u₂ < keep[slot], else the other one
-#
-# The tables of a class are made when it is first drawn from, since a text meets few of them. What is not made takes no
-# memory either: tables start as zeros, which the system hands out when they are written to, and other words are noted
-# by how far away they stand, so that zeros say of a class of one word what is true.
 
 
 class AliasTables:
@@ -110,14 +116,6 @@ def alias_of(share: Floats) -> tuple[Floats, Ints]:
     keep[giver] = 1.0 + given[:-1][gave] - lacked.take(first[:-1][gave])
     alias[giver] = above[1:][gave]
     return keep.clip(0.0, 1.0), alias
-
-
-# The mass of each class, summed quickly: what opening a model of a million words waits for.
-#
-#     log B_s = log Σ_{x∈s} exp(log b(x) − m) + m            m: the largest of all words, not of the class
-#
-# One m for all saves two passes over V; numpy adds up in pieces that stay in the cache: a quarter of the time. A class
-# so far below m that digits were lost is summed by its own largest (`segment_logsumexp`).
 
 
 _ENOUGH = 1e-250  # beside so much, terms below the range of float64 (1e-308) count for nothing

@@ -3,6 +3,21 @@
     b ≥ 0, not necessarily normalised;   b = 0 forbids;   with a = 0 the model is b, normalised
 
 `left * right` multiplies backgrounds, `Mixture` interpolates them.
+
+Backgrounds that do not look at the context: all symbols alike, or each by how often it was seen.
+
+Of an open vocabulary (`text.vocabulary`), a cell has the mass of all its strings that are not listed. How much that
+is follows from the words that were seen once (Good and Turing): a word of theirs would have been new, had the text
+been one word shorter. `Discounted` takes from each count what it is too high by, and gives it to the words of a
+frequency list and to the cells:
+
+    b(x) = (n(x) − D) / N                                        words that were seen
+    b(x) = F · (1 − u) · f(x) / Σ f                            words of a list f that were not; F: what D took, over N
+    b(c) = F · u · n₁(d) / n₁ · (n₁(c) + κ Q'(c) / Q'(d)) / (n₁(d) + κ)             cells c of domains d
+    u = n₁ / (all words seen once)                               n₁: words seen once that f does not list
+
+κ, how many words a domain's own opinion of its cells is worth, is the one under which each of the words seen once is
+likeliest given the others. Words that train as new are left out of n₁(c): a model would see them counted.
 """
 
 from __future__ import annotations
@@ -343,22 +358,6 @@ def _union(*priors: SparsePrior) -> tuple[Tensor, Tensor]:
     keys = torch.cat([prior.exceptions.position * V + prior.exceptions.word for prior in priors])
     unique = torch.unique(keys)
     return unique // V, unique % V
-
-
-# Backgrounds that do not look at the context: all symbols alike, or each by how often it was seen.
-#
-# Of an open vocabulary (`text.vocabulary`), a cell has the mass of all its strings that are not listed. How much that
-# is follows from the words that were seen once (Good and Turing): a word of theirs would have been new, had the text
-# been one word shorter. `Discounted` takes from each count what it is too high by, and gives it to the words of a
-# frequency list and to the cells:
-#
-#     b(x) = (n(x) − D) / N                                        words that were seen
-#   b(x) = F · (1 − u) · f(x) / Σ f                          words of a list f that were not; F: what D took, over N
-#     b(c) = F · u · n₁(d) / n₁ · (n₁(c) + κ Q'(c) / Q'(d)) / (n₁(d) + κ)             cells c of domains d
-#     u = n₁ / (all words seen once)                               n₁: words seen once that f does not list
-#
-# κ, how many words a domain's own opinion of its cells is worth, is the one under which each of the words seen once is
-# likeliest given the others. Words that train as new are left out of n₁(c): a model would see them counted.
 
 
 class Uniform(UnboundBackground):

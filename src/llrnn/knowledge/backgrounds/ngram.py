@@ -4,6 +4,25 @@ b(K, x) = p(x | last n - 1 words)       listed continuations are exceptions, the
 
 Its cost follows the continuations of the context and not |V|. Words that the model does not list have a part of
 `<unk>`: they are a second static table, whose weight at a position is what `<unk>` has there.
+
+Cross-fitting: knowledge that was estimated on the training text, without fooling itself.
+
+An n-gram model is over-confident on the text that it was counted on: it has seen every word of it in its context. A
+network that trains with such a model at its side learns to trust it too much. So the text is cut into k folds; each
+training sentence sees the model that was estimated without its fold, every other text sees the model of the whole.
+
+    b(K, x) at a training sentence s = b_{text without fold(s)}(K, x)          fold(s) = key(s) mod k
+
+The fold follows from the words of the sentence, so that equal sentences share their fold and no order has to be kept.
+
+Cross-fitted n-grams as one model: a batch of training sentences from all folds is answered at once.
+
+The models of the whole text and of each fold are put side by side in one trie, in which word x of part p is the word
+p · V + x. No n-gram joins words of two parts, so a state says by itself which part it belongs to:
+
+    state after words x y of a sentence that part p answers for = state after p · V + x, p · V + y
+
+`CrossFitted` does the same for any background, part by part.
 """
 
 from __future__ import annotations
@@ -30,17 +49,6 @@ from llrnn.layer.priors import DensePrior, Exceptions, FullPrior, Prior, SparseP
 from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import EncodedText, sentence_key
 from llrnn.text.vocabulary import Revision, Vocabulary
-
-# Cross-fitting: knowledge that was estimated on the training text, without fooling itself.
-#
-# An n-gram model is over-confident on the text that it was counted on: it has seen every word of it in its context. A
-# network that trains with such a model at its side learns to trust it too much. So the text is cut into k folds; each
-# training sentence sees the model that was estimated without its fold, every other text sees the model of the whole.
-#
-#     b(K, x) at a training sentence s = b_{text without fold(s)}(K, x)          fold(s) = key(s) mod k
-#
-# The fold follows from the words of the sentence, so that equal sentences share their fold and no order has to be kept.
-
 
 _WHOLE = 0  # the part that was estimated on everything; fold f is part f + 1
 
@@ -191,16 +199,6 @@ def stitched_priors(pieces: Sequence[tuple[Tensor, Prior]], n: int) -> Prior:
     word = torch.cat([prior.exceptions.word for _, prior in sparse])[order]
     log_b = torch.cat([prior.exceptions.log_b for _, prior in sparse])[order]
     return SparsePrior(tables, shift, Exceptions(position, word, log_b))
-
-
-# Cross-fitted n-grams as one model: a batch of training sentences from all folds is answered at once.
-#
-# The models of the whole text and of each fold are put side by side in one trie, in which word x of part p is the word
-# p · V + x. No n-gram joins words of two parts, so a state says by itself which part it belongs to:
-#
-#     state after words x y of a sentence that part p answers for = state after p · V + x, p · V + y
-#
-# `CrossFitted` does the same for any background, part by part.
 
 
 _JOINED = -1  # in the place of a part: the state is a node of the joined trie

@@ -45,7 +45,7 @@ _RESTORERS: dict[str, Callable[[Saved], ContextualFeature]] = {
 
 
 def restore(saved: Saved) -> ContextualFeature:
-    """A contextual feature from what a model folder holds of it."""
+    """Return the contextual feature that was saved in a model folder: the inverse of `saved`."""
     saved = replace(saved, kind=RENAMED.get(saved.kind, saved.kind))
     restorer = _RESTORERS.get(saved.kind) or own_restorer(saved, "contextual", ContextualFeature, "contextual=[...]")
     found: ContextualFeature = restorer(saved)
@@ -60,7 +60,7 @@ _INPUTS: dict[str, Callable[[Saved], ContextualInput]] = {
 
 
 def restore_input(saved: Saved) -> ContextualInput:
-    """A contextual input from what a model folder holds of it."""
+    """Return the contextual input that was saved in a model folder: the inverse of `saved`."""
     saved = replace(saved, kind=RENAMED.get(saved.kind, saved.kind))
     own = (saved, "contextual_inputs", ContextualInput, "contextual_inputs=[...]")
     found: ContextualInput = (_INPUTS.get(saved.kind) or own_restorer(*own))(saved)

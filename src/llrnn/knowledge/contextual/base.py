@@ -1,6 +1,24 @@
 """Contextual features φ(K, x): they depend on the condition and the prefix.
 
 As a background, but with feature values instead of log b: one value for the rest, own values for the exceptions.
+
+Features that let a network copy the values of a condition: inform(name='trattoria contadina';pricerange=moderate).
+
+For each value v = v[0] … v[n-1] of the condition, and the words of the sentence so far (those after the last EOS):
+
+    said(v)      whether v occurred among them, word after word, and not only within a longer value that occurred
+                 ("marnee thai is cheap" does not say that the food is thai)
+    k(v)         the length of the longest proper prefix of v with which they end
+    offers(v)    {v[0], v[k]}: a match of k words may be an accident ("the"), so that v may also begin here
+
+    Copied(x)     1 if some v that is not said offers x
+    Continued(x)  1 if x is v[k] of some v that is not said, and k ≥ 1: what a value that was begun demands
+    Mentioned(x)  1 if x is v[0] of some v that is said, and Copied(x) is 0
+    Unmentioned(x)  on EOS, how many v are not said
+
+All are 0 on all other words. A value can be pointed at if the vocabulary lists all of its words; any other is left
+out, as if the condition did not have it. In an open vocabulary, where such a word has no symbol but its cell, the
+words of the condition are temporarily added (`llrnn.words.add_from_conditions`). Without slots there are no values.
 """
 
 from __future__ import annotations
@@ -32,7 +50,9 @@ Value = float | Sequence[float]  # of one feature, or of several that follow the
 
 
 class NamedProcess(Process[S]):
-    """A process whose numbers have names: on the way out (`ContextualFeature`), or in (`ContextualInput`)."""
+    """A process that returns named numbers: for the output layer (`ContextualFeature`) or the network
+    (`ContextualInput`).
+    """
 
     _error = FeatureError
     _name: str | None = None
@@ -43,11 +63,11 @@ class NamedProcess(Process[S]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its numbers: usually one."""
+        """The names of its numbers, usually one."""
         return (self.name,)
 
     def _numbers(self, values: Sequence[Value], width: int, place: Callable[[int], str]) -> Tensor:
-        """Values as (E, k); what no model can compute with is an error that says where."""
+        """Return values as a tensor (E, k); raise where one is not finite, naming the `place`."""
         try:
             made = torch.tensor(values, dtype=torch.float64).view(-1, width)
         except OverflowError:  # an integer of hundreds of digits
@@ -63,7 +83,7 @@ class NamedProcess(Process[S]):
 
 
 class Following(NamedProcess[S]):
-    """What says something of the states of another process, `followed`, which are computed once."""
+    """A process over the states of another one, `followed`, which are computed once for both."""
 
     followed: Process[S]
 
@@ -96,9 +116,15 @@ class Following(NamedProcess[S]):
 
 
 class ContextualFeature(NamedProcess[S]):
-    """A feature of (context, word), or several with one state: `initial`, `advance`, and the values at a state.
+    """A feature φ(K, x) of context and word, or several that share a state: `initial`, `advance` and `value`.
 
-    `ContextualFeature[S]` says what its states are, as `Background[S]` does; `names`, the coordinates of a.
+    `ContextualFeature[S]` says what its states are; `names`: of the features, the coordinates of a. A subclass has
+    `value` (one state) or `values` (a batch).
+
+        class Stutter(ContextualFeature[int]):                                # 1 on the word that came last
+            def initial(self, condition=None): return self.vocabulary.eos
+            def advance(self, state, symbol): return symbol
+            def value(self, state): return 0.0, {state: 1.0}
     """
 
     context_independent = False  # whether weights are learned as they are, and no function of h
@@ -106,28 +132,32 @@ class ContextualFeature(NamedProcess[S]):
 
     @property
     def static(self) -> Features | None:
-        """Features of words that it needs, which a model adds to its own."""
+        """The static features of words that it needs, which a model adds to its own; None if it needs none."""
         return None
 
     def on(self, features: FeatureMatrix) -> Self:
-        """A copy that knows the features of words beside it."""
+        """Return a copy that knows the feature matrix of the model."""
         return self
 
     def value(self, state: S) -> tuple[Value, Mapping[int, Value]]:
-        """The value on all words but a few, and on those few by their ids; a value for each name, if several."""
+        """Return the value on all words, and {word id: value} for those that differ; tuples of values for several
+        names.
+        """
         found = self.values([state])
         rest, own = (found.rest, found.value) if len(self.names) > 1 else (found.rest[:, 0], found.value[:, 0])
         return rest[0].tolist(), dict(zip(found.word.tolist(), own.tolist(), strict=True))
 
     def remarks(self, state: S, words: Sequence[str]) -> Mapping[str, str]:
-        """By feature, what its value is due to, in words, where there is something to say: explanations quote it.
+        """Return, by feature name, a text that says what its value at this state is due to; explanations quote it.
 
-        `words`: the prefix, which the state has read.
+        `words`: the prefix that the state has read.
         """
         return {}
 
     def values(self, states: Sequence[S]) -> Any:  # a subclass says which
-        """`ContextValues`, or `LinearValues`, for a batch of states. A subclass has this method, or `value`."""
+        """Return `ContextValues` (or `LinearValues`) for a batch of N states; a subclass has this method, or
+        `value`.
+        """
         if type(self).value is ContextualFeature.value:
             raise TypeError(f"{type(self).__name__} needs a method `value`, or `values` for a batch of states")
         answers, width = [self.value(state) for state in states], len(self.names)
@@ -142,11 +172,11 @@ class ContextualFeature(NamedProcess[S]):
 
 
 class LinearFeature(ContextualFeature[S]):
-    """Features that are linear in static ones: φ_i(K, x) = Σ_j S_ij(K) φ_j(x), on any number of words (`layer.linear`).
+    """Contextual features that are linear in static ones: φ_i(K, x) = Σ_j S_ij(K) φ_j(x), on any number of words.
 
-    A subclass has `names`, the features φ_i; `static`, the features φ_j of words, None where they are not known, as in
-    a model that was loaded; their names, `columns`; and `slopes`. One that never fires on a vocabulary has no column
-    there, and counts for nothing.
+    A subclass has `names`, of the features φ_i; `static`, the features φ_j of words, None where they are not known, as
+    in a model that was loaded; their names, `columns`; and `slopes`. One that never fires on a vocabulary has no column
+    there, and counts for nothing. See `layer.linear`.
     """
 
     _there: tuple[int, ...] = ()  # which of `columns` are in Φ
@@ -154,14 +184,14 @@ class LinearFeature(ContextualFeature[S]):
     @property
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """The names of the static features φ_j, J of them."""
+        """The names of the J static features φ_j."""
 
     @abstractmethod
     def slopes(self, states: Sequence[S]) -> Tensor:
-        """S for a batch of states, (N, k, J)."""
+        """Return S for a batch of states, (N, k, J)."""
 
     def on(self, features: FeatureMatrix) -> Self:
-        """A copy that knows where its columns are in Φ."""
+        """Return a copy that knows the positions of its columns in Φ."""
         there = [j for j, name in enumerate(self.columns) if name in features.column_of]
         if not there:
             raise FeatureError(
@@ -181,7 +211,12 @@ class LinearFeature(ContextualFeature[S]):
 
 
 class Repeated(ContextualFeature[tuple[int, ...]]):
-    """1 on the words that occurred among the last `window` symbols of the prefix, 0 on all others."""
+    """A feature that is 1 on the words among the last `window` symbols of the prefix, 0 on all others.
+
+    Example:
+
+        Repeated(window=20)
+    """
 
     def __init__(self, window: int = 50) -> None:
         if window < 1:
@@ -197,7 +232,7 @@ class Repeated(ContextualFeature[tuple[int, ...]]):
         return ()
 
     def advance(self, state: tuple[int, ...], symbol: int) -> tuple[int, ...]:
-        """The boundary of sentences is not a word that anyone repeats."""
+        """Return the last words with one more; EOS is not counted as a word."""
         if symbol == self.vocabulary.eos:
             return state
         return (*state[-(self._window - 1) :], symbol) if self._window > 1 else (symbol,)
@@ -216,14 +251,15 @@ _LIMIT = 50.0  # nats: a word that the expert forbids has this little, since fea
 
 
 class Expert(Following[S], ContextualFeature[S]):
-    """A background that the network may listen to, more or less, at every step (paper §6).
+    """A background as a feature, whose weight the network chooses at every step (paper §6).
 
         φ_e(K, x) = log b_e(K, x) − log b_ref(x)        its weight a_e: 0 not at all, 1 as it is, below 0 against it
 
-    The reference is what the expert itself says of words in general: the unigrams of an n-gram model. Then the feature
-    is one number on all words but those that the expert knows of in this context. An expert that says nothing of words
-    in general (another model, a mixture) has none: its feature is log b_e on every word. `name` is how explanations and
-    `--expert NAME=FACTOR` call it. On a new word, of which the expert knows no n-grams, it is what it is on the rest.
+    `background`: the expert; `name`: what explanations and `--expert NAME=FACTOR` call it. The reference b_ref is what
+    the expert itself says of words in general: the unigrams of an n-gram model. Then the feature is one number on all
+    words but those that the expert knows of in this context. An expert that says nothing of words in general (another
+    model, a mixture) has none: its feature is log b_e on every word. A new word, of which it knows no n-grams, has that
+    number too.
 
         Expert(NGram.from_arpa("legal.arpa"), name="legal")
     """
@@ -258,7 +294,7 @@ class Expert(Following[S], ContextualFeature[S]):
 
 
 def _by_region(prior: SparsePrior, n: int) -> ContextValues:
-    """Each table speaks of words of its own: those of the largest are the rest, others are exceptions.
+    """Return values where each table has words of its own: those of the largest table are `rest`, others exceptions.
 
     But only at positions where they differ from the rest: N times the words of the smaller tables at most.
     """
@@ -278,7 +314,7 @@ def _by_region(prior: SparsePrior, n: int) -> ContextValues:
 
 
 def _everywhere(prior: DensePrior) -> ContextValues:
-    """Nothing is constant: every word of every position is an exception. Exact, at the cost of N × V."""
+    """Return values with every word of every position as an exception: exact, at the cost of N × V."""
     (N, V), like = prior.log_b.shape, prior.log_b
     position = torch.arange(N, device=like.device).repeat_interleave(V)
     word = torch.arange(V, device=like.device).repeat(N)
@@ -286,7 +322,7 @@ def _everywhere(prior: DensePrior) -> ContextValues:
 
 
 def _differing(shift: Tensor, region: Tensor, main: Tensor) -> tuple[Tensor, Tensor]:
-    """Positions and words of other regions than the main one, where their weight is another than that of the main."""
+    """Return positions and words of the smaller regions where their weight differs from that of the main region."""
     position, table = torch.nonzero(shift != shift[:, main][:, None], as_tuple=True)
     words, count = torch.argsort(region, stable=True), torch.bincount(region, minlength=shift.shape[1])
     which, place = ranges((count.cumsum(0) - count)[table], count[table])
@@ -294,31 +330,12 @@ def _differing(shift: Tensor, region: Tensor, main: Tensor) -> tuple[Tensor, Ten
 
 
 def _difference(log_b: Tensor, reference: Tensor) -> Tensor:
-    """log b − log ref, and 0 where neither has any mass."""
+    """Return log b − log ref, and 0 where neither has any mass."""
     return torch.where(log_b == reference, 0.0, log_b - reference)
 
 
 def _clamped(rest: Tensor, position: Tensor, word: Tensor, value: Tensor) -> ContextValues:
     return ContextValues(rest.clamp(-_LIMIT, _LIMIT), position, word, value.clamp(-_LIMIT, _LIMIT).view(-1, 1))
-
-
-# Features that let a network copy the values of a condition: inform(name='trattoria contadina';pricerange=moderate).
-#
-# For each value v = v[0] … v[n-1] of the condition, and the words of the sentence so far (those after the last EOS):
-#
-#     said(v)      whether v occurred among them, word after word, and not only within a longer value that occurred
-#                  ("marnee thai is cheap" does not say that the food is thai)
-#     k(v)         the length of the longest proper prefix of v with which they end
-#     offers(v)    {v[0], v[k]}: a match of k words may be an accident ("the"), so that v may also begin here
-#
-#     Copied(x)     1 if some v that is not said offers x
-#     Continued(x)  1 if x is v[k] of some v that is not said, and k ≥ 1: what a value that was begun demands
-#     Mentioned(x)  1 if x is v[0] of some v that is said, and Copied(x) is 0
-#     Unmentioned(x)  on EOS, how many v are not said
-#
-# All are 0 on all other words. A value can be pointed at if the vocabulary lists all of its words; any other is left
-# out, as if the condition did not have it. In an open vocabulary, where such a word has no symbol but its cell, the
-# words of the condition are temporarily added (`llrnn.words.add_from_conditions`). Without slots there are no values.
 
 
 _SAID = -1  # in the place of how many words match: a value that was said is followed no more
@@ -331,20 +348,22 @@ _KNOWN: ByteCache[Words, Steps] = ByteCache(32 * 2**20, lambda value, steps: 200
 
 
 class ConditionValue(NamedTuple):
-    """What is to be said: its words, its slot, how matches go on."""
+    """A value of a condition: its words, its slot, and the automaton that matches it."""
 
     words: Words
     slot: str
     steps: Steps
 
     def match(self, sentence: Words) -> int:
-        """The length of the longest proper prefix of it with which a sentence ends."""
+        """Return the length of the longest proper prefix of the value with which a sentence ends."""
         longest = min(len(self.words) - 1, len(sentence))
         return next((k for k in range(longest, 0, -1) if sentence[-k:] == self.words[:k]), 0)
 
 
 class CopyProgress(NamedTuple):
-    """The state: the values, all of their words, and how many words of each value match here, or that it was said."""
+    """The state: the values of a condition, all their words, and for each value how many words match, or that it was
+    said.
+    """
 
     values: tuple[ConditionValue, ...]
     words: frozenset[int]
@@ -352,7 +371,7 @@ class CopyProgress(NamedTuple):
     sentence: Words | None = None  # the words so far, where a value is a part of another one
 
     def behind(self, symbol: int) -> CopyProgress:
-        """After one more word."""
+        """Return the state after one more word."""
         if self.sentence is None and symbol not in self.words and max(self.matched, default=0) <= 0:
             return self  # most words have nothing to do with it
         pairs = zip(self.values, self.matched, strict=True)
@@ -364,21 +383,23 @@ class CopyProgress(NamedTuple):
         return self._replace(matched=self._without_parts(matched, sentence) if ends else matched, sentence=sentence)
 
     def _without_parts(self, matched: tuple[int, ...], sentence: Words) -> tuple[int, ...]:
-        """What was said only within a longer value was not said."""
+        """Return the matches, where a value that occurred only within a longer one does not count as said."""
         said = said_values([value.words for value in self.values], sentence)
         pairs = zip(self.values, matched, strict=True)
         return tuple([k if k != _SAID or value.words in said else value.match(sentence) for value, k in pairs])
 
 
 def said_of(state: CopyProgress, known: dict[int, Any], work: Callable[[CopyProgress], Any]) -> Any:
-    """What `work` says of a state, once for all positions that share it, as most hypotheses of a search do."""
+    """Return `work(state)`, computed once for all positions that share the state."""
     if (found := known.get(id(state))) is None:
         found = known[id(state)] = work(state)
     return found
 
 
 def _steps(value: Words) -> Steps:
-    """From each number of matched words, where the next word leads; to 0, if it is not there (Knuth, Morris, Pratt)."""
+    """Return the Knuth-Morris-Pratt automaton of a value: for each number of matched words, where the next word
+    leads.
+    """
     steps, fallback = [{value[0]: 1}], 0
     for k, word in enumerate(value[1:], 1):
         steps.append({**steps[fallback], word: k + 1})
@@ -388,14 +409,14 @@ def _steps(value: Words) -> Steps:
 
 
 def _nested(values: Sequence[Words]) -> bool:
-    """Whether a value is a part of a longer one."""
+    """Return whether a value is a part of a longer one."""
     known, lengths = set(values), {len(value) for value in values}
     shorter = ((value, n) for value in values for n in lengths if n < len(value))
     return any(value[i : i + n] in known for value, n in shorter for i in range(len(value) - n + 1))
 
 
 class ConditionFeature(ContextualFeature[CopyProgress]):
-    """A feature of what was said of the condition: of all of its slots, or only of those that are named."""
+    """A feature of which values of the condition were said: of all slots, or of those that are named."""
 
     def __init__(self, *slots: str) -> None:
         if not all(isinstance(slot, str) for slot in slots) or len(set(slots)) < len(slots):
@@ -408,7 +429,7 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
 
     @property
     def state_key(self) -> object:
-        """All of them follow all values, and look at those of their own slots when they are asked."""
+        """A key of its states: all such features follow all values, and share the states."""
         return ConditionFeature, id(self.vocabulary)
 
     def initial(self, condition: object = None) -> CopyProgress:
@@ -423,14 +444,14 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
         return CopyProgress(values, frozenset(chain(*(words for words, _ in found))), (0,) * len(values), sentence)
 
     def _own(self, state: CopyProgress) -> list[tuple[Words, int, int]]:
-        """Its values: their words, the feature that they belong to, and how many words match."""
+        """Return the values of its slots: their words, the feature that they belong to, and how many words match."""
         columns, of_all = self._columns, zip(state.values, state.matched, strict=True)
         if not columns:
             return [(value.words, 0, k) for value, k in of_all]
         return [(value.words, columns[value.slot], k) for value, k in of_all if value.slot in columns]
 
     def progress(self, state: CopyProgress) -> list[list[float]]:
-        """For each slot that is named, or for all together, how many values are unsaid, begun and said."""
+        """Return how many values are unsaid, begun and said, for each named slot, or for all together."""
         counts = [[0.0, 0.0, 0.0] for _ in self.slots or ("all",)]
         for _, column, k in self._own(state):
             counts[column][2 if k == _SAID else 1 if k else 0] += 1.0
@@ -451,7 +472,7 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
 
 
 class Pointing(ConditionFeature):
-    """1 on the words that values point at, one feature for all slots or one for each that is named."""
+    """Features that are 1 on words of values: one feature for all slots, or one for each that is named."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -459,14 +480,14 @@ class Pointing(ConditionFeature):
 
     @abstractmethod
     def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
-        """(word, feature) where the value is 1; in any order, and a pair may come again."""
+        """Return the (word, feature) pairs whose value is 1, in any order, perhaps repeated."""
 
     def _keys(self, state: CopyProgress) -> list[int]:
         width = len(self.slots) or 1
         return [word * width + column for word, column in self._pointed(state)]
 
     def values(self, states: Sequence[CopyProgress]) -> ContextValues:
-        """Pairs become numbers that sort by position, word and feature; numpy sorts and joins those of one word."""
+        """Return the values of N states; (position, word, feature) triples are sorted as single numbers."""
         V, width = len(self.vocabulary), len(self.names)
         known: dict[int, list[int]] = {}
         of_states = [said_of(state, known, self._keys) for state in states]
@@ -482,7 +503,12 @@ class Pointing(ConditionFeature):
 
 
 class Copied(Pointing):
-    """1 on the words with which a value that was not said yet begins, or goes on; see the top of this file."""
+    """1 on the words with which a value of the condition that was not said yet begins, or goes on.
+
+    `slots`: one feature for each of these slots; without, one for all.
+
+        Copied("name", "food")
+    """
 
     def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
         own = self._own(state)
@@ -490,7 +516,12 @@ class Copied(Pointing):
 
 
 class Continued(Pointing):
-    """1 on the word with which a value that was begun, and not said yet, goes on."""
+    """1 on the word with which a value that was begun, and not said yet, goes on.
+
+    Example:
+
+        Continued()
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -500,7 +531,12 @@ class Continued(Pointing):
 
 
 class Mentioned(Pointing):
-    """1 on the first word of a value that was said, unless one of the same slots that was not said offers it."""
+    """1 on the first word of a value that was said already, unless an unsaid value of the same slots offers it.
+
+    Example:
+
+        Mentioned("name", "food")
+    """
 
     def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
         if _SAID not in state.matched:
@@ -511,7 +547,12 @@ class Mentioned(Pointing):
 
 
 class Unmentioned(ConditionFeature):
-    """On EOS, how many values were not said yet: what a sentence that ends here leaves out."""
+    """On EOS, how many values of the condition were not said yet: what a sentence that ends here leaves out.
+
+    Example:
+
+        Unmentioned()
+    """
 
     def values(self, states: Sequence[CopyProgress]) -> ContextValues:
         known: dict[int, int] = {}

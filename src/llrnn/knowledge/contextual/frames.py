@@ -34,14 +34,16 @@ _WHOLE = -1  # the fold of a text that nothing was counted in
 
 
 class Read(NamedTuple):
-    """A symbol of a frame: a word, or a slot, and how many words it is."""
+    """A symbol of a frame: a word, or a slot, with the number of words that it covers."""
 
     symbol: str
     words: int
 
 
 class FrameState(NamedTuple):
-    """The values, the longest first; the words so far; the last symbols; the fold of the sentence; what was said."""
+    """The state: values of the condition, longest first; words so far; last symbols; fold of the sentence; what was
+    said.
+    """
 
     values: Values
     words: tuple[str, ...]
@@ -55,7 +57,7 @@ class FrameState(NamedTuple):
         return cls(tuple(sorted(found.items(), key=lambda one: -len(one[0]))), (), (), fold)
 
     def behind(self, word: str, order: int) -> FrameState:
-        """After one more word; a value that ends here is one symbol, whatever it was before."""
+        """Return the state after one more word; a value that ends here becomes one symbol."""
         longest = len(self.values[0][0]) if self.values else 1
         words, read, said = (*self.words, word), (*self.read, Read(word, 1)), self.said
         ended = [(value, slot) for value, slot in self.values if words[-len(value) :] == value]
@@ -68,7 +70,7 @@ class FrameState(NamedTuple):
         return ("<s>", *(one.symbol for one in self.read))[-order:]
 
     def going_on(self) -> set[str]:
-        """The words that values which were begun demand."""
+        """Return the words that continue values which were begun."""
         return {
             value[k]
             for value, _ in self.values
@@ -78,7 +80,7 @@ class FrameState(NamedTuple):
 
 
 def _without(read: tuple[Read, ...], words: int) -> tuple[Read, ...]:
-    """Without the symbols of the last words."""
+    """Return the symbols without those of the last `words` words."""
     while words > 0 and read:
         words -= read[-1].words
         read = read[:-1]
@@ -86,7 +88,7 @@ def _without(read: tuple[Read, ...], words: int) -> tuple[Read, ...]:
 
 
 class Framed(ContextualFeature[FrameState]):
-    """log p(s | the words before) − log p(s) on the first words of what is not said of each slot s; 0 on all others.
+    """log p(s | the words before) − log p(s) on the first words of unsaid values of each slot s; 0 on all others.
 
         Framed.counted(corpus, order=6, folds=10)          corpus: sentences with conditions
 
@@ -108,7 +110,7 @@ class Framed(ContextualFeature[FrameState]):
 
     @classmethod
     def counted(cls, corpus: Corpus, *, order: int = 6, folds: int = 10) -> Framed:
-        """From sentences with conditions."""
+        """Return the feature with counts from sentences with conditions; `order`, `folds`: see `Framed`."""
         if folds < 0 or folds == 1:
             raise FeatureError(f"Framed.counted(folds=...) must be 0, or 2 or more, found {folds}")
         counts: Counts = defaultdict(Counter)
@@ -127,7 +129,7 @@ class Framed(ContextualFeature[FrameState]):
 
     @property
     def state_key(self) -> object:
-        """What was read does not depend on what was counted."""
+        """A key of its states, which do not depend on the counts."""
         return Framed, self._order, None if self._folds is None else len(self._folds), id(self.vocabulary)
 
     def initial(self, condition: object = None) -> FrameState:
@@ -139,7 +141,7 @@ class Framed(ContextualFeature[FrameState]):
         return state.behind(self.vocabulary.symbols[symbol], self._order)
 
     def follow(self, states: Sequence[FrameState], batch: Batch) -> tuple[Sequence[FrameState], Sequence[FrameState]]:
-        """In training, each sentence reads the counts without its fold."""
+        """Return the states of a batch; in training, each sentence uses the counts without its fold."""
         if batch.sentences is None or self._folds == []:
             return super().follow(states, batch)
         if self._folds is None:
@@ -161,22 +163,22 @@ class Framed(ContextualFeature[FrameState]):
         return 0.0, found
 
     def _listed(self, values: Values) -> list[int | None]:
-        """The first word of each value whose words are all listed."""
+        """Return the first word of each value, None where one of its words is not listed."""
         known = self.vocabulary
         return [known.id(words[0]) if all(word in known for word in words) else None for words, _ in values]
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """Those that it has counted."""
+        """The slots that were counted."""
         return tuple(sorted(self._counts[()]))
 
     def opinion(self, state: FrameState) -> dict[str, float]:
-        """log p(s | u) − log p(s) of every slot."""
+        """Return {slot: log p(s | the words before) − log p(s)} at a state."""
         context = state.context(self._order)
         return self._known.get((context, state.fold), lambda: self._made(context, state.fold))
 
     def _made(self, context: Context, fold: int) -> dict[str, float]:
-        """log p(s | u) − log p(s) of every slot, from no context to the longest one."""
+        """Return log p(s | u) − log p(s) of every slot, smoothed from no context to the longest one."""
         slots, whole = self._counts[()], self._followed((), fold)
         share = {slot: (whole[slot] + 1) / (whole.total() + len(slots)) for slot in slots}
         found = dict(share)
@@ -189,7 +191,7 @@ class Framed(ContextualFeature[FrameState]):
         return {slot: math.log(found[slot] / share[slot]) for slot in slots}
 
     def _followed(self, context: Context, fold: int) -> Counter[str]:
-        """How often each slot followed, without a fold."""
+        """Return how often each slot followed a context, without the counts of a fold."""
         seen = self._counts.get(context, Counter())
         if fold == _WHOLE or not self._folds:
             return seen
@@ -204,7 +206,7 @@ class Framed(ContextualFeature[FrameState]):
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Framed:
-        """From what `saved` wrote: without the folds."""
+        """Return the feature from what `saved` wrote, which is without the folds."""
         counts = {tuple(context): Counter(slots) for context, slots in fields["counts"]}
         return cls(counts, order=fields["order"])
 
@@ -213,7 +215,7 @@ class Framed(ContextualFeature[FrameState]):
 
 
 def _beginnings(condition: object, words: Iterable[str], order: int) -> Iterator[tuple[Context, str]]:
-    """(the symbols before, slot) for each value that a sentence says; of those that overlap, the longest."""
+    """Yield (the symbols before, slot) for each value that a sentence says; of those that overlap, the longest."""
     text, state, states = tuple(words), FrameState.of(condition), list[FrameState]()
     for word in text:
         states.append(state)

@@ -28,7 +28,7 @@ from llrnn.text.vocabulary import Revision
 
 
 class ContextualInput(NamedProcess[S]):
-    """Numbers that the network reads beside the word: `initial`, `advance`, and the numbers at a state.
+    """Numbers that the network reads beside the word: `initial`, `advance`, and `number(state)`.
 
         class Depth(ContextualInput[int]):
             def initial(self, condition=None): return 0
@@ -39,12 +39,12 @@ class ContextualInput(NamedProcess[S]):
     """
 
     def number(self, state: S) -> Value:
-        """The number at a state, or one for each name."""
+        """Return the number at a state, or a tuple with one for each name."""
         found = self.numbers([state])[0].tolist()
         return found if len(self.names) > 1 else float(found[0])
 
     def numbers(self, states: Sequence[S]) -> Tensor:
-        """The numbers for a batch of states, (N, k). A subclass has this method, or `number`."""
+        """Return the numbers for a batch of states, (N, k); a subclass has this method, or `number`."""
         if type(self).number is ContextualInput.number:
             raise TypeError(f"{type(self).__name__} needs a method `number`, or `numbers` for a batch of states")
         width = len(self.names)
@@ -57,7 +57,7 @@ class ContextualInput(NamedProcess[S]):
 
 
 class SlotProgress(Following[CopyProgress], ContextualInput[CopyProgress]):
-    """What was said of the condition: for each slot, how many of its values are unsaid, begun and said.
+    """How many values of each slot of the condition are unsaid, begun and said, as inputs of the network.
 
         SlotProgress("name", "area", "food")            three numbers for each; without names, of all slots together
 
@@ -86,9 +86,11 @@ class SlotProgress(Following[CopyProgress], ContextualInput[CopyProgress]):
 
 
 class PredictedSlot(Following[FrameState], ContextualInput[FrameState]):
-    """log p(s | the words before) − log p(s) of each slot s, for the network to read: which one a frame announces.
+    """log p(s | the words before) − log p(s) of each slot s as inputs of the network: which slot comes next.
 
-    PredictedSlot(Framed.counted(corpus))
+    `framed`: the feature that has counted what comes before values of each slot.
+
+        PredictedSlot(Framed.counted(corpus))
     """
 
     followed: Framed
@@ -112,9 +114,11 @@ class PredictedSlot(Following[FrameState], ContextualInput[FrameState]):
 
 
 class ConditionNumbers(ContextualInput[tuple[float, ...]]):
-    """A condition of numbers, joined to the input at every step: a record such as {"price": 37, "stars": 4}, a vector.
+    """The numbers of a condition, a record such as {"price": 37, "stars": 4} or a vector, as inputs at every step.
 
-    ConditionNumbers.fitted(corpus.conditions)          normalised by the mean and the deviation of training
+    Example:
+
+        ConditionNumbers.fitted(corpus.conditions)          # normalised by the mean and the deviation of training
     """
 
     needs_condition = True
@@ -124,7 +128,9 @@ class ConditionNumbers(ContextualInput[tuple[float, ...]]):
 
     @classmethod
     def fitted(cls, conditions: Iterable[object], names: Collection[str] = ()) -> ConditionNumbers:
-        """With the means and deviations of these conditions; with `names`, of these fields alone."""
+        """Return inputs normalised by the means and deviations of these conditions; with `names`, of these fields
+        alone.
+        """
         return cls(NumericFields.fitted(conditions, names))
 
     @property

@@ -11,6 +11,11 @@ from the same weights.
 
 Why φ_begun: a network that cannot tell one address from another cannot know whether an address is complete, and φ_c
 says nothing of the words that could stand behind it. This tells it: as long as one is begun, some word goes on.
+
+The columns of a table in words: their domains over a vocabulary, and how values are begun and go on.
+
+A value is a sequence of words, w₁ … w_n. A prefix has *begun* it if it ends with w₁ … w_i for some i ≥ 1; of several
+i the largest counts. Then w_{i+1} goes on with it, and nothing does if i = n.
 """
 
 from __future__ import annotations
@@ -84,7 +89,7 @@ class Matching:
         return self.before(kb, condition) if spoken_of is None else spoken_of
 
     def before(self, kb: KnowledgeBase, condition: object) -> TableRows:
-        """The rows that are right as long as the sentence has said no name."""
+        """Return the rows that are right as long as the sentence has said no name."""
         index = self.index(kb)
         given = [(name, text) for name, text in fields_of(condition) if text is not None]
         fields = {name: tuple(text for own, text in given if own == name) for name in (*self.history, *self.on)}
@@ -94,7 +99,7 @@ class Matching:
         return index.restricted(tuple(fields[name] for name in self.on))
 
     def index(self, kb: KnowledgeBase) -> _Index:
-        """What is worked out once for a table, and kept with it."""
+        """Return the index of names of a table, made once and kept with the table."""
         if self not in kb.derived:
             kb.derived[self] = _Index(kb, self)
         found = kb.derived[self]
@@ -102,12 +107,12 @@ class Matching:
         return found
 
     def settings(self) -> dict[str, Any]:
-        """What it was made with, as a model folder writes it."""
+        """Return its arguments, as a model folder stores them."""
         return {"subject": self.subject, "on": list(self.on), "history": list(self.history)}
 
 
 class _Index:
-    """The names of one table by their last words; answers are cached by what they depend on alone."""
+    """The names of one table by their last words, with cached answers."""
 
     def __init__(self, kb: KnowledgeBase, query: Matching) -> None:
         subject = query.subject or ""
@@ -123,23 +128,23 @@ class _Index:
         self._cache: ByteCache[str | Values, TableRows | None] = ByteCache(_MATCH_BYTES, _bytes_of)
 
     def spoken_of(self, words: Sequence[str]) -> TableRows | None:
-        """The rows of the name that ended last; of the longest, where several end at one word."""
+        """Return the rows of the name that ended last in some words; of the longest, where several end at one word."""
         found = (self.named_at(words, end) for end in range(len(words), 0, -1))
         return next((rows for rows in found if rows is not None), None)
 
     def named_at(self, words: Sequence[str], end: int) -> TableRows | None:
-        """The rows of the longest name that ends with the word before `end`."""
+        """Return the rows of the longest name that ends with the word before `end`."""
         for name, rows in self._by_last.get(words[end - 1].lower(), ()):
             if len(name) <= end and [word.lower() for word in words[end - len(name) : end]] == name:
                 return rows
         return None
 
     def spoken_of_in(self, text: str) -> TableRows | None:
-        """The rows of the name that ended last in a text."""
+        """Return the rows of the name that ended last in a text."""
         return self._cache.get(text, lambda: self.spoken_of(self._words(text)))
 
     def restricted(self, values: Values) -> TableRows:
-        """The rows that have one of the values in each column of `on`, given in that order."""
+        """Return the rows that have one of the values in each column of `on`, given in that order."""
         said = [{plain(value) for value in column} - _ANYTHING for column in values]
         wanted = [(column, any_of) for column, any_of in zip(self._on, said, strict=True) if any_of]
         found = (row for row in self._kb.rows if all(plain(row.get(c, "")) in any_of for c, any_of in wanted))
@@ -147,19 +152,13 @@ class _Index:
 
 
 def _bytes_of(key: str | Values, rows: TableRows | None) -> int:
-    """Of an entry: its key, and one place for each row; the rows themselves are those of the table."""
+    """Return the memory of an entry: its key, and one place for each row, which the table holds anyway."""
     texts = (key,) if isinstance(key, str) else (text for column in key for text in column)
     return 200 + sum(map(sys.getsizeof, texts)) + sys.getsizeof(rows or ())
 
 
-# The columns of a table in words: their domains over a vocabulary, and how values are begun and go on.
-#
-# A value is a sequence of words, w₁ … w_n. A prefix has *begun* it if it ends with w₁ … w_i for some i ≥ 1; of several
-# i the largest counts. Then w_{i+1} goes on with it, and nothing does if i = n.
-
-
 class TableColumn(NamedTuple):
-    """A column of the table in words, and all words that it is an expert of."""
+    """A column of the table with its values in words, and its domain: all words that it decides on."""
 
     name: str
     spelled: dict[str, tuple[str, ...]]  # its values, each in words
@@ -174,7 +173,7 @@ class TableColumn(NamedTuple):
 
 
 class BoundColumns(NamedTuple):
-    """The columns over the ids of a vocabulary. There are k features: one for each column, and `begun`, the last."""
+    """The columns over the ids of a vocabulary; there are k features: one for each column, and `begun`, the last."""
 
     ids: Tensor  # (D,) all words of all domains, rising
     rest: Tensor  # (k,) the values on all other words
@@ -196,7 +195,7 @@ class BoundColumns(NamedTuple):
 
 
 def going_on(values: Iterable[tuple[str, ...]], prefix: tuple[str, ...]) -> set[str]:
-    """The words that go on with those values that the prefix has begun."""
+    """Return the words that continue those values that the prefix has begun."""
     found: set[str] = set()
     for words in values if prefix else ():
         said = next((n for n in range(len(words), 0, -1) if prefix[-n:] == words[:n]), len(words))
@@ -207,10 +206,12 @@ def going_on(values: Iterable[tuple[str, ...]], prefix: tuple[str, ...]) -> set[
 def value_words(
     values: Iterable[str], corpus: Corpus, support: float = 0.9, tokenize: Tokenize = str.split
 ) -> tuple[str, ...]:
-    """The words of these values that sentences say as part of one: what a text has of them, it has from a table.
+    """Return the words of these values that sentences use only within a value: text has them from a table.
 
-    As part of one: up to the word, and with it, the sentence has begun a value. It must be so in a share `support` of
-    the word's occurrences; a word that does not occur could be said for no other reason.
+    `support`: the share of a word's occurrences that must be within a value, that is, up to the word and with it the
+    sentence has begun a value; a word that does not occur counts too. `tokenize`: of values.
+
+        value_words(["12 main street", "cheap"], train)
     """
     spelled = [tuple(tokenize(text)) for text in values]
     begun = {words[:n] for words in spelled for n in range(1, len(words) + 1)}
@@ -226,7 +227,7 @@ def value_words(
 
 
 class LookupState(NamedTuple):
-    """A state: what was given and read, and the entries of the (domain × features) table of values that are right."""
+    """The state: condition, prefix, and the entries of the (domain × features) table of values that are 1 now."""
 
     condition: object
     prefix: tuple[str, ...]
@@ -243,7 +244,7 @@ class _Cut(NamedTuple):
 
 
 def _no_cuts() -> ByteCache[int, _Cut]:
-    """By the number of the rows: as long as a cut is kept, no other rows can have it."""
+    """Return an empty cache by the id of the rows, which stays unique while the rows are cached."""
     return ByteCache(_KNOWN_BYTES, _bytes_of_cut)
 
 
@@ -252,14 +253,15 @@ def _bytes_of_cut(_: int, cut: _Cut) -> int:
 
 
 class Lookup(ContextualFeature[LookupState]):
-    """A feature for each column, `name:column`, and `name:begun`. The vocabulary must list the words that they name.
+    """Features that look up a table: `name:column` for each column, and `name:begun`.
+
+    `kb`: the table; `query`: (table, condition, prefix) -> the rows that are right now; `columns`: those to look up;
+    `domain` adds words to the domains of columns: those of a former table, which are wrong now; `words` tokenizes
+    values. The vocabulary must list the words of the columns. In an open vocabulary, or one with a symbol for unknown
+    words, a word that is not listed belongs to no domain until it is: the features are on its cell what they are on
+    other words. States belong to the table that they were made for.
 
         Lookup(table, Matching(subject="name", on=["food", "area"]), "phone", "address", name="venues")
-
-    `query`: (table, condition, prefix) -> the rows that are right now. `domain` adds words to the domains of columns:
-    those of a former table, which are wrong now. `words` tokenizes values. In an open vocabulary, or one with a symbol
-    for unknown words, a word that is not listed belongs to no domain until it is: the features are on its cell what
-    they are on other words. States belong to the table that they were made for.
     """
 
     def __init__(
@@ -289,11 +291,16 @@ class Lookup(ContextualFeature[LookupState]):
 
     @property
     def words_by_column(self) -> dict[str, tuple[str, ...]]:
-        """The words of the table, of its columns one by one."""
+        """The words of the table, by column."""
         return {column.name: tuple(sorted(column.words)) for column in self._columns}
 
     def with_table(self, kb: KnowledgeBase) -> Lookup:
-        """The same lookup over another table; the words of this one stay in the domains, and are wrong now."""
+        """Return a copy that looks up another table; the words of this one stay in the domains, as wrong values.
+
+        Example:
+
+            lookup.with_table(KnowledgeBase.from_file("venues.csv"))
+        """
         domain = {column.name: sorted(column.domain) for column in self._columns}
         return Lookup(kb, self._query, *domain, name=self.name, domain=domain, words=self._words)
 
@@ -318,7 +325,7 @@ class Lookup(ContextualFeature[LookupState]):
         return self._state(state.condition, (*state.prefix, self.vocabulary.symbols[symbol]), state.rows)
 
     def values(self, states: Sequence[LookupState]) -> ContextValues:
-        """All domain words are exceptions everywhere: one table of values, in which a few entries are set."""
+        """Return the values of N states; all words of the domains are exceptions, of which a few entries are set."""
         ids, rest, usual, _ = self._compiled
         N, (D, k) = len(states), usual.shape
         value = usual.repeat(N, 1)
@@ -333,7 +340,7 @@ class Lookup(ContextualFeature[LookupState]):
         return self._bound
 
     def _state(self, condition: object, prefix: tuple[str, ...], before: Rows | None = None) -> LookupState:
-        """The rows that are right, as entries of the table of values.
+        """Return the state after a prefix: the rows that are right, as entries of the table of values.
 
         A function of one's own is asked at every word; a `Matching` has other rows only where the prefix ends a name.
         """
@@ -364,7 +371,7 @@ class Lookup(ContextualFeature[LookupState]):
         return _Cut(rows, values, tuple(sorted(first)))
 
     def _values(self, column: TableColumn, rows: Rows, condition: object) -> list[tuple[str, ...]]:
-        """The distinct values of some rows, in words; those of the table itself were cut before."""
+        """Return the distinct values of some rows of a column, in words."""
         found = [row[column.name] for row in rows if column.name in row]
         texts = dict.fromkeys(text if isinstance(text, str) else repr(text) for text in found if text is not None)
         values = (column.spelled.get(text) or self._spelled(column, text, condition) for text in texts)
@@ -382,7 +389,7 @@ class Lookup(ContextualFeature[LookupState]):
         return rows
 
     def _spelled(self, column: TableColumn, text: str, condition: object) -> tuple[str, ...]:
-        """A value that a query made: of words of the table, else nobody could have listed them."""
+        """Return the words of a value that a query returned; raise if one is no word of the table."""
         words = tuple(self._words(text))
         if not column.words.issuperset(words):
             said = f"its query returned {quoted(text)} in column {column.name!r}"
@@ -397,7 +404,7 @@ class Lookup(ContextualFeature[LookupState]):
         return self.bind(revision.vocabulary)
 
     def saved(self) -> Saved:
-        """With its table, if its query can be written down."""
+        """Return what a model folder stores, with the table, if the query can be written down."""
         if not isinstance(self._query, Matching) or self._words is not str.split or self._query.words is not str.split:
             return super().saved()
         kb, columns = self.table, [column.name for column in self._columns]
@@ -408,7 +415,7 @@ class Lookup(ContextualFeature[LookupState]):
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Lookup:
-        """From what `saved` wrote."""
+        """Return the feature from what `saved` wrote."""
         kb, query = KnowledgeBase(**fields["table"]), Matching(**fields["query"])
         return cls(kb, query, *fields["columns"], name=fields["name"], domain=fields["domain"])
 
