@@ -115,11 +115,13 @@ class Rule:
         return f"Affix:{affix}-" if self.is_prefix else f"Affix:-{affix}"
 
     def applies(self, word: str, *, full_strip: bool) -> bool:
+        """Return whether a word meets the condition; `full_strip`: whether the whole word may be stripped."""
         ends = word.startswith(self.strip) if self.is_prefix else word.endswith(self.strip)
         whole = bool(self.strip) and len(word) <= len(self.strip) and not full_strip
         return ends and not whole and self.condition.fullmatch(word) is not None
 
     def attach(self, word: str) -> str:
+        """Return the word with the affix in place of the stripped characters."""
         if self.is_prefix:
             return self.affix + word[len(self.strip) :]
         return word[: len(word) - len(self.strip)] + self.affix
@@ -138,6 +140,7 @@ class RuleSet:
         self.known: dict[str, tuple[Rule, ...]] = {}
 
     def applying_to(self, word: str) -> tuple[Rule, ...]:
+        """Return the rules whose condition a word meets."""
         if not self.rules:
             return ()
         end = word[: self.reach] if self.is_prefix else word[-self.reach :]

@@ -205,6 +205,7 @@ class DFA:
 
     @cached_property
     def alphabet(self) -> Alphabet:
+        """The partition of all characters into columns."""
         return Alphabet(self.characters)
 
     @cached_property

@@ -16,6 +16,14 @@ As an `EncodedText` the ids of any vocabulary are looked up where the words lie,
 
 where `number` and `log q` have one entry for each word of the corpus, so that it serves every model that has a place
 for its words. In memory are these, the lengths of the sentences once batches of sentences are planned, and a batch.
+
+`build_corpus`: from text files to a built corpus, one line at a time.
+
+    pass 1   count the words of all files, choose those to list           (not where the list is given)
+    pass 2   numbers of words into the columns, each with its SHA-256     memory: the words, and a million numbers
+
+All of it happens in the folder `.NAME.building` beside the result, which gets its name when everything is on disk. A
+build that is killed leaves that folder; the next one removes it. The bytes depend on the texts and the options alone.
 """
 
 from __future__ import annotations
@@ -451,15 +459,6 @@ class BuiltCorpus(Corpus, Stored):
         number, log_inside = np.full(len(words), -1), np.zeros(len(words))
         number[there], log_inside[there] = vocabulary.locate(asked, place=str(self.folder))
         return replace(self._plain, number=number, log_inside=log_inside, eos=vocabulary.eos)
-
-
-# From text files to a built corpus, one line at a time.
-#
-#     pass 1   count the words of all files, choose those to list           (not where the list is given)
-#     pass 2   numbers of words into the columns, each with its SHA-256     memory: the words, and a million numbers
-#
-# All of it happens in the folder `.NAME.building` beside the result, which gets its name when everything is on disk. A
-# build that is killed leaves that folder; the next one removes it. The bytes depend on the texts and the options alone.
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,11 @@ A condition is plain data (what JSON can say) or an `Act`, written `inform(name=
 A quoted value may hold anything but its quote; a plain one goes on to the next `;` or `)`. A slot may stand alone
 (`?request(food)`), but not with a `=` and nothing behind it. Knowledge that looks at conditions goes through this file,
 so that an act and a record with the same fields are the same to it.
+
+`NumericFields`: a vector or a record of numbers as a condition (the paper's equation 17).
+
+    v_i = (C_i − mean_i) / deviation_i                     0 where C has no such number, and then
+    missing_i = 1                                          told only of numbers that some training condition lacks
 """
 
 from __future__ import annotations
@@ -416,12 +421,6 @@ class Whole(ConditionTokenizer):
         act = (f"Act:{condition.name}",) if isinstance(condition, Act) else ()
         fields = tuple(f"{slot}={text}" if text is not None else f"Slot:{slot}" for slot, text in fields_of(condition))
         return [tuple(dict.fromkeys((*act, *fields))) or (f"Value:{condition}",)]
-
-
-# Numbers as a condition (the paper's equation 17): a vector, or a record of numbers.
-#
-#     v_i = (C_i − mean_i) / deviation_i                     0 where C has no such number, and then
-#     missing_i = 1                                          told only of numbers that some training condition lacks
 
 
 Numbers = dict[str, float | None]

@@ -1,4 +1,12 @@
-"""A corpus: sentences in order, from whatever file they came. `llrnn.text.encoded` has them as ids of a vocabulary."""
+"""A corpus: sentences in order, from whatever file they came. `llrnn.text.encoded` has them as ids of a vocabulary.
+
+`delexicalise` and `relexicalise`: `x serves thai food` as `SLOT_NAME serves SLOT_FOOD food`, and back.
+
+Models that cannot copy need this to mention a name that they have never seen; models of this library need it for
+comparison only. A value is found where its words stand in a row, written as in the condition, the
+longest value first; of two slots with the same value it is the first one's. The way back puts the values of a slot in
+their order, so it gives the same sentence unless the sentence says several values of one slot in another order.
+"""
 
 from __future__ import annotations
 
@@ -317,13 +325,6 @@ def stream_words(paths: Iterable[StrPath], *, format: Format = "auto", lowercase
                 raise CorpusError(f"{reason}; write the targets as text", path=path)
             yield sentence.name, list(sentence.words)
 
-
-# Values out of the sentences and in again: `x serves thai food` as `SLOT_NAME serves SLOT_FOOD food`.
-#
-# What a model without any way to copy needs before it can speak of a name that it has never seen; models of this
-# library need it for comparison only. A value is found where its words stand in a row, written as in the condition, the
-# longest value first; of two slots with the same value it is the first one's. The way back puts the values of a slot in
-# their order, so it gives the same sentence unless the sentence says several values of one slot in another order.
 
 ValueWords = tuple[str, ...]
 Spans = dict[int, ValueWords]  # where a value begins in a text, and the value

@@ -318,6 +318,7 @@ class TrainingSummary:
 
     @classmethod
     def of(cls, text: EncodedText, n_symbols: int) -> TrainingSummary:
+        """Return the summary of a training text with ids below `n_symbols`."""
         return cls(text.counts(n_symbols), text.fingerprints())
 
     def having_read(self, others: Iterable[EncodedText]) -> TrainingSummary:

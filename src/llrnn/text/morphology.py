@@ -90,18 +90,25 @@ class FromLexicon(Analyser):
         self._lexicon = lexicon
 
     def readings(self, form: str) -> Iterator[tuple[None, Iterable[str], float]]:
+        """Return the attributes of a form as one reading of weight 1, nothing for an unknown form."""
         found = self._lexicon(form)
         if found:
             yield None, found, 1.0
 
 
 class FromTable(Analyser):
-    """An analyser made of a table of readings (`Analyser.table`); weights of a form are divided by their sum."""
+    """An analyser of the readings in a file that `Readings.to_tsv` wrote; weights of a form are divided by their sum.
+
+    For example:
+
+        FromTable("readings.tsv")("maisons")
+    """
 
     def __init__(self, path: StrPath) -> None:
         self._known = Readings.from_tsv(path)
 
     def readings(self, form: str) -> Iterator[tuple[None, Iterable[str], float]]:
+        """Return the readings of a form in the table, with their weights."""
         return ((None, reading, weight) for reading, weight in self._known(form).items())
 
 

@@ -52,6 +52,7 @@ class Overlap:
 
     @property
     def numbers(self) -> frozenset[int]:
+        """The numbers of all sentences that occur elsewhere, as a whole or in part."""
         return self.equal | self.shared
 
     def __str__(self) -> str:

@@ -247,6 +247,7 @@ class Sentence:
 
     @property
     def words(self) -> tuple[str, ...]:
+        """The forms of the tokens."""
         return tuple(token.form for token in self.tokens)
 
 

@@ -119,6 +119,7 @@ class Units(ABC):
         return Corpus.from_sentences(sentences, name=corpus.name)
 
     def save(self, path: Path) -> None:
+        """Write the segmentation to a JSON file, for `load`."""
         write_atomically(path, json.dumps(self.data(), ensure_ascii=False).encode())
 
 
@@ -130,6 +131,12 @@ class CharacterUnits(Units):
 
     @classmethod
     def from_corpus(cls, train: Corpus) -> CharacterUnits:
+        """Return the segmentation into the characters that a training text has at least twice.
+
+        For example:
+
+            units = CharacterUnits.from_corpus(train)
+        """
         return cls(listed_characters(train))
 
     def pieces(self, run: str) -> list[str]:

@@ -133,6 +133,7 @@ class WordVectors:
 
     @property
     def dimensions(self) -> int:
+        """Length of the vectors."""
         return int(self.table.shape[1])
 
     @cached_property

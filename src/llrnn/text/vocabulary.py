@@ -14,6 +14,15 @@ it does not list is an error; there is no UNK unless one is asked for by name.
 
 To the log-linear layer a cell is one more symbol, and which string of the cell it was does not depend on the context.
 So an infinite vocabulary costs as much as its cells. `llrnn.domains` holds the domains: numbers, names, any spelling.
+
+`Spellings`: the words of a large vocabulary as three arrays that may be memory-mapped.
+
+    text      all words in UTF-8, one after the other
+    ends      word i is text[ends[i - 1] : ends[i]]
+    order     the ids by rising UTF-8: a word is found by halving, in log₂ |V| looks
+
+A million strings and the dictionary of their ids take seconds to make; this takes none, for a few words. Whoever asks
+for many is better served by the dictionary (`Vocabulary` changes over by itself).
 """
 
 from __future__ import annotations
@@ -214,16 +223,6 @@ def log_mass_without(log_mass: Floats, cells: Ints, log_q: Floats) -> Floats:
     return left
 
 
-# The words of a large vocabulary as three arrays, of which a page is read when a word of it is asked for.
-#
-#     text      all words in UTF-8, one after the other
-#     ends      word i is text[ends[i - 1] : ends[i]]
-#     order     the ids by rising UTF-8: a word is found by halving, in log₂ |V| looks
-#
-# A million strings and the dictionary of their ids take seconds to make; this takes none, for a few words. Whoever asks
-# for many is better served by the dictionary (`Vocabulary` changes over by itself).
-
-
 ARRAYS = ("text", "ends", "order")
 
 
@@ -237,6 +236,7 @@ class Spellings:
 
     @classmethod
     def of(cls, words: Sequence[str]) -> Self:
+        """Return the arrays of distinct words."""
         try:
             coded = [word.encode() for word in words]
         except UnicodeEncodeError as error:
@@ -256,6 +256,7 @@ class Spellings:
         return cls(text, ends, order)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays by name, for `from_arrays`."""
         return {name: getattr(self, name) for name in ARRAYS}
 
     def with_words(self, words: Sequence[str]) -> Spellings:
@@ -602,6 +603,12 @@ class Vocabulary:
         return int(self.locate([word], place=place)[0][0]) if found is None else found
 
     def ids(self, words: Iterable[str], *, place: str = "") -> list[int]:
+        """Return the ids of words, or of their cells; a word without a place is an UnknownWordError.
+
+        `place` says in the error where the words were found.
+
+            vocabulary.ids(["le", "chat"])
+        """
         return [self.id(word, place=place) for word in words]
 
     def symbols_of(self, words: Iterable[str], *, place: str = "") -> list[int]:

@@ -12,6 +12,13 @@ Listed strings have cells of their own in front (`Names`); all others stay in th
 
     q(x) = what the list says of x                      for a listed string, which has left its cell of the domain
     q(x) = rest · q_domain(x)                           for any other string
+
+`Numbers`: every number in digits has a probability, and none has to be listed.
+
+    q(x) ∝ ρ^length / 10^digits            within a cell: geometric in the length, any digits alike
+
+Cells: how many digits, what reads like a year, decimals, percentages, ordinals, groups of thousands, what is joined
+by signs (dates, scores). Which cell is likely after which words is for the network to learn.
 """
 
 from __future__ import annotations
@@ -242,14 +249,6 @@ def _on_a_way(M: Floats, ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def _is_infinite(M: Floats, useful: NDArray[np.bool_]) -> bool:
     return bool(np.abs(np.linalg.eigvals(M * (useful[:, None] & useful))).max() >= 1.0 - 1e-12)
-
-
-# Numbers as they are written: every number has a probability, and none has to be listed.
-#
-#     q(x) ∝ ρ^length / 10^digits            within a cell: geometric in the length, any digits alike
-#
-# Cells: how many digits, what reads like a year, decimals, percentages, ordinals, groups of thousands, what is joined
-# by signs (dates, scores). Which cell is likely after which words is for the network to learn.
 
 
 _ORDINALS = {

@@ -7,6 +7,28 @@
 The sum runs over the product of the model and of the automaton that reads looks off, for all strings at once and length
 by length, until no mass is alive that a float64 could show. `Forward` keeps α, so that strings of a cell can be drawn,
 exactly, from their end to their beginning.
+
+`CharacterModel`: Kneser-Ney n-grams over the characters of words, as dense arrays over states.
+
+    p(x) = Π_t p(x_t | last n-1 characters) · p(end | last n-1 characters)
+
+A state is a context that was seen, the longest one that fits; `moves[s, a]` is the state after character column a,
+`prob[s, a]` the probability of the column, and the last column is the end.
+
+`Look` and `Bands`: the shape, the ending and the length of a string, which one automaton reads in one pass.
+
+    label(x) = (shape, longest listed ending)              band(x): its length, in a few bands
+
+A cell of a spelling is a label and a band; words of the same look, listed or not, have the same attributes.
+
+`PairedStates` and `Forward`: the forward algorithm over the product of the character model and that automaton.
+
+    α_t(p): the probability that a string has t characters or more and its first t lead to the product state p
+    ended[t, l] = Σ_{p of label l} α_t(p) · p(end | p)
+
+A string of a label is drawn backwards: its length and last state by what ended there, then each state before it with
+probability ∝ α_{t-1}(p') · p(character | p'). The last character of every state is known, so the moves into a
+state are found in one sorted column.
 """
 
 from __future__ import annotations
@@ -31,14 +53,6 @@ from llrnn.languages.ngrams import EMPTY, NGramTable, Trie, estimate
 from llrnn.languages.ngrams.arpa import described, table_from
 from llrnn.text.automata import DFA, KINDS, Alphabet, first_of, paired
 from llrnn.text.vocabulary import EOS, MOST_MEMBERS, OUTSIDE, Cell, Domain
-
-# A model of characters: Kneser-Ney n-grams over the letters of words, as a table that is walked through.
-#
-#     p(x) = Π_t p(x_t | last n-1 characters) · p(end | last n-1 characters)
-#
-# A state is a context that was seen, the longest one that fits; `moves[s, a]` is the state after character column a,
-# `prob[s, a]` the probability of the column, and the last column is the end.
-
 
 _LEAST_SHARE = 5e-4  # of the words: a character that fewer of them hold is not told apart from others of its kind
 
@@ -100,6 +114,7 @@ class CharacterModel:
 
     @property
     def n_states(self) -> int:
+        """Number of states S."""
         return len(self.moves)
 
     def log_prob(self, strings: Sequence[str]) -> Floats:
@@ -146,13 +161,6 @@ class CharacterModel:
         """Return the model from the plain data and arrays of `described`."""
         table = table_from(plain["table"], {name: torch.from_numpy(array) for name, array in arrays.items()})
         return cls.of(table, Alphabet(plain["characters"]))
-
-
-# What a string shows by itself: its shape, its ending, its length. An automaton reads all of it off in one pass.
-#
-#     label(x) = (shape, longest listed ending)              band(x): its length, in a few bands
-#
-# A cell of a spelling is a label and a band; words of the same look, listed or not, have the same attributes.
 
 
 # The first that fits. Endings are told apart where a word is all letters.
@@ -252,25 +260,17 @@ class Bands:
         return len(self.edges) + 1
 
     def of(self, lengths: Ints) -> Ints:
+        """Return the index of the range of each length, (n,) -> (n,)."""
         return np.searchsorted(np.array(self.edges, dtype=np.int64), lengths, side="left").astype(np.int64)
 
     def name(self, band: int) -> str:
+        """Return the name of a range: `3-5`, or `6+` for the last."""
         first = self.edges[band - 1] + 1 if band else 1
         return f"{first}+" if band == len(self.edges) else f"{first}-{self.edges[band]}"
 
     def pattern(self, band: int) -> str:
         """Return the lengths of a range as the bounds of a regular expression: `3,5` or `6,`."""
         return self.name(band).replace("-", ",").replace("+", ",")
-
-
-# The product of a character model and an automaton: how much mass stands where after t characters.
-#
-#     α_t(p): the probability that a string has t characters or more and its first t lead to the product state p
-#     ended[t, l] = Σ_{p of label l} α_t(p) · p(end | p)
-#
-# A string of a label is drawn backwards: its length and last state by what ended there, then each state before it with
-# probability ∝ α_{t-1}(p') · p(character | p'). The last character of every state is known, so the ways into a state
-# are found in one sorted column.
 
 
 _NOTHING = 1e-16  # of the whole mass: what a float64 sum does not show
@@ -362,6 +362,7 @@ class Forward:
 
     @classmethod
     def of(cls, pairs: PairedStates) -> Forward:
+        """Return the forward messages of all lengths, until no mass is left."""
         alpha = [np.zeros(len(pairs.state))]
         alpha[0][0] = 1.0
         ended = []

@@ -4,6 +4,42 @@
 
 The weight of a move by a column is that of each of its letters. State 0 is the start, and no move of a compiled
 expression leads back to it. Strings of both automata are the ways of pairs of states, with the product of weights.
+
+`Language`, read letter by letter: the interface between automata or grammars and the priors made of them.
+
+    node = root;   node = after(node, column)                       None: no string of the language begins so
+    weight of the next letter x at a node: weights(node)[column(x)],  of the end: end(node)
+
+Boolean languages weigh 1 what keeps the string completable and 0 what does not. Weighted ones say how probable it is,
+with all that can still follow counted in: Σ over letters + end = 1. A letter with weight above 0 is never a dead end.
+
+`Atom` and `LetterColumns`: the letters that automata and grammars read, and which of them are distinguished.
+
+    over symbols       a letter is a symbol of the vocabulary, and every symbol is one letter
+    over characters    a letter is a character, and a symbol spells some of them
+
+An atom is a set of letters. Letters that the atoms of an automaton or grammar do not tell apart share a column, so
+that a grammar of forty terminals has some forty columns, whatever the vocabulary.
+
+`determinised`: sets of states with residual weights are the states of a deterministic automaton (Mohri).
+
+    {q: r(q)}  --x-->  {q': Σ_q r(q)·w(q, x, q') / w}       w = the largest of these sums, the weight of the move
+
+Equal sets are one state; residual weights are compared to twelve decimals of their logarithm. Every state of a trimmed
+automaton can be completed, and so can every set of them. Not every weighted automaton has a finite one of this form:
+where two ways to read a string drift apart as it grows longer, sets never come again.
+
+`backward`: the sum over all paths from a state to an end, exactly, although there are infinitely many.
+
+    β(q) = stop(q) + Σ_c size(c) · Σ_q' w(q, c, q') · β(q')
+
+States that reach each other form a component; components are solved one by one, those nearest to the end first: one
+state without a move to itself is a sum, one with it is divided by 1 − w, more are a linear system y = b + M y.
+
+Every system is scaled by the best single way d from each state: y = e^d·z, z = b·e^-d + e^-d M e^d z. Then all
+numbers are at most 1, and z at least 1: nothing underflows, whatever weights are. A z ≥ 0 that solves an irreducible
+system with b ≥ 0, b ≠ 0 exists if and only if the spectral radius ρ of M is below 1 (Perron-Frobenius), so that the
+solution itself is the check; and z' = z + M z' says how far below, since 1 − ρ ≤ max z / z'.
 """
 
 from __future__ import annotations
@@ -26,23 +62,6 @@ from llrnn.ground.arrays import Bools, Floats, Ints
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars.tries import AllowedSymbols, SymbolTrie
 from llrnn.text.automata import DIGIT, KINDS, LOWER, SIGN, SPACE, UPPER, kind
-
-# A language, read letter by letter: the seam between automata or grammars and the background that they make.
-#
-#     node = root;   node = after(node, column)                       None: no string of the language begins so
-#     weight of the next letter x at a node: weights(node)[column(x)],  of the end: end(node)
-#
-# Boolean languages weigh 1 what keeps the string completable and 0 what does not. Weighted ones say how probable it is,
-# with all that can still follow counted in: Σ over letters + end = 1. A letter with weight above 0 is never a dead end.
-
-
-# Letters: what automata and grammars read one by one, and which of them are told apart.
-#
-#     over symbols       a letter is a symbol of the vocabulary, and every symbol is one letter
-#     over characters    a letter is a character, and a symbol spells some of them
-#
-# An atom is a set of letters. Letters that the atoms of an automaton or grammar do not tell apart share a column, so
-# that a grammar of forty terminals has some forty columns, whatever the vocabulary.
 
 Over = Literal["symbols", "characters"]
 UNREAD = -1  # the column of letters that no atom holds
@@ -310,6 +329,7 @@ class WeightedAutomaton:
 
     @property
     def n_states(self) -> int:
+        """Number of states."""
         return len(self.log_stop)
 
     @property
@@ -445,15 +465,6 @@ def log_add(left: float, right: float) -> float:
     return high if low == NEVER else high + math.log1p(math.exp(low - high))
 
 
-# One way to read a string: sets of states with what each has in hand, as the states of a new automaton (Mohri).
-#
-#     {q: r(q)}  --x-->  {q': Σ_q r(q)·w(q, x, q') / w}       w = the largest of these sums, the weight of the move
-#
-# Equal sets are one state; weights in hand are compared to twelve decimals of their logarithm. Every state of a trimmed
-# automaton can be completed, and so can every set of them. Not every weighted automaton has a finite one of this form:
-# where two ways to read a string drift apart as it grows longer, sets never come again.
-
-
 DECIMALS = 12
 Held: TypeAlias = tuple[tuple[int, float], ...]  # states and their log weights in hand, sorted; the largest is 0
 START: Held = ((0, 0.0),)
@@ -510,19 +521,6 @@ def determinised(
     sets, moves = explored(START, after, check)
     stops = np.array([stop_of(machine, held, weighted=weighted) for held in sets])
     return merged(machine.columns, moves, stops, weighted=weighted)
-
-
-# What all ways from a state to an end weigh, exactly, although there are infinitely many.
-#
-#     β(q) = stop(q) + Σ_c size(c) · Σ_q' w(q, c, q') · β(q')
-#
-# States that reach each other form a component; components are solved one by one, those nearest to the end first: one
-# state without a move to itself is a sum, one with it is divided by 1 − w, more are a linear system y = b + M y.
-#
-# Every system is scaled by the best single way d from each state: y = e^d·z, z = b·e^-d + e^-d M e^d z. Then all
-# numbers are at most 1, and z at least 1: nothing underflows, whatever weights are. A z ≥ 0 that solves an irreducible
-# system with b ≥ 0, b ≠ 0 exists if and only if the spectral radius ρ of M is below 1 (Perron-Frobenius), so that the
-# solution itself is the check; and z' = z + M z' says how far below, since 1 − ρ ≤ max z / z'.
 
 
 MOST_DENSE = 2_000  # states of a component that is solved by elimination; larger ones are iterated

@@ -9,6 +9,45 @@ A node is an Earley set: its items with their origins, which are nodes. Equal no
 worked out once for all prefixes that lead there. Weights at a node are scaled such that letters and end sum to 1.
 Stolcke (1995) has forward and inner probabilities; here c is an inner one relative to the scales of both nodes, and all
 scales cancel where an item completes another: c' = c_waiting · c_completed.
+
+`Rules`: what an Earley parser precomputes from the rules of a grammar.
+
+    p(A → α) = w(A → α) Π Z(α) / Z(A)             Z: the sum over all that a symbol derives; Σ p = 1 at every A
+    e(A)     = Σ p(A → α) Π e(α)                   the probability that A is empty
+    enter(A → α β, i) = p(A → αβ) Π_{before i} e   the first symbol that is not empty is the i-th
+    done(A → αβ, i)   = Π_{after i} e              ... and the last one
+    L[A, B] = Σ enter over the positions of B,     R_L = (I − L)⁻¹       all ways for B to begin A (left corners)
+    U[B, A] = Σ enter · done likewise,             R_U = (I − U)⁻¹       all ways for A to be B and nothing else
+
+Alternatives of a rule compete: their weights are normalised first, so that every sum is finite; strings that never
+end are left out. Left recursion, empty rules and cycles A → B → A are inside the inverses, exactly. A grammar without
+weights is the same over {0, 1}. `positions` are places (rule, i) at which the i-th symbol is about to derive
+something.
+
+`Lengths`: the shortest string that completes a prefix, by Earley's items in the semiring (min, +).
+
+    rest(position)  = letters of the symbols after it, at least
+    ahead_k(A)      = min over items at Z in k   corner(Z, A) + rest(item) + ahead_origin(left)
+    shortest(k)     = min over items             least(symbol) + rest(item) + ahead_origin(left)         0 at an end
+
+corner(Z, A) are the letters that must follow A, where A begins Z.
+
+`Summaries`: which symbols a grammar without weights allows at a node, not letter by letter.
+
+    run(F, t, q)     = where the terminal t, from its state q on, may stop         and the symbols that end within it
+    rest(F, i, q)    = after(run or call of the symbol at position i, i)           to the end of the production
+    after(F, i)      = ∪ over the positions j that may be next of rest(F, j, 0),   F too, where nothing need follow
+    call(F, A)       = the A in closed(∪ of rest(F, i, 0) over positions i that begin a left corner of A)
+    closed({B: F_B}) = all that is whole where the B are, begun at one node: left corners and chains of single symbols
+
+F is a frontier: nodes of the trie of all symbols, read from all of them at once. Every line is a union over the nodes
+of F and over the items of an Earley set, so it holds for each alone and does not ask what is below it on the stack:
+it is worked out once for a grammar, whatever the text. At a node of the parser only the stack is left:
+
+    items (i, q, origin)    rest({root}, i, q)    →    closed at the origin    →    after each item that waits there …
+
+until nothing is left of the frontier, which is as deep as one symbol closes brackets. A terminal costs one sweep of
+the part of the trie that it can read: where most symbols stay within a string, that is one sweep for all strings.
 """
 
 from __future__ import annotations
@@ -32,21 +71,6 @@ from llrnn.languages.grammars.expressions import Expression
 from llrnn.languages.grammars.finite import TerminalAutomaton
 from llrnn.languages.grammars.notation import MOST_RULES, Notation, Production, productive_rules
 from llrnn.languages.grammars.tries import Allowed, AllowedSymbols, Ends, SymbolTrie, TooDeepError, distinct
-
-# The rules of a grammar as numbers: what an Earley parser needs to know before it reads.
-#
-#     p(A → α) = w(A → α) Π Z(α) / Z(A)             Z: the sum over all that a symbol derives; Σ p = 1 at every A
-#     e(A)     = Σ p(A → α) Π e(α)                   the probability that A is empty
-#     enter(A → α β, i) = p(A → αβ) Π_{before i} e   the first symbol that is not empty is the i-th
-#     done(A → αβ, i)   = Π_{after i} e              ... and the last one
-#     L[A, B] = Σ enter over the positions of B,     R_L = (I − L)⁻¹       all ways for B to begin A (left corners)
-#     U[B, A] = Σ enter · done likewise,             R_U = (I − U)⁻¹       all ways for A to be B and nothing else
-#
-# Alternatives of a rule compete: their weights are normalised first, so that every sum is finite; strings that never
-# end are left out. Left recursion, empty rules and cycles A → B → A are inside the inverses, exactly. A grammar without
-# weights is the same over {0, 1}. `positions` are places (rule, i) at which the i-th symbol is about to derive
-# something.
-
 
 MOST_TAILS = 2_000_000
 MOST_NONTERMINALS = 3_000  # two matrices of so many squared: 144 MB
@@ -224,15 +248,6 @@ def _check_size(productions: Sequence[Production], names: Sequence[str]) -> None
             f"the grammar has {len(names)} rules and {size} symbols in them once it is written out; at most "
             f"{MOST_NONTERMINALS} and {MOST_RULES} are possible: repeat less, or limit the depth less"
         )
-
-
-# The shortest string that completes a prefix: Earley's items in the semiring (min, +).
-#
-#     rest(position)  = letters of the symbols after it, at least
-#     ahead_k(A)      = min over items at Z in k   corner(Z, A) + rest(item) + ahead_origin(left)
-#     shortest(k)     = min over items             least(symbol) + rest(item) + ahead_origin(left)         0 at an end
-#
-# corner(Z, A) are the letters that must follow A, where A begins Z.
 
 
 class Lengths:
@@ -667,24 +682,6 @@ class _Reached:
 def _rounded(c: float) -> float:
     """Return a weight rounded to 11 digits, so that weights equal up to rounding compare equal."""
     return c if c in (0.0, 1.0) else float(f"{c:.10e}")
-
-
-# Which symbols a grammar without weights allows at a node, without reading them letter by letter.
-#
-#     run(F, t, q)     = where the terminal t, from its state q on, may stop         and the symbols that end within it
-#     rest(F, i, q)    = after(run or call of the symbol at position i, i)           to the end of the production
-#     after(F, i)      = ∪ over the positions j that may be next of rest(F, j, 0),   F too, where nothing need follow
-#     call(F, A)       = the A in closed(∪ of rest(F, i, 0) over positions i that begin a left corner of A)
-#     closed({B: F_B}) = all that is whole where the B are, begun at one node: left corners and chains of single symbols
-#
-# F is a frontier: nodes of the trie of all symbols, read from all of them at once. Every line is a union over the nodes
-# of F and over the items of an Earley set, so it holds for each alone and does not ask what is below it on the stack:
-# it is worked out once for a grammar, whatever the text. At a node of the parser only the stack is left:
-#
-#     items (i, q, origin)    rest({root}, i, q)    →    closed at the origin    →    after each item that waits there …
-#
-# until nothing is left of the frontier, which is as deep as one symbol closes brackets. A terminal costs one sweep of
-# the part of the trie that it can read: where most symbols stay within a string, that is one sweep for all strings.
 
 
 MOST_TERMINALS = 128  # within one symbol: summaries nest so deep

@@ -9,6 +9,24 @@
     from_condition(function)               what a function makes of the condition, at each text anew
 
 The weight of a string is the sum over all ways to read it, of the product of the factors on the way.
+
+`compiled`: expressions become automata over the columns of a vocabulary (Glushkov's construction, with weights).
+
+    a part is its first moves, its stops and e, the weight of nothing; moves that were made are never changed again
+
+    a | b     first_a, first_b             stop_a, stop_b           e_a + e_b
+    a b       first_a, e_a·first_b         e_b·stop_a, stop_b       e_a·e_b           and moves stop_a·first_b
+    a*        f·first_a                    c·stop_a                 c                 and moves stop_a·f·first_a
+              c = 1 / (1 − again·e_a) is the geometric series of nothing, f = again·c
+
+No move is ever for nothing, so every weight is exact. Without weights the same holds with 1 + 1 = 1.
+
+`context_automaton`: an n-gram model over the letters as an automaton, with a state for each distinct context.
+
+    w(context, x, longest known suffix of context x) = p(x | context)             stop(context) = p(end | context)
+
+Every state has a move for every letter that the model lists, so that the automaton has states × letters of them. What
+is multiplied with it (a dictionary, say) looks ahead: the probabilities of all that can follow are summed exactly.
 """
 
 from __future__ import annotations
@@ -88,6 +106,12 @@ class Expression:
         return WeightedExpression(self, factor)
 
     def optional(self) -> Expression:
+        """Return this expression or the empty string (weight 1).
+
+        For example:
+
+            letter("very").optional() + letter("good")
+        """
         return Alternation((self, NOTHING))
 
     @property
@@ -309,18 +333,6 @@ def _text(expression: Expression, depth: int) -> str:
     raise TypeError(f"no expression: {expression!r}")
 
 
-# Expressions, compiled into automata for the columns of a vocabulary (Glushkov's construction, with weights).
-#
-#     a part is its first moves, its stops and e, the weight of nothing; moves that were made are never changed again
-#
-#     a | b     first_a, first_b             stop_a, stop_b           e_a + e_b
-#     a b       first_a, e_a·first_b         e_b·stop_a, stop_b       e_a·e_b           and moves stop_a·first_b
-#     a*        f·first_a                    c·stop_a                 c                 and moves stop_a·f·first_a
-#               c = 1 / (1 − again·e_a) is the geometric series of nothing, f = again·c
-#
-# No move is ever for nothing, so every weight is exact. Without weights the same holds with 1 + 1 = 1.
-
-
 _BEFORE = -1  # the state before the first move of a part
 _Move: TypeAlias = tuple[tuple[int, ...], int, float]  # columns, target, log weight
 
@@ -356,7 +368,7 @@ def compiled(
     weighted: bool = True,
     holes: Sequence[ConditionExpression] = (),
 ) -> WeightedAutomaton:
-    """Compile an expression to a trimmed automaton without empty moves.
+    """Compile an expression to a trimmed automaton without empty moves (Glushkov's construction).
 
     columns     the letter classes
     weighted    False: weights are ignored, every string of the language has weight 1
@@ -556,14 +568,6 @@ def _scaled(moves: Sequence[_Move], log_factor: float) -> list[_Move]:
     if log_factor == NEVER:
         return []
     return [(columns, target, log_weight + log_factor) for columns, target, log_weight in moves]
-
-
-# An n-gram model over the letters, written out as an automaton: a state for each context that makes a difference.
-#
-#     w(context, x, longest known suffix of context x) = p(x | context)             stop(context) = p(end | context)
-#
-# Every state has a move for every letter that the model lists, so that the automaton has states × letters of them. What
-# is multiplied with it (a dictionary, say) looks ahead: the probabilities of all that can follow are summed exactly.
 
 
 def context_automaton(table: NGramTable, columns: LetterColumns, *, weighted: bool) -> WeightedAutomaton:

@@ -5,6 +5,25 @@
 
 `Finite` is written out: one state at a time, each string read in one way. `Gathered` keeps sets of states and makes
 what follows them when it is asked, for automata of which that way of reading is too large, or is not finite.
+
+`WithHoles` and `Filled`: an automaton with holes, and what a condition inserts there.
+
+What comes from the condition is a hole, which the automaton that all conditions share reads as if it were one letter.
+For a condition the holes are filled with small automata of their own, and a node is a set of places: states of the
+shared automaton, and states within a hole together with where the shared one goes on behind it.
+
+    (d)       --x-->  (d')                         and whoever is at d before a hole h is also at the start of h
+    (h, d, s) --x-->  (h, d, s')                   and whoever is at an end of h is also at d
+
+Most letters of a text are far from what the condition says. There a node is one state of the shared automaton, a
+plain number, and what follows it is the same for all conditions.
+
+`Conditional`: a language for each condition, of which the common part is compiled once.
+
+    text = token (" " token)*,   token = one of 3,000 words | a value of the condition
+
+Without weights the dictionary is compiled once, with a hole for what comes from the condition (`holes`). With
+weights, or where a hole stands within &, each condition is compiled by itself, which takes as long as all of it anew.
 """
 
 from __future__ import annotations
@@ -213,19 +232,6 @@ def _is_infinite(part: Expression, columns: LetterColumns) -> bool:
     return False
 
 
-# An automaton with holes, and what a condition fills them with.
-#
-# What comes from the condition is a hole, which the automaton that all conditions share reads as if it were one letter.
-# For a condition the holes are filled with small automata of their own, and a node is a set of places: states of the
-# shared automaton, and states within a hole together with where the shared one goes on behind it.
-#
-#     (d)       --x-->  (d')                         and whoever is at d before a hole h is also at the start of h
-#     (h, d, s) --x-->  (h, d, s')                   and whoever is at an end of h is also at d
-#
-# Most letters of a text are far from what the condition says. There a node is one state of the shared automaton, a
-# plain number, and what follows it is the same for all conditions.
-
-
 MOST_STEPS = 20_000  # of one condition, from node to node, that are cached
 _MOST_FILLINGS = 64  # ways in which holes are open or closed, or long, that are cached
 _NUMBERS_OF_CONDITION = 100_000  # in the rows of one condition
@@ -272,6 +278,7 @@ class TerminalAutomaton:
 
     @property
     def is_empty(self) -> bool:
+        """Whether no string is accepted."""
         return not self.ends
 
     @cached_property
@@ -438,14 +445,6 @@ class Filled(Language):
 
 def _listed(node: _Places) -> Iterable[_Place]:
     return [(-1, node, 0)] if isinstance(node, int) else node
-
-
-# Languages that differ from condition to condition: what is the same for all is compiled once.
-#
-#     text = token (" " token)*,   token = one of 3,000 words | a value of the condition
-#
-# Without weights the dictionary is compiled once, with a hole for what comes from the condition (`holes`). With
-# weights, or where a hole stands within &, each condition is compiled by itself, which takes as long as all of it anew.
 
 
 # languages that are cached: the conditions of a corpus come again in every epoch, and what is shared is small

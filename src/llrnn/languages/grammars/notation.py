@@ -1,4 +1,4 @@
-"""Context-free grammars as lark writes them, and regular expressions as Python writes them, read into plain rules.
+r"""Context-free grammars as lark writes them, and regular expressions as Python writes them, read into plain rules.
 
     start: expr
     expr: expr "+" term -> sum  |  term              // left recursion, empty rules and ambiguity are fine
@@ -9,6 +9,22 @@
 A terminal is a set of strings, and a text is in the language if it can be cut into terminals somehow: there is no lexer
 that would have to choose (priorities of terminals mean nothing here). Alternatives are called by their alias, `sum`, or
 by rule and number, `expr/2`; by these names weights are given. The reading itself is done by lark (extra: grammar).
+
+Expressions as texts (Python's regular expressions over characters, expressions over symbols) and as plain data.
+
+    a  \.  \x41    the character                x|y  (x)  (?:x)  (?P<name>x)         groups, which name nothing here
+    .  [a-z]  [^a]   one of these, or not       x*  x+  x?  x{2}  x{2,}  x{2,5}      greedy or not is the same
+    \d  \s  \w  \D   as in Python               (?i) (?s) (?a) (?x)  (?i:x)          flags
+    \p{lower} \p{upper} \p{digit} \p{space} \p{sign}  \P{lower}          what kind of character it is, or is not
+
+There is one syntax and one engine: a text is read by Python's own parser, so that it means what it means there, of
+whole strings, and becomes an expression, which `automaton` makes an automaton of. Kinds are those of
+`text.automata`: `\p{lower}` holds letters without case too. What is no regular language, or looks around, is refused.
+
+    regular(text)      an expression over characters
+    matching(text)     one symbol that matches as a whole
+    pattern(text)      a DFA over all of Unicode, for domains
+    symbolic(text)     an expression over symbols
 """
 
 from __future__ import annotations
@@ -322,23 +338,6 @@ def _with_ignored(notation: Notation, ignored: list[str]) -> Notation:
         *(Production(gap, (gap, name), gap) for name in ignored),
     ]
     return Notation(whole, terminals, tuple(productions))
-
-
-# Expressions as texts (Python's regular expressions over characters, expressions over symbols) and as plain data.
-#
-#     a  \.  \x41    the character                x|y  (x)  (?:x)  (?P<name>x)         groups, which name nothing here
-#     .  [a-z]  [^a]   one of these, or not       x*  x+  x?  x{2}  x{2,}  x{2,5}      greedy or not is the same
-#     \d  \s  \w  \D   as in Python               (?i) (?s) (?a) (?x)  (?i:x)          flags
-#     \p{lower} \p{upper} \p{digit} \p{space} \p{sign}  \P{lower}          what kind of character it is, or is not
-#
-# There is one syntax and one engine: a text is read by Python's own parser, so that it means what it means there, of
-# whole strings, and becomes an expression, which `automaton` makes an automaton of. Kinds are those of
-# `text.automata`: `\p{lower}` holds letters without case too. What is no regular language, or looks around, is refused.
-#
-#     regular(text)      an expression over characters
-#     matching(text)     one symbol that matches as a whole
-#     pattern(text)      a DFA over all of Unicode, for domains
-#     symbolic(text)     an expression over symbols
 
 
 MOST_CHARACTERS = 100_000  # of a regular expression, when all that is repeated is written out

@@ -72,6 +72,7 @@ class SymbolTrie:
         return list(found), last[:, 0], last[:, 1]
 
     def has_children(self, nodes: Ints) -> Bools:
+        """Return which of some nodes have children, (n,)."""
         found: Bools = self._first[nodes] < self._first[nodes + 1]
         return found
 

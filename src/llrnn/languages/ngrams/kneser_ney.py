@@ -13,6 +13,28 @@ all words, the unseen ones among them, so that every word has a probability.
 Every stage goes through its arrays block by block, so that the text may be larger than memory; in memory all of it is
 one block. Between the stages arrays are in `Scratch`. p of the shorter n-gram is looked up in the order below wherever
 it is: fast as long as that order (8 bytes an n-gram) fits into what the system can spare for its page cache.
+
+`GrowingArray` and `DiskArray`: in memory, or on disk in unnamed files that end with the process.
+
+Files are only ever appended to, never written through a map: a full disk is then an error and not a
+signal. Reading is by maps, whose pages the system takes back when memory is short.
+
+`count_ngrams`: by sorting, without an object for each n-gram, one pass over the text for each order.
+
+The text is one array of numbers, EOS before, between and after its sentences. With `d[t]` the distance of t from the
+last EOS before it, an n-gram that ends at t lies in one sentence (begun by EOS) if and only if n - 1 <= d[t]. Its
+key, whose rank among all is its place, so that n-grams come out sorted by context and word:
+
+    key_n[t] = place_{n-1}[t - 1] · V + word[t]
+
+The n-grams that end in a block of the text are sorted, each once: a run of (key, count, suffix). Runs are merged by
+windows: up to the smallest of their last keys nothing is missing, because a key stands once in a run; so much is
+sorted together and written. There is no loop over n-grams in Python.
+
+`read_stream`: text as an array of word numbers, EOS, sentence, EOS, sentence, ..., EOS.
+
+One sentence a line, words separated by white space (or CoNLL-U, by the name of the file; a space within a word
+becomes a low line); blank lines are layout, as in `text.corpus`. No object is kept for a word or a sentence.
 """
 
 from __future__ import annotations
@@ -38,11 +60,6 @@ from llrnn.languages.ngrams.table import UNKNOWN, Level, NGramTable
 from llrnn.text.corpus import Corpus
 from llrnn.text.readers import read_lines
 from llrnn.text.vocabulary import EOS
-
-# Arrays that grow at their end: in memory, or on disk in files without a name, gone when the process is.
-#
-# Files are only ever appended to, never written through a map: a full disk is then an error and not a
-# signal. Reading is by maps, whose pages the system takes back when memory is short.
 
 
 class Scratch:
@@ -85,6 +102,7 @@ class GrowingArray:
         return len(self._array)
 
     def append(self, piece: NDArray[Any]) -> None:
+        """Append an array at the end."""
         own = piece.astype(self.dtype, copy=False)
         self._array = np.concatenate([self._array, own]) if len(self._array) else own
 
@@ -200,19 +218,6 @@ def estimate_on_disk(
 
 def _pieces(count: int, size: int) -> Iterator[slice]:
     return (slice(start, min(start + size, count)) for start in range(0, count, size))
-
-
-# Counting n-grams by sorting: no object for each n-gram, one pass over the text for each order.
-#
-# The text is one array of numbers, EOS before, between and after its sentences. With `d[t]` the distance of t from the
-# last EOS before it, an n-gram that ends at t lies in one sentence (begun by EOS) if and only if n - 1 <= d[t]. Its
-# key, whose rank among all is its place, so that n-grams come out sorted by context and word:
-#
-#     key_n[t] = place_{n-1}[t - 1] · V + word[t]
-#
-# The n-grams that end in a block of the text are sorted, each once: a run of (key, count, suffix). Runs are merged by
-# windows: up to the smallest of their last keys nothing is missing, because a key stands once in a run; so much is
-# sorted together and written. There is no loop over n-grams in Python.
 
 
 @dataclass(frozen=True, eq=False)
@@ -470,12 +475,6 @@ def _pruned(levels: list[Level], kept: list[Bools], scratch: Scratch, size: int)
         result.append(Level(*(column.view() for column in columns)))
         place = places.view()
     return result
-
-
-# Text as the array of numbers that counting takes: EOS, sentence, EOS, sentence, ..., EOS.
-#
-# One sentence a line, words separated by white space (or CoNLL-U, by the name of the file; a space within a word
-# becomes a low line); blank lines are layout, as in `text.corpus`. No object is kept for a word or a sentence.
 
 
 _RESERVED = frozenset({EOS, "<s>"})

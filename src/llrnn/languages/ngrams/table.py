@@ -6,6 +6,34 @@
 `levels[n - 1]` holds the n-grams of order n, sorted by context and then by word, so that the continuations of a context
 stand side by side. An n-gram is named by its place in its level; the place of a unigram is the word's number. EOS is
 the end of sentences as a word, and the beginning as a context (`</s>` and `<s>` of ARPA files).
+
+`for_vocabulary`: an n-gram model over the words of a vocabulary, in its order, each with a probability.
+
+Words of the vocabulary that the model does not list have equal parts of `<unk>`, in every context, and are read as
+`<unk>` in a history. They are not listed one by one: `<unk>` stays a word of the table, and `NGramTable.shared` says
+who has a part of it. So a bound model has no more n-grams than the one that it was made of, besides the unigrams of
+the vocabulary.
+
+`Trie`: an n-gram model on a device, with states and distributions of whole batches without a Python loop.
+
+A node is an n-gram; nodes are numbered level by level, so that node x < V is the unigram of word x, and the empty
+context is node -1. The state after some words is the node of their longest suffix that has continuations, or a
+back-off weight of its own (a pruned model may have one without the other). For a state with contexts c₁, c₂, ..., c_k
+(its suffixes, shortest first):
+
+    p(x | state) = backoff(c_k) ··· backoff(c_1) · p(x)                  for the rest
+    p(x | state) = backoff(c_k) ··· backoff(c_{j+1}) · listed(c_j x)     with c_j x the longest that is listed
+
+Since every suffix of an n-gram is listed, the continuations of c₁ hold all others: they are the exceptions, in the
+order of their words, and longer contexts only overwrite their values. `bigram[node]` says where.
+
+`DenseRows`: whole next-word distributions on the CPU, row by row, each in one pass over V.
+
+    row = unigrams + back-off, overwritten by the continuations of the contexts, shortest first
+
+Continuations stand side by side in memory, so a context is one slice. The frequent contexts (`the`, `of the`) have
+thousands of them and come again and again: their rows are kept, up to a limit, and what follows a longer context
+begins from the longest that is.
 """
 
 from __future__ import annotations
@@ -105,6 +133,7 @@ class Level:
         return np.where((keys[found] == asked) & (context >= 0), found, -1)
 
     def selected(self, keep: Ints) -> Level:
+        """Return the n-grams at these positions."""
         return Level(self.context[keep], self.word[keep], self.log_prob[keep], self.log_backoff[keep])
 
 
@@ -147,6 +176,7 @@ class NGramTable:
 
     @property
     def order(self) -> int:
+        """Length of the longest n-grams."""
         return len(self.levels)
 
     @property
@@ -156,10 +186,12 @@ class NGramTable:
 
     @cached_property
     def index(self) -> dict[str, int]:
+        """Word -> its number."""
         return {word: number for number, word in enumerate(self.words)}
 
     @property
     def eos(self) -> int:
+        """The number of the end-of-sentence symbol."""
         return self.index[EOS]
 
     @property
@@ -270,14 +302,6 @@ def backed_off(table: NGramTable, history: Ints, word: Ints) -> Floats:
             known = context >= 0
             total[known] += table.levels[k - 1].log_backoff[context[known]]
     return result
-
-
-# An n-gram model over the words of a vocabulary: the same words in the same order, each with a probability.
-#
-# Words of the vocabulary that the model does not list have equal parts of `<unk>`, in every context, and are read as
-# `<unk>` in a history. They are not listed one by one: `<unk>` stays a word of the table, and `NGramTable.shared` says
-# who has a part of it. So a bound model has no more n-grams than the one that it was made of, besides the unigrams of
-# the vocabulary.
 
 
 MOST_LISTED = 20_000_000  # n-grams that `written_out` adds at most: about a gigabyte
@@ -453,20 +477,6 @@ def _some(words: list[str]) -> str:
     return ", ".join(repr(word) for word in words[:_SHOWN]) + (", ..." if len(words) > _SHOWN else "")
 
 
-# An n-gram model on a device: the states of whole batches and the rows of whole distributions, without a Python loop.
-#
-# A node is an n-gram; nodes are numbered level by level, so that node x < V is the unigram of word x, and the empty
-# context is node -1. The state after some words is the node of their longest suffix that has continuations, or a
-# back-off weight of its own (a pruned model may have one without the other). For a state with contexts c₁, c₂, ..., c_k
-# (its suffixes, shortest first):
-#
-#     p(x | state) = backoff(c_k) ··· backoff(c_1) · p(x)                  for the rest
-#     p(x | state) = backoff(c_k) ··· backoff(c_{j+1}) · listed(c_j x)     with c_j x the longest that is listed
-#
-# Since every suffix of an n-gram is listed, the continuations of c₁ hold all others: they are the exceptions, in the
-# order of their words, and longer contexts only overwrite their values. `bigram[node]` says where.
-
-
 EMPTY = -1  # the node of the empty context
 
 
@@ -506,6 +516,12 @@ class Trie:
 
     @classmethod
     def from_table(cls, table: NGramTable) -> Trie:
+        """Return the trie of an n-gram model, on the CPU.
+
+        For example:
+
+            trie = Trie.from_table(read_table("model.arpa"))
+        """
         table = completed(table)
         V, offsets = len(table.words), table.offsets
         suffix = np.concatenate([np.arange(V), *table.suffixes])
@@ -533,9 +549,11 @@ class Trie:
 
     @property
     def order(self) -> int:
+        """Length of the longest n-grams."""
         return len(self.offsets) - 1
 
     def to(self, device: torch.device) -> Trie:
+        """Return the trie with its tensors on `device`."""
         moved: dict[str, Any] = {k: value.to(device) for k, value in vars(self).items() if isinstance(value, Tensor)}
         return replace(self, **moved)
 
@@ -692,15 +710,6 @@ def _children(table: NGramTable, offsets: Ints) -> tuple[Ints, Ints]:
     parents = [level.context + offset for level, offset in zip(table.levels[1:], offsets.tolist(), strict=False)]
     first = np.searchsorted(np.concatenate([*parents, offsets[:0]]), np.arange(offsets[-1] + 1)) + len(table.words)
     return first[:-1], np.diff(first)
-
-
-# Whole next-word distributions on CPU, one row after the other: each is one pass over V.
-#
-#     row = unigrams + back-off, overwritten by the continuations of the contexts, shortest first
-#
-# Continuations stand side by side in memory, so a context is one slice. The frequent contexts (`the`, `of the`) have
-# thousands of them and come again and again: their rows are kept, up to a limit, and what follows a longer context
-# begins from the longest that is.
 
 
 Row = NDArray[np.float32]
