@@ -486,10 +486,13 @@ class FeatsCache(dict[str, Mapping[str, str]]):
 
 
 def read_conllu(path: StrPath, *, lowercase: bool = False) -> Iterator[Sentence]:
-    """The sentences of a CoNLL-U file; `lowercase` lowercases the forms and leaves the lemmas.
+    """Return the sentences of a CoNLL-U file with lemmas, parts of speech, morphology and dependencies.
 
-    One word a line in ten columns separated by a TAB, an empty line after each sentence, comments from `#`: the format
-    of Universal Dependencies, https://universaldependencies.org/format.html
+    path        the file, plain or gzip
+    lowercase   whether forms are lowercased; lemmas stay
+
+    The format of Universal Dependencies, https://universaldependencies.org/format.html: one word a line in ten columns
+    separated by a TAB, an empty line after each sentence, comments from `#`.
 
     - Words are the *syntactic* words (1, 2, 3...); the line of a multiword token (`3-4 du`) is skipped
       once its range is checked.
@@ -497,6 +500,8 @@ def read_conllu(path: StrPath, *, lowercase: bool = False) -> Iterator[Sentence]
     - `_` means nothing in LEMMA, UPOS, FEATS, HEAD and DEPREL; in FORM it is the word `_`. XPOS, DEPS and MISC
       are not read.
     - A sentence is named by its `sent_id` comment, or by `path:line` of its first word.
+
+        for sentence in read_conllu("train.conllu"): print(sentence.words)
     """
     reader = _ConlluReader(path, lowercase)
     rows: list[_Row] = []

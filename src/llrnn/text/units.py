@@ -215,9 +215,12 @@ def restored(data: Mapping[str, Any]) -> Units:
 
 
 def decode(units: Iterable[str], *, whole: bool = True) -> list[str]:
-    """The words that the units make up; a character that was not listed is shown as a replacement character.
+    """Return the words that units spell, with U+FFFD for unlisted characters.
 
-    `whole=False`: the last word may be cut off.
+    units       the units in order
+    whole       True: the last word must be complete; False: its beginning is returned too
+
+        decode(["chat", "s▁", "noirs▁"])        # ["chats", "noirs"]
     """
     *words, rest = "".join(units).split(END)
     if rest and not whole:
