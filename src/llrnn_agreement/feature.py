@@ -99,7 +99,7 @@ class Lookalikes:
         return self._of_cell.get(cell, [])
 
     def pooled(self, forms: Sequence[str]) -> Mapping[frozenset[str], float]:
-        """Return the mean of the readings of several forms."""
+        """Return the readings of several forms with their weights, summed; those of each form sum to one."""
         found: dict[frozenset[str], float] = {}
         for own in map(self.readings, forms):
             total = math.fsum(own.values())

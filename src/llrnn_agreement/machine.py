@@ -70,7 +70,7 @@ class Stack(NamedTuple):
         return self._replace(clauses=(*self.clauses[:-1], clause), **changes)  # type: ignore[arg-type]
 
     def pushed(self, clause: ClauseState) -> Stack:
-        """Return the stack with a clause inside the current one, which is dropped if it already had its verb."""
+        """Return the stack with a clause inside the current one, which is forgotten if it already had its verb."""
         before = self.clauses if self.top.phase == OPEN else (*self.clauses[:-1], _PASSED)
         return Stack((*(before if len(before) < _DEEPEST else (before[0], *before[2:])), clause))
 

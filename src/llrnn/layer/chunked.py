@@ -180,7 +180,7 @@ class Totals:
             self._add_products(part, d_y, chunks.inner, adding=True)
 
     def _add_products(self, part: slice, d: Tensor, rows: slice, *, adding: bool) -> None:
-        """Add D h and D M of some columns to dh and to some rows of dW."""
+        """Add D M to dh and Dᵀ h to some rows of dW, from some columns of D."""
         _product(d, self._weight[rows], self._d_h[part], adding=adding)
         _product(d.t(), self._h[part], self._d_weight[rows], adding=part.start > 0)
 
