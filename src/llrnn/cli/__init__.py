@@ -62,7 +62,7 @@ _SMALLER = "make the sizes smaller: controller.hidden, training.batches, --count
 
 
 class LazyGroup(TyperGroup):
-    """The verbs of `VERBS`, each imported when it is needed."""
+    """A click group of the verbs of `VERBS`, each imported when it is needed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         has_lab = find_spec(_LAB) is not None
@@ -72,7 +72,7 @@ class LazyGroup(TyperGroup):
         return load_verb(cmd_name) if cmd_name in VERBS else None
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Names of verbs without importing them: a completion must come at once."""
+        """Return the names of verbs without importing them, so that completion is fast."""
         from typer.core import CompletionItem  # type: ignore[attr-defined]  # typer's own copy of click
 
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
@@ -91,7 +91,7 @@ class LazyGroup(TyperGroup):
 
 
 def load_verb(name: str) -> Any:
-    """Import a verb, and return its command.
+    """Import a verb and return its command.
 
     >>> load_verb("train").name
     'train'
@@ -155,7 +155,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _show_note(message: Warning | str, *place: object, **other: object) -> None:
-    """A warning as one line, without the line of our code that gave it."""
+    """Print a warning as one line, without the source line that gave it."""
     _say("note" if isinstance(message, EstimationWarning) else "warning", str(message))
 
 
@@ -184,7 +184,7 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _in_one_line(complaint: str, context: Any) -> str:
-    """The parser answers a missing verb with its whole help, or with a word; each group of verbs has its own list."""
+    """Return the parser's complaint as one line; for a missing verb, with the verbs of the group."""
     shown = f"`{context.command_path if context is not None else 'llrnn'} --help`"
     if not complaint or "Usage:" in complaint or complaint == "Missing command.":
         return f"a verb is required; {shown} lists them"

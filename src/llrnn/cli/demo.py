@@ -52,7 +52,7 @@ _PLAYGROUND = "http://127.0.0.1:8017/"  # where `llrnn serve` answers
 
 @dataclass(frozen=True)
 class Contender:
-    """One row of the table."""
+    """One model of the demo, a row of the table."""
 
     name: str
     model: LLRNN
@@ -74,7 +74,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Demo:
-    """Everything that the demo found."""
+    """The results of the demo: models, texts, an explanation."""
 
     corpora: dict[str, Corpus]
     contenders: list[Contender]
@@ -82,14 +82,14 @@ class Demo:
     decision: Comparison | None
 
     def results(self) -> TextTable:
-        """A row for each model; the best one stands out."""
+        """Return the table of results, with the best model in bold."""
         best = min(self.contenders, key=lambda one: one.test.log_perplexity)
         rows = (tuple(map(Strong, one.row())) if one is best else one.row() for one in self.contenders)
         header = ("model", "classes", "valid", "test", "test perplexity", "bits/char", "words/s")
         return TextTable(header, tuple(rows))
 
     def sheet(self) -> Sheet:
-        """The results, what the LL-RNN wrote, and why it prefers a word: for the terminal and for the report."""
+        """Return results, generated texts and an explanation, for the terminal and for the report."""
         curves = {one.name: list(enumerate(one.valid, 1)) for one in self.contenders}
         words = show.words_with_features(self.contenders[-1].model, self.sentences[0])
         why = () if self.decision is None else ((Heading("Why this word?"),), *self.decision.sheet().blocks)
@@ -106,7 +106,7 @@ class Demo:
         )
 
     def page(self, folder: Path = Path("demo")) -> str:
-        """The report: one HTML file that holds everything and opens offline; `folder` has the models."""
+        """Return the report as one HTML file that opens offline; `folder` has the models."""
         text, decided = self.corpora["train"], self.decision
         other = "" if folder == Path("demo") else f" --demo-folder {shlex.quote(str(folder))}"
         state = {} if decided is None else {
@@ -131,7 +131,7 @@ def run(
     should_stop: Callable[[], bool] = lambda: False,
     follow: Callable[[str, Iterator[Record]], list[Record]] = lambda name, records: list(records),
 ) -> Demo:
-    """Train, test, write and explain; `follow` runs each training and shows how it goes."""
+    """Train and test the demo's models, generate and explain; `follow` runs each training and shows its progress."""
     size = max(1, sentences // 10)
     corpora = embedded_corpora(sentences, size, size)
     train_text, valid, test = corpora.values()
@@ -168,14 +168,14 @@ def _knowledge(corpora: dict[str, Corpus]) -> list[tuple[str, Features, Backgrou
 
 
 def _decision(model: LLRNN) -> Comparison | None:
-    """Why a feminine form, seldom seen and far from its subject; None where the text is too short to have it."""
+    """Explain a feminine form, seldom seen and far from its subject; None where the text is too short to have one."""
     prefix, word, rival = DECISION
     known = all(one in model.vocabulary for one in (*prefix.split(), word, rival))
     return explain(model, prefix=prefix, word=word, rival=rival) if known else None
 
 
 def write_report(demo: Demo, folder: Path) -> Path:
-    """`report.html` and `results.json` in the folder, and the LL-RNN and the fair baseline as model folders."""
+    """Write `report.html` and `results.json`, and the LL-RNN and the fair baseline as model folders."""
     folder.mkdir(parents=True, exist_ok=True)
     *_, baseline, best = demo.contenders
     best.model.save(folder / MODEL)

@@ -54,12 +54,12 @@ _NAMED = 3  # sentences outside the language that are named
 
 
 def _is_model(path: Path) -> bool:
-    """Whether an argument is a model and not a text: a folder that is no built corpus, or an ARPA file."""
+    """Whether a path is a model and not a text: a folder that is no built corpus, or an ARPA file."""
     return not is_built(path) if path.is_dir() else path.is_file() and is_arpa(path)
 
 
 def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:
-    """Models and files; which of the arguments is what, they show themselves."""
+    """Split the arguments into models and files."""
     piped = given[:1] if len(given) > 1 and str(given[0]) == STANDARD else []
     models = [path for path in given if _is_model(path)] or piped
     files = [path for path in given if path not in models]
@@ -81,7 +81,7 @@ def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:
 def _each(
     given: list[Path], options: ModelOptions, device: str, *, oov: Oov | None = None, held: bool = True
 ) -> Iterator[tuple[Path, LLRNN, Path]]:
-    """Every model with every file; a model is held to the constraint unless that is what is measured."""
+    """Yield every model with every file; with `held`, models are under the constraint of the options."""
     folders, files = _told_apart(given)
     for folder in folders:
         model = options.open(folder, device, oov=oov)
@@ -223,7 +223,7 @@ def distortion_verb(
 
 
 def _plain(found: Distortion, symbols: Sequence[str]) -> dict[str, Any]:
-    """For programs: the means, the sentences outside, and every position."""
+    """Return the means, the sentences outside the language, and every position, as plain data."""
     means = {name: value for name, value in vars(found).items() if name not in ("outside", "steps")}
     steps = {name: column.tolist() for name, column in vars(found.steps).items()}
     steps["target"] = [symbols[symbol] for symbol in steps["target"]]
@@ -241,7 +241,7 @@ def _show(language: str, rows: list[list[str]], remarks: dict[str, None]) -> Non
 
 
 def _remarks(name: str, file: str, found: Distortion) -> Iterator[str]:
-    """Whether the model has the constraint itself; how many sentences are outside the language, and the first."""
+    """Yield remarks: whether the model has the constraint itself, and how many sentences are outside the language."""
     held = "part of its background; the figures without it are of the model without that factor"
     free = "no factor of its background; without it, it is the model as it stands"
     yield f"{name}: the constraint is {held if found.held else free}"

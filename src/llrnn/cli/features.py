@@ -38,13 +38,13 @@ from llrnn.training.settings import SentenceBatches, SlidingBatches
 
 
 def show_features(summary: FeatureSummary, ways: Forecast) -> None:
-    """What the features are and what does no work, and how log Z will be computed."""
+    """Print the features, which of them have no effect, and how log Z will be computed."""
     show.facts({**asdict(summary), "times_shorter": summary.reduction})
     _ways(ways)
 
 
 def _ways(ways: Forecast) -> None:
-    """How log Z will be computed, and why (`layer.costs`)."""
+    """Print how log Z will be computed, and why (`layer.costs`)."""
     many = f"{ways.saved:.1f} times fewer multiplications than" if ways.saved >= 1.05 else "as many multiplications as"
     kept = f"; {ways.kept / 2**20:,.1f} MiB of scores are kept, for knowledge follows the text" if ways.kept else ""
     _choice(f"log Z of {ways.positions:,} positions, in training", ways.batch, f"; {many} a softmax over words{kept}")
@@ -57,7 +57,7 @@ def _ways(ways: Forecast) -> None:
 
 
 def _choice(what: str, choice: WayChoice, besides: str = "") -> None:
-    """The way that is taken, and the other one where it is another."""
+    """Print the chosen way of computing, and the other one where it differs."""
     other = "" if choice.taken.multiplications == choice.left.multiplications else f"; {_way(choice.left)}"
     show.text(f"{what}: {_way(choice.taken)}{other}{besides}")
 
@@ -73,7 +73,7 @@ def _number(count: int) -> str:
 
 
 def forecast(project: Project, summary: FeatureSummary) -> Forecast:
-    """For the batches and the network of the configuration."""
+    """Return the cost forecast for the batches and the network of the configuration."""
     hidden = project.config.controller.hidden
     size = costs.Size(_positions(project), summary.classes, summary.features, summary.read, hidden)
     follows = bool(project.contextual or project.contextual_inputs) or not project.background.is_static
@@ -81,7 +81,7 @@ def forecast(project: Project, summary: FeatureSummary) -> Forecast:
 
 
 def _positions(project: Project) -> int:
-    """Of a training batch."""
+    """Return the number of positions in a training batch."""
     batches = project.config.training.batches
     rows = batches.words if isinstance(batches, SentenceBatches) else batches.rows
     return rows * (1 if isinstance(batches, SentenceBatches | SlidingBatches) else batches.length)

@@ -145,7 +145,7 @@ def info_verb(model: ModelFolder, as_json: AsJson = False) -> None:
 
 
 def model_info(folder: Path) -> dict[str, Any]:
-    """The facts of a model folder, plain data."""
+    """Return the facts of a model folder as plain data."""
     model = load(folder)
     vocabulary, matrix = model.vocabulary, model.output_features
     trained = _training(model)
@@ -176,7 +176,7 @@ def model_info(folder: Path) -> dict[str, Any]:
 
 
 def _training(model: LLRNN) -> dict[str, Any]:
-    """What the model itself knows of its training text."""
+    """Return what the model knows of its training text."""
     summary, corpus = model.training_summary, model.corpus_settings
     files = corpus.get("train") or (["embedded French"] if corpus.get("embedded") else [])
     found: dict[str, Any] = {"files": [str(file) for file in ([files] if isinstance(files, str) else files)]}

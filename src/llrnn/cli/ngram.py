@@ -117,7 +117,7 @@ def estimate_verb(
 
 @dataclass
 class _ReadingText:
-    """The pieces of a text on their way, and how many words they had."""
+    """An iterator over the pieces of a text that counts their words."""
 
     pieces: Iterable[Ints]
     words: int = 0
@@ -131,7 +131,7 @@ class _ReadingText:
 
 
 def _pieces(texts: Sequence[Path], words: list[str], lowercase: bool, listed: list[str] | None) -> Iterator[Ints]:
-    """The text in numbers of `words`, which is filled in."""
+    """Yield the text as numbers of `words`; new words are appended to that list."""
     built = [path for path in texts if path.is_dir() and is_built(path)]
     if not built:
         return stream_pieces(texts, words, lowercase=lowercase, vocabulary=listed)
@@ -146,7 +146,7 @@ def _pieces(texts: Sequence[Path], words: list[str], lowercase: bool, listed: li
 
 
 def _of_built(corpus: BuiltCorpus, words: list[str]) -> Iterator[Ints]:
-    """What stands for unknown words is `<unk>` in an n-gram model, which has one in any case."""
+    """Yield the numbers of a built corpus; its symbol for unknown words becomes `<unk>`."""
     symbols = corpus.manifest.words
     if corpus.unknown not in (None, UNKNOWN) and UNKNOWN in symbols:
         raise CorpusError(
@@ -175,7 +175,7 @@ def _scratch(out: Path, temporary: Path | None, budget: int | None) -> Scratch |
 
 
 def _unwind(number: int, frame: FrameType | None) -> None:
-    """End the program on a polite kill, so that what is half written is removed."""
+    """End the program on SIGTERM by an exception, so that half-written files are removed."""
     raise SystemExit(128 + number)
 
 
@@ -287,7 +287,7 @@ def _unigrams(table: NGramTable) -> NGramTable:
 
 
 def told(report: dict[str, Any], out: Path, as_json: bool, show_it: Callable[[dict[str, Any]], None]) -> None:
-    """What was done; where the model itself goes to standard output, on the other stream."""
+    """Print a report; where the model itself goes to standard output, on standard error."""
     if str(out) == STANDARD:
         show.note(f"{report['out']}: {'/'.join(f'{count:,}' for count in report['ngrams'])} n-grams")
     else:
@@ -313,7 +313,7 @@ def prune_verb(
     ] = 1e-8,
     as_json: AsJson = False,
 ) -> None:
-    """Fewer n-grams: those leave without which the model changes least, by relative entropy (Stolcke).
+    """Prune n-grams by relative entropy (Stolcke 1998): the model changes as little as possible.
 
     Example: llrnn ngram prune corpus.arpa --threshold 1e-7 --out small.arpa.gz
     """

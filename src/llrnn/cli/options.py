@@ -82,12 +82,12 @@ Batches = Annotated[
 
 
 def print_json(data: Any, indent: int | None = 1) -> None:
-    """JSON has no infinity: log p of what is impossible, or a perplexity without bound, is null."""
+    """Print JSON with infinities as null: log p of what is impossible, or a perplexity without bound."""
     typer.echo(visible_json(json.dumps(_finite(data), ensure_ascii=False, indent=indent, allow_nan=False)))
 
 
 def say(result: Result, as_json: bool, show_it: Callable[[Result], None]) -> None:
-    """To programs or to people."""
+    """Print a result: as JSON, or by `show_it` for people."""
     if as_json:
         print_json(result)
     else:
@@ -110,7 +110,7 @@ def device_named(name: str) -> torch.device:
 
 
 def refuse_idle(context: typer.Context, reason: str, *names: str) -> None:
-    """Options that were written on the command line, and would do nothing there."""
+    """Raise an error for options on the command line that would have no effect."""
     for name in names:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
@@ -118,7 +118,7 @@ def refuse_idle(context: typer.Context, reason: str, *names: str) -> None:
 
 
 def oov_policy(given: str | None) -> Oov | None:
-    """--oov as it was written, checked."""
+    """Check and return the value of --oov."""
     if given not in (None, *get_args(Oov)):
         raise ConfigError(f"--oov is skip, unk or error, found {given!r}; choose one")
     return cast(Oov | None, given)
@@ -135,7 +135,7 @@ Dynamic = Annotated[
 
 
 def following_named(cache: float | None, words: int | None, step: float | None) -> DocumentContext | None:
-    """--cache, --cache-words and --dynamic, None where no document is followed."""
+    """Return the `DocumentContext` of --cache, --cache-words and --dynamic; None where none is given."""
     if words is not None and cache is None:
         raise ConfigError("--cache-words is how many words --cache holds, found no --cache; give it as well")
     return None if cache is None and step is None else DocumentContext(cache or 0.0, words or 1000, step or 0.0)
@@ -143,7 +143,7 @@ def following_named(cache: float | None, words: int | None, step: float | None) 
 
 @contextlib.contextmanager
 def advising_oov(oov: Oov | None) -> Iterator[None]:
-    """Where unknown words end a verb that could leave them out, it says so."""
+    """Context manager: errors on unknown words advise --oov, where it was not given."""
     try:
         yield
     except UnknownWordError as error:
@@ -155,7 +155,7 @@ def advising_oov(oov: Oov | None) -> Iterator[None]:
 
 
 def numbers_in(option: str, text: str) -> list[float]:
-    """Numbers with commas between them."""
+    """Parse numbers separated by commas."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
@@ -163,7 +163,7 @@ def numbers_in(option: str, text: str) -> list[float]:
 
 
 def split_option(option: str, required: str) -> tuple[str, str]:
-    """NAME=VALUE in two; `required` says how the option is written, in the message about one that is not."""
+    """Split NAME=VALUE; `required` is how the option is written, for the error message."""
     name, equals, value = option.partition("=")
     if not (name and equals and value):
         raise ConfigError(f"{required}; found {option!r}")
@@ -171,13 +171,13 @@ def split_option(option: str, required: str) -> tuple[str, str]:
 
 
 def require_output_file(out: Path) -> None:
-    """A file that can be written; checked before the work that it is to hold."""
+    """Raise an error where a file cannot be written, before the work that it is to hold."""
     if str(out) != STANDARD and (out.is_dir() or not out.parent.is_dir()):
         raise ConfigError(f"--out {out}: a file in a folder that exists is required; name another, or make the folder")
 
 
 def make_output_folder(folder: Path) -> None:
-    """Made before the work that it is to hold, so that no work is lost."""
+    """Make the folder before the work that it is to hold, so that no work is lost."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -186,7 +186,7 @@ def make_output_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def handling(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle a signal in a block."""
+    """Context manager: handle a signal within the block."""
     before = signal.signal(number, handler)
     try:
         yield
@@ -196,7 +196,7 @@ def handling(number: int, handler: Callable[[int, FrameType | None], None]) -> I
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C was pressed in the block; a second one ends the program at once."""
+    """Context manager: yields a function that tells whether Ctrl-C was pressed; a second one ends the program."""
     pressed = Event()
 
     def press(number: int, frame: FrameType | None) -> None:
@@ -209,7 +209,7 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
 
 class TrainingBar:
-    """A training on the screen: on a terminal a bar within the epoch with the time left; anywhere a line an epoch.
+    """Progress of a training: on a terminal a bar with the time left, elsewhere a line an epoch.
 
     bar = TrainingBar(epochs=20)
     records = bar.follow(train(model, corpus, on_step=bar.step))
@@ -222,7 +222,7 @@ class TrainingBar:
         self._task = self._bar.add_task(name, total=None, note="")
 
     def step(self, epoch: int, position: int, batches: int) -> None:
-        """So many batches of an epoch are done."""
+        """Show that so many batches of an epoch are done."""
         if epoch != self._epoch:  # its own time left
             self._epoch = epoch
             self._bar.reset(self._task, total=batches)
@@ -243,7 +243,7 @@ class TrainingBar:
 
 
 def follow(records: Iterable[Record], *, name: str = "training", quiet: bool = False) -> list[Record]:
-    """Run a training that tells no bar of its steps."""
+    """Run a training without a bar of its steps, and return all records."""
     return TrainingBar(name, quiet=quiet).follow(records)
 
 
@@ -261,7 +261,7 @@ def _bar(quiet: bool) -> Progress:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """How a trained model is opened: with other knowledge, other weights, a language to hold to."""
+    """Options for opening a trained model: other knowledge, other weights, a constraint."""
 
     change: Annotated[
         list[str] | None,
@@ -306,11 +306,11 @@ class ModelOptions:
     ] = None
 
     def open(self, folder: Path, device: str, *, oov: Oov | None = None) -> LLRNN:
-        """The model of a folder, or n-grams, with the options applied, but for the constraint."""
+        """Open a model folder or n-grams, with all options applied but the constraint."""
         return self.steered(open_model(folder, oov=oov)).to(device_named(device))
 
     def steered(self, model: LLRNN) -> LLRNN:
-        """Other knowledge first, then experts, then weights; the model itself where nothing is to change."""
+        """Return the model with other knowledge, then experts, then weights; the model itself where nothing changes."""
         written = "--expert is written NAME=FACTOR or NAME=PATH, as kn=0.8"
         pairs = [split_option(option, written) for option in self.expert or ()]
         factors = [(name, factor) for name, value in pairs if (factor := _number(value)) is not None]
@@ -324,7 +324,7 @@ class ModelOptions:
         return steer(model, changes) if changes else model
 
     def _swapped(self, model: LLRNN, paths: dict[str, Path]) -> LLRNN:
-        """Names are checked before files are read: of a name that is wrong nobody knows what its file should be."""
+        """Return the model with other tables and backgrounds; names are checked before files are read."""
         tables = {name: path for name, path in paths.items() if name in tables_of(model)}
         others = {name: path for name, path in paths.items() if name not in tables}
         require_experts(model, others)
@@ -337,8 +337,10 @@ class ModelOptions:
         )
 
     def language(self) -> Constraint | None:
-        """The constraint that the options describe, if any; a pattern over symbols has blanks between them, one over
-        characters is as Python writes it."""
+        """Return the constraint that the options describe, or None.
+
+        A pattern over symbols has blanks between them, one over characters is as Python writes it.
+        """
         given = {"over": self.over, "longest": self.longest, "violation": self.violation}
         settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if self.constraint is None:
@@ -355,12 +357,12 @@ class ModelOptions:
         return Grammar.from_file(self.constraint, **settings)
 
     def constrained(self, model: LLRNN) -> LLRNN:
-        """The model times the constraint; the model itself, where none is given."""
+        """Return the model under the constraint; the model itself, where none is given."""
         found = self.language()
         return model if found is None else constrained(model, found)
 
     def note_cut(self, found: Sequence[Generated]) -> None:
-        """Note that texts stop where they need not end."""
+        """Print a note where texts were cut off before their end."""
         cut = sum(not one.finished for one in found)
         if self.constraint is not None and cut:
             show.note(
@@ -370,7 +372,7 @@ class ModelOptions:
 
 
 def with_model_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """The verb with an option for each field of ModelOptions in the place of its parameter `options`."""
+    """Return the verb with an option for each field of ModelOptions in place of its parameter `options`."""
     types = get_type_hints(ModelOptions, include_extras=True)
     own = [one for name, one in signature(verb, eval_str=True).parameters.items() if name != "options"]
     added = [
@@ -406,7 +408,7 @@ ConditionFile = Annotated[
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one line of a file: a text, or the reason why there is none."""
+    """The result for one line of a file: a text, or the reason why there is none."""
 
     place: str
     condition: str
@@ -415,7 +417,7 @@ class Outcome:
 
 
 def write_each_line(model: LLRNN, path: Path, write: Callable[[list[object]], list[Generated]]) -> list[Outcome]:
-    """A text for every line of a file; a line that cannot be read or written from is told, the others go on."""
+    """Generate a text for every line of a file; a line that fails is reported, the others go on."""
     lines = [(f"{path}:{number}", line) for number, line in read_lines(path) if line.strip()]
     read = [_condition(model, path, line) for _, line in lines]
     conditions = [one for one in read if not isinstance(one, LLRNNError)]
@@ -429,7 +431,7 @@ def write_each_line(model: LLRNN, path: Path, write: Callable[[list[object]], li
 
 
 def _each(write: Callable[[list[object]], list[Generated]], conditions: list[object]) -> list[Generated | LLRNNError]:
-    """All at once; only where that fails one by one, to find out which it was."""
+    """Generate all texts in one batch; where that fails, one by one, to find out which it was."""
     try:
         return [*write(conditions)] if conditions else []
     except LLRNNError as problem:
@@ -439,7 +441,7 @@ def _each(write: Callable[[list[object]], list[Generated]], conditions: list[obj
 
 
 def _condition(model: LLRNN, path: Path, text: str) -> object:
-    """The condition of a line, or the error that reading it gave."""
+    """Return the condition of a line, or the error of reading it."""
     try:
         if not path.name.removesuffix(".gz").endswith(".jsonl"):
             return read_condition(model, text)
@@ -457,7 +459,7 @@ def _condition(model: LLRNN, path: Path, text: str) -> object:
 
 
 def print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> int:
-    """Each text on a line, each problem on a line of the other stream; the exit code."""
+    """Print each text on stdout and each problem on stderr; return the exit code."""
     if as_json:
         print_json([asdict(one) for one in outcomes])
     for one in outcomes:
@@ -469,13 +471,13 @@ def print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> int:
 
 
 def find_modules_here() -> None:
-    """A module of one's own, such as an analyser, lies in this folder."""
+    """Add the current folder to the import path, for modules of the user's own such as an analyser."""
     if "" not in sys.path:
         sys.path.insert(0, "")
 
 
 def read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> Corpus:
-    """A text as the model's training text was read."""
+    """Read a text as the model's training text was read."""
     if is_built(file):
         return BuiltCorpus(file)
     kind, small = condition_kind(model), model.reads_lowercase if lowercase is None else lowercase
@@ -487,7 +489,7 @@ def read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> C
 
 
 def batching_for(batches: str, model: LLRNN, corpus: Corpus) -> Batching:
-    """Only sentences have a condition each; other batches run over their ends."""
+    """Parse the batching for a model; only sentences can have conditions."""
     try:
         batching = read_batches(batches, model.provenance.get("config", {}))
     except ConfigError as error:
@@ -498,7 +500,7 @@ def batching_for(batches: str, model: LLRNN, corpus: Corpus) -> Batching:
 
 
 def refuse_overwriting(out: Path, model: Path | None, force: bool) -> None:
-    """A run could not go on with other words, whatever was meant; a model may be replaced if that is said.
+    """Raise an error where `out` holds a run, or a model without `force`.
 
     `model` may be replaced anyway: it is the one that was read.
     """

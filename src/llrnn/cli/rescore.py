@@ -178,7 +178,7 @@ def rescore_verb(
 
 
 def _with(names: Hotwords | None, scored: NBestLists) -> NBestLists:
-    """The lists with the score of hotwords, where there are any."""
+    """Return the lists with the score of hotwords, where there are any."""
     return scored if names is None else add_scores(scored, {HOTWORDS: names})
 
 
@@ -192,7 +192,7 @@ def _write(out: Path, result: Rescored, *, kaldi: bool) -> None:
 
 @dataclass(frozen=True)
 class _Part:
-    """Lists or lattices, and what was said if it is known."""
+    """Lists or lattices, with their references where given."""
 
     lists: NBestLists
     references: References | None
@@ -232,7 +232,7 @@ class _Part:
 
 
 def _told_cut(cut: Mapping[str, int]) -> str:
-    """That lattices were not followed to the end, and which."""
+    """Return a message that names lattices whose search was cut."""
     names = ", ".join([*cut][:4]) + (", ..." if len(cut) > 4 else "")
     limits = " and ".join(f"{most:,} arcs ({kind})" for kind, most in MOST_ARCS.items())
     return (
@@ -242,7 +242,7 @@ def _told_cut(cut: Mapping[str, int]) -> str:
 
 
 def _errors(scored: NBestLists, result: Rescored, references: References) -> dict[str, Errors]:
-    """The errors of each score alone, of all together, and of the best choice that the lists allow."""
+    """Return the errors of each score alone, of all together, and of the oracle."""
     counted = errors_of_lists(scored, references)
     found = {}
     for name in scored.names:

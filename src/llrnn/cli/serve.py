@@ -134,7 +134,7 @@ def _require_tables(given: Mapping[str, Path], served: Sequence[Served]) -> None
 
 
 def require_extra() -> None:
-    """That the server's libraries are installed."""
+    """Raise an error where the server's libraries are not installed."""
     try:
         import fastapi  # noqa: F401
         import uvicorn  # noqa: F401
@@ -143,7 +143,7 @@ def require_extra() -> None:
 
 
 def named_folders(given: list[str]) -> dict[str, Path]:
-    """[NAME=]DIR by name; folders of the same name are numbered, names that were given must differ."""
+    """Parse [NAME=]DIR into folders by name; folders of the same name are numbered, given names must differ."""
     found: dict[str, Path] = {}
     for option in given:
         name, equals, path = option.partition("=")
@@ -158,7 +158,7 @@ def named_folders(given: list[str]) -> dict[str, Path]:
 
 
 def word_lists(given: list[str], models: Collection[str]) -> dict[str, list[Path]]:
-    """The lists of words of each model: [NAME=]PATH, and for all of them where no NAME is given."""
+    """Parse [NAME=]PATH into the lists of words of each model; without NAME, for all of them."""
     found: dict[str, list[Path]] = {name: [] for name in models}
     for option in given:
         name, equals, path = option.partition("=")
@@ -178,9 +178,9 @@ def _free(name: str, taken: dict[str, Path]) -> str:
 
 
 def read_token(file: Path | None, *, local: bool = True) -> str | None:
-    """The token of the file or of the environment; None where there is neither, and an empty variable is none.
+    """Return the token of the file or of the environment; None where there is neither.
 
-    `local`: only this machine can reach the server, so that no token is no danger.
+    `local`: only this machine can reach the server, so that no token is no danger. An empty variable is none.
     """
     given = os.environ.get(TOKEN) or None
     if given is None and file is None and TOKEN in os.environ:  # as a script leaves it that has found no token
@@ -202,7 +202,7 @@ def read_token(file: Path | None, *, local: bool = True) -> str | None:
 
 
 def demo_models(folder: Path) -> dict[str, Path]:
-    """The demo's models by name; trained first where they are not there."""
+    """Return the demo's models by name, trained first where they are not there."""
     found = {"ll-rnn": folder / demo_module.MODEL, "softmax": folder / demo_module.SOFTMAX}
     if not all(has_bundle(path, "model") for path in found.values()):
         show.note(f"training the demo's models, once; they are kept in {folder}")
@@ -211,7 +211,7 @@ def demo_models(folder: Path) -> dict[str, Path]:
 
 
 def _host_name(name: str) -> str:
-    """A name, or an address; the port of a request does not matter."""
+    """Check and return a host name or address, without a port."""
     bare = name.strip("[]")
     if _address(bare) is None and (not name or any(sign in name for sign in ":/ ")):
         raise ConfigError(f"--allow-host takes a name without a port or a path, found {name!r}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # torch is not needed to print
 
 
 class VisibleConsole(Console):
-    """A terminal that no word of a model, a file or a message can steer: control characters are shown as signs."""
+    """A console that shows control characters as signs, so that no text can control the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         for segment in super().render(renderable, options):
@@ -34,7 +34,7 @@ class VisibleConsole(Console):
                 yield Segment("\n".join(map(visible, text.split("\n"))), segment.style)
 
     def on_broken_pipe(self) -> None:
-        """As without rich, which would end the process with 1: whoever reads no more has read enough."""
+        """Raise BrokenPipeError, where rich would exit with 1: a reader that stops early is no failure."""
         raise BrokenPipeError
 
 
@@ -44,23 +44,23 @@ err = VisibleConsole(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
 def text(text: str) -> None:
-    """Plain text on standard output, without markup."""
+    """Print plain text on standard output, without markup."""
     out.print(text, markup=False)
 
 
 def note(text: str) -> None:
-    """Plain text on standard error, without markup."""
+    """Print plain text on standard error, without markup."""
     err.print(text, markup=False)
 
 
 def line(text: str) -> None:
-    """A line of plain words: as they are into a file or another program, and visible on a terminal."""
+    """Print a line of words: unchanged into a file or another program, visible on a terminal."""
     typer.echo(visible(text) if sys.stdout.isatty() else text)
 
 
 @contextmanager
 def only_if(wanted: bool) -> Iterator[None]:
-    """Nothing is printed in the block where it is not wanted: of several processes, one speaks."""
+    """Context manager: print nothing within the block unless `wanted`; of several processes, one prints."""
     before = out.quiet, err.quiet
     out.quiet, err.quiet = (before[0] or not wanted, before[1] or not wanted)
     try:
@@ -70,12 +70,12 @@ def only_if(wanted: bool) -> Iterator[None]:
 
 
 def table(header: Sequence[str], *rows: Sequence[str], text_columns: int = 1) -> None:
-    """The first columns left, numbers right."""
+    """Print a table, the first columns aligned left, numbers right."""
     out.print(TextTable(tuple(header), tuple(map(tuple, rows)), text_columns))
 
 
 def facts(found: Mapping[str, Any]) -> None:
-    """Plain data, a line for each of its names."""
+    """Print plain data, a line for each name."""
     for name, value in found.items():
         text(f"{name.replace('_', ' ') + ':':18} {_told(value)}")
 
@@ -102,7 +102,7 @@ def evaluation(name: str, result: Evaluation) -> None:
 
 
 def generated(model: LLRNN, found: Sequence[Generated], written: Sequence[Generated] | None = None) -> None:
-    """Texts, each with the features of its words where `written` has it as the model wrote it: with placeholders."""
+    """Print texts, with the features of their words where `written` has them as generated, with placeholders."""
     for i, result in enumerate(found):
         tail = "" if result.finished else " …"
         out.print(escape(str(result)) + tail + f"  [dim]log p = {result.log_prob:.2f}[/]")
@@ -111,7 +111,7 @@ def generated(model: LLRNN, found: Sequence[Generated], written: Sequence[Genera
 
 
 def words_with_features(model: LLRNN, words: Sequence[str]) -> TextTable:
-    """Each word with its non-null features, as the paper's Table 5 prints them."""
+    """Return a table of each word with its non-null features, as the paper's Table 5 prints them."""
     rows = tuple((word, ", ".join(named_features(model, word))) for word in words)
     return TextTable(("word", "features"), rows, text_columns=2)
 

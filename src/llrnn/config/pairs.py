@@ -109,7 +109,7 @@ def _meaning(found: object) -> object:
 
 
 def _kind(conditions: Sequence[object]) -> Conditions:
-    """Return whether conditions are acts or records; plain text, which has no slots, is refused."""
+    """Return `act` where conditions are dialog acts, `plain` where they are records; a mixture is refused."""
     strange = [one for one in conditions if not isinstance(one, str | Mapping)]
     texts = [one for one in conditions if isinstance(one, str)]
     if strange or 0 < len(texts) < len(conditions):

@@ -81,7 +81,7 @@ def joined(lists: Mapping[str, Frequencies], train: Corpus) -> Frequencies:
 
 @dataclass(frozen=True)
 class Inflection:
-    """A rule of inflection for a part of speech: `y` becomes `ies`, Number:Plur, where a lemma ends so."""
+    """A rule of inflection for a part of speech, such as `ty` → `ties` with Number:Plur for lemmas that end so."""
 
     pos: str
     old: str  # the end of the lemma, from the last character that stays

@@ -61,12 +61,12 @@ _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-b
 
 
 def event_bytes(name: str, data: dict[str, Any]) -> bytes:
-    """JSON has no line ends of its own, so that one line of data suffices."""
+    """Return a server-sent event with JSON data, which has no line ends of its own, on one line."""
     return b"event: %s\ndata: %s\n\n" % (name.encode(), json_bytes(data))
 
 
 class EventStream(Response):
-    """The answer to `generate`: server-sent events, word by word.
+    """The streamed answer to `generate`: server-sent events, word by word.
 
     Until the first event a refusal is an ordinary answer with its own status; afterwards it is an event `error`. A
     client that goes away ends the generation; one that does not read is waited for no longer than a request may take.
@@ -108,7 +108,7 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": self.last})
 
     async def _end(self, refused: Refused, receive: Receive, send: Send) -> None:
-        """Say why; to a client that does not read nothing can be said, and its connection is cut (`serving`)."""
+        """Send the reason as the last event; the connection of a client that does not read is cut (`serving`)."""
         if not self.has_begun:
             raise refused
         try:
@@ -119,7 +119,7 @@ class EventStream(Response):
 
 
 class CompletionStream(EventStream):
-    """Chunks without a name, as clients of OpenAI-like servers read them."""
+    """The streamed answer to `completions`: chunks without an event name, as OpenAI's clients read them."""
 
     last = b"data: [DONE]\n\n"
 
@@ -166,12 +166,12 @@ OF_PROBES = (400, 500)
 
 
 def errors_of(statuses: tuple[int, ...]) -> dict[int | str, dict[str, Any]]:
-    """The errors of an endpoint, all of one form."""
+    """Return the OpenAPI descriptions of an endpoint's error answers."""
     return {status: {"model": messages.ErrorAnswer, **_MEANINGS[status]} for status in statuses}
 
 
 def request_body(message: type[Message]) -> dict[str, Any]:
-    """What an endpoint reads by itself, where FastAPI would not know of it."""
+    """Return the OpenAPI description of a body that the endpoint parses itself."""
     schema = {"$ref": f"#/components/schemas/{message.__name__}"}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
@@ -191,7 +191,7 @@ _STREAMS = {
 
 
 def described(app: FastAPI, *, needs_token: bool) -> dict[str, Any]:
-    """The description of all endpoints, and of the bodies which they read by themselves."""
+    """Return the OpenAPI description of all endpoints, with the bodies that they parse themselves."""
     found = get_openapi(title="llrnn", version=app.version, description=_ABOUT, routes=app.routes)
     models: list[type[BaseModel]] = [*(request for request, _ in _QUESTIONS.values()), messages.Finished]
     place = "#/components/schemas/{model}"
@@ -234,14 +234,14 @@ _LARGE = 8192  # bytes of a body that takes a millisecond or so to read
 
 
 class Endpoints:
-    """What every endpoint needs."""
+    """The endpoints of the API, with the engine and limits that they share."""
 
     def __init__(self, app: FastAPI, engine: Engine, gate: Gate, metrics: guard.Metrics) -> None:
         self.app, self.engine, self.gate, self.metrics = app, engine, gate, metrics
         self.began = time.monotonic()
 
     def add_all(self, *, has_operator: bool) -> None:
-        """`has_operator`: whoever has the token may have tables read anew."""
+        """Add all endpoints; with `has_operator`, whoever has the token may reload tables."""
         reload = self.engine.reload if has_operator else switched_off
         reloading = self._question(messages.ReloadRequest, lambda _: reload())
         own = {"generate": self.generate, "completions": self.completions, "reload": reloading}
@@ -263,7 +263,7 @@ class Endpoints:
             self.app.add_api_route(path, same[of], include_in_schema=False, response_model=None)
 
     def _question(self, message: type[Asked], ask: Callable[[Asked], Awaitable[Answer]]) -> Endpoint:
-        """The endpoint that reads a message, and asks the engine."""
+        """Return the endpoint that parses a message and asks the engine."""
 
         async def endpoint(request: Request) -> Response:
             asked = await _read(request, message, self.gate)
@@ -280,7 +280,7 @@ class Endpoints:
         message: type[Message] | None = None,
         content: dict[str, Any] | None = None,
     ) -> None:
-        """A POST where there is a message to read; `content` is what it may answer that is not JSON."""
+        """Add an endpoint: POST where there is a message; `content` describes answers that are not JSON."""
         good: dict[str, Any] = {"description": (answer or endpoint).__doc__}
         good |= ({"model": answer} if answer else {}) | ({"content": content} if content else {})
         also: dict[int | str, dict[str, Any]] = {503: {"model": messages.Ready}} if path == READY else {}
@@ -318,7 +318,7 @@ class Endpoints:
                 yield name, data
 
     async def _answer(self, request: Request, ask: Ask) -> Response:
-        """What the question comes to, where there is room for it, and as long as a request may take."""
+        """Return the response to a question, within the limits of requests and time."""
         async with self.gate.working(request.receive):
             return _json(await ask())
 
@@ -380,7 +380,7 @@ class Endpoints:
 
 
 async def switched_off() -> NoReturn:
-    """Of an endpoint that needs a token, on a server without one."""
+    """Refuse a request to an endpoint that needs a token, on a server without one."""
     required = "reload is switched off: this server was started without a token"
     raise Refused(403, "switched_off", f"{required}; give it one (--token-file FILE), or send its process SIGHUP")
 
@@ -411,7 +411,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class PageFile:
-    """A file as it is sent, and a tag that changes with it."""
+    """A file of the web page as it is sent, and an ETag."""
 
     content: bytes
     media_type: str
@@ -419,7 +419,7 @@ class PageFile:
 
 
 def page_files(folder: Traversable | None = None) -> dict[str, PageFile]:
-    """All files of the page by name; what is of no known type is no part of it.
+    """Return all files of the web page by name; files of unknown type are left out.
 
     They are read into memory when the server starts: no path from a request ever opens a file.
     """
@@ -442,7 +442,13 @@ def create_app(
     page: dict[str, PageFile] | None = None,
     access_log: bool = False,
 ) -> FastAPI:
-    """The server's application; `app.state.gate` tells whether it is stopping, and how busy it is."""
+    """Return the server's FastAPI application; `app.state.gate` tells whether it is stopping, and how busy it is.
+
+    `engine`: has the models; `limits`: bounds on requests; `token`: required of every request, if given; `hosts`: names
+    under which the server may be addressed; `page`: files of the web page.
+
+        app = create_app(Engine([open_served(Path("runs/mine"))]))
+    """
     gate = Gate(limits or Limits())
     metrics = guard.Metrics(lambda: gate.inside)
     engine.observe_steps(metrics.step)
@@ -471,7 +477,7 @@ def create_app(
 
 
 def _refuse_http(request: Request, error: Exception) -> NoReturn:
-    """FastAPI's own errors become ours: raised again, they reach the guard, the one place that answers errors."""
+    """Convert FastAPI's own errors to ours and raise them again for the guard, which answers all errors."""
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
@@ -488,7 +494,7 @@ def _refuse_parameters(request: Request, error: Exception) -> NoReturn:
 
 
 def _add_page(app: FastAPI, files: dict[str, PageFile]) -> None:
-    """Files are looked up by name in what was read at the start."""
+    """Add the routes of the web page, from files read at the start."""
 
     async def file(request: Request) -> Response:
         found = files.get(request.path_params.get("name", INDEX))
@@ -508,7 +514,7 @@ _KEEP_ALIVE = 15  # seconds that a connection may be idle between requests
 
 
 def listener(host: str, port: int) -> socket.socket:
-    """A socket at this address, taken before any model is read; it answers when the server starts."""
+    """Return a socket bound to this address before any model is loaded; it answers when the server starts."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -527,18 +533,18 @@ def listener(host: str, port: int) -> socket.socket:
 
 
 def address_of(taken: socket.socket) -> str:
-    """The address as a browser takes it."""
+    """Return the URL of a socket, as a browser takes it."""
     host, port = taken.getsockname()[:2]
     return f"http://{in_url(host)}:{port}"
 
 
 def in_url(host: str) -> str:
-    """An address of version 6 stands in brackets."""
+    """Return a host as written in a URL: IPv6 addresses in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
 def serve(app: FastAPI, taken: socket.socket, *, ready: Callable[[], None]) -> None:
-    """Answer until a signal comes; `ready` is called when the first connection may come."""
+    """Run the application until a signal comes; `ready` is called when the first connection may come."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     logging.getLogger("llrnn.serve.access").setLevel(logging.INFO)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what clients do wrong is counted, not logged
@@ -568,7 +574,7 @@ def _is_computing() -> bool:
 
 
 def _is_no_client_that_left(record: logging.LogRecord) -> bool:
-    """uvicorn calls it an error of the application that it does not answer whoever has left."""
+    """Log filter: drop uvicorn's errors about clients that left before they were answered."""
     return "returned without completing response" not in record.getMessage()
 
 
@@ -591,7 +597,7 @@ class _Server(uvicorn.Server):
         self.ready()
 
     async def _reload(self) -> None:
-        """On SIGHUP, as usual: what was told to be served is read anew."""
+        """Reload tables and lists of words, on SIGHUP."""
         try:
             await self.config.app.state.engine.reload()  # type: ignore[union-attr]
             log.warning("tables and lists of words were read anew")
@@ -605,7 +611,7 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """uvicorn's own would raise the signal again: a server that was told to stop and did has not failed."""
+        """Stop on a signal; unlike uvicorn's own handler, do not raise it again, since stopping is no failure."""
         if self.gate.stopping:
             os._exit(128 + sig)  # an ordinary exit would wait for the thread of the models
         self.gate.stopping = True

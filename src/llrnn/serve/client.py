@@ -50,7 +50,7 @@ _TERMS = TypeAdapter(tuple[Term, ...])
 
 
 def _explained(found: Json) -> Explanation | Comparison:
-    """Of an answer to `explain`. What a comparison is the sum of follows from its two sides, but for the terms."""
+    """Build an `Explanation` or `Comparison` from the server's answer to `explain`."""
     chosen = _explanation(found["prefix"], found["word"])
     if found["rival"] is None:
         return chosen
@@ -70,7 +70,11 @@ def _log(value: float | None) -> float:
 
 
 class QueryOptions(TypedDict, total=False):
-    """What may be said with every question; without it the server's first model answers, as it was trained."""
+    """Options of every query; without them the server's first model answers, as it was trained.
+
+    `model`: its name; `background`: by name, in place of the model's own; `condition`: what is written from; `changes`:
+    of weights, as for `steering.Change`.
+    """
 
     model: str | None
     background: str | None
@@ -79,7 +83,13 @@ class QueryOptions(TypedDict, total=False):
 
 
 class Client:
-    """Asks one server. `timeout` is how many seconds it may be silent; `retries` how often a 429 is waited for."""
+    """A client of an llrnn server.
+
+    `address`: of the server; `token`: if it needs one; `timeout`: seconds that it may be silent; `retries`: how often
+    to wait and ask again after a 429. Errors are `ServerError`s.
+
+        Client("http://127.0.0.1:8017").next("la reine est", top=5)
+    """
 
     def __init__(self, address: str, *, token: str | None = None, timeout: float = 30.0, retries: int = 0) -> None:
         from llrnn.serve.transport import Transport  # whose httpx is an extra
@@ -90,21 +100,26 @@ class Client:
         return f"Client({self._transport.address!r})"
 
     def read(self, prefix: Prefix = "", *, words: Sequence[str] = (), **query: Unpack[QueryOptions]) -> ReadAnswer:
-        """Which words of the prefix and of `words` the model does not have, each with some written nearly so."""
+        """Return the words of the prefix and of `words` that the model does not list, each with similar listed ones."""
         return self._ask("read", ReadAnswer.model_validate, prefix, query, words=list(words))
 
     def next(
         self, prefix: Prefix = "", *, top: int = 10, words: Sequence[str] = (), **query: Unpack[QueryOptions]
     ) -> Next:
-        """The `top` most probable words after the prefix, and the probabilities of `words`."""
+        """Return the `top` most probable words after the prefix, and the probabilities of `words`.
+
+        client.next("la reine est", top=5, words=["grande"])
+        """
         return self._ask("next", Next.model_validate, prefix, query, top=top, words=list(words))
 
     def complete(
         self, prefix: Prefix = "", letters: str = "", *, k: int = 3, mass: bool = False, **query: Unpack[QueryOptions]
     ) -> CompleteAnswer:
-        """The k best words after the prefix that begin with the letters, as `llrnn.complete`.
+        """Return the k best words after the prefix that begin with the letters, as `llrnn.complete` does.
 
         `mass`: also the probability that the word begins so, and the share of each word in it.
+
+            client.complete("la reine est", "gr")
         """
         return self._ask("complete", CompleteAnswer.model_validate, prefix, query, letters=letters, k=k, mass=mass)
 
@@ -115,11 +130,17 @@ class Client:
     def explain(
         self, prefix: Prefix = "", *, word: str, rival: str | None = None, **query: Unpack[QueryOptions]
     ) -> Explanation | Comparison:
-        """Why this word, or why rather than a rival; as `llrnn.explain`."""
+        """Explain the log-probability of a word, or its ratio to a rival's, as `llrnn.explain` does.
+
+        print(client.explain("la petite", word="maison", rival="maisons"))
+        """
         return self._ask("explain", _explained, prefix, query, word=word, rival=rival)
 
     def influence(self, prefix: Prefix = "", *, feature: str, **query: Unpack[QueryOptions]) -> Influence:
-        """Which features of which earlier words moved the weight of this one; as `llrnn.influence.influence`."""
+        """Attribute the weight of a feature to features of earlier words, as `llrnn.influence` does.
+
+        print(client.influence("les petites", feature="Number:Plur"))
+        """
         return self._ask("influence", _INFLUENCE.validate_python, prefix, query, feature=feature)
 
     def generate(
@@ -134,7 +155,10 @@ class Client:
         seed: int = 0,
         **query: Unpack[QueryOptions],
     ) -> Writing:
-        """Words as the model writes them, as `llrnn.generate`; the same seed and question write the same text."""
+        """Generate text word by word, as `llrnn.generate` does; the same seed and question give the same text.
+
+        for word in client.generate("le chat", temperature=0.7): print(word)
+        """
         strategy = chosen_strategy(greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p)
         way = {"greedy": greedy} if greedy else asdict(strategy)  # type: ignore[call-overload]
         asked = _query(query, prefix) | {"seed": seed, "max_words": max_words, **way}
@@ -150,7 +174,7 @@ class Client:
         model: str | None = None,
         background: str = "own",
     ) -> tuple[ConditionTexts, ...]:
-        """The best texts for each condition, by a beam; a condition is text or an object.
+        """Return the best texts for each condition, by beam search; a condition is text or an object.
 
         client.write([{"act": "inform", "slots": {"food": "thai"}}])[0].best[0].text
         """
@@ -163,7 +187,10 @@ class Client:
     def score(
         self, texts: Sequence[Prefix], *, conditions: Sequence[str | None] | None = None, **query: Unpack[QueryOptions]
     ) -> tuple[Score, ...]:
-        """log p of every word of each text, the end of the sentence included."""
+        """Return log p of every word of each text, the end of the sentence included.
+
+        client.score(["elle dort ."])[0].log_p
+        """
         if isinstance(texts, str):
             raise ConfigError(f"a list of texts is required, found one string: write [{texts[:40]!r}]")
         if query.pop("condition", None) is not None:
@@ -173,23 +200,23 @@ class Client:
         return self._transport.ask("/v1/score", lambda found: tuple(map(Score.model_validate, found["scores"])), asked)
 
     def models(self) -> tuple[ServedModel, ...]:
-        """The served models; the first one answers where none is named."""
+        """Return the served models; the first one answers where none is named."""
         return self._transport.ask("/v1/models", lambda found: tuple(map(ServedModel.model_validate, found["models"])))
 
     def features(self, query: str = "", *, model: str | None = None, limit: int = 20) -> tuple[str, ...]:
-        """Names of features that hold the query, to change their weights or to ask what moved them."""
+        """Return names of features that contain the query, for `changes` or `influence`."""
         return self._listed("features", lambda one: str(one["name"]), model, query=query, limit=limit)
 
     def words(self, query: str = "", *, model: str | None = None, limit: int = 20) -> tuple[str, ...]:
-        """Words of a model that hold the query, those that begin with it first."""
+        """Return words of a model that contain the query, those that begin with it first."""
         return self._listed("words", str, model, query=query, limit=limit)
 
     def strings(self, cell: str, *, model: str | None = None, limit: int = 8, seed: int = 0) -> tuple[str, ...]:
-        """Strings drawn from a cell of an open vocabulary, as `next` names it."""
+        """Draw strings from a cell of an open vocabulary, by its name in the answers of `next`."""
         return self._listed("strings", lambda one: str(one["word"]), model, cell=cell, limit=limit, seed=seed)
 
     def health(self) -> Health:
-        """Whether the server is there; one that is stopping says so, and is no error."""
+        """Return whether the server is there; one that is stopping says so, and is no error."""
         return self._transport.ask("/v1/health", Health.model_validate, also=503)
 
     def _ask(self, what: str, read: Callable[[Json], Read], prefix: Prefix, query: QueryOptions, **own: Any) -> Read:
@@ -202,7 +229,7 @@ class Client:
 
 
 class Writing(Iterator[Written]):
-    """A text while it is written: iterate over its words, or `finish()` it; dropped early, the server stops writing."""
+    """A text that is being generated: iterate over its words, or `finish()` it; closing it stops the server."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange, self._events = exchange, exchange.events()
@@ -231,7 +258,7 @@ class Writing(Iterator[Written]):
         raise self._exchange.transport.cut_off("the stream ended before the text did")
 
     def finish(self) -> Finished:
-        """The whole text, when it has ended."""
+        """Wait for the end, and return the whole text."""
         for _ in self:
             pass
         assert self.result is not None  # or __next__ would have raised
@@ -249,7 +276,7 @@ class Writing(Iterator[Written]):
 
 
 def _query(query: QueryOptions, prefix: Prefix | None = None) -> dict[str, Any]:
-    """The fields that all questions have; what was not said is left to the server."""
+    """Return the JSON fields common to all queries; options that were not given are left out."""
     said: dict[str, Any] = {name: value for name, value in query.items() if name != "changes" and value is not None}
     if prefix is not None:
         said["prefix"] = prefix if isinstance(prefix, str) else list(prefix)

@@ -23,7 +23,7 @@ Events = AsyncGenerator[tuple[str, dict[str, Any]]]
 
 
 class _Pieces:
-    """The words of one text as they come, held back while a stop word may begin in them."""
+    """The words of one text as they come, held back while they may be the beginning of a stop string."""
 
     def __init__(self, prompt: str, stops: Sequence[str]) -> None:
         self._blank = "" if not prompt or prompt[-1].isspace() else " "
@@ -32,7 +32,7 @@ class _Pieces:
         self.count, self.is_stopped = 0, False
 
     def add(self, event: dict[str, Any]) -> list[tuple[int, str, dict[str, Any]]]:
-        """What can be sent now."""
+        """Add a word; return what can be sent now."""
         piece, blank = self._blank + event["word"], self._blank
         self._blank = " "
         top = {blank + one["word"]: one["log_p"] for one in event["alternatives"]} | {piece: event["log_p"]}
@@ -49,7 +49,7 @@ class _Pieces:
         return [] if self.is_stopped else self._up_to(len(self._text))
 
     def _up_to(self, end: int, *, whole: bool = False) -> list[tuple[int, str, dict[str, Any]]]:
-        """The words before a place; one that goes beyond it waits, or is cut there."""
+        """Return the words before a position; one that goes beyond it waits, or with `whole` is cut there."""
         ready = list[tuple[int, str, dict[str, Any]]]()
         while self._waiting and self._waiting[0][0] < end:
             begin, piece, event = self._waiting[0]
@@ -61,10 +61,10 @@ class _Pieces:
 
 
 class CompletionWork:
-    """The answer to a request, whole or in chunks."""
+    """The answer to a request for completions, whole or streamed."""
 
     def __init__(self, request: CompletionRequest, texts: Sequence[Events], model: str) -> None:
-        """`texts`: the events of each (`Engine.continuations`)."""
+        """`texts`: the event stream of each text (`Engine.continuations`)."""
         self.request, self._texts = request, texts
         head = {"id": f"cmpl-{secrets.token_hex(12)}", "object": "text_completion", "created": int(time.time())}
         self._head: dict[str, Any] = {**head, "model": model}
@@ -72,12 +72,12 @@ class CompletionWork:
         self._warnings = dict[str, None]()
 
     async def whole(self) -> dict[str, Any]:
-        """All texts, side by side."""
+        """Return all texts as one answer, generated concurrently."""
         found = await together(self._all_of(index) for index in range(len(self._texts)))
         return {**self._head, "choices": found, "usage": self._usage(), "warnings": [*self._warnings]}
 
     async def chunks(self) -> Events:
-        """One text after the other, as the words come, and then how many there were."""
+        """Yield chunks of one text after the other as the words come, then the number of words."""
         for index in range(len(self._texts)):
             async with aclosing(self._parts(index)) as parts:
                 async for part in parts:

@@ -35,7 +35,7 @@ _LARGEST = 5000.0  # of looking through a vocabulary, or all features
 
 @dataclass(frozen=True)
 class Cost:
-    """`begin` is what there is to read and to look up; `steps` all words that may then be written, one by one."""
+    """The cost of a request, in words: `begin` for reading and looking up, `steps` for words that may be written."""
 
     begin: float
     steps: float = 0.0
@@ -46,24 +46,24 @@ class Cost:
 
 
 def admit(cost: Cost) -> Cost:
-    """The cost of a request, which is then all that may be done for it; refuse one that costs too much."""
+    """Return the cost of a request, which becomes its budget; refuse one that costs too much."""
     require_work(cost.total)
     current_scope().allowed = cost.total
     return cost
 
 
 def cost_of_names(count: int) -> Cost:
-    """What it costs to look through so many names."""
+    """Return the cost of searching so many names."""
     return Cost(1.0 + min(count / 200, _LARGEST))
 
 
 def cost_of_strings(count: int) -> Cost:
-    """What it costs to draw so many strings of a cell."""
+    """Return the cost of drawing so many strings of a cell."""
     return Cost(50.0 + 5.0 * count)
 
 
 def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
-    """What a whole request costs."""
+    """Return the cost of a whole request."""
     match request:
         case messages.WriteRequest():
             hypotheses = request.max_words * request.width * len(request.conditions)
@@ -86,7 +86,7 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
 
 
 def _query_cost(served: Served, request: messages.Query) -> float:
-    """To read the prefix, and what is asked of it."""
+    """Return the cost of reading the prefix and answering the question."""
     cost = _words_cost(request, [request.prefix_words]) * (6 if isinstance(request, messages.InfluenceRequest) else 1)
     cost += _lookup_cost(served, request, [request.condition])
     match request:
@@ -102,12 +102,12 @@ def _query_cost(served: Served, request: messages.Query) -> float:
 
 
 def _words_cost(request: messages.ModelQuery, texts: Iterable[tuple[str, ...]]) -> float:
-    """Words that are read, and the end of each sentence."""
+    """Return the cost of reading texts, the end of each sentence included."""
     return sum(1 + len(text) for text in texts) * (1.5 if request.changes else 1.0)
 
 
 def _lookup_cost(served: Served, request: messages.ModelQuery, conditions: Iterable[str | None]) -> float:
-    """To read conditions, and to find the features that are changed."""
+    """Return the cost of reading conditions and finding the features whose weights are changed."""
     patterns = {change.feature for change in request.changes if served.names.is_pattern(change.feature)}
     names = len(served.names) * len(patterns)
     require("pattern_names", names)
@@ -115,6 +115,6 @@ def _lookup_cost(served: Served, request: messages.ModelQuery, conditions: Itera
 
 
 def _conditions_cost(served: Served, conditions: Iterable[str | None]) -> float:
-    """To read them, each of which may make a vocabulary of its own; what is the same is read once."""
+    """Return the cost of reading conditions, each of which may extend the vocabulary; duplicates count once."""
     listing = 50 + min(len(served.model.vocabulary) / 50, _LARGEST)
     return sum(listing + len(one) / 4 for one in {*conditions} if one is not None)

@@ -57,7 +57,7 @@ _OTHERWISE = "write it otherwise or leave it out: /v1/read names words of the mo
 
 
 def settled(work: Callable[..., Any], *given: Any) -> Any:
-    """What the work comes to, or in its place the exception: a library error as a client of the API is told it."""
+    """Call `work`; return its result, or the exception, with library errors as the API reports them."""
     try:
         return work(*given)
     except UnknownWordError as error:
@@ -76,7 +76,7 @@ def settled(work: Callable[..., Any], *given: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class EncodedPrefix:
-    """A prefix as the model reads it: its words, their symbols, the condition, and weights set by hand."""
+    """A prefix as the model reads it: words, symbols, condition, and changes of weights."""
 
     words: tuple[str, ...]
     ids: tuple[int, ...]
@@ -85,14 +85,14 @@ class EncodedPrefix:
 
 
 def encode(ready: PreparedModel, words: Sequence[str], steering: Steering, place: str) -> EncodedPrefix:
-    """A prefix or a text, looked up: words, or the units that they are spelled with. What is not there is refused."""
+    """Encode a prefix or a text as symbols; words that the model cannot read are refused, naming `place`."""
     written = spelled_for(ready.model, words)
     ids = ready.model.vocabulary.symbols_of(written, place=place)
     return EncodedPrefix(written, tuple(ids), ready.condition, steering)
 
 
 def steering(ready: PreparedModel, changes: Sequence[messages.ChangeMessage]) -> Steering:
-    """Messages of changes as scale and offset of all weights, for a whole request; none where there are none."""
+    """Return the changes of a request as scale and offset of all weights; None where there are none."""
     if not changes:
         return None
     wanted = [Change(one.feature, one.scale, one.offset) for one in changes]
@@ -103,7 +103,7 @@ def steering(ready: PreparedModel, changes: Sequence[messages.ChangeMessage]) ->
 
 
 def changes(rows: Sequence[Steering]) -> WeightChange | None:
-    """The changes of all rows as one; None leaves the weights as they are."""
+    """Stack the changes of all rows into one; None leaves the weights as they are."""
     if all(row is None for row in rows):
         return None
     if all(row is rows[0] for row in rows):  # as the texts of one request: one row stands for all
@@ -115,7 +115,7 @@ def changes(rows: Sequence[Steering]) -> WeightChange | None:
 
 
 def read(model: LLRNN, rows: Sequence[EncodedPrefix], multiple: int = 1) -> tuple[Distribution, ModelState]:
-    """p of the word after each prefix, in one scan; and where the sequences stand, if all are of one length.
+    """Read prefixes in one scan; return p of the next word of each, and the state if all have one length.
 
     They begin with the end of a sentence, and are padded to a multiple of `multiple`.
     """
@@ -133,7 +133,7 @@ def _padded(model: LLRNN, rows: Sequence[EncodedPrefix], length: int) -> Batch:
 
 
 def require_finite(p: Distribution) -> Distribution:
-    """Of one row: return it; refuse where nothing can follow."""
+    """Return a distribution of one row; refuse it where no word is possible."""
     log_z = float(p.log_z[0])
     if math.isfinite(log_z):
         return p
@@ -142,7 +142,7 @@ def require_finite(p: Distribution) -> Distribution:
 
 
 def best_words(model: LLRNN, p: Distribution, tops: Sequence[int]) -> list[dict[str, Any]]:
-    """The most probable words of each row, and what all symbols add up to."""
+    """Return the most probable words of each row, and the sum over all symbols."""
     most = min(len(model.vocabulary), max(1, *tops))
     log_p, symbols = (part.tolist() for part in p.top(most))
     sums = (part.tolist() for part in (p.class_probabilities().sum(-1), p.log_z, p.entropy()))
@@ -157,7 +157,7 @@ def best_words(model: LLRNN, p: Distribution, tops: Sequence[int]) -> list[dict[
 
 
 def word(model: LLRNN, symbol: int, log_p: float, spelled: str | None = None) -> dict[str, Any]:
-    """A symbol with its probability; a string of a cell is written as it is spelled."""
+    """Return a symbol with its probability, as plain data; `spelled`: the string of a cell."""
     vocabulary = model.vocabulary
     written = vocabulary.symbols[symbol] if spelled is None else spelled
     is_cell = symbol >= len(vocabulary.words)
@@ -165,7 +165,7 @@ def word(model: LLRNN, symbol: int, log_p: float, spelled: str | None = None) ->
 
 
 def score(model: LLRNN, texts: Sequence[EncodedPrefix]) -> list[dict[str, Any]]:
-    """log p of every word of each text, the end of the sentence included."""
+    """Return log p of every word of each text, the end of the sentence included."""
     lengths = [1 + len(text.ids) for text in texts]
     batch = _padded(model, texts, max(lengths))
     mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
@@ -189,7 +189,7 @@ def _scored(model: LLRNN, text: EncodedPrefix, log_p: Tensor) -> dict[str, Any]:
 
 
 def _of_words(vocabulary: Vocabulary, words: Sequence[str], log_p: Tensor) -> Tensor:
-    """log p of words and of the end: sums over their units, and which string of a cell each is."""
+    """Return log p of words and of the end: sums over their units, and of strings within their cells."""
     units = vocabulary.units
     if units is not None:
         sizes = [*(len(units.of(word)) for word in words), 1]
@@ -201,15 +201,15 @@ def _of_words(vocabulary: Vocabulary, words: Sequence[str], log_p: Tensor) -> Te
 
 
 def finite(number: float) -> float | None:
-    """JSON has no infinity: null stands for it."""
+    """Return the number, or None where it is infinite: JSON has no infinity."""
     return number if math.isfinite(number) else None
 
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A text that is being written, word by word: where it stands, and the word that was chosen last.
+    """A text that is being generated: its state, and the word chosen last.
 
-    It has a generator of its own, so that the same seed gives the same words whoever else is writing.
+    It has a random generator of its own, so that the same seed gives the same words whoever else is writing.
     """
 
     model: LLRNN
@@ -228,7 +228,7 @@ class Text:
         return self.symbol == self.model.vocabulary.eos
 
     def written(self, index: int, rng: np.random.Generator) -> dict[str, Any]:
-        """The last word as an event: a cell is spelled, and its features are named as `generate --features` does."""
+        """Return the last word as an event, with its features; a cell is spelled as a string of it."""
         vocabulary, symbol = self.model.vocabulary, self.symbol
         is_cell = symbol >= len(vocabulary.words)
         word = vocabulary.spelled(symbol, rng) if is_cell else vocabulary.words[symbol]
@@ -245,7 +245,7 @@ class Text:
 
 
 def chosen(texts: Sequence[Text], p: Distribution, state: ModelState) -> list[Any]:
-    """Every text with its next word, by its own strategy; one that cannot go on has an exception in its place."""
+    """Choose the next word of every text by its own strategy; one that cannot go on has an exception in its place."""
     drawn = [settled(_draw, text, p, n) for n, text in enumerate(texts)]
     symbols = torch.tensor([0 if isinstance(one, Exception) else one for one in drawn], device=p.h.device)
     log_p = p.log_prob(symbols).tolist()
@@ -265,7 +265,7 @@ def _likely(text: Text, p: Distribution, n: int) -> tuple[dict[str, Any], ...]:
 
 
 def _draw(text: Text, p: Distribution, n: int) -> int:
-    """A word for one position, with what was computed for all of them at once."""
+    """Return the word for row n, using what was computed for all rows at once."""
     alone = p.row(n)
     alone.scores, alone.log_total = p.scores[n : n + 1], p.log_total[n : n + 1]
     (symbol,) = text.strategy.choose(alone.require_mass(), text.generator)
@@ -274,7 +274,7 @@ def _draw(text: Text, p: Distribution, n: int) -> int:
 
 @torch.no_grad()
 def step(texts: Sequence[Text]) -> list[Any]:
-    """One model step for all texts, which are of one model; then each chooses."""
+    """Run one model step for all texts of one model, and choose the next word of each."""
     model = texts[0].model
     state = ModelState.joined([text.state for text in texts], model.device)
     change = changes([text.asked.steering for text in texts])
@@ -286,7 +286,7 @@ def step(texts: Sequence[Text]) -> list[Any]:
 
 
 class Question(Generic[R]):
-    """A request about what follows a prefix."""
+    """A request about what follows a prefix, which can be answered in a batch with others."""
 
     batch_key: Hashable = None
 
@@ -297,13 +297,13 @@ class Question(Generic[R]):
         self.asked = encode(ready, request.prefix_words, steering(ready, request.changes), request.place)
 
     def header(self) -> Answer:
-        """How every answer begins."""
+        """Return the fields that every answer begins with."""
         return {"model": self.served.name, "background": self.request.background, "prefix": list(self.asked.words)}
 
 
 @torch.no_grad()
 def answered(kind: type[Any], served: Served, requests: Sequence[Any]) -> list[Any]:
-    """An answer or a refusal for each request, those that can be answered together in one pass."""
+    """Return an answer or a refusal for each request, batching those that can be answered in one pass."""
     found = [settled(kind, served, request) for request in requests]
     groups: dict[Hashable, list[int]] = {}
     for index, question in enumerate(found):
@@ -317,7 +317,7 @@ def answered(kind: type[Any], served: Served, requests: Sequence[Any]) -> list[A
 
 
 class NextQuestion(Question[messages.NextRequest]):
-    """Prefixes of any length together."""
+    """The most probable next words; prefixes of any length are answered in one batch."""
 
     def __init__(self, served: Served, request: messages.NextRequest) -> None:
         super().__init__(served, request)
@@ -333,7 +333,7 @@ class NextQuestion(Question[messages.NextRequest]):
         return [settled(question._alone, p.row(n)) for n, question in enumerate(questions)]
 
     def _alone(self, p: Distribution) -> Answer:
-        """Where another prefix leads nowhere: this one by itself, or why it leads nowhere."""
+        """Answer this prefix alone, where another one in the batch has no possible word; refuse it if it has none."""
         return self._answer(require_finite(p), 0, best_words(self.model, p, [self.request.top])[0])
 
     def _answer(self, p: Distribution, n: int, best: Answer) -> Answer:
@@ -347,7 +347,7 @@ class NextQuestion(Question[messages.NextRequest]):
 
 
 def read_words(served: Served, request: messages.ReadRequest) -> Answer:
-    """Which words a model has; only what it does not have takes time."""
+    """Return the words of a request that a model does not list, with similar ones."""
     model = served.ready(request.background, request.condition).model
     prefix, others = (spelled_for(model, part) for part in (request.prefix_words, request.words))
     words = list(dict.fromkeys((*prefix, *others)))
@@ -359,9 +359,9 @@ def read_words(served: Served, request: messages.ReadRequest) -> Answer:
 
 
 class CompleteQuestion(Question[messages.CompleteRequest]):
-    """Prefixes of any length together; each then has letters of its own.
+    """The best completions; prefixes of any length are read in one batch.
 
-    A word of several units goes on from where the sequence stands: there, prefixes of one length together.
+    Where a word is several units the search goes on from the state: prefixes of one length are read together.
     """
 
     def __init__(self, served: Served, asked: tuple[messages.CompleteRequest, RequestScope]) -> None:
@@ -386,13 +386,13 @@ class CompleteQuestion(Question[messages.CompleteRequest]):
         return {**self.header(), "letters": asked.letters, "best": best, "log_mass": mass}
 
     def _step(self, state: ModelState, words: Sequence[int]) -> tuple[Distribution, ModelState]:
-        """One unit more, counted: nobody can say before how many it takes."""
+        """Run one more step of the model, counted against the request's budget."""
         self._scope.spend(STEP_COST)
         return self.model.step(state, words, change=changes([self.asked.steering]))
 
 
 class _StatefulQuestion(Question[R], ABC):
-    """A question that needs to know where the sequence stands: prefixes of one length together."""
+    """A question that needs the model state after the prefix: prefixes of one length are read together."""
 
     def __init__(self, served: Served, request: R) -> None:
         super().__init__(served, request)
@@ -411,11 +411,11 @@ class _StatefulQuestion(Question[R], ABC):
 
     @abstractmethod
     def after(self, p: Distribution, state: ModelState) -> Any:
-        """The answer, from what follows the prefix and where the sequence stands."""
+        """Return the answer, given the distribution after the prefix and the state."""
 
 
 class ExplainQuestion(_StatefulQuestion[messages.ExplainRequest]):
-    """Why this word, and why not another."""
+    """The explanation of a word, or its comparison with a rival."""
 
     def after(self, p: Distribution, state: ModelState) -> Answer:
         word, *rest = spelled_for(self.model, [self.request.word, *filter(None, [self.request.rival])])
@@ -427,7 +427,7 @@ class ExplainQuestion(_StatefulQuestion[messages.ExplainRequest]):
 
 
 class GenerateQuestion(_StatefulQuestion[messages.GenerateRequest]):
-    """The first word of a text."""
+    """The first word of a generated text."""
 
     def after(self, p: Distribution, state: ModelState) -> Any:
         generator = torch.Generator(self.model.device).manual_seed(self.request.seed)
@@ -439,7 +439,7 @@ class GenerateQuestion(_StatefulQuestion[messages.GenerateRequest]):
 
 
 class WriteQuestion:
-    """One condition of a request: searches of one model and width begin together, and then go on together."""
+    """One condition of a request: beam searches of one model and width begin, and go on, in one batch."""
 
     def __init__(self, served: Served, asked: tuple[messages.WriteRequest, str]) -> None:
         self.request, condition = asked
@@ -449,7 +449,7 @@ class WriteQuestion:
 
     @staticmethod
     def answer(questions: Sequence[WriteQuestion]) -> list[Any]:
-        """What has begun: each with its search."""
+        """Begin the searches; return a pending text for each."""
         (width, most), model = questions[0].batch_key, questions[0].model
         begun = begin_searches(model, [one.condition for one in questions], (), width, most)
         return [PendingText(question, search) for question, search in zip(questions, begun, strict=True)]
@@ -457,14 +457,14 @@ class WriteQuestion:
 
 @dataclass(frozen=True, eq=False)
 class PendingText:
-    """A text that is being searched for."""
+    """A text whose beam search is going on."""
 
     question: WriteQuestion
     search: Search
 
     @property
     def cost(self) -> float:
-        """Of the next step."""
+        """Cost of the next step."""
         return HYPOTHESIS_COST * len(self.search.rows)
 
     def answer(self) -> Answer:
@@ -479,13 +479,13 @@ class PendingText:
 
 @torch.no_grad()
 def search_on(writing: Sequence[PendingText]) -> list[Any]:
-    """One step of all searches, which are of one model; then each has its answer, or goes on."""
+    """Run one step of all searches of one model; return the finished answers, and the pending texts."""
     advance_searches([one.search for one in writing])
     return [settled(one.answer) if one.search.has_ended else one for one in writing]
 
 
 def weigh_influence(served: Served, request: messages.InfluenceRequest) -> Answer:
-    """What moved a weight; each needs a gradient of its own."""
+    """Return the influence on a weight; each request needs a gradient of its own."""
     question = Question(served, request)
     model, asked = question.model, question.asked
     if request.feature not in model.feature_names:
@@ -500,7 +500,7 @@ def weigh_influence(served: Served, request: messages.InfluenceRequest) -> Answe
 
 
 class ScoreQuestion:
-    """The log-probabilities of the texts of one request, piece by piece: between two of them others have their turn.
+    """The log-probabilities of the texts of one request, computed piece by piece so that others have their turn.
 
     A piece is a few texts with one condition. Of the models that conditions make, none is kept for a second piece but
     by `Served.ready`: a request may have as many conditions as texts.
@@ -514,7 +514,7 @@ class ScoreQuestion:
         self._changed: dict[FeatureNames, Steering] = {}  # one for all pieces, since names are those of the model
 
     def pieces(self) -> Iterator[tuple[int, ...]]:
-        """The places of all texts, by their conditions, as many a piece as fit into one scan."""
+        """Yield the indices of texts, grouped by condition, as many as fit into one scan."""
         units, by_condition = self.served.model.vocabulary.units, dict[str | None, list[int]]()
         lengths = [len(words) if units is None else len(units.sentence(words)) for words in self._words]
         for index, condition in enumerate(self._conditions):
@@ -531,7 +531,7 @@ class ScoreQuestion:
 
     @torch.no_grad()
     def add(self, piece: Sequence[int]) -> None:
-        """The scores of a piece."""
+        """Compute the scores of a piece."""
         ready = self.served.ready(self.request.background, self._conditions[piece[0]])
         if ready.names not in self._changed:
             self._changed[ready.names] = steering(ready, self.request.changes)
@@ -541,12 +541,12 @@ class ScoreQuestion:
             self.scores[index] = found
 
     def answer(self) -> Answer:
-        """When all pieces are there."""
+        """Return the answer, once all pieces are computed."""
         return {"model": self.served.name, "background": self.request.background, "scores": self.scores}
 
 
 def as_json(found: object, answer: type[BaseModel]) -> Answer:
-    """What an answer promises, taken from an explanation of the library."""
+    """Return the fields of an answer, taken from an object of the library."""
     return {name: _plain(getattr(found, name)) for name in answer.model_fields}
 
 
@@ -569,12 +569,12 @@ def _plain(value: Any) -> Any:
 
 
 def one_by_one(work: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any]]:
-    """A way to run jobs that share nothing."""
+    """Return a batch function that calls `work` on each payload."""
     return lambda payloads: [settled(work, one) for one in payloads]
 
 
 class Engine:
-    """Serves models by name; `rows` is the most sequences in one model step, and 1 turns batching off."""
+    """Answers the requests to all served models; `rows`: the most sequences in one model step, 1 turns batching off."""
 
     def __init__(self, served: Sequence[Served], *, rows: int = 64) -> None:
         self._served = {one.name: one for one in served}
@@ -592,11 +592,11 @@ class Engine:
             batcher.observe = observe
 
     async def close(self) -> None:
-        """Answers what waits, and ends the threads."""
+        """Answer pending requests, and end the threads."""
         await asyncio.gather(*(batcher.close() for batcher in self._batchers.values()))
 
     async def reload(self) -> Answer:
-        """Tables and lists of words anew, beside the event loop; one that cannot be read changes nothing."""
+        """Reload tables and lists of words in the background; one that cannot be read changes nothing."""
         for one in self._served.values():
             try:
                 await asyncio.to_thread(one.reload)
@@ -639,7 +639,7 @@ class Engine:
         return {"model": served.name, "background": request.background, "texts": texts}
 
     async def _written(self, served: Served, request: messages.WriteRequest, place: int, begin: float) -> Answer:
-        """The search of one condition: between two of its steps others have their turn, or take them with it."""
+        """Run the beam search of one condition, interleaved or batched with other requests after each step."""
         batcher, run = self._batchers[served.name], partial(answered, WriteQuestion, served)
         try:
             found: Any = await batcher.submit(WriteQuestion, run, (request, request.conditions[place]), begin)
@@ -651,11 +651,11 @@ class Engine:
         return answer
 
     def generate(self, request: messages.GenerateRequest) -> AsyncGenerator[tuple[str, Answer]]:
-        """("word", …) for each word as it is chosen, then ("done", …)."""
+        """Yield ("word", …) for each word as it is chosen, then ("done", …)."""
         return self.continuations(request)[0]
 
     def continuations(self, request: Continued) -> list[AsyncGenerator[tuple[str, Answer]]]:
-        """The events of every text that is asked for; it costs the same to begin each."""
+        """Return the event stream of every text that is asked for."""
         served = self.find(request.model)
         cost, texts = admit(cost_of(served, request)), request.continuations()  # which take milliseconds to make
         return [self._continued(served, one, cost.begin / len(texts) + STEP_COST) for one in texts]
@@ -685,25 +685,25 @@ class Engine:
         return self._models
 
     def model(self, name: str) -> Answer:
-        """One of them, in our form and in that of OpenAI-like servers."""
+        """Return the description of a model, with the fields of OpenAI's API too."""
         return {**self.find(name).described, **named(name)}
 
     async def features(self, name: str, query: str, limit: int) -> Answer:
-        """Features whose names hold a text, whatever its capitals; contextual ones first, for they are few."""
+        """Return features whose names contain a text, ignoring case; contextual ones first, for they are few."""
         return await self._list(_features, name, query, limit)
 
     async def words(self, name: str, query: str, limit: int) -> Answer:
-        """Listed words that begin with a text, then those that hold it."""
+        """Return listed words that begin with a text, then those that contain it."""
         return await self._list(_words, name, query, limit)
 
     async def strings(self, name: str, cell: str, limit: int, seed: int) -> Answer:
-        """Strings drawn from a cell."""
+        """Return strings drawn from a cell."""
         served = self.find(name)
         work = partial(_strings, served.model, limit=limit, seed=seed)
         return await self._run_alone(served, work, cell, cost_of_strings(limit))
 
     async def _list(self, listing: Callable[..., Answer], name: str, query: str, limit: int) -> Answer:
-        """In the model's thread: there may be a million names, and the event loop waits for nobody."""
+        """Run a search of names in the model's thread, so that it does not block the event loop."""
         served = self.find(name)
         names = len(served.names) if listing is _features else len(served.model.vocabulary)
         work = partial(listing, served.model, limit=limit)
@@ -719,7 +719,7 @@ class Engine:
         return found
 
     def find(self, name: str | None) -> Served:
-        """A served model; the first one by default."""
+        """Return the served model of this name; the first one by default."""
         if name is None:
             return next(iter(self._served.values()))
         if name not in self._served:
@@ -727,7 +727,7 @@ class Engine:
         return self._served[name]
 
     async def _ask(self, kind: type, request: Query, payload: Any = None) -> Answer:
-        """`payload`: what the question is made of, where that is not the request alone."""
+        """Submit a question and return its answer; `payload`: what it is made of, if not the request alone."""
         served = self.find(request.model)
         run, cost = partial(answered, kind, served), admit(cost_of(served, request)).begin
         answer: Answer = await self._batchers[served.name].submit(kind, run, payload or request, cost)
@@ -735,7 +735,7 @@ class Engine:
 
 
 def named(model: str) -> Answer:
-    """A model as clients of OpenAI-like servers list it."""
+    """Return a model as an entry of OpenAI's list of models."""
     return {"id": model, "object": "model", "created": 0, "owned_by": "llrnn"}
 
 

@@ -42,7 +42,7 @@ prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
-    """All families of one server; `in_flight` is read when they are asked for."""
+    """Prometheus metrics of one server; `in_flight` is read when they are collected."""
 
     def __init__(self, in_flight: Callable[[], float]) -> None:
         own = self.registry = prometheus.CollectorRegistry()
@@ -68,7 +68,7 @@ class Metrics:
         self.step_seconds.observe(seconds)
 
     def text(self) -> bytes:
-        """All of them in the text format (version 0.0.4)."""
+        """Return all metrics in the text format (version 0.0.4)."""
         return prometheus.generate_latest(self.registry)
 
 
@@ -95,12 +95,12 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def json_bytes(data: Any) -> bytes:
-    """JSON has no infinity: one that is left is our own defect, and raises."""
+    """Encode JSON; an infinite number, which JSON does not have, is a defect and raises."""
     return _encode(data).encode()
 
 
 class Gate:
-    """Places for requests that are worked on."""
+    """Limits how many requests are worked on at once."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits, self.stopping = limits, False
@@ -110,12 +110,12 @@ class Gate:
 
     @property
     def inside(self) -> int:
-        """How many requests are worked on."""
+        """Number of requests that are worked on."""
         return self._inside_of.total()
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """Of n clients who ask none has more than one place in n + 1, so that there is room for one more."""
+        """Context manager: a place for a request; of n active clients none has more than one place in n + 1."""
         address, _ = current_scope().client
         own, clients = self._inside_of[address], len(self._inside_of.keys() | {address})
         if self.is_full or own >= max(1, self.limits.in_flight // (clients + 1)):
@@ -128,7 +128,7 @@ class Gate:
 
     @asynccontextmanager
     async def working(self, receive: Receive) -> AsyncIterator[None]:
-        """A place and a time for the work of a request, which ends with it: also when the client leaves."""
+        """Context manager: a place and a time limit for a request; ends when the client leaves."""
         try:
             with self.place(), first_error():
                 async with asyncio.timeout(self.limits.seconds), asyncio.TaskGroup() as group:
@@ -144,20 +144,20 @@ class Gate:
 
 
 async def until_gone(receive: Receive) -> NoReturn:
-    """Wait until the client closes its connection, and say so."""
+    """Wait until the client closes its connection, then raise."""
     while (await receive())["type"] != "http.disconnect":
         pass
     raise ClientDisconnect
 
 
 def _header(scope: Scope, name: bytes) -> bytes | None:
-    """A header that is there exactly once; of two nobody knows which one counts."""
+    """Return a header that is there exactly once, or None."""
     found = [value for key, value in scope["headers"] if key == name]
     return found[0] if len(found) == 1 else None
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:
-    """The body of a JSON request.
+    """Return the body of a JSON request, checked for type and size.
 
     One that is refused for its size is read all the same, if it comes soon and is not without measure: a connection
     that is closed with bytes on their way is reset, and the client would never see why.
@@ -187,7 +187,7 @@ async def read_body(request: Request, limits: Limits) -> bytes:
 
 
 class Guard:
-    """The outermost layer of the application."""
+    """The outermost ASGI layer: checks requests, counts them and answers errors."""
 
     def __init__(
         self,
@@ -280,7 +280,7 @@ class Guard:
 
 
 class _Answer:
-    """What is sent back: with the headers of all answers, and without a body to HEAD."""
+    """The `send` of a response: adds common headers, and drops the body for HEAD."""
 
     def __init__(self, send: Send, *, has_body: bool) -> None:
         self._send, self._has_body = send, has_body
@@ -339,7 +339,7 @@ class BoundedConnection(Parser):
 
     @property
     def _throws_away(self) -> bool:
-        """The last request was answered before all of its body came."""
+        """Whether the last request was answered before all of its body came."""
         return self.cycle is not None and self.cycle.response_complete and self.cycle.more_body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -353,7 +353,7 @@ class BoundedConnection(Parser):
         self._start("headers", self.limits.header_seconds, self._headers_are_late)
 
     def _start(self, what: str, seconds: float, late: Callable[[], None]) -> None:
-        """Starting it twice is starting it once."""
+        """Start a timer, once."""
         if what not in self._due:
             self._due[what] = asyncio.get_running_loop().call_later(seconds, late)
 
@@ -394,7 +394,7 @@ class BoundedConnection(Parser):
         self._stop("answer")
 
     def send_400_response(self, msg: str) -> None:
-        """What the parser cannot read; in our form."""
+        """Answer a request that the parser cannot read, with our form of errors."""
         required = "the request must be HTTP/1.1; its first line or headers are not"
         self._close_with(Refused(400, "malformed_http", required))
 
@@ -411,5 +411,5 @@ class BoundedConnection(Parser):
 
 
 def bounded_protocol(limits: Limits, count: Callable[[str], None]) -> type[BoundedConnection]:
-    """The class of connections for a server with these bounds, which counts what it refuses."""
+    """Return the protocol class for a server with these limits; `count` is called with the code of each refusal."""
     return type("BoundedHere", (BoundedConnection,), {"limits": limits, "count": staticmethod(count)})

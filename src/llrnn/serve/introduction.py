@@ -39,7 +39,7 @@ _SLOTS = 2  # of the condition to begin with
 
 
 def about(model: LLRNN) -> str:
-    """How many words and features, and what weighs them."""
+    """Describe a model in a sentence: words, features, network."""
     vocabulary, phi = model.vocabulary, model.output_features
     words = f"{counted(len(vocabulary.words), 'word')}{' and any other string' if vocabulary.is_open else ''}"
     context = f" and {len(model.context_names):,} of the context" if model.context_names else ""
@@ -52,7 +52,7 @@ def about(model: LLRNN) -> str:
 
 
 def network(controller: Controller) -> str:
-    """A controller as people call it: "An LSTM of 160 units"."""
+    """Name a controller in words: "An LSTM of 160 units"."""
     if isinstance(controller, Attentive):
         return f"{network(controller.above)}, looking at the condition,"
     name = type(controller).__name__
@@ -63,14 +63,15 @@ def network(controller: Controller) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """1 word, 3,694 words, 2 classes"""
+    """Format a number with its noun: 1 word, 3,694 words, 2 classes."""
     return f"{n:,} {noun}{'' if n == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def telling(model: LLRNN, symbols: Sequence[int]) -> int | None:
-    """The first content word with several features, else the first that comes near one; None among cells alone.
+    """Return the symbol best suited as an example: a content word with several features, or what comes nearest.
 
-    A content word is known by its parts of speech, where features name them, and else by not being frequent.
+    None among cells alone. A content word is known by its parts of speech, where features name them, and else by not
+    being frequent.
     """
     words, known = model.vocabulary.n_words, _KNOWN.setdefault(model, {})
     best, found = -1, None
@@ -92,7 +93,7 @@ _KNOWN: WeakKeyDictionary[LLRNN, dict[int, int]] = WeakKeyDictionary()  # what w
 
 
 def _worth(model: LLRNN, symbol: int) -> int:
-    """0 for the end of a sentence, 1 for signs, 2 for words, 3 for content words, 4 if they have several features."""
+    """Rank a symbol: 0 end of sentence, 1 punctuation, 2 word, 3 content word, 4 content word with several features."""
     vocabulary = model.vocabulary
     if symbol == vocabulary.eos:
         return 0
@@ -112,7 +113,7 @@ Merit = tuple[int, ...]  # is it a content word, is the rival a form of it, in h
 
 
 def examples(model: LLRNN) -> list[dict[str, Any]]:
-    """The most telling places of texts that the model writes by itself; none where nothing can be written.
+    """Return examples for the page, from texts that the model writes; none where nothing can be written.
 
     Why this `word` after this `prefix`, and not its `rival`? `feature` speaks for the word, and can be turned down.
     """
@@ -131,7 +132,7 @@ def examples(model: LLRNN) -> list[dict[str, Any]]:
 
 
 def _prefixes(model: LLRNN, texts: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Of each text what stands before its last content word, each once."""
+    """Return what stands before the last content word of each text, without duplicates."""
     places = [_last_content(model, words) for words in texts]
     return list(dict.fromkeys(tuple(words[:place]) for words, place in zip(texts, places, strict=True)))
 
@@ -153,7 +154,7 @@ def _example(model: LLRNN, prefix: tuple[str, ...], condition: object) -> tuple[
 
 
 def _rival(model: LLRNN, best: int, symbols: Sequence[int]) -> int | None:
-    """The most probable other form of the word; else the next word of its kind."""
+    """Return the most probable other form of the word, else the next word of its kind."""
     word, worth = model.vocabulary.symbol(best), _worth(model, best)
     others = [one for one in symbols if one not in (best, model.vocabulary.eos) and one < model.vocabulary.n_words]
     same = [one for one in others if _worth(model, one) == worth]
@@ -162,7 +163,7 @@ def _rival(model: LLRNN, best: int, symbols: Sequence[int]) -> int | None:
 
 
 def _is_form(word: str, other: str) -> bool:
-    """Whether two words begin alike, as forms of one word do."""
+    """Whether two words share a beginning, as forms of one word do."""
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False)))
     return alike >= max(3, 0.7 * max(len(word), len(other)))
 
@@ -183,7 +184,7 @@ def _compared(
 
 
 def condition_hint(model: LLRNN) -> dict[str, Any]:
-    """`acts` and `slots` that the model knows, and an `example`: "" where nothing is known of conditions."""
+    """Return `acts` and `slots` that the model knows, and an `example`: "" where nothing is known of conditions."""
     fields = next((one.fields for one in model.contextual_inputs if isinstance(one, ConditionNumbers)), None)
     if fields is not None:
         means = {name: float(f"{mean:.3g}") for name, mean in zip(fields.names, fields.mean, strict=True)}
@@ -200,7 +201,7 @@ def condition_hint(model: LLRNN) -> dict[str, Any]:
 
 
 def _condition(model: LLRNN, acts: Sequence[str], slots: Sequence[Slot]) -> str:
-    """As the model reads it."""
+    """Return an example condition in the format that the model reads, "" where there is none."""
     if condition_kind(model) == "act":
         act = "inform" if "inform" in acts else next((one for one in acts if not one.startswith("?")), "")
         return str(Act(act, tuple(slots))) if act else ""

@@ -45,7 +45,7 @@ class Refused(LLRNNError):  # noqa: N818 (what it says: the request is refused)
         self.status, self.code, self.message, self.headers = status, code, message, dict(headers or {})
 
     def body(self) -> dict[str, Any]:
-        """The one form of all errors: `error` is what clients of OpenAI-like servers look at."""
+        """Return the JSON of an error; `error` is the form that OpenAI's clients read."""
         kind = "invalid_request_error" if self.status < 500 else "server_error"
         said = {"code": self.code, "message": self.message}
         return {**said, "error": {**said, "type": kind, "param": None}}
@@ -53,7 +53,7 @@ class Refused(LLRNNError):  # noqa: N818 (what it says: the request is refused)
 
 @dataclass(frozen=True)
 class Limit:
-    """One row of `limits.toml`."""
+    """One limit of `limits.toml`."""
 
     name: str
     most: int
@@ -63,7 +63,7 @@ class Limit:
     message: str
 
     def refused(self, *, found: int | None = None, most: float | None = None, field: str | None = None) -> Refused:
-        """What is answered beyond this limit, in this field; `most` where the server was started with another."""
+        """Return the refusal of a request beyond this limit; `most` where the server was started with another."""
         bound = self.most if most is None else most
         counted = "more" if found is None or found > 10**18 else f"{found:,}"
         shown = f"{int(bound):,}" if bound == int(bound) else bound
@@ -79,13 +79,13 @@ LIMITS: Mapping[str, Limit] = {name: Limit(name, **row) for name, row in _TABLE.
 
 
 def most(name: str) -> int:
-    """The bound of a field."""
+    """Return the value of a limit by its name."""
     return LIMITS[name].most
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The bounds of a server, which whoever starts it may change."""
+    """The limits of a server, which whoever starts it may change."""
 
     body_bytes: int = most("body_bytes")
     body_seconds: float = most("body_seconds")
@@ -102,7 +102,7 @@ class Limits:
                 raise ConfigError(f"{name} must be above 0 and finite, found {value}: {LIMITS[name].meaning}")
 
     def refused(self, name: str, *, found: int | None = None) -> Refused:
-        """What this server answers beyond one of its bounds."""
+        """Return the refusal of a request beyond one of this server's limits."""
         return LIMITS[name].refused(found=found, most=getattr(self, name))
 
 
@@ -112,19 +112,19 @@ _NO_NUL = r"^[^\x00]*$"
 
 
 def require(limit: str, found: int, field: str | None = None) -> None:
-    """Refuse what is beyond a limit; pydantic passes on an exception that is no ValueError as it is."""
+    """Refuse a value beyond a limit; pydantic passes on an exception that is no ValueError as it is."""
     if found > most(limit):
         raise LIMITS[limit].refused(found=found, field=field)
 
 
 def require_work(found: float, allowed: float = most("work")) -> None:
-    """Refuse what costs more than is allowed, but for rounding."""
+    """Refuse a request that costs more than is allowed, up to rounding."""
     if found > allowed + 1e-6:
         raise LIMITS["work"].refused(found=math.ceil(found))
 
 
 def at_most(limit: str, size: Callable[[Any], int] = len) -> AfterValidator:
-    """The validator of a limit; `size` is how large a value is."""
+    """Return the pydantic validator of a limit; `size` measures a value."""
 
     def check(value: Any, info: ValidationInfo) -> Any:
         require(limit, size(value), info.field_name)
@@ -139,18 +139,18 @@ def _string(limit: str, description: str) -> tuple[Any, ...]:
 
 
 def _items(limit: str, description: str) -> Any:
-    """Without a validator, where one looks at all of the field."""
+    """Return the schema of a limit on items, without a validator, where another one checks the whole field."""
     return Field(fail_fast=True, description=description, json_schema_extra={"maxItems": most(limit)})
 
 
 def integer(least: int, limit: str, description: str) -> tuple[Any, ...]:
-    """JSON has one kind of number: 3.0 is 3. What is no number stays as it is, to be refused."""
+    """Return the annotations of an integer field; 3.0 is read as 3, and what is no number is left to be refused."""
     field = Field(strict=True, ge=least, description=description, json_schema_extra={"maximum": most(limit)})
     return field, WHOLE, at_most(limit, int)
 
 
 def words_of(text: str | tuple[str, ...]) -> tuple[str, ...]:
-    """A string is split at white space; a list is taken as it is."""
+    """Split a string at white space; return a tuple as it is."""
     return tuple(text.split()) if isinstance(text, str) else text
 
 
@@ -170,7 +170,7 @@ Word = Annotated[str, *_string("characters", "one word, as the model writes it")
 
 
 def _as_text(given: object) -> object:
-    """An object as JSON: conditions are kept, compared and bounded as texts."""
+    """Return an object as JSON text: conditions are stored, compared and limited as text."""
     if not isinstance(given, dict):
         return given
     text, longest = json.dumps(given, ensure_ascii=False), most("condition_characters")
@@ -311,7 +311,7 @@ class GenerateRequest(Query):
     stream: Annotated[Flag, Field(description="events as they come, or one JSON object")] = True
 
     def continuations(self) -> tuple[GenerateRequest, ...]:
-        """The texts that are asked for, one by one."""
+        """Return a request for each text that is asked for."""
         return (self,)
 
 
@@ -354,12 +354,12 @@ class WriteRequest(ModelChoice):
 
     @property
     def width(self) -> int:
-        """The beam, which is as wide as there are texts to be found."""
+        """The width of the beam, at least the number of texts."""
         return max(self.beam, self.count)
 
 
 def _only(*allowed: object) -> tuple[Any, ...]:
-    """A field that may be sent, with values that change nothing; what would be ignored is refused."""
+    """Return the annotations of a field that is accepted only with values that change nothing."""
 
     def check(given: object) -> object:
         for one in allowed:
@@ -425,7 +425,7 @@ class CompletionRequest(ModelQuery):
         return () if self.stop is None else (self.stop,) if isinstance(self.stop, str) else self.stop
 
     def continuations(self) -> list[GenerateRequest]:
-        """The texts that are asked for, one by one: n of each prompt."""
+        """Return a request for each text that is asked for: n of each prompt."""
         first = secrets.randbits(62) if self.seed is None else self.seed
         drawing: dict[str, Any] = {"greedy": True} if self.temperature == 0 else {"temperature": self.temperature}
         if self.temperature and self.top_p < 1:
@@ -458,7 +458,7 @@ _MISTAKES = 100  # more are counted, and not looked at
 
 
 def refusal_of_body(error: ValidationError) -> Refused:
-    """To list mistakes takes some microseconds each, and a body has room for thousands."""
+    """Return the refusal of an invalid body; only the first mistakes are listed, since a body may have thousands."""
     count = error.error_count()
     if count > _MISTAKES:
         return Refused(
@@ -468,7 +468,7 @@ def refusal_of_body(error: ValidationError) -> Refused:
 
 
 def refusal_of(wrong: Sequence[Mapping[str, Any]]) -> Refused:
-    """For what pydantic found wrong: the first thing of all. What is quoted is ASCII and cut: it may be anything."""
+    """Return the refusal for the first of pydantic's errors; quoted values are ASCII and cut."""
     first = wrong[0]
     if first["type"] == "json_invalid":
         return Refused(400, "malformed_json", f"the body must be JSON in UTF-8, found: {first['ctx']['error']}")
@@ -486,7 +486,7 @@ def _quoted(found: object) -> str:
 
 
 def _null_for(infinity: float, description: str) -> Any:
-    """A number which JSON writes as null where it is infinite."""
+    """Return the annotations of a number that JSON writes as null where it is infinite."""
     schema = {"anyOf": [{"type": "number"}, {"type": "null"}], "description": description}
     return BeforeValidator(lambda found: infinity if found is None else found), WithJsonSchema(schema)
 
@@ -502,7 +502,7 @@ class Answer(BaseModel):
 
 
 class ErrorDetail(Answer):
-    """The same as clients of OpenAI-like servers look for it."""
+    """The error in the form that clients of OpenAI-like servers read."""
 
     message: str
     type: Literal["invalid_request_error", "server_error"]

@@ -45,7 +45,7 @@ NewWords = frozenset[tuple[str, str]]  # (slot, word) that a model does not list
 
 @dataclass(frozen=True, eq=False)
 class PreparedModel:
-    """A model that can be asked: the condition as it reads it, words of the condition listed, features by name."""
+    """A model ready for one background and condition, with the words of the condition listed."""
 
     model: LLRNN
     condition: object
@@ -55,13 +55,13 @@ class PreparedModel:
 
 @dataclass(frozen=True)
 class Files:
-    """What the operator keeps beside a model and may change while it is served: tables by name, and lists of words."""
+    """Files beside a model that may change while it is served: tables by name, and lists of words."""
 
     tables: Mapping[str, Path] = field(default_factory=dict)
     words: Sequence[Path] = ()
 
     def read_for(self, model: LLRNN) -> LLRNN:
-        """The model with the tables that it looks up, and the words, as the files are now."""
+        """Return the model with its tables and words as the files are now."""
         own = {name: path for name, path in self.tables.items() if name in tables_of(model)}
         tables = {name: KnowledgeBase.from_file(path, lowercase=model.reads_lowercase) for name, path in own.items()}
         model = swap(model, tables=tables) if tables else model
@@ -72,7 +72,7 @@ class Files:
 
 
 class Served:
-    """One model, by its name, with the backgrounds that may be put in the place of its own."""
+    """A served model with its name, and the alternative backgrounds that requests may choose."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Served:
         self.reload()
 
     def reload(self) -> None:
-        """Read the tables and lists of words anew; where that fails, everything stays as it is."""
+        """Reload tables and lists of words; where that fails, everything stays as it is."""
         try:
             model = self._files.read_for(self._given).requires_grad_(False).eval()
         except LLRNNError as error:
@@ -100,17 +100,17 @@ class Served:
         self.__dict__.pop("described", None)
 
     def ready(self, background: str, condition: str | None) -> PreparedModel:
-        """The model to ask; words of the condition are temporarily added."""
+        """Return the model with this background and condition; words of the condition are temporarily added."""
         return self._ready.get((background, condition), lambda: self._prepared(background, condition))
 
     def _tell_once(self, told: str) -> None:
-        """Of the model, not of the request: a log must not grow with what clients ask for."""
+        """Log a message about the model once: the log must not grow with requests."""
         if not self._told:
             self._told = True
             warn(f"model {self.name}: {told} (told once, for the first condition that it befell)")
 
     def _bytes_of(self, key: tuple[str, str | None], ready: PreparedModel) -> int:
-        """Roughly, and rather too many: a condition as it is read, and the words of a model that had to list some."""
+        """Estimate, rather too high, the memory of a prepared model: its condition, and the words added."""
         own_words = 0 if ready.model is self.variants[key[0]] else len(ready.model.vocabulary)
         return 1000 + _BYTES_A_CHARACTER * len(key[1] or "") + _BYTES_A_WORD * own_words
 
@@ -132,7 +132,7 @@ class Served:
         return PreparedModel(listed, wanted, names, (*warnings_of(model, wanted), *told))
 
     def _listing(self, background: str, condition: object, tell: Callable[[str], None]) -> LLRNN:
-        """The model with the words of a condition: one for all with the same new words, so that they share steps."""
+        """Return the model with the words of a condition; conditions with the same new words share one model."""
         model = self.variants[background]
         found = ((slot, word) for slot, words in values_of(condition) for word in words)
         new = frozenset((slot, word) for slot, word in found if word not in model.vocabulary)
@@ -148,7 +148,7 @@ class Served:
 
     @cached_property
     def described(self) -> dict[str, Any]:
-        """What `models` says of it."""
+        """Return the description of the model in the answer of `models`."""
         model = self.model
         return {
             "name": self.name,
@@ -172,7 +172,7 @@ class Served:
 
     @cached_property
     def example(self) -> str:
-        """A prefix that it can read: how its most probable text begins, where no condition is needed to write one."""
+        """Return a prefix that the model can read: the beginning of its most probable text."""
         if self.conditions == "required":
             return ""
         try:
@@ -183,7 +183,7 @@ class Served:
 
 
 def spelled_for(model: LLRNN, words: Sequence[str]) -> tuple[str, ...]:
-    """Words as the model's training text had them: small where all of it was."""
+    """Return words in lowercase where the model's training text was."""
     return tuple(word.lower() for word in words) if model.reads_lowercase else tuple(words)
 
 
@@ -195,7 +195,13 @@ def open_served(
     files: Files = Files(),  # noqa: B008 (it is frozen)
     device: str = "cpu",
 ) -> Served:
-    """A model folder, ready to be asked, with other backgrounds from files: n-grams or other models."""
+    """Open a model folder for serving.
+
+    `name`: that of the folder unless given; `backgrounds`: n-grams or models by name, which requests may choose;
+    `files`: tables and lists of words to keep up to date; `device`: cpu or cuda.
+
+        served = open_served(Path("runs/mine"))
+    """
     for key in backgrounds or {}:
         if key in _TAKEN:
             raise ConfigError(f"the background names {', '.join(_TAKEN)} are taken, found {key!r}; choose another")
@@ -209,7 +215,7 @@ def _bytes_of_words(key: tuple[str, NewWords], model: LLRNN) -> int:
 
 
 def _always_there(model: LLRNN) -> dict[str, Background]:
-    """Backgrounds that need no file: all words alike (of finitely many), and the counts of the vocabulary."""
+    """Return the backgrounds that need no file: uniform (over finitely many words), and unigram counts."""
     vocabulary = model.vocabulary
     found: dict[str, Background] = {} if vocabulary.is_open else {"uniform": Uniform()}
     if any(vocabulary.counts):
@@ -237,7 +243,7 @@ _PATIENCE = 5.0  # seconds that closing waits for a step that has begun
 
 @dataclass(eq=False)
 class RequestScope:
-    """One request: who asks, what it may cost and has cost so far, and whether it has ended.
+    """One request: the client, its budget and what it has cost, and whether it has ended.
 
     The guard ends it with the request, in whatever way that ends; the thread of a model looks at it between two words,
     since a task that is cancelled stops no thread.
@@ -249,7 +255,7 @@ class RequestScope:
     ended: bool = False
 
     def spend(self, cost: float) -> None:
-        """Count work that is about to be done; refuse it beyond what was allowed, or when nobody waits for it."""
+        """Charge work about to be done; refuse it beyond the budget, or when the request has ended."""
         if self.ended:
             raise Refused(503, "ended", "the request has ended, and its work with it")
         self.spent += cost
@@ -260,13 +266,13 @@ SCOPE: ContextVar[RequestScope] = ContextVar("SCOPE")  # the guard sets it for e
 
 
 def current_scope() -> RequestScope:
-    """That of the request which is worked on; without a server, one of its own."""
+    """Return the scope of the current request; outside a server, a new one."""
     return SCOPE.get(None) or RequestScope()
 
 
 @contextmanager
 def first_error() -> Iterator[None]:
-    """Around a group of tasks: the error that ended them, by itself."""
+    """Context manager: raise the first error of a task group by itself."""
     try:
         yield
     except BaseExceptionGroup as found:
@@ -274,7 +280,7 @@ def first_error() -> Iterator[None]:
 
 
 async def together(jobs: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
-    """What all of them come to; the first that fails ends the others."""
+    """Run coroutines concurrently and return their results; the first that fails cancels the others."""
     with first_error():
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(job) for job in jobs]
@@ -283,7 +289,7 @@ async def together(jobs: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
 
 @dataclass(eq=False)
 class Job:
-    """Something to compute: jobs with equal keys are computed together by `run`; `cost` is in words that are read."""
+    """A unit of work for a model's thread: jobs with equal keys are run in one batch; `cost` is in words read."""
 
     key: Hashable
     run: Run
@@ -298,12 +304,12 @@ class Job:
 
     @property
     def dropped(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Whether nobody waits for the result any more."""
         return self.scope.ended or self.future.cancelled()
 
 
 class FairQueue:
-    """The jobs that wait, by client, and what each client has paid since there was last nobody waiting.
+    """Waiting jobs by client, scheduled fairly by the cost that each client has used.
 
     Every client pays for the work that it is given, and who will have paid least comes first. So one who asks for
     little waits for the turn that is going on and no longer, whatever others want.
@@ -318,7 +324,7 @@ class FairQueue:
         return bool(self._lanes)
 
     def add(self, job: Job) -> None:
-        """A newcomer begins where the others are: who was silent has nothing saved up."""
+        """Add a job; a new client starts at the cost level of the others, so that silence saves nothing up."""
         address, lane = job.client[0], self._lanes.get(job.client)
         if lane is None:
             lane = self._lanes[job.client] = deque()
@@ -327,7 +333,7 @@ class FairQueue:
         lane.append(job)
 
     def take(self, rows: int, work: float) -> list[Job]:
-        """The jobs of the next turn: at least one, if one waits that somebody wants."""
+        """Return the jobs of the next turn: at least one, if a job waits that somebody wants."""
         taken: list[Job] = []
         cost = 0.0
         while self._lanes and len(taken) < rows:
@@ -346,7 +352,7 @@ class FairQueue:
         return taken
 
     def _next(self) -> Client:
-        """The client of each address who will have paid least with its next job, and of these the address that will.
+        """Return the client whose turn it is: first the address, then the client within it, that will have paid least.
 
         Addresses first and clients within them: else, of one address, the cheapest job would always come first, and a
         dear one never.
@@ -371,10 +377,10 @@ class FairQueue:
 
 
 class Batcher:
-    """The queue and the thread of a model: requests that arrive together go through one model step.
+    """The queue and thread of a model: concurrent requests are batched into one model step.
 
-    While the thread computes, jobs gather; when it is done it takes those whose turn it is, up to `rows` of them and
-    as much work as fits a turn, and hands those with equal keys to one function at once. Nobody waits for company.
+    While the thread computes, jobs gather; when it is done it takes those whose turn it is, up to `rows` of them and as
+    much work as fits a turn, and hands those with equal keys to one function at once. Nobody waits for company.
     """
 
     def __init__(self, rows: int, observe: Callable[[int, float], None] = lambda rows, seconds: None) -> None:
@@ -386,7 +392,7 @@ class Batcher:
         self._thread.start()
 
     async def submit(self, key: Hashable, run: Run, payload: Any, cost: float = 1.0) -> Any:
-        """The result for one payload; a request that ends, or is cancelled while waiting, is taken off the queue."""
+        """Return the result for one payload; a request that ends while waiting is taken off the queue."""
         scope = current_scope()
         scope.spend(cost)
         job = Job(key, run, payload, asyncio.get_running_loop().create_future(), scope, cost)
@@ -398,7 +404,7 @@ class Batcher:
         return await job.future
 
     async def close(self, patience: float = _PATIENCE) -> None:
-        """Answer all that wait, then end the thread; a step that takes longer than one may wait is left behind."""
+        """Run all waiting jobs, then end the thread; a step that takes longer than `patience` is abandoned."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -413,7 +419,7 @@ class Batcher:
                 self._answer(group)
 
     def _taken(self) -> list[Job] | None:
-        """The jobs of the next turn; None when there is nothing left to come."""
+        """Return the jobs of the next turn; None when the queue is closed and empty."""
         with self._changed:
             while not self._waiting and not self._closing:
                 self._changed.wait()
@@ -433,7 +439,7 @@ class Batcher:
             loop.call_soon_threadsafe(self._deliver, wanted, results, seconds)
 
     def _deliver(self, jobs: Sequence[Job], results: Sequence[Any], seconds: float) -> None:
-        """In the event loop, which is one thread for all models: so nothing that counts needs a lock."""
+        """Hand over results, in the event loop: it is one thread for all models, so that no locks are needed."""
         self.observe(len(jobs), seconds)
         for job, result in zip(jobs, results, strict=True):
             if job.future.done():  # cancelled

@@ -35,10 +35,10 @@ Read = TypeVar("Read")
 
 
 class Transport:
-    """HTTP to a server of ours; `timeout` is how many seconds it may be silent.
+    """HTTP to an llrnn server; `timeout` is how many seconds it may be silent.
 
     One connection is kept for the next request, others are made as they are needed, so a client may be used by many
-    threads. Proxies are not asked: a server of ours is close by. Whatever goes wrong is a `ServerError`.
+    threads. Proxies are not used. Whatever goes wrong is a `ServerError`.
     """
 
     def __init__(self, address: str, *, token: str | None, timeout: float, retries: int) -> None:
@@ -59,12 +59,12 @@ class Transport:
         weakref.finalize(self, self._http.close)
 
     def ask(self, path: str, read: Callable[[Json], Read], body: Json | None = None, *, also: int = 200) -> Read:
-        """What `read` makes of the answer. Without a body it is a GET; `also` is a status that is an answer too."""
+        """Send a request, GET without a body, and return `read` of the answer; `also`: a status that is no error."""
         with closing(self.exchange(path, body, also)) as exchange:
             return exchange.parsed(exchange.read(), read)
 
     def exchange(self, path: str, body: Json | None, also: int = 200) -> Exchange:
-        """A request whose answer is good. One that comes too early is made again, as often as `retries` says."""
+        """Send a request, waiting and repeating it up to `retries` times after a 429; return the exchange."""
         for attempt in range(self.retries + 1):
             exchange = self._open(path, body)
             if exchange.response.status_code in (200, also):
@@ -85,7 +85,7 @@ class Transport:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """What goes wrong on the way, in our words."""
+        """Context manager: network errors become `ServerError`s."""
         try:
             yield
         except httpx2.TimeoutException:
@@ -105,7 +105,7 @@ class Transport:
         return self._error("cut_off", f"{found}; ask again, or correct the address")
 
     def unreadable(self, required: str, found: str, status: int | None = None) -> ServerError:
-        """An answer that is not what the API promises comes from another server, or another version of ours."""
+        """Return the error for an answer that does not follow the API: from another server, or another version."""
         advice = "is it `llrnn serve`, of the version of this client?"
         return self._error("unreadable", f"{required} is required, found {found}; {advice}", status)
 
@@ -139,7 +139,7 @@ class Exchange:
         self.close: Callable[[], object] = weakref.finalize(self, response.close)
 
     def read(self) -> bytes:
-        """All of the answer, piece by piece: the length that it claims is not to be trusted."""
+        """Return the whole answer, read piece by piece: the length that it claims is not to be trusted."""
         found = bytearray()
         with self.transport.telling():
             for piece in self.response.iter_raw():
@@ -149,7 +149,7 @@ class Exchange:
         return bytes(found)
 
     def events(self) -> Generator[tuple[str, bytes], None, None]:
-        """Name and data of each event of a stream, as it comes."""
+        """Yield name and data of each server-sent event, as it comes."""
         self.response.encoding = "latin-1"  # a character a byte: httpx would replace what is not UTF-8
         with self.transport.telling():
             for event in httpx2.EventSource(self.response, _LONGEST_EVENT):
@@ -157,7 +157,7 @@ class Exchange:
                     yield event.event, event.data.encode("latin-1")
 
     def parsed(self, data: bytes, read: Callable[[Json], Read]) -> Read:
-        """What `read` makes of a JSON object."""
+        """Return `read` of a JSON object."""
         try:
             return read(parse_json(data))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
@@ -165,11 +165,11 @@ class Exchange:
             raise self.unreadable("an answer of `llrnn serve` in JSON", found) from None
 
     def error(self, data: bytes) -> ServerError:
-        """What the server says that is wrong."""
+        """Return the error that an answer describes."""
         return self.parsed(data, lambda found: ServerError(str(found["message"]), code=str(found["code"])))
 
     def refusal(self) -> ServerError:
-        """The error of the server, with its status; a `Retry-After` that gives a date is as good as none."""
+        """Return the server's error with its status; a `Retry-After` that gives a date is ignored."""
         status, after = self.response.status_code, self.response.headers.get("Retry-After", "")
         try:
             error = self.error(self.read())
