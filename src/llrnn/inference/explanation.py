@@ -9,6 +9,16 @@ Of one that is a mixture, b = Σ_i λ_i b_i, each part has its share λ_i b_i(x)
 A word that is not listed is explained by its cell: log b(x) = log b(c) + log q(x) / Q'(c), and φ(x) = φ(c).
 
 log p(x) − log p(y) = [log b(x) − log b(y)] + Σ_k a_k·(φ_k(x) − φ_k(y))         log Z cancels
+
+Which features of which earlier words moved this weight? Gradient × input.
+
+    a_k = W_k h + c_k,        h a function of ψ_1 … ψ_T,        ψ_t = Σ_j ψ_j(x_t)·E_j
+
+    share(t, j) = ψ_j(x_t) · E_j · ∂a_k/∂ψ_t            Σ_j share(t, j) = ψ_t · ∂a_k/∂ψ_t
+
+A first-order account of a network that is not linear: the shares say in which direction each feature of each word
+pushes the weight, here, and how strongly. They need not add up to a_k, unlike the terms of an
+explanation (`llrnn.explain`).
 """
 
 from __future__ import annotations
@@ -337,14 +347,6 @@ def _largest_first(terms: Iterable[Term]) -> tuple[Term, ...]:
 
 
 # Which features of which earlier words moved this weight? Gradient × input.
-#
-#     a_k = W_k h + c_k,        h a function of ψ_1 … ψ_T,        ψ_t = Σ_j ψ_j(x_t)·E_j
-#
-#     share(t, j) = ψ_j(x_t) · E_j · ∂a_k/∂ψ_t            Σ_j share(t, j) = ψ_t · ∂a_k/∂ψ_t
-#
-# A first-order account of a network that is not linear: the shares say in which direction each feature of each word
-# pushes the weight, here, and how strongly. They need not add up to a_k, unlike the terms of an
-# explanation (`llrnn.explain`).
 
 
 START = "<s>"  # how the boundary that is fed first is written here

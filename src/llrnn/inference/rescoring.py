@@ -14,6 +14,26 @@ log p of every hypothesis, its end included:
 The hypotheses of a list differ in a few words, so their prefixes form a slim tree. It is walked level by level: the
 rows of a level are the distinct prefixes of that length, `ModelState.select` hands the parents' states down, and one
 `model.step` feeds all of them. Lists that are scored together share one tree.
+
+Weights of several scores, chosen so that a development set has the fewest word errors.
+
+    total(h) = Σ_i w_i · score_i(h) + words · |h|                        the hypothesis of the highest total is chosen
+
+As one weight x moves and the others stay, the total of a hypothesis is a line a + b·x, and what is chosen is the
+upper envelope of the lines of its list. The errors are therefore constant between the crossings, and their sum over
+all lists is known exactly for every x at once (Och 2003, minimum error rate training). Weights are improved one after
+the other until none helps, from several starts. Scores keep weights of at least 0, as higher is better; `words` may
+be anything.
+
+How much a constraint changes a model: what it has to take away at every step of a text.
+
+  q(x | K) = p(x | K) c(K, x) / C,    C = Σ_x p(x | K) c(K, x) = Z_constrained / Z_free       both from the same h
+    KL(q ‖ p) = E_q log c − log C         −log(1 − forbidden mass), where c is 1 or 0
+    forbidden mass = Σ_{x outside the language} p(x | K)
+
+p is the free model: the model itself, or, where the constraint is a factor of its background, the model without that
+factor. So a model that was trained without a constraint and one that was trained with it can be compared: how much
+does each put on what is forbidden? Sentences outside the language are left out; in a soft constraint they stay in.
 """
 
 from __future__ import annotations
@@ -314,14 +334,6 @@ def _followed(levels: Sequence[Sequence[_Node]], closing: Sequence[Sequence[int]
 
 
 # Weights of several scores, chosen so that a development set has the fewest word errors.
-#
-#     total(h) = Σ_i w_i · score_i(h) + words · |h|                        the hypothesis of the highest total is chosen
-#
-# As one weight x moves and the others stay, the total of a hypothesis is a line a + b·x, and what is chosen is the
-# upper envelope of the lines of its list. The errors are therefore constant between the crossings, and their sum over
-# all lists is known exactly for every x at once (Och 2003, minimum error rate training). Weights are improved one after
-# the other until none helps, from several starts. Scores keep weights of at least 0, as higher is better; `words` may
-# be anything.
 
 
 FLOOR = -1e6  # the score of what is impossible: below any other, but a number that can be weighed
@@ -574,14 +586,6 @@ def rescore(lists: NBestLists, scorers: Mapping[str, Scorer], weights: Weights |
 
 
 # How much a constraint changes a model: what it has to take away at every step of a text.
-#
-#   q(x | K) = p(x | K) c(K, x) / C,    C = Σ_x p(x | K) c(K, x) = Z_constrained / Z_free       both from the same h
-#     KL(q ‖ p) = E_q log c − log C         −log(1 − forbidden mass), where c is 1 or 0
-#     forbidden mass = Σ_{x outside the language} p(x | K)
-#
-# p is the free model: the model itself, or, where the constraint is a factor of its background, the model without that
-# factor. So a model that was trained without a constraint and one that was trained with it can be compared: how much
-# does each put on what is forbidden? Sentences outside the language are left out; in a soft constraint they stay in.
 
 
 _AT_ONCE = 4_000_000  # numbers of a batch that may be written out: positions times symbols

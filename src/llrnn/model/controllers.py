@@ -7,6 +7,38 @@
 Dropout is drawn from the `generator` that a call is given, one mask for the whole sequence (variational dropout, Gal
 and Ghahramani 2016), and never inside the recurrence. Without a generator there is none: nothing is random by itself.
 The model has torch's switch, `train()` and `eval()`, and hands a generator down in train mode only (`mode_generator`).
+
+torch's LSTM, by the faster of the two ways that torch has on a CPU.
+
+oneDNN    one call for a whole layer: the fastest way on x86-64, where it has kernels for it
+torch     its own loop in C++: on aarch64, where oneDNN has a reference only, it takes a quarter of the time for one
+          word and little more than half of it for 64 rows of 32 words (Neoverse N1, torch 2.13)
+
+torch asks a switch for all of oneDNN which way to go. It is off while such a layer is called, in all threads; how
+many calls are under way is counted, so that the last of them leaves the switch as the first one found it.
+
+Recurrent networks: Elman, GRU, LSTM.
+
+On a GPU, layers without dropout between them are one call of cuDNN, which begins with an upper layer before the one
+below has come to the end of the text: for 64 rows of 32 words on an H200 two layers take two thirds of the time.
+
+A condition as a memory that a network can look at.
+
+    e_i = Σ_{f fires on symbol i of C} E_f                  the symbols of C with their input features
+    m_1..S = the states of a network that reads e_1..S in both directions, or e_1..S themselves
+
+A `ConditionTokenizer` says what the symbols of a condition are (`text.conditions`). A category is one symbol: its
+memory is one row, a learned vector, and to look at it is to read that vector. So conditions of a fixed size need
+nothing else.
+
+A controller that looks at the condition while it follows the prefix.
+
+    below_t = f(ψ_t, below_{t-1})                       what was said so far
+    α_t = softmax_i( (Q below_t)·m_i / √D )             where to look in the memory of the condition
+    h_t = g([below_t; Σ_i α_ti m_i], h_{t-1})           what was said, and what was looked at, then and before
+
+The look stands between two recurrent networks, so a whole sequence is one call of each; the one above remembers what
+was looked at, as it would if the last look were fed in again (Luong et al. 2015 call that input feeding).
 """
 
 from __future__ import annotations
@@ -233,13 +265,6 @@ def _require_memory(needed: int) -> None:
 
 
 # torch's LSTM, by the faster of the two ways that torch has on a CPU.
-#
-# oneDNN    one call for a whole layer: the fastest way on x86-64, where it has kernels for it
-# torch     its own loop in C++: on aarch64, where oneDNN has a reference only, it takes a quarter of the time for one
-#           word and little more than half of it for 64 rows of 32 words (Neoverse N1, torch 2.13)
-#
-# torch asks a switch for all of oneDNN which way to go. It is off while such a layer is called, in all threads; how
-# many calls are under way is counted, so that the last of them leaves the switch as the first one found it.
 
 
 ONE_DNN_IS_SLOW = platform.machine().lower() in ("aarch64", "arm64")
@@ -277,9 +302,6 @@ class TorchLSTM(nn.LSTM):
 
 
 # Recurrent networks: Elman, GRU, LSTM.
-#
-# On a GPU, layers without dropout between them are one call of cuDNN, which begins with an upper layer before the one
-# below has come to the end of the text: for 64 rows of 32 words on an H200 two layers take two thirds of the time.
 
 
 class Layered(Controller):
@@ -421,13 +443,6 @@ class Silent(Controller):
 
 
 # A condition as a memory that a network can look at.
-#
-#     e_i = Σ_{f fires on symbol i of C} E_f                  the symbols of C with their input features
-#     m_1..S = the states of a network that reads e_1..S in both directions, or e_1..S themselves
-#
-# A `ConditionTokenizer` says what the symbols of a condition are (`text.conditions`). A category is one symbol: its
-# memory is one row, a learned vector, and to look at it is to read that vector. So conditions of a fixed size need
-# nothing else.
 
 
 _OTHER = "Other"  # fires on a symbol of which nothing is known
@@ -577,13 +592,6 @@ def make_encoder(settings: dict[str, Any]) -> Encoder:
 
 
 # A controller that looks at the condition while it follows the prefix.
-#
-#     below_t = f(ψ_t, below_{t-1})                       what was said so far
-#     α_t = softmax_i( (Q below_t)·m_i / √D )             where to look in the memory of the condition
-#     h_t = g([below_t; Σ_i α_ti m_i], h_{t-1})           what was said, and what was looked at, then and before
-#
-# The look stands between two recurrent networks, so a whole sequence is one call of each; the one above remembers what
-# was looked at, as it would if the last look were fed in again (Luong et al. 2015 call that input feeding).
 
 
 class Attentive(Controller):

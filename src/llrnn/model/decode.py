@@ -1,6 +1,15 @@
 """Text from a model: greedy, by sampling, or by beam search. All of it goes through `model.step`.
 
 In an open vocabulary a cell competes as a whole, with the mass of all its strings; where it wins, one is drawn.
+
+Text from conditions: what has to happen before a model writes from a condition, and after.
+
+    condition = read_condition(model, "inform(name='trattoria contadina';pricerange=moderate)")
+    write(model, [condition], beam=5)
+
+Before: the text of a condition is read as the conditions of the training text were, and words that the model does not
+list, of the condition or of a table that it consults, are temporarily added. After: placeholders become values again
+(where the model was trained on delexicalised text).
 """
 
 from __future__ import annotations
@@ -379,13 +388,6 @@ def _finish(
 
 
 # Text from conditions: what has to happen before a model writes from a condition, and after.
-#
-#     condition = read_condition(model, "inform(name='trattoria contadina';pricerange=moderate)")
-#     write(model, [condition], beam=5)
-#
-# Before: the text of a condition is read as the conditions of the training text were, and words that the model does not
-# list, of the condition or of a table that it consults, are temporarily added. After: placeholders become values again
-# (where the model was trained on delexicalised text).
 
 
 def condition_kind(model: LLRNN) -> Conditions:

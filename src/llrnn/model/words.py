@@ -6,6 +6,19 @@
 
 A `Revision` tells knowledge what happened to each symbol x' of the new vocabulary: kept[x'], which symbol it was, and
 source[x'] and log_share[x'], whose mass it takes, and how much of it.
+
+The features of a new word, found by their names among those of a trained model.
+
+    φ(x) = {names that the table gives} ∪ {names that the spelling of x shows}, as far as the model has them
+
+The values are those that the features have on the old words, so scaled groups stay so.
+
+Words of a condition are temporarily added, as by `llrnn words add`: a name that nobody has listed is no symbol that
+knowledge could point at, but one of the many strings of its cell. Each word of the condition's values is added as if
+it had been seen once, with the feature `Value:slot` where the model has one. Copied values, priming and look-ups then
+point at it as at any other; the weights are the same. Words of a table that is swapped in are added in the same way.
+A word that a running text has brought (`Before`) is added with the mass that it had in its cell, so that no
+probability changes: what a cache adds to it is said by the cache, `backgrounds.Recent`.
 """
 
 from __future__ import annotations
@@ -131,10 +144,6 @@ def _entry(line: Line) -> Entry:
 
 
 # The features of a new word, found by their names among those of a trained model.
-#
-#     φ(x) = {names that the table gives} ∪ {names that the spelling of x shows}, as far as the model has them
-#
-# The values are those that the features have on the old words, so scaled groups stay so.
 
 
 _FAR = 1e6  # SmallNumber with this limit tells any smaller number to ten digits
@@ -466,14 +475,6 @@ def _change(left: Floats, now: Floats) -> Floats:
     """Return log Q'_new / Q'_old of each cell, 0 where no mass was left."""
     nothing = left == -np.inf
     return np.asarray(np.where(nothing, 0.0, now - np.where(nothing, 0.0, left)), dtype=np.float64)
-
-
-# Words of a condition are temporarily added, as by `llrnn words add`: a name that nobody has listed is no symbol that
-# knowledge could point at, but one of the many strings of its cell. Each word of the condition's values is added as if
-# it had been seen once, with the feature `Value:slot` where the model has one. Copied values, priming and look-ups then
-# point at it as at any other; the weights are the same. Words of a table that is swapped in are added in the same way.
-# A word that a running text has brought (`Before`) is added with the mass that it had in its cell, so that no
-# probability changes: what a cache adds to it is said by the cache, `backgrounds.Recent`.
 
 
 def value_attribute(slot: str) -> str:

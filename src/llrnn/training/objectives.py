@@ -7,6 +7,32 @@ with the loss itself, so that nothing of size N × G is kept; `layer.costs` pick
 
 An objective does not look at the loss, for which a GPU would have to be waited for: `updates` does, and says what
 is wrong with it.
+
+Distillation: a student p learns from a teacher's whole distribution q over V, and from the targets x̄.
+
+    loss = (1 − α) · (−log p(x̄)) + α · (−Σ_x q(x) log p(x))             the teacher's part is KL(q ‖ p) + H(q)
+         = −log p(x̄) + α · Σ_x d(x) (log b(x) + a·φ(x))                 d = 1_x̄ − q:  Σ_x d(x) = 0, so log Z cancels
+
+So log Z is that of the exact loss, by the same ways, and of the teacher only the expectations of φ and log b are
+needed. What every word has in common cancels too: contextual features count where words are exceptional.
+
+Importance sampling: Z from words drawn from the background.
+
+    Z = b(x̄) e^{s(x̄)} + Σ_{x≠x̄} b(x) e^{s(x)}                                     s = a·φ, x̄ the target
+    Ẑ = b(x̄) e^{s(x̄)} + B/S Σ_i [x_i ≠ x̄] e^{s(x_i)},    x_i ~ b/B                 E Ẑ = Z
+
+    ∂ −log p̂(x̄) = −∂s(x̄) + w_0 ∂s(x̄) + Σ_i w_i ∂s(x_i)       w: the terms of Ẑ, over their sum (self-normalised)
+
+The target counts as what it is, and only the rest is estimated. Without that term a word that is likely here and rare
+in the background would hardly ever be drawn, its score could grow for nothing, and the loss would have no bottom.
+With it p̂(x̄) ≤ 1. Ẑ is unbiased; log Ẑ, and with it the gradient, is biased by O(1/S).
+
+The background q = b/B is the log-linear distribution without features: all of V is one class, a = 0, Z = B. So
+drawing and B are those of the library, exact: by alias tables and exceptions, V is touched once for each table, not
+at each step (a background that lists N × V values is drawn from in N × V steps, as it was made).
+
+A static background answers alike everywhere: its words are drawn once and shared by all positions of the batch, and
+their scores are one matrix product. Any other has words of its own drawn at each position.
 """
 
 from __future__ import annotations
@@ -57,12 +83,6 @@ class Exact:
 
 
 # Distillation: a student p learns from a teacher's whole distribution q over V, and from the targets x̄.
-#
-#     loss = (1 − α) · (−log p(x̄)) + α · (−Σ_x q(x) log p(x))             the teacher's part is KL(q ‖ p) + H(q)
-#          = −log p(x̄) + α · Σ_x d(x) (log b(x) + a·φ(x))                 d = 1_x̄ − q:  Σ_x d(x) = 0, so log Z cancels
-#
-# So log Z is that of the exact loss, by the same ways, and of the teacher only the expectations of φ and log b are
-# needed. What every word has in common cancels too: contextual features count where words are exceptional.
 
 
 class Distilled(Exact):
@@ -138,22 +158,6 @@ def cross_fitted(model: LLRNN) -> Iterator[Background]:
 
 
 # Importance sampling: Z from words drawn from the background.
-#
-#     Z = b(x̄) e^{s(x̄)} + Σ_{x≠x̄} b(x) e^{s(x)}                                     s = a·φ, x̄ the target
-#     Ẑ = b(x̄) e^{s(x̄)} + B/S Σ_i [x_i ≠ x̄] e^{s(x_i)},    x_i ~ b/B                 E Ẑ = Z
-#
-#     ∂ −log p̂(x̄) = −∂s(x̄) + w_0 ∂s(x̄) + Σ_i w_i ∂s(x_i)       w: the terms of Ẑ, over their sum (self-normalised)
-#
-# The target counts as what it is, and only the rest is estimated. Without that term a word that is likely here and rare
-# in the background would hardly ever be drawn, its score could grow for nothing, and the loss would have no bottom.
-# With it p̂(x̄) ≤ 1. Ẑ is unbiased; log Ẑ, and with it the gradient, is biased by O(1/S).
-#
-# The background q = b/B is the log-linear distribution without features: all of V is one class, a = 0, Z = B. So
-# drawing and B are those of the library, exact: by alias tables and exceptions, V is touched once for each table, not
-# at each step (a background that lists N × V values is drawn from in N × V steps, as it was made).
-#
-# A static background answers alike everywhere: its words are drawn once and shared by all positions of the batch, and
-# their scores are one matrix product. Any other has words of its own drawn at each position.
 
 
 class ImportanceSampling:
