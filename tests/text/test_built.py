@@ -445,7 +445,7 @@ def test_build_show_check_train_and_evaluate(folder: Path, capsys: pytest.Captur
     assert cli.run(["data", "build", "text.txt", "--out", "built", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["sentences"] == 60
     assert cli.run(["data", "show", "built"]) == 0
-    assert "60 sentences" in capsys.readouterr().out
+    assert "sentences:         60\n" in capsys.readouterr().out
     assert cli.run(["data", "check", "built"]) == 0
     assert "all as they were written" in capsys.readouterr().out
     assert cli.run(["train", "config.toml", "--out", "run", "--quiet"]) == 0

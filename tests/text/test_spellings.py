@@ -22,7 +22,7 @@ from llrnn.ground import bundle as bundles
 from llrnn.ground.errors import CheckpointError, UnknownWordError, VocabularyError
 from llrnn.ground.files import sealed_json
 from llrnn.languages.domains import Numbers, Regular, Spelling
-from llrnn.model import network as models
+from llrnn.model import saving as models
 from llrnn.model.scoring import score
 from llrnn.text import vocabulary as vocabulary_module
 from llrnn.text.encoded import EncodedText

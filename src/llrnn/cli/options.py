@@ -479,6 +479,10 @@ def find_modules_here() -> None:
 def read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> Corpus:
     """Read a text as the model's training text was read."""
     if is_built(file):
+        if format != "auto" or lowercase is not None:
+            raise ConfigError(
+                f"{file}: a built corpus is read as it is: --format and --lowercase do nothing; leave it out"
+            )
         return BuiltCorpus(file)
     kind, small = condition_kind(model), model.reads_lowercase if lowercase is None else lowercase
     corpus = Corpus.from_file(file, format=format, lowercase=small, conditions=kind)  # type: ignore[arg-type]

@@ -27,8 +27,10 @@ from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
 from llrnn.text.vectors import WordVectors, cases, principal_components
 from llrnn.text.vocabulary import EOS, Vocabulary
 
-__all__ = """Attributes CellAttributes Coarsened FeatureMatrix FeatureSummary Features Function Identity Numeric
-    Prefixes Shape Suffixes Vectors compile_features summarise""".split()  # noqa: SIM905
+__all__ = [
+    "Attributes", "CellAttributes", "Coarsened", "FeatureMatrix", "FeatureSummary", "Features", "Function",
+    "Identity", "Numeric", "Prefixes", "Shape", "Suffixes", "Vectors", "compile_features", "summarise",
+]  # fmt: skip
 
 
 class Features(ABC):

@@ -12,8 +12,11 @@ from llrnn.knowledge.backgrounds.primed import Inflections, Primed, Recent, enti
 from llrnn.knowledge.process import Saved, own_restorer
 from llrnn.languages.ngrams.arpa import SHARING
 
-__all__ = """Automaton Background CrossFitted Dictionary Discounted Grammar HuggingFace Inflections Mask Mixture
-    Model NGram Primed Product Recent Saved Static Uniform Unigram entity_words register restore""".split()  # noqa: SIM905
+__all__ = [
+    "Automaton", "Background", "CrossFitted", "Dictionary", "Discounted", "Grammar", "HuggingFace", "Inflections",
+    "Mask", "Mixture", "Model", "NGram", "Primed", "Product", "Recent", "Saved", "Static", "Uniform", "Unigram",
+    "entity_words", "register", "restore",
+]  # fmt: skip
 
 Restorer = Callable[[Saved, Sequence[Background]], Background]  # from what was saved, and its parts, restored before
 

@@ -25,8 +25,11 @@ from llrnn.knowledge.contextual.lookup import Lookup, Matching
 from llrnn.knowledge.process import Saved, own_restorer
 from llrnn.text.conditions import NumericFields
 
-__all__ = """ConditionNumbers ContextualFeature ContextualInput Continued Copied Expert Framed LinearFeature
-    Lookup Matching Mentioned PredictedSlot Repeated SlotProgress Unmentioned restore restore_input""".split()  # noqa: SIM905
+__all__ = [
+    "ConditionNumbers", "ContextualFeature", "ContextualInput", "Continued", "Copied", "Expert", "Framed",
+    "LinearFeature", "Lookup", "Matching", "Mentioned", "PredictedSlot", "Repeated", "SlotProgress", "Unmentioned",
+    "restore", "restore_input",
+]  # fmt: skip
 
 
 def _restored_expert(saved: Saved) -> Expert:
