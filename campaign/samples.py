@@ -15,7 +15,7 @@ from string import ascii_lowercase
 from unittest import mock
 
 from llrnn import LLRNN, LSTM, Corpus, Lexicon, Vocabulary, backgrounds, cli, features, french
-from llrnn.model import network as model
+from llrnn.model import saving as model
 from llrnn.text.readers import conllu_lines
 from llrnn.text.vocabulary import EOS
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import gzip
+import io
 import json
 import os
 import signal
@@ -18,7 +20,7 @@ from helpers import small_corpus, small_model
 from llrnn import LSTM, Corpus, Lexicon, Records, features
 from llrnn.config import read_config
 from llrnn.ground.errors import LexiconError, LLRNNError
-from llrnn.ground.files import open_file, read_file, replacing, write_atomically, write_lines
+from llrnn.ground.files import open_file, read_file, replacing, write_atomically, write_lines, write_standard
 from llrnn.inference.keyboard import Keyboard, export_keyboard
 from llrnn.inference.lattices import read_lattices
 from llrnn.inference.nbest import read_kaldi, read_nbest, read_references
@@ -383,3 +385,11 @@ def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="a file is required, but this is a device or a pipe; name another"):
         write_atomically(tmp_path / "pipe", b"new")
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_standard_output_may_be_a_programs_own() -> None:
+    """As in a notebook: a text stream without bytes below it."""
+    caught = io.StringIO()
+    with contextlib.redirect_stdout(caught):
+        write_standard("été\n")
+    assert caught.getvalue() == "été\n"

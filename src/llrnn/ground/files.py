@@ -136,7 +136,10 @@ def write_standard(text: str) -> None:
     if sys.stdout.isatty():
         text = re.sub("[^\n\t]+", lambda found: visible(found[0]), text)
     sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode())
+    if hasattr(sys.stdout, "buffer"):
+        sys.stdout.buffer.write(text.encode())
+    else:  # in a notebook, or caught by a program
+        sys.stdout.write(text)
     sys.stdout.flush()
 
 
