@@ -149,7 +149,7 @@ _CHARACTER_PATTERNS = (
 MODEL = "explain {file} --prefix la --word la", "generate {file} --max-words 4", "evaluate {file} test.txt"
 TABLE = ("generate runs/acts --condition inform(name=ritz;area=nord) --expert venues={file} --max-words 3",)
 BACKGROUND = "evaluate runs/plain test.txt --background {file} --restrict"
-ARPA = ("ngram convert {file} {out}", "score {file} test.txt", BACKGROUND)
+ARPA = ("ngram convert {file} {out}", "score {file} test.txt --json", BACKGROUND)
 GENERATE = "generate runs/plain --longest 9"
 LETTERS = "generate runs/letters --over characters --longest 12"
 _TABLE = "{file}|cannot be added|the table 'table' has no column"  # a value that is no word of the model
@@ -160,7 +160,7 @@ FORMATS: dict[str, Format] = {
     "CoNLL-U": Format("text.conllu", ("evaluate runs/plain {file}", "data build {file} --lowercase --out {out}",
                                       "pairs make {file} --out {out}.tsv"), cases=41),
     "text": Format("text.txt", ("evaluate runs/open {file}", "ngram estimate {file} --order 3 --out {out}.arpa",
-                                "score text.arpa {file}", "data build {file} --out {out}"), cases=41,
+                                "score text.arpa {file} --json", "data build {file} --out {out}"), cases=41,
                    refusal="{file}|text is required to count"),
     "text.gz": Format("text.txt.gz", ("evaluate runs/open {file} --format text", "data build {file} --out {out}")),
     "JSON lines": Format("acts.jsonl", ("evaluate runs/acts {file}",), ways=LINES),
@@ -287,8 +287,8 @@ FOLDERS: dict[str, Folder] = {
     "open model, data": Folder("runs/open", ("generate {file} --max-words 3", "evaluate {file} test.txt"),
                                _bundle_spoiled("model"), cases=82),
     "words as arrays, data": Folder("runs/spelled", ("explain {file} --word la",), _bundle_spoiled("model")),
-    "n-gram folder, data": Folder("text.ngram", ("score {file} test.txt", BACKGROUND), _bundle_spoiled("ngram")),
-    "n-gram folder, bytes": Folder("text.ngram", ("score {file} test.txt",), _file_spoiled, cases=12),
+    "n-gram folder, data": Folder("text.ngram", ("score {file} test.txt --json", BACKGROUND), _bundle_spoiled("ngram")),
+    "n-gram folder, bytes": Folder("text.ngram", ("score {file} test.txt --json",), _file_spoiled, cases=12),
     "built corpus, manifest": Folder("built", BUILT, _sealed_spoiled("corpus.json"), cases=36),
     "built corpus, bytes": Folder("built", BUILT, _file_spoiled, cases=24),
     "run folder, data": Folder("runs/plain", RESUME, _bundle_spoiled("training"), cases=36),
