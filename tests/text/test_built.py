@@ -308,6 +308,7 @@ def test_a_manifest_that_was_altered(text: Path, tmp_path: Path) -> None:
         (whole.replace('"format": 2', '"format": 1'), "format 2 .* found 1"),
         (whole[:50], "found another file"),
         ("[]", "found another file"),
+        (json.dumps({"format": "a" * 5000}), "found 'a{60,79}…; "),
     ]:
         file.write_text(content, encoding="utf8")
         with pytest.raises(CorpusError, match=rf"corpus\.json: .*{said}"):
@@ -321,8 +322,9 @@ def test_a_manifest_that_was_altered(text: Path, tmp_path: Path) -> None:
         ({"sha256": {}}, "a SHA-256 for each column"),
         ({"sha256": {"words": 7, "ends": "", "keys": ""}}, "a SHA-256 for each column"),
         ({"sentences": 0}, "there is a sentence"),
-        ({"words": ["la"]}, "the end of sentences"),
+        ({"words": ["la"]}, "and one the end"),
         ({"words": None}, "of another type"),
+        ({"words": ["</s>", ""]}, "without blanks around them"),
         ({"counts": [1]}, "its count"),
         ({"unknown": "nobody"}, "one of the words"),
         ({"unknown": [[]]}, "one of the words"),

@@ -57,8 +57,8 @@ class Parts(NamedTuple):
         """
         before = torch.cat([own_total.new_zeros(1), own_total.cumsum(0)[:-1]])
         index = torch.searchsorted(self.own.cumsum(0), before[position] + u, right=True)
-        first = torch.searchsorted(self.known.position, position)
-        last = torch.searchsorted(self.known.position, position, right=True) - 1
+        known = self.known.position.contiguous()
+        first, last = torch.searchsorted(known, position), torch.searchsorted(known, position, right=True) - 1
         return self.known.word[torch.maximum(torch.minimum(index, last), first)]
 
     def _of_rest(self, position: Tensor, generator: torch.Generator | None) -> Tensor:

@@ -46,12 +46,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
-from llrnn.ground.errors import CorpusError, UnknownWordError
+from llrnn.ground.errors import CorpusError, UnknownWordError, quoted
 from llrnn.ground.files import StrPath, open_file, parse_json, read_file, sealed_json, sync_folder, write_atomically
 from llrnn.text.corpus import Corpus, Format, Sentence, Words, stream_words
 from llrnn.text.encoded import EncodedText, Lazy, Run, Stored, sentence_key
 from llrnn.text.readers import PlainTokens
-from llrnn.text.vocabulary import EOS, Vocabulary, by_frequency, with_others
+from llrnn.text.vocabulary import EOS, Vocabulary, by_frequency, is_symbol, with_others
 
 __all__ = ["BuiltCorpus", "Listing", "build_corpus", "is_built"]
 
@@ -100,7 +100,9 @@ class Manifest:
         except (ValueError, TypeError, KeyError, AttributeError):
             raise CorpusError(f"the {MANIFEST} of a built corpus is required, found another file; {_AGAIN}", path=path)  # noqa: B904
         if number != FORMAT:
-            raise CorpusError(f"format {FORMAT} of built corpora is required, found {number!r}; {_AGAIN}", path=path)
+            raise CorpusError(
+                f"format {FORMAT} of built corpora is required, found {quoted(number)}; {_AGAIN}", path=path
+            )
         data.pop("seal", None)
         if content != sealed_json({"format": number, **data}, "surrogatepass"):
             raise CorpusError(f"altered after it was written (its SHA-256 differs); {_AGAIN}", path=path)
@@ -117,8 +119,11 @@ class Manifest:
     def _rules(self) -> Iterator[tuple[bool, str]]:
         """Return the consistency rules of the fields, each as (whether it holds, its text)."""
         words, positions = self.words, self.sentences + self.tokens
-        distinct = all(type(word) is str for word in words) and len(set(words)) == len(words)
-        yield distinct and EOS in words, "words must be strings, each once, the end of sentences among them"
+        distinct = all(map(is_symbol, words)) and len(set(words)) == len(words)
+        yield (
+            distinct and EOS in words,
+            "words must be strings without blanks around them, each once, and one the end",
+        )
         sizes = [self.sentences, self.tokens, self.characters, *self.counts]
         whole = all(type(size) is int and 0 <= size < 2**62 for size in sizes)
         yield whole and self.sentences > 0, "numbers must be whole, from 0 and below 2^62, and there is a sentence"

@@ -43,7 +43,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
-from llrnn.ground.errors import DomainError, UnknownWordError, VocabularyError
+from llrnn.ground.errors import DomainError, UnknownWordError, VocabularyError, quoted
 from llrnn.text.automata import DFA, check_string
 
 if TYPE_CHECKING:
@@ -422,9 +422,10 @@ class Vocabulary:
             repeated = next(symbol for symbol, n in Counter(self.symbols).items() if n > 1)
             raise VocabularyError(f"symbols must be distinct, but {repeated!r} is listed more than once")
         for symbol in self.words:
-            if not isinstance(symbol, str) or symbol.strip() != symbol or len(symbol.splitlines()) != 1:
+            if not is_symbol(symbol):
                 raise VocabularyError(
-                    f"a symbol must be a non-empty text on one line, without white space around it, found {symbol!r}"
+                    "a symbol must be a non-empty text on one line, without white space around it, found "
+                    f"{quoted(symbol)}"
                 )
 
     def _check_as_new(self) -> None:
@@ -786,6 +787,11 @@ class Revision:
     def of_a_factor(self, n_symbols: int) -> Revision:
         """Return the revision for further factors of a product of priors, where the first has applied the shares."""
         return replace(self, log_share=np.where(self.source >= 0, 0.0, -np.log(n_symbols)))
+
+
+def is_symbol(word: object) -> bool:
+    """Return whether this can be a symbol: a non-empty text on one line, without white space around it."""
+    return isinstance(word, str) and word.strip() == word and len(word.splitlines()) == 1
 
 
 def by_frequency(counts: Mapping[str, int]) -> list[str]:
