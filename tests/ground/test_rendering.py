@@ -559,3 +559,12 @@ def test_json_says_the_same_and_steers_nothing(word: str, capsys: pytest.Capture
 def test_the_consoles_of_the_command_line_are_such() -> None:
     assert isinstance(show.out, show.VisibleConsole)
     assert isinstance(show.err, show.VisibleConsole)
+
+
+def test_print_shows_what_the_terminal_shows() -> None:
+    """`print(explanation)` printed the fields of a dataclass; a word of a corpus never moves the cursor."""
+    found = explained("gran\x1b[2Jde")
+    assert str(found).split() == printed(found, 120).replace("\x1b", "\ufffd").split()
+    assert "log b (background)" in str(found)
+    assert "\x1b" not in str(found)
+    assert repr(found).startswith("Explanation(")

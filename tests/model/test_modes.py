@@ -240,3 +240,9 @@ def test_dropout_inside_a_body_of_ones_own_is_switched_and_seeded_too(body: Call
     assert losses[0] == losses[1] != losses[2]
     model.eval()
     assert torch.equal(model(inputs, targets), model(inputs, targets))
+
+
+def test_repr_names_the_parts() -> None:
+    said = repr(tiny_model())
+    assert said.startswith("LLRNN(4 words in 4 classes, 5 features, background=")
+    assert "controller=GRU(" in said

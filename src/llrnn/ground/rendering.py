@@ -12,6 +12,7 @@ Charts are data, drawn as SVG (no library, no network, no style sheet):
 
 from __future__ import annotations
 
+import io
 import math
 import unicodedata
 from abc import ABC, abstractmethod
@@ -262,6 +263,7 @@ def _svg(width: int, height: int, label: str, parts: Sequence[str]) -> str:
 
 
 AT_MOST = 12  # parts of a sum that are shown one by one
+_WIDTH = 120  # characters of a line that `print` writes
 _CELL = "padding:.15em 1.2em .15em 0;border:0;vertical-align:top;"
 _NAME = "text-align:left;overflow-wrap:anywhere;"
 _NUMBER = "text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums;"
@@ -350,6 +352,15 @@ class Renderable(ABC):
 
     def __rich__(self) -> Group:
         return self.sheet().__rich__()
+
+    def __str__(self) -> str:
+        """Return what a terminal shows, without colours: `print(result)`."""
+        from rich.console import Console
+
+        console = Console(file=io.StringIO(), width=_WIDTH, color_system=None, highlight=False, emoji=False)
+        with console.capture() as shown:
+            console.print(self)
+        return "\n".join(visible(line.rstrip()) for line in shown.get().rstrip().split("\n"))
 
     def _repr_html_(self) -> str:
         return self.sheet()._repr_html_()

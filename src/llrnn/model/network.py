@@ -202,6 +202,11 @@ class LLRNN(Persistent):
                 f"every number of a contextual input needs a name of its own, but {twice[0]!r} comes twice"
             )
 
+    def __repr__(self) -> str:
+        features = self.output_features
+        sizes = f"{len(self.vocabulary.words):,} words in {features.n_classes:,} classes, {len(self.feature_names):,}"
+        return f"LLRNN({sizes} features, background={self.background!r}, controller={self.controller!r})"
+
     @property
     def device(self) -> torch.device:
         return self.layer.weight.device
