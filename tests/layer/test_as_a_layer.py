@@ -19,8 +19,10 @@ from torch.nn.utils import parametrizations
 import llrnn
 from helpers import HANG
 from llrnn.ground.errors import BackgroundError, ConfigError, FeatureError, InputError, LLRNNError
-from llrnn.layer import ContextValues, FeatureMatrix, LogLinear, SparsePrior, Table, chunked, loglinear, weights
-from llrnn.layer.priors import DensePrior
+from llrnn.layer import chunked, loglinear, weights
+from llrnn.layer.loglinear import LogLinear
+from llrnn.layer.matrix import FeatureMatrix
+from llrnn.layer.priors import ContextValues, DensePrior, SparsePrior, Table
 
 V, M, H = 60, 9, 7
 LEADING = [(5,), (), (2, 3), (2, 1, 40)]

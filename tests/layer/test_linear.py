@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from llrnn.layer import ContextValues, LinearValues, LogLinear, Table, WeightChange
 from llrnn.layer.distribution import Values
-from llrnn.layer.priors import Exceptions, SparsePrior
+from llrnn.layer.loglinear import LogLinear
+from llrnn.layer.priors import ContextValues, Exceptions, LinearValues, SparsePrior, Table
+from llrnn.layer.weights import WeightChange
 
 V, M, H, N = 23, 7, 5, 6
 COLUMNS = (4, 1, 6)

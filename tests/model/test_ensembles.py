@@ -21,6 +21,7 @@ from llrnn.layer import distribution
 from llrnn.layer.distribution import Distribution
 from llrnn.model.ensembles import fitted_shares, member, mix, mixture
 from llrnn.model.scoring import score
+from llrnn.model.steering import Change, steer
 from llrnn.model.testing import check_background
 from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import EOS
@@ -140,7 +141,7 @@ def test_laws() -> None:
 
 def test_a_mixture_can_be_steered_by_the_features_of_its_first_member() -> None:
     model = mixture(members())
-    steered = llrnn.model.steer(model, [llrnn.model.Change.parse("odd=+2")])
+    steered = steer(model, [Change.parse("odd=+2")])
     before, after = (llrnn.explain(one, "w0", word="w1").log_p for one in (model, steered))
     assert after > before + 0.1
 

@@ -14,7 +14,8 @@ from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.process import Batch
 from llrnn.layer.mixed import MixedDistribution
-from llrnn.model import constrained, words
+from llrnn.model import words
+from llrnn.model.steering import constrained
 from llrnn.text.corpus import Corpus
 
 SAID = [["a", "b", "c"], ["a", "c"], ["b", "b", "a", "c"], ["d"], ["a", "b"], ["c", "d"]] * 3

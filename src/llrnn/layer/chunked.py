@@ -395,6 +395,13 @@ def product(phi: SparseMatrix, dense: Tensor) -> Tensor:
     return by_kernels(phi, dense, dense.new_zeros(len(dense)))[0] if _has_kernels(phi, dense) else phi @ dense
 
 
+def transposed(phi: SparseMatrix, dense: Tensor) -> Tensor:
+    """Return Φᵀ D, (G, H) -> (m, H); without gradient on a GPU."""
+    if not _has_kernels(phi, dense):
+        return phi.transposed(dense)
+    return _by_features(phi.for_kernels(dense), dense.contiguous(), dense.new_zeros(len(dense)), None, dense.dtype)[0]
+
+
 def by_kernels(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """Return Φ W and Φ c in one pass by the Triton kernels; on a CPU by their reference."""
     whole, of_bias = _Product.apply(weight, bias, phi.for_kernels(weight))  # type: ignore[no-untyped-call]

@@ -37,7 +37,6 @@ from llrnn.ground.errors import FeatureError, quoted
 
 ALIGNED = 8  # classes come in eights, padded with empty ones: matrix units read rows of 16 bytes
 _LONGEST_PIECE = 64  # entries that one program adds up: a feature of a tenth of all words must not be one long sum
-_OFTEN = 16  # a feature of more than a sixteenth of all words is a dense column
 _DENSE = 4  # of Φ itself: a feature of more than a quarter of all classes, where there are
 _FEWEST_DENSE = 16  # such features, over
 _FEWEST_CLASSES = 1_000  # classes: word vectors
@@ -516,36 +515,6 @@ def _spreads(features: FeatureMatrix) -> Iterator[Spread]:
 def _ends(of: Ints, count: int) -> Ints:
     """Return offsets (count + 1,) of rows (or columns) from the row (or column) of each entry."""
     return np.concatenate([[0], np.cumsum(np.bincount(of, minlength=count))]).astype(np.int64)
-
-
-class WordSums:
-    """Compute Σ_x d(x) φ(x) from numbers for all words, (N, V) -> (N, m): expectations under distributions written out.
-
-    In the dtype and on the device of `like`. Features that many words have are multiplied as a dense matrix.
-    """
-
-    def __init__(self, features: FeatureMatrix, like: Tensor) -> None:
-        V, m = features.n_symbols, features.n_features
-        width = np.diff(features.offsets)[features.class_of]  # (V,) entries of each word
-        word = np.repeat(np.arange(V), width)
-        within = np.arange(len(word)) - np.repeat(np.cumsum(width) - width, width)
-        entry = np.repeat(features.offsets[features.class_of], width) + within
-        column, value = features.columns[entry], features.values[entry]
-        often = np.bincount(column, minlength=m) > V // _OFTEN
-        rare, place = ~often[column], np.cumsum(often) - 1
-        order = np.argsort(column[rare], kind="stable")
-        self._rare = CompressedRows(_ends(column[rare], m), word[rare][order], value[rare][order]).to(like.device)
-        dense = np.zeros((V, int(often.sum())))
-        dense[word[~rare], place[column[~rare]]] = value[~rare]
-        self._dense = torch.from_numpy(dense).to(like)
-        self._often = torch.from_numpy(np.flatnonzero(often)).to(like.device)
-
-    def fits(self, like: Tensor) -> bool:
-        """Return whether `like` has the dtype and device of these sums."""
-        return self._dense.device == like.device and self._dense.dtype == like.dtype
-
-    def __call__(self, d: Tensor) -> Tensor:
-        return self._rare.sums(d.t().contiguous()).t().index_copy(1, self._often, d @ self._dense)
 
 
 class Pieces(NamedTuple):

@@ -53,9 +53,10 @@ from llrnn.knowledge.backgrounds.base import Combined
 from llrnn.knowledge.backgrounds.neural import require_same_symbols
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.process import Batch
+from llrnn.layer.chunked import transposed
 from llrnn.layer.distribution import Distribution
 from llrnn.layer.loglinear import LogLinear, WantedPrecision, exact_loss, taken_precision
-from llrnn.layer.matrix import FeatureMatrix, WordSums
+from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.numerics import MINUS_INFINITY, finite
 from llrnn.layer.priors import Prior
 from llrnn.model.network import LLRNN
@@ -95,8 +96,6 @@ class Distilled(Exact):
     def __init__(self, teacher: LLRNN, share: float = 0.5, temperature: float = 1.0) -> None:
         super().__init__()
         self.teacher, self.share, self.temperature = teacher.eval().requires_grad_(False), share, temperature
-        self._sums: WeakKeyDictionary[FeatureMatrix, WordSums] = WeakKeyDictionary()
-
         if found := next(cross_fitted(teacher), None):
             warn(
                 f"the teacher has {found!r}, whose folds are not kept in model folders: on the text that it was "
@@ -123,25 +122,29 @@ class Distilled(Exact):
         q = batch.precomputed.teacher
         q = self.with_teacher(batch).precomputed.teacher if q is None else q
         assert q is not None
-        return loss + self.share * self.difference(model.output_features, p, batch, q).to(loss.dtype)
+        return loss + self.share * self.difference(p, batch, q).to(loss.dtype)
 
-    def difference(self, features: FeatureMatrix, p: Distribution, batch: Batch, q: Tensor) -> Tensor:
+    def difference(self, p: Distribution, batch: Batch, q: Tensor) -> Tensor:
         """Return the mean of log p(x̄) − Σ_x q(x) log p(x), where x̄ is the target."""
         log_b = p.prior.dense(1 if p.prior.is_static else p.n, p.h.dtype).log_b
         q = q.to(p.h.dtype).masked_fill(log_b == MINUS_INFINITY, 0.0)
         q = q / q.sum(-1, keepdim=True)
         d = (-q).scatter_add_(1, batch.picked(batch.targets)[:, None], torch.ones_like(q[:, :1]))  # (N, V)
-        found = (d * finite(log_b)).sum() + (p.adaptor * self._word_sums(features, d)(d)).sum()
+        found = (d * finite(log_b)).sum() + (p.adaptor * feature_sums(p, d)).sum()
         weights = torch.split(p.context_adaptor, [part.width for part in p.values], 1) if p.values else ()
         for part, a in zip(p.values, weights, strict=True):
             offset_logits = (a[part.position] * (part.value - part.rest[part.position])).sum(-1)
             found = found + (d[part.position, part.word] * offset_logits).sum()
         return found / p.n
 
-    def _word_sums(self, features: FeatureMatrix, like: Tensor) -> WordSums:
-        if features not in self._sums or not self._sums[features].fits(like):
-            self._sums[features] = WordSums(features, like)
-        return self._sums[features]
+
+def feature_sums(p: Distribution, d: Tensor) -> Tensor:
+    """Return Σ_x d(x) φ(x) of the static features of p, from numbers d for all words, (N, V) -> (N, m)."""
+    classes = p.classes
+    by_class = F.embedding_bag(
+        classes.members, d.t().contiguous(), classes.member_offsets, mode="sum", include_last_offset=True
+    )
+    return transposed(p.weights.phi, by_class).t()
 
 
 def cross_fitted(model: LLRNN) -> Iterator[Background]:
