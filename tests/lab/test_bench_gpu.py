@@ -96,7 +96,6 @@ def test_the_floor_is_counted(found: dict[str, Any]) -> None:
     floor = layer["ours"]["weighted_loss, eager"]["floor"]
     assert floor["operations"] == 3 * 2 * 16 * 20 * 8
     assert floor["bytes"] == 2 * (2 * 16 * 8 + 4 * m * 8 + 4 * m)
-    assert layer["ours"]["log_sum_and_score, eager"]["floor"]["operations"] == 4 * 2 * 16 * 20 * 8
     assert layer["peers"]["dense"]["floor"]["operations"] == 3 * 2 * 16 * 60 * 8
     for one in (*layer["ours"].values(), *layer["peers"].values()):
         assert one["floor"]["ms"] == max(one["floor"]["ms_of_products"], one["floor"]["ms_of_bytes"])

@@ -3,7 +3,7 @@
     x[n, s] = h_n · (Φ W)_s        b = Φ c + log B             in a buffer that the next chunk takes over
     log_sum[n] = logsumexp_s(x[n, s] + b[s])              score[n] = x[n, k(n)] + b[k(n)]
 
-    D[n, s] = g_sum[n] · exp(x[n, s] + b[s] − log_sum[n]) + g_score[n] · [s = k(n)]           takes the place of x
+    D[n, s] = w[n] · (exp(x[n, s] + b[s] − log_sum[n]) − [s = k(n)])                          takes the place of x
     dh = D Φ W        dW = Φᵀ (Dᵀ h)        dc = Φᵀ (Dᵀ 1)
 
 Where Φ = S Φ̃ (blocks: `layer.matrix`), y = h (Φ̃ W)ᵀ is made first, x = y Sᵀ, b = S Φ̃ c + log B, and D S stands for D.
@@ -162,11 +162,11 @@ class Totals:
         if chunks.low_rank_blocks:
             self._d_weight[chunks.inner.stop :] = 0.0  # padding rows
 
-    def add(self, part: slice, log_sum: Tensor, g_sum: Tensor, g_score: Tensor | None) -> None:
-        """Add the gradients of a chunk whose logits are in the buffer; g_score is −g_sum if not given."""
+    def add(self, part: slice, log_sum: Tensor, weights: Tensor) -> None:
+        """Add the gradients of a chunk whose logits are in the buffer; `weights` (N,): of the positions."""
         chunks, x = self._chunks, self._chunks.current(part)
         d = x.view(self._h.dtype)  # of the same size
-        of_chunk = (chunks.klass[part], log_sum[part], g_sum[part], None if g_score is None else g_score[part])
+        of_chunk = chunks.klass[part], log_sum[part], weights[part]
         chunks.ops.gradients(x, chunks.composed.bias, *of_chunk, d, self._columns)
         self._add_products(part, d[:, : chunks.single], slice(chunks.single), adding=False)
         if chunks.low_rank_blocks:
@@ -293,7 +293,7 @@ class _WeightedLoss(torch.autograd.Function):
                 offset_logits = chunks.offset_log_sums(logit_offsets, log_sum, score)
                 d_logit_offset = chunks.ops.offset_gradients(logit_offsets, offset_logits, composed.bias, log_sum, w)
             if totals is not None:
-                totals.add(part, log_sum, w, None)
+                totals.add(part, log_sum, w)
         if totals is not None:
             ctx.save_for_backward(*totals.finished(), d_logit_offset)
         ctx.phi, ctx.dtypes = problem.phi, (h.dtype, weight.dtype, bias.dtype)

@@ -88,9 +88,8 @@ if available:
 
     @triton.jit  # type: ignore[untyped-decorator]
     def _gradients(  # type: ignore[no-untyped-def]
-        logits, bias, klass, log_sum, g_sum, g_score, out, sums, N, G, per_part,
-        HAS_SCORE: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
-    ):  # fmt: skip
+        logits, bias, klass, log_sum, weight, out, sums, N, G, per_part, ROWS: tl.constexpr, BLOCK: tl.constexpr
+    ):
         log2e: tl.constexpr = 1.4426950408889634
         s = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         of_class = tl.load(bias + s, s < G, 0.0) * log2e
@@ -102,13 +101,12 @@ if available:
             at = n.to(tl.int64)[:, None] * G + s[None, :]
             x = tl.load(logits + at, inside, float("-inf")).to(tl.float32)
             z = tl.load(log_sum + n, n < N, float("-inf"))
-            g = tl.load(g_sum + n, n < N, 0.0)
-            of_score = tl.load(g_score + n, n < N, 0.0) if HAS_SCORE else -g
-            g = tl.where(z == float("-inf"), 0.0, g)
+            w = tl.load(weight + n, n < N, 0.0)
+            g = tl.where(z == float("-inf"), 0.0, w)
             z = tl.where(z == float("-inf"), 0.0, z) * log2e
             k = tl.load(klass + n, n < N, -1)
             d = g[:, None] * tl.exp2(x * log2e + (of_class[None, :] - z[:, None]))
-            d += tl.where(s[None, :] == k[:, None], of_score[:, None], 0.0)
+            d -= tl.where(s[None, :] == k[:, None], w[:, None], 0.0)
             tl.store(out + at, d.to(out.dtype.element_ty), inside)
             total += tl.sum(d, 0)
         where = sums + tl.program_id(1) * G + s
@@ -231,21 +229,14 @@ def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score
 
 
 def gradients(
-    logits: Tensor,
-    bias: Tensor,
-    klass: Tensor,
-    log_sum: Tensor,
-    g_sum: Tensor,
-    g_score: Tensor | None,
-    out: Tensor,
-    sums: Tensor,
+    logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, weight: Tensor, out: Tensor, sums: Tensor
 ) -> None:
     """Fill `out` (C, G) with D and add its column sums to `sums` (PARTS, G), with Triton; see `reference.gradients`."""
     C, G = logits.shape
     per_part = _GRADIENT_ROWS * triton.cdiv(C, _GRADIENT_ROWS * len(sums))
     grid: Any = (triton.cdiv(G, _GRADIENT_COLUMNS), triton.cdiv(C, per_part))
     _gradients[grid](
-        logits, bias, klass, log_sum, g_sum, g_score, out, sums, C, G, per_part, g_score is not None,
+        logits, bias, klass, log_sum, weight, out, sums, C, G, per_part,
         ROWS=_GRADIENT_ROWS, BLOCK=_GRADIENT_COLUMNS, num_warps=4,
     )  # fmt: skip
 

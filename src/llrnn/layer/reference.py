@@ -3,7 +3,7 @@
 row_sums    Φ M (rows, H) and Φ v + offset (rows,)
 log_sums    logsumexp_s(x[n, s] + b[s]), and x[n, k(n)] + b[k(n)]
 convert     factor · M, in another type
-gradients   D[n, s] = g_sum[n] · exp(x[n, s] + b[s] − log_sum[n]) + g_score[n] · [s = k(n)], and its column sums
+gradients   D[n, s] = w[n] · (exp(x[n, s] + b[s] − log_sum[n]) − [s = k(n)]), and its column sums
 
 offset_logits  x[n, s] + log(1 + r[n, s]) in place of x, 1 + r = 1 − Σ q + Σ q exp g, over words with offsets g = a·v
             relative to exp m, where m is the largest offset at a position, or 0, so that nothing overflows
@@ -48,22 +48,15 @@ def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score
 
 
 def gradients(
-    logits: Tensor,
-    bias: Tensor,
-    klass: Tensor,
-    log_sum: Tensor,
-    g_sum: Tensor,
-    g_score: Tensor | None,
-    out: Tensor,
-    sums: Tensor,
+    logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, weight: Tensor, out: Tensor, sums: Tensor
 ) -> None:
     """Fill `out` (C, G) with D, which may overwrite `logits`, and add its column sums to `sums` (n, G), over n rows.
 
-    D[n, s] = g_sum[n] · exp(x[n, s] + b[s] − log_sum[n]) + g_score[n] · [s = k(n)]; g_score is −g_sum if not given.
+    D[n, s] = w[n] · (exp(x[n, s] + b[s] − log_sum[n]) − [s = k(n)]), `weight` w (C,), `klass` k (C,).
     """
     p = (logits.to(bias.dtype) + (bias - log_sum.unsqueeze(1))).exp_()
-    p.masked_fill_((log_sum == MINUS_INFINITY)[:, None], 0.0).mul_(g_sum[:, None])
-    p.scatter_add_(1, klass[:, None], (-g_sum if g_score is None else g_score)[:, None])
+    p.masked_fill_((log_sum == MINUS_INFINITY)[:, None], 0.0).mul_(weight[:, None])
+    p.scatter_add_(1, klass[:, None], -weight[:, None])
     out.copy_(p)
     sums[0] += p.sum(0)
 

@@ -1,6 +1,6 @@
 """The layer on a GPU, forward and backward, against softmaxes over V words that do the same work in the same run.
 
-layer        ours by both ways of `layer.chunked`, eager and in CUDA graphs, and exactly in float32; the peers, too, as
+layer        ours by `layer.chunked`, eager and in CUDA graphs, and exactly in float32; the peers, too, as
              they are and in a CUDA graph; errors of all against float64; memory beyond inputs and gradients
 vocabulary   ours with G fixed, from 10⁴ words to 10⁷
 own          every word its own class: nothing to gain by classes, W in the half precision of the peers
@@ -214,8 +214,7 @@ def _figures(
 
 
 def _floor(task: Task, name: str, entry: _Entry, is_ours: bool, rates: Rates, ms: float) -> dict[str, Any]:
-    products = next((PRODUCTS[way] for way in PRODUCTS if is_ours and name.startswith(way)), 3)
-    cost = task.cost(task.sizes["G" if is_ours else "V"], products, entry.contender.leaves)
+    cost = task.cost(task.sizes["G" if is_ours else "V"], PRODUCTS, entry.contender.leaves)
     floor = cost.floor(rates, torch.float32 if name.startswith(_FLOAT32) else HALF)
     return {"floor": floor, "times_floor": ms / floor["ms"]}
 

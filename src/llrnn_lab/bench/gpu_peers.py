@@ -24,7 +24,6 @@ from llrnn.layer import reference
 from llrnn.layer.chunked import Plan, Problem, weighted_loss
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
-from llrnn_lab.bench.log_sums import log_sum_and_score
 
 T = TypeVar("T")
 _WARM_UP = 3
@@ -319,7 +318,7 @@ def _leaves(h: Tensor, weight: Tensor, bias: Tensor) -> Leaves:
     return h.clone().requires_grad_(), weight.clone().requires_grad_(), bias.clone().requires_grad_()
 
 
-# --- two ways of ours -----------------------------------------------------------------------------------------------
+# --- ours -----------------------------------------------------------------------------------------------------------
 
 Way = Callable[[Task, Leaves, Tensor, Plan | None], tuple[Tensor, Tensor]]
 
@@ -329,18 +328,12 @@ def _weighted(task: Task, leaves: Leaves, words: Tensor, plan: Plan | None) -> t
     return loss - task.log_share[words].mean(), surprisal
 
 
-def _log_sums(task: Task, leaves: Leaves, words: Tensor, plan: Plan | None) -> tuple[Tensor, Tensor]:
-    log_sum, score = log_sum_and_score(*leaves, _problem(task, words), plan)
-    surprisal = log_sum - score
-    return (surprisal - task.log_share[words]).mean(), surprisal.detach()
-
-
 def _problem(task: Task, words: Tensor) -> Problem:
     return Problem(task.phi, task.log_mass, task.class_of[words])
 
 
-WAYS: dict[str, Way] = {"weighted_loss": _weighted, "log_sum_and_score": _log_sums}
-PRODUCTS = {"weighted_loss": 3, "log_sum_and_score": 4}  # the logits are made again in backward, as none are kept
+WAYS: dict[str, Way] = {"weighted_loss": _weighted}
+PRODUCTS = 3
 
 
 def eager(task: Task, way: Way, plan: Plan | None = None, h: torch.dtype = HALF) -> Contender:

@@ -13,13 +13,12 @@ from llrnn_lab.bench.rows import Floor, Row
 from llrnn_lab.bench.suite import Asked, Figures, Suite
 
 _FASTER, _WITHIN, _OWN, _MEMORY = 20.0, 1.05, 1.05, 0.02
-_WAYS = ("weighted_loss", "log_sum_and_score")
 _LAUNCHES = ("one graph", "callables", "eager")
 _MEGA = 1e6
 
 
 def gpu_rows(figures: Figures, _: Speeds) -> list[Row]:
-    """The layer, V, own classes and memory, by both ways and all launches."""
+    """The layer, V, own classes and memory, by all launches."""
     device = figures["device"]
     rows = [*_layer(figures["layer"], device), *_memory(figures["layer"], device)]
     rows += _by_vocabulary(figures, device)
@@ -33,7 +32,7 @@ def _setting(part: Figures, device: str, names: str = "VGHN") -> dict[str, Any]:
 
 
 def _ours(part: Figures) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    return ((f"{way}, {launch}", part["ours"][f"{way}, {launch}"]) for way in _WAYS for launch in _LAUNCHES)
+    return ((name, part["ours"][name]) for name in (f"weighted_loss, {launch}" for launch in _LAUNCHES))
 
 
 def _layer(part: Figures, device: str) -> Iterator[Row]:
