@@ -1,4 +1,4 @@
-"""Automata of expressions beyond short strings: sums, limits, refusals, conditions, n-gram models, what is written."""
+"""Automata of expressions beyond short strings: sums, limits, refusals, conditions, what is written."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brute_languages import strings
 from llrnn.ground.errors import BackgroundError, CheckpointError
 from llrnn.knowledge.backgrounds import Automaton, restore
-from llrnn.languages.grammars import Expression, from_condition, letter, matching, ngram, regular, symbolic, words
+from llrnn.languages.grammars import Expression, from_condition, letter, matching, regular, symbolic, words
 from llrnn.languages.grammars import automaton as moves
 from llrnn.languages.grammars import finite as conditional
 from llrnn.languages.grammars import finite as holes
@@ -35,10 +34,8 @@ from llrnn.languages.grammars.automaton import (
     determinised,
 )
 from llrnn.languages.grammars.expressions import NOTHING, Alternation, Concatenation, columns_of, compiled
-from llrnn.languages.grammars.finite import Conditional, EmptyLanguageError, Finite, Gathered, finite
+from llrnn.languages.grammars.finite import Conditional, EmptyLanguageError, finite
 from llrnn.languages.grammars.notation import described, restored
-from llrnn.languages.ngrams import NGramTable, estimate
-from llrnn.languages.ngrams.table import backed_off
 from llrnn.model.testing import check_background
 from llrnn.text.vocabulary import EOS, Vocabulary
 from strategies import draws
@@ -121,7 +118,8 @@ def test_infinite_mass_is_refused(expression: Expression, most_dense: int, monke
         BackgroundError, match=r"(?s)finite sum, but what is repeated in .*\)\*.*again=0\.5.*weighted=False"
     ):
         finite(expression, columns)
-    assert finite(expression, columns, weighted=False).weights(0).max() == 1.0
+    allowed = finite(expression, columns, weighted=False)
+    assert allowed.weights(allowed.root).max() == 1.0
 
 
 def test_repeating_nothing_for_ever_is_refused_and_harmless_without_weights() -> None:
@@ -175,7 +173,6 @@ def test_weights_that_drift_apart_are_kept_in_sets() -> None:
     with pytest.raises(TooLargeError, match="drift apart"):
         determinised(compiled(expression, columns), most_states=2000)
     language = finite(expression, columns)
-    assert isinstance(language, Gathered)
     node: Node = language.root
     for count in range(1, 200):
         after = language.after(node, columns.column("c"))
@@ -217,7 +214,8 @@ def test_thousands_of_parts_in_a_row_do_not_nest() -> None:
         whole = whole + letter(character)
     assert isinstance(whole, Concatenation)
     assert len(whole.parts) == 3000
-    assert finite(whole, over("ab", whole)).shortest(0) == 3000
+    language = finite(whole, over("ab", whole))
+    assert language.shortest(language.root) == 3000
     deep: Expression = A
     for _ in range(2000):
         deep = deep.weighted(0.9)
@@ -234,7 +232,6 @@ def test_what_is_no_expression_or_weight_is_refused() -> None:
         lambda: A.repeated(again=-1.0),
         lambda: A.times(3, 2),
         lambda: matching("["),
-        lambda: ngram(anything),
         lambda: from_condition(anything("b")),
         lambda: words([]),
         lambda: Automaton(anything),
@@ -340,70 +337,11 @@ def test_thousands_of_conditions_share_one_dictionary(monkeypatch: pytest.Monkey
     assert languages._languages.cache_info().currsize <= 256
 
 
-# n-gram models
-
-
-def table(order: int = 3) -> NGramTable:
-    draw, names = random.Random(5), (*"abc", EOS)
-    text = [3]
-    for _ in range(200):
-        text += [*draw.choices(range(3), weights=[4, 2, 1], k=draw.randint(1, 5)), 3]
-    return estimate(np.array(text), names, order=order)
-
-
-@pytest.mark.parametrize("order", [1, 2, 3])
-def test_an_ngram_model_is_an_automaton(order: int) -> None:
-    model = table(order)
-    language = finite(ngram(model), over("abc", ngram(model)))
-    for text in strings("abc", 4):
-        history, node = [3], language.root
-        for character in (*text, ""):
-            every = backed_off(model, np.array([history] * 4), np.arange(4))
-            np.testing.assert_allclose(language.weights(node), np.exp(every[:3]), rtol=1e-9)
-            assert language.end(node) == pytest.approx(math.exp(every[3]))
-            if character:
-                after = language.after(node, language.columns.column(character))
-                assert after is not None
-                history, node = [*history, "abc".index(character)], after
-    assert isinstance(language, Finite)
-    assert language.machine.n_states <= (2, 5, 14)[order - 1]
-
-
-def test_without_weights_an_ngram_model_says_what_it_lists() -> None:
-    twice = ngram(table()) | (A + ngram(table(2)))
-    machine = compiled(twice, over("abcd", twice), weighted=False)
-    assert (machine.log_weight == 0.0).all()
-    assert set(machine.log_stop.tolist()) <= {0.0, -math.inf}
-    assert finite(twice, over("abcd", twice), weighted=False).weights(0).tolist() == [1.0, 1.0, 1.0]  # d is not listed
-
-
-def test_a_dictionary_under_an_ngram_model_looks_ahead() -> None:
-    model, listed = table(), ["a", "ab", "abca", "cc", "zz"]
-    expression = words(listed) & ngram(model)
-    language = finite(expression, over("abc", expression))
-
-    def log_p(text: str) -> float:
-        ids = [3, *("abc".index(x) for x in text), 3]
-        return sum(float(backed_off(model, np.array([ids[:t]]), np.array([ids[t]]))[0]) for t in range(1, len(ids)))
-
-    weights = {text: math.exp(log_p(text)) for text in listed[:-1]}
-    total = sum(weights.values())
-    first = language.weights(language.root)
-    assert first.tolist() == pytest.approx([1 - weights["cc"] / total, 0.0, weights["cc"] / total])
-    again = finite((expression + NOTHING).repeated(again=0.5), over("abc", expression))
-    assert again.end(again.root) == pytest.approx(1 - 0.5 * total)
-
-
-def test_a_large_ngram_model_is_refused_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moves, "MOST_MOVES", 20)
-    with pytest.raises(BackgroundError, match="states × letters"):
-        compiled(ngram(table()), over("abc", ngram(table())))
-
-
 # as a background, and in a folder
 
 VOCABULARY = Vocabulary(["the", "big", "small", "cat", "dog", EOS])
 SPELLED = Vocabulary([*"abc␣", "ab", EOS])
+LETTERS = matching("[abc ]").repeated(again=0.2)
 
 
 @pytest.mark.parametrize(
@@ -413,8 +351,12 @@ SPELLED = Vocabulary([*"abc␣", "ab", EOS])
         (Automaton("the /.*/* cat", weighted=False), VOCABULARY),
         (Automaton("the /.*/*<0.1> cat /.*/*<0.1>", violation=0.1), VOCABULARY),
         (Automaton("a([bc]+ ){1,2}(?i:A)?", over="characters", weighted=False), SPELLED),
-        (Automaton(words({"abc": 2.0, "ca b": 1.0}) & ngram(table()), over="characters", longest=4), SPELLED),
-        (Automaton((A | ngram(table())) + ngram(table(2)).weighted(0.5), over="characters"), SPELLED),
+        (
+            Automaton(
+                words({"abc": 2.0, "ca b": 1.0}) & matching("[abc ]").repeated(again=0.2), over="characters", longest=4
+            ),
+            SPELLED,
+        ),
     ],
 )
 def test_an_automaton_keeps_the_laws_and_comes_back_from_a_folder(automaton: Automaton, vocabulary: Vocabulary) -> None:
@@ -443,19 +385,18 @@ def test_an_automaton_asks_the_condition() -> None:
 
 
 @pytest.mark.parametrize(
-    "plain", [["what"], ["one", "letter"], ["repeat", ["one", "letter", "a"], -1.0], [], ["listed"]]
+    "plain", [["what"], ["one", "letter"], ["repeat", ["one", "letter", "a"], -1.0], [], ["listed"], ["ngrams", 0, {}]]
 )
 def test_a_damaged_expression_is_refused(plain: list[object]) -> None:
     with pytest.raises(CheckpointError, match="a saved expression cannot be read"):
-        restored(plain, {})
+        restored(plain)
 
 
 def test_every_kind_of_expression_comes_back() -> None:
     expression = (symbolic("a ( b | /[cd]/ )*<0.5> c+ ?<0.2>") & regular("[^a-c\\d]{2,3}x")).weighted(0.1) | words(
         {"x y": 2.0}
     )
-    plain, tensors = described(expression)
-    assert restored(json.loads(json.dumps(plain)), tensors) == expression
+    assert restored(json.loads(json.dumps(described(expression)))) == expression
 
 
 # --- sizes: what once took years, by a clock that stands on another machine

@@ -119,9 +119,8 @@ def test_a_bounded_repeat_is_read_in_one_way() -> None:
     """With weights: a{0,3} counts each string once, and not once for each choice of what was left out."""
     expression = regular("a{0,3}b{2}")
     assert [Naive(weighted=True)(expression, "a" * n + "bb") for n in range(5)] == [1.0, 1.0, 1.0, 1.0, 0.0]
-    assert finite(expression, columns_of(expression, ["a", "b"], "characters")).weights(0).tolist() == pytest.approx(
-        [0.75, 0.25]
-    )
+    language = finite(expression, columns_of(expression, ["a", "b"], "characters"))
+    assert language.weights(language.root).tolist() == pytest.approx([0.75, 0.25])
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from llrnn.languages.grammars.automaton import (
     determinised,
 )
 from llrnn.languages.grammars.expressions import Alternation, Concatenation, columns_of, compiled
-from llrnn.languages.grammars.finite import Finite, Gathered, finite
+from llrnn.languages.grammars.finite import Finite, finite
 from strategies import draws
 
 LETTERS, LONGEST = "abc", 6
@@ -91,13 +91,13 @@ def check_shortest(language: Language, node: Node, text: str, naive: Naive, expr
 
 
 def languages(expression: Expression, *, weighted: bool) -> list[Language]:
-    """Written out, where that is possible, and in sets; nothing if the language is empty or has infinite mass."""
+    """The language, if it is not empty and has finite mass; where it is small, of its deterministic automaton too."""
     columns = columns_for(expression)
     try:
         machine = compiled(expression, columns, weighted=weighted)
         if machine.is_empty:
             return []
-        found: list[Language] = [Gathered(machine, weighted=weighted)]
+        found: list[Language] = [Finite(machine, weighted=weighted)]
     except InfiniteMassError:
         return []
     try:

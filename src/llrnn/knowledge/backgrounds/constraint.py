@@ -129,10 +129,8 @@ class Constraint(Background[At]):
         if type(self) is not type(other):
             return False
         own, its = self.saved(), other.saved()
-        if own.kind != its.kind or own.tensors.keys() != its.tensors.keys():
-            return False
-        same = all(torch.equal(tensor, its.tensors[name]) for name, tensor in own.tensors.items())
-        return same and all(own.fields[name] == its.fields[name] for name in own.fields.keys() - _HOW)
+        same = all(own.fields[name] == its.fields[name] for name in own.fields.keys() - _HOW)
+        return own.kind == its.kind and same
 
     def revised(self, revision: Revision) -> Self:
         """Return the constraint bound to the new vocabulary; new words are judged by their spelling, like any
@@ -312,7 +310,7 @@ class Automaton(Constraint):
 
         Automaton("the ( big | small )*<0.5> cat")                                  over symbols
         Automaton(r"[0-9]{4}(, [0-9]{4})*", over="characters", weighted=False)      over the characters that they spell
-        Automaton(words(dictionary) & ngram(table), over="characters")              any expression of `llrnn.languages`
+        Automaton(words(dictionary).repeated(again=0.5), over="characters")         any expression of `llrnn.languages`
 
     expression  an expression of `languages.grammars`, or a text: read by `symbolic`, or over characters by `regular`;
                 `from_condition(function)` within it lets the condition have a say
@@ -351,15 +349,14 @@ class Automaton(Constraint):
     def saved(self) -> Saved:
         if holes_of(self.expression):  # functions cannot be saved
             return super().saved()
-        plain, tensors = notation.described(self.expression)
-        fields = {"expression": plain, "over": self.over, "weighted": self.weighted, **self._limits()}
-        return Saved("automaton", fields, tensors)
+        plain = notation.described(self.expression)
+        return Saved("automaton", {"expression": plain, "over": self.over, "weighted": self.weighted, **self._limits()})
 
     @classmethod
     def restored(cls, saved: Saved) -> Automaton:
         """Return the automaton that was saved: the inverse of `saved`."""
         fields = dict(saved.fields)
-        return cls(notation.restored(fields.pop("expression"), saved.tensors), **fields)
+        return cls(notation.restored(fields.pop("expression")), **fields)
 
     def __repr__(self) -> str:
         return f"Automaton({shown(self.expression)}{'' if self.weighted else ', weighted=False'}{self._softness})"

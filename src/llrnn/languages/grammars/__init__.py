@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llrnn.languages.grammars.expressions import Expression, from_condition, letter, ngram, words
+from llrnn.languages.grammars.expressions import Expression, from_condition, letter, words
 from llrnn.languages.grammars.notation import matching, pattern, regular, symbolic
 
-__all__ = ["Expression", "from_condition", "letter", "matching", "ngram", "pattern", "regular", "symbolic", "words"]
+__all__ = ["Expression", "from_condition", "letter", "matching", "pattern", "regular", "symbolic", "words"]

@@ -49,7 +49,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from heapq import heapify, heappop, heappush
 from itertools import count, pairwise
@@ -351,35 +351,20 @@ class WeightedAutomaton:
 
     def trimmed(self) -> WeightedAutomaton:
         """Return the automaton without states that are on no accepting path; the start stays."""
-        begun = np.arange(self.n_states) == 0
-        useful = _spread(begun, self.source, self.target) & self.reaches(self.log_stop > -np.inf)
+        begun, ends = np.arange(self.n_states) == 0, self.log_stop > -np.inf
+        useful = _spread(begun, self.source, self.target) & _spread(ends, self.target, self.source)
         useful[0] = True
         number = np.cumsum(useful) - 1
         keep = useful[self.source] & useful[self.target]
-        found = self.selected(keep)
-        return replace(found, source=number[found.source], target=number[found.target], log_stop=self.log_stop[useful])
-
-    def selected(self, keep: Bools) -> WeightedAutomaton:
-        """Return the automaton with only the moves where `keep` is True."""
-        moves = self.source[keep], self.column[keep], self.target[keep], self.log_weight[keep]
-        return WeightedAutomaton(self.columns, *moves, self.log_stop)
-
-    def reaches(self, ends: Bools) -> Bools:
-        """Return which states can reach one of `ends`, (states,)."""
-        return _spread(ends, self.target, self.source)
+        source, target = number[self.source[keep]], number[self.target[keep]]
+        moves = source, self.column[keep], target, self.log_weight[keep]
+        return WeightedAutomaton(self.columns, *moves, self.log_stop[useful])
 
     @cached_property
     def shortest(self) -> Ints:
         """Shortest accepted length from each state, (states,); −1 if none."""
-        return self.lengths(np.ones(len(self.source), dtype=np.int64))
-
-    def lengths(self, step: Ints) -> Ints:
-        """Return the shortest accepted length from each state, (states,); −1 if none. A move counts `step` letters,
-        (moves,).
-        """
-        moves = zip(self.source.tolist(), self.target.tolist(), step.tolist(), strict=True)
-        ends = np.flatnonzero(self.log_stop > -np.inf).tolist()
-        known = least_costs(((state, (to,), cost) for state, to, cost in moves), ends)
+        moves = ((state, (to,), 1.0) for state, to in zip(self.source.tolist(), self.target.tolist(), strict=True))
+        known = least_costs(moves, np.flatnonzero(self.log_stop > -np.inf).tolist())
         return np.array([int(known.get(state, -1)) for state in range(self.n_states)], dtype=np.int64)
 
 

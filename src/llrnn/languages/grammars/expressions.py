@@ -5,7 +5,6 @@
     a.weighted(0.3)                        every string of a, for a factor
     a.times(2, 5)                          from twice to five times
     words(["new york", "boston"])          a list, perhaps with weights
-    ngram(table)                           all strings, as an n-gram model weighs them
     from_condition(function)               what a function makes of the condition, at each text anew
 
 The weight of a string is the sum over all ways to read it, of the product of the factors on the way.
@@ -20,13 +19,6 @@ The weight of a string is the sum over all ways to read it, of the product of th
               c = 1 / (1 − again·e_a) is the geometric series of nothing, f = again·c
 
 No move is ever for nothing, so every weight is exact. Without weights the same holds with 1 + 1 = 1.
-
-`context_automaton`: an n-gram model over the letters as an automaton, with a state for each distinct context.
-
-    w(context, x, longest known suffix of context x) = p(x | context)             stop(context) = p(end | context)
-
-Every state has a move for every letter that the model lists, so that the automaton has states × letters of them. What
-is multiplied with it (a dictionary, say) looks ahead: the probabilities of all that can follow are summed exactly.
 """
 
 from __future__ import annotations
@@ -37,7 +29,6 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
-import torch
 
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars.automaton import (
@@ -53,8 +44,6 @@ from llrnn.languages.grammars.automaton import (
     log_add,
     merged,
 )
-from llrnn.languages.ngrams.table import EMPTY, UNKNOWN, NGramTable, Trie, written_out
-from llrnn.text.vocabulary import EOS
 
 MOST_TIMES = 1_000  # of a part that is repeated from so often to so often
 
@@ -201,13 +190,6 @@ class Listed(Expression):
 
 
 @dataclass(frozen=True)
-class NGrams(Expression):
-    """All strings over the letters, weighted by an n-gram model."""
-
-    table: NGramTable
-
-
-@dataclass(frozen=True)
 class ConditionExpression(Expression):
     """An expression that `function` computes from the condition of a text; None where it allows nothing."""
 
@@ -241,18 +223,6 @@ def words(texts: Iterable[str] | Mapping[str, float]) -> Expression:
     if not found:
         raise BackgroundError("a list of words must hold at least one word, found none")
     return Listed(found)
-
-
-def ngram(table: NGramTable) -> Expression:
-    """Return all strings over the words of an n-gram model, weighted by their probability.
-
-    `table`: an NGramTable, from `NGram.from_path(...).table`, `ngrams.read_table` or `ngrams.estimate`.
-
-        ngram(read_table("tags.arpa")) & symbolic("DET ADJ* NOUN")
-    """
-    if not isinstance(table, NGramTable):
-        raise BackgroundError(f"ngram takes an NGramTable (NGram.from_path(...).table), found {table!r}")
-    return NGrams(written_out(table))
 
 
 def from_condition(function: Callable[[object], Expression | None]) -> Expression:
@@ -326,8 +296,6 @@ def _text(expression: Expression, depth: int) -> str:
             return f"({_text(left, depth - 1)} & {_text(right, depth - 1)})"
         case Listed(entries):
             return f"words({', '.join(repr(text) for text, _ in entries[:2])}{', ...' * (len(entries) > 2)})"
-        case NGrams(table):
-            return f"ngram(order={table.order})"
         case ConditionExpression(function):
             return f"from_condition({getattr(function, '__name__', '...')})"
     raise TypeError(f"no expression: {expression!r}")
@@ -338,7 +306,7 @@ _Move: TypeAlias = tuple[tuple[int, ...], int, float]  # columns, target, log we
 
 
 def atoms_of(expression: Expression, over: Over) -> list[Atom]:
-    """Return the sets of letters that the expression distinguishes, those of word lists and n-gram models included."""
+    """Return the sets of letters that the expression distinguishes, those of word lists included."""
     found: dict[Atom, None] = {}
     for part in parts_of(expression):
         match part:
@@ -347,8 +315,6 @@ def atoms_of(expression: Expression, over: Over) -> list[Atom]:
             case Listed(entries):
                 letters = (letter for text, _ in entries for letter in (text if over == "characters" else text.split()))
                 found.update((Letter(letter), None) for letter in dict.fromkeys(letters))
-            case NGrams(table):
-                found.update((Letter(word), None) for word in table.words if word not in (EOS, UNKNOWN))
             case _:
                 pass
     return list(found)
@@ -434,8 +400,6 @@ class _Builder:
                 return self.adopted(both(self.apart(left), self.apart(right)))
             case Listed(entries):
                 return self.listed(entries)
-            case NGrams(table):
-                return self.adopted(context_automaton(table, self.columns, weighted=self.weighted))
             case ConditionExpression():
                 if expression not in self.holes:
                     raise BackgroundError(
@@ -568,33 +532,3 @@ def _scaled(moves: Sequence[_Move], log_factor: float) -> list[_Move]:
     if log_factor == NEVER:
         return []
     return [(columns, target, log_weight + log_factor) for columns, target, log_weight in moves]
-
-
-def context_automaton(table: NGramTable, columns: LetterColumns, *, weighted: bool) -> WeightedAutomaton:
-    """Return the automaton of an n-gram model over the reachable contexts; state 0 is the beginning of a string."""
-    if EOS not in table.index:
-        raise BackgroundError(f"an n-gram model must know how strings end, but {table!r} does not list {EOS!r}")
-    own = [columns.held(Letter(word)) if word not in (EOS, UNKNOWN) else () for word in table.words]
-    words = np.array([number for number, held in enumerate(own) if held], dtype=np.int64)  # those that are letters
-    of_word = np.array([held[0] for held in own if held], dtype=np.int64)
-    trie = Trie.from_table(table)
-    begin = trie.advance(EMPTY, table.eos)
-    nodes, after = trie.explore(
-        begin if trie.matters[begin] else EMPTY,
-        torch.from_numpy(words),
-        merge=True,
-        check=lambda found: check_size(found, found * len(words), "this n-gram model (states × letters)"),
-    )
-    log_p = trie.dense(torch.tensor(nodes)).numpy()
-    place = np.zeros(len(trie.word), dtype=np.int64)  # the last one is that of the empty context, -1
-    place[nodes] = np.arange(len(nodes))
-    source, at = np.nonzero(log_p[:, words] > -np.inf)
-    moves = source, of_word[at], place[after.numpy()][source, at], log_p[source, words[at]]
-    # a new start before all contexts, which moves as the first of them does
-    first, log_stop = source == 0, log_p[:, table.eos]
-    source, column, target, log_weight = (np.concatenate([part[first], part]) for part in moves)
-    source[int(first.sum()) :] += 1
-    log_stop = np.append(log_stop[:1], log_stop)
-    if not weighted:
-        log_weight, log_stop = np.zeros_like(log_weight), np.where(log_stop > -np.inf, 0.0, -np.inf)
-    return merged(columns, (source, column, target + 1, log_weight), log_stop, weighted=weighted)

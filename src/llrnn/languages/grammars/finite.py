@@ -3,8 +3,8 @@
     weighted      p(x | q) = w(q, x, q')·β(q') / β(q)        p(end | q) = stop(q) / β(q)        Σ_x p + p(end) = 1
     otherwise     1 for what some string goes on with, 0 for all else
 
-`Finite` is written out: one state at a time, each string read in one way. `Gathered` keeps sets of states and makes
-what follows them when it is asked, for automata of which that way of reading is too large, or is not finite.
+`Finite` is determinised lazily: a node is a set of states, and what follows it is computed when it is asked for, since
+the deterministic automaton may be too large, or infinite.
 
 `WithHoles` and `Filled`: an automaton with holes, and what a condition inserts there.
 
@@ -14,9 +14,6 @@ shared automaton, and states within a hole together with where the shared one go
 
     (d)       --x-->  (d')                         and whoever is at d before a hole h is also at the start of h
     (h, d, s) --x-->  (h, d, s')                   and whoever is at an end of h is also at d
-
-Most letters of a text are far from what the condition says. There a node is one state of the shared automaton, a
-plain number, and what follows it is the same for all conditions.
 
 `Conditional`: a language for each condition, of which the common part is compiled once.
 
@@ -28,15 +25,14 @@ weights, or where a hole stands within &, each condition is compiled by itself, 
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
-from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError
 from llrnn.languages.grammars import expressions as ex
 from llrnn.languages.grammars.automaton import (
@@ -46,7 +42,6 @@ from llrnn.languages.grammars.automaton import (
     InfiniteMassError,
     Language,
     LetterColumns,
-    TooLargeError,
     WeightedAutomaton,
     backward,
     determinised,
@@ -56,7 +51,6 @@ from llrnn.languages.grammars.automaton import (
 )
 from llrnn.languages.grammars.expressions import ConditionExpression, Expression, compiled, parts_of, shown
 
-MOST_WRITTEN = 20_000  # states, or twice as many as there were: then sets are gathered one by one
 _NUMBERS_KEPT = 2_000_000  # of rows that were asked for lately
 _LEAST = 1e-300  # what is possible stays possible, however improbable
 
@@ -66,43 +60,6 @@ class EmptyLanguageError(BackgroundError):
 
 
 class Finite(Language):
-    """The language of a trimmed deterministic automaton; nodes are its states."""
-
-    root = 0
-
-    def __init__(self, machine: WeightedAutomaton, *, weighted: bool = True) -> None:
-        self.columns, self.machine, self.weighted = machine.columns, machine, weighted
-        self._first: list[int] = machine.first.tolist()
-        self._column: list[int] = machine.column.tolist()
-        self._target: list[int] = machine.target.tolist()
-        if weighted:
-            self._prob, self._end = _probabilities(machine, backward(machine))
-        else:
-            self._prob, self._end = np.ones(len(machine.source)), (machine.log_stop > -np.inf).astype(np.float64)
-        self._rows = lru_cache(1 + _NUMBERS_KEPT // max(1, machine.columns.count))(self._row)
-
-    def weights(self, node: int) -> Floats:
-        return self._rows(node)
-
-    def _row(self, state: int) -> Floats:
-        moves, row = slice(self._first[state], self._first[state + 1]), np.zeros(self.columns.count)
-        row[self.machine.column[moves]] = self._prob[moves]
-        row.flags.writeable = False
-        return row
-
-    def end(self, node: int) -> float:
-        return float(self._end[node])
-
-    def after(self, node: int, column: int) -> int | None:
-        end = self._first[node + 1]
-        place = bisect_left(self._column, column, self._first[node], end)
-        return self._target[place] if place < end and self._column[place] == column else None
-
-    def shortest(self, node: int) -> int:
-        return int(self.machine.shortest[node])
-
-
-class Gathered(Language):
     """The language of a trimmed automaton, determinised lazily; nodes are sets of states with residual weights."""
 
     root = START
@@ -155,23 +112,10 @@ def finite(expression: Expression, columns: LetterColumns, *, weighted: bool = T
         raise EmptyLanguageError(
             f"the language of {shown(expression)} holds no string at all: {why_empty(expression, columns)}"
         )
-    most = max(MOST_WRITTEN, 2 * machine.n_states)
     try:
-        if weighted:
-            backward(machine)  # weights without a sum often drift apart as well: this is the better reason
-        return Finite(determinised(machine, weighted=weighted, most_states=most), weighted=weighted)
-    except TooLargeError:
-        return Gathered(machine, weighted=weighted)
+        return Finite(machine, weighted=weighted)
     except InfiniteMassError:
         raise BackgroundError(what_is_infinite(expression, columns)) from None
-
-
-def _probabilities(machine: WeightedAutomaton, beta: Floats) -> tuple[Floats, Floats]:
-    """Return the probability of each move for one letter, (moves,), and of ending, (states,); rows sum to 1."""
-    prob = np.maximum(np.exp(machine.log_weight + beta[machine.target] - beta[machine.source]), _LEAST)
-    end = np.exp(machine.log_stop - beta)
-    total = end + np.bincount(machine.source, prob * machine.columns.sizes[machine.column], minlength=len(end))
-    return prob / total[machine.source], end / total
 
 
 # Why an expression is refused: which part of it holds no string, and which has infinite mass.
@@ -198,8 +142,6 @@ def why_empty(expression: Expression, columns: LetterColumns) -> str:
             if empty is not None:
                 return why_empty(empty, columns)
             return f"the two sides of & share no string: {shown(left)} and {shown(right)}"
-        case ex.NGrams():
-            return f"{shown(expression)} lists none of the {len(columns.letters)} {_letters(columns)}"
     return "nothing in the condition fits"
 
 
@@ -237,25 +179,27 @@ _MOST_FILLINGS = 64  # ways in which holes are open or closed, or long, that are
 _NUMBERS_OF_CONDITION = 100_000  # in the rows of one condition
 
 _Place: TypeAlias = tuple[int, int, int]  # hole (-1: none), state of the shared automaton, and that within the hole
-_Places: TypeAlias = frozenset[_Place] | int  # a number: this state of the shared automaton, and no more
+_Places: TypeAlias = frozenset[_Place]
 
 
 @dataclass(frozen=True, eq=False)
 class TerminalAutomaton:
-    """A small deterministic automaton of a terminal, or of what a condition inserts; no states if it is empty."""
+    """A deterministic automaton as dictionaries: of a terminal, of what a condition inserts, or around that."""
 
     moves: list[dict[int, int]]  # column -> state, for each state; state 0 is the start
     ends: list[bool]
 
     @classmethod
-    def of(cls, expression: Expression, columns: LetterColumns) -> TerminalAutomaton:
-        """Compile an expression over letter classes to a deterministic automaton; word lists become a trie directly."""
+    def of(
+        cls, expression: Expression, columns: LetterColumns, holes: Sequence[ConditionExpression] = ()
+    ) -> TerminalAutomaton:
+        """Compile an expression over letter classes to a deterministic automaton; word lists become a trie directly.
+
+        Parts from the condition, `holes`, are columns after those of the letters.
+        """
         if isinstance(expression, ex.Listed) and (columns.sizes == 1).all():
             return cls._listed(expression.entries, columns)
-        machine = compiled(expression, columns, weighted=False)
-        if machine.is_empty:
-            return cls([], [])
-        whole = determinised(machine, weighted=False)
+        whole = determinised(compiled(expression, columns, weighted=False, holes=holes), weighted=False)
         moves = [{column: target for column, target, _ in own} for own in whole.by_state]
         return cls(moves, (whole.log_stop > -np.inf).tolist())
 
@@ -274,19 +218,27 @@ class TerminalAutomaton:
                     made.ends.append(False)
                 state = made.moves[state][column]
             made.ends[state] = True
-        return made if any(made.ends) else cls([], [])
+        return made
 
     @property
     def is_empty(self) -> bool:
         """Whether no string is accepted."""
-        return not self.ends
+        return not any(self.ends)
 
     @cached_property
     def lengths(self) -> list[int]:
-        """Least number of letters to an end from each state; one more than the number of states where there is none."""
-        moves = ((state, (to,), 1.0) for state, go in enumerate(self.moves) for to in go.values())
+        """Least number of letters to an end from each state, −1 if there is none."""
+        return self.lengths_with({})
+
+    def lengths_with(self, taken: Mapping[int, int]) -> list[int]:
+        """Return the least number of letters to an end from each state, −1 if there is none.
+
+        taken       column -> letters that its moves count for, else 1; −1: they cannot be made
+        """
+        steps = [(state, to, taken.get(column, 1)) for state, go in enumerate(self.moves) for column, to in go.items()]
+        moves = ((state, (to,), letters) for state, to, letters in steps if letters >= 0)
         known = least_costs(moves, [state for state, end in enumerate(self.ends) if end])
-        return [int(known.get(state, len(self.moves) + 1)) for state in range(len(self.moves))]
+        return [int(known.get(state, -1)) for state in range(len(self.moves))]
 
     def minimised(self) -> TerminalAutomaton:
         """Return the minimal equivalent automaton (Moore's algorithm); the start stays separate."""
@@ -321,40 +273,17 @@ class WithHoles:
     """The deterministic automaton that all conditions share; parts from the condition are columns after the letters."""
 
     def __init__(self, expression: Expression, holes: tuple[ConditionExpression, ...], columns: LetterColumns) -> None:
-        machine = determinised(compiled(expression, columns, weighted=False, holes=holes), weighted=False)
-        self.columns, self.machine = columns, machine
-        self.states = Finite(machine, weighted=False)
+        self.columns, self.machine = columns, TerminalAutomaton.of(expression, columns, holes)
         self.lengths = lru_cache(_MOST_FILLINGS)(self._lengths)
         self.leads = lru_cache(_MOST_FILLINGS)(self._leads)
-        self.rows = lru_cache(1 + 20 * _NUMBERS_OF_CONDITION // max(1, columns.count))(self._row)
-        self.ends: list[bool] = (machine.log_stop > -np.inf).tolist()
-        self.holes_at: dict[int, list[tuple[int, int]]] = {}  # state -> holes, and where they lead
-        for move in np.flatnonzero(machine.column >= columns.count).tolist():
-            hole, lead = int(machine.column[move]) - columns.count, int(machine.target[move])
-            self.holes_at.setdefault(int(machine.source[move]), []).append((hole, lead))
 
-    def _lengths(self, shortest: tuple[int, ...]) -> Ints:
-        """Return the shortest accepted length from each state, −1 if none, when the holes take `shortest` letters (−1:
-        never).
-        """
-        step = np.ones(len(self.machine.source), dtype=np.int64)
-        for hole, length in enumerate(shortest):
-            step[self.machine.column == self.columns.count + hole] = length
-        return self.machine.selected(step >= 0).lengths(step[step >= 0])
+    def _lengths(self, shortest: tuple[int, ...]) -> list[int]:
+        """Return the shortest accepted length from each state, −1 if none, where hole h takes `shortest[h]` letters."""
+        return self.machine.lengths_with(dict(enumerate(shortest, self.columns.count)))
 
     def _leads(self, is_open: tuple[bool, ...]) -> list[bool]:
         """Return whether each state can reach an end when only the open holes can be passed."""
-        found: list[bool] = (self.lengths(tuple(1 if one else -1 for one in is_open)) >= 0).tolist()
-        return found
-
-    def _row(self, state: int, is_open: tuple[bool, ...]) -> Floats:
-        """Return the letters allowed at a state as 1 and 0, (columns,), those of holes aside."""
-        leads, row = self.leads(is_open), np.zeros(self.columns.count)
-        for column, target, _ in self.machine.by_state[state]:
-            if column < len(row) and leads[target]:
-                row[column] = 1.0
-        row.flags.writeable = False
-        return row
+        return [length >= 0 for length in self.lengths(tuple(1 if one else -1 for one in is_open))]
 
 
 class Filled(Language):
@@ -362,9 +291,10 @@ class Filled(Language):
 
     def __init__(self, shared: WithHoles, fillings: tuple[TerminalAutomaton, ...]) -> None:
         self.columns, self._shared, self._fillings = shared.columns, shared, fillings
+        self._moves, self._ends = shared.machine.moves, shared.machine.ends
         self._open = tuple(not filling.is_empty for filling in fillings)
         self._leads = shared.leads(self._open)
-        self._after: dict[tuple[_Places, int], _Places | None] = {}
+        self._after = lru_cache(MOST_STEPS)(lambda node, column: self._closed(self._moved(node, column)))
         self._rows = lru_cache(1 + _NUMBERS_OF_CONDITION // max(1, shared.columns.count))(self._row)
         self.root = self._closed([(-1, 0, 0)])
         if self.root is None:
@@ -378,73 +308,53 @@ class Filled(Language):
             if place not in found and self._leads[place[1]]:
                 found.add(place)
                 stack += self._free(place)
-        if len(found) == 1 and (only := next(iter(found)))[0] < 0:
-            return only[1]
-        return frozenset(found) if found else None
+        return frozenset(found) or None
 
     def _free(self, place: _Place) -> list[_Place]:
+        """Return the places that are reached without a letter: the start of a hole, or behind it."""
         hole, state, within = place
         if hole >= 0:
             return [(-1, state, 0)] if self._fillings[hole].ends[within] else []
-        return [(h, lead, 0) for h, lead in self._shared.holes_at.get(state, ()) if self._open[h]]
+        behind = (self._moves[state].get(self.columns.count + h) for h in range(len(self._open)))
+        return [(h, lead, 0) for h, lead in enumerate(behind) if lead is not None and self._open[h]]
 
     def after(self, node: _Places, column: int) -> _Places | None:
-        if isinstance(node, int):
-            target = self._shared.states.after(node, column)
-            if target is None or not self._leads[target]:
-                return None
-            if target not in self._shared.holes_at:
-                return target
-        key = (node, column)
-        if key not in self._after:
-            if len(self._after) >= MOST_STEPS:
-                self._after.clear()
-            self._after[key] = self._closed(self._moved(node, column))
-        return self._after[key]
+        return self._after(node, column)
 
     def _moved(self, node: _Places, column: int) -> list[_Place]:
         found = list[_Place]()
-        for hole, state, within in _listed(node):
-            if hole >= 0:
-                after = self._fillings[hole].moves[within].get(column)
-                found += [] if after is None else [(hole, state, after)]
-            elif (target := self._shared.states.after(state, column)) is not None:
-                found.append((-1, target, 0))
+        for hole, state, within in node:
+            moves = self._fillings[hole].moves[within] if hole >= 0 else self._moves[state]
+            if (target := moves.get(column)) is not None:
+                found.append((hole, state, target) if hole >= 0 else (-1, target, 0))
         return found
 
     def weights(self, node: _Places) -> Floats:
-        if isinstance(node, int):
-            return self._shared.rows(node, self._open)
         return self._rows(node)
 
     def _row(self, node: _Places) -> Floats:
         row = np.zeros(self.columns.count)
-        for hole, state, within in _listed(node):
+        for hole, state, within in node:
             if hole >= 0:
                 row[list(self._fillings[hole].moves[within])] = 1.0
             else:
-                np.maximum(row, self._shared.rows(state, self._open), out=row)
+                moves = self._moves[state].items()
+                row[[column for column, to in moves if column < len(row) and self._leads[to]]] = 1.0
         row.flags.writeable = False
         return row
 
     def end(self, node: _Places) -> float:
-        if isinstance(node, int):
-            return float(self._shared.ends[node])
-        return float(any(hole < 0 and self._shared.ends[state] for hole, state, _ in _listed(node)))
+        return float(any(hole < 0 and self._ends[state] for hole, state, _ in node))
 
     @cached_property
-    def _lengths(self) -> Ints:
-        return self._shared.lengths(tuple(-1 if own.is_empty else own.lengths[0] for own in self._fillings))
+    def _lengths(self) -> list[int]:
+        return self._shared.lengths(tuple(filling.lengths[0] for filling in self._fillings))
 
     def shortest(self, node: _Places) -> int:
         return min(
-            int(self._lengths[state]) + (self._fillings[hole].lengths[within] if hole >= 0 else 0)
-            for hole, state, within in _listed(node)
+            self._lengths[state] + (self._fillings[hole].lengths[within] if hole >= 0 else 0)
+            for hole, state, within in node
         )
-
-
-def _listed(node: _Places) -> Iterable[_Place]:
-    return [(-1, node, 0)] if isinstance(node, int) else node
 
 
 # languages that are cached: the conditions of a corpus come again in every epoch, and what is shared is small

@@ -38,7 +38,6 @@ from re import _constants, _parser
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from torch import Tensor
 
 from llrnn.ground.arrays import Bools
 from llrnn.ground.errors import BackgroundError, CheckpointError, DomainError, LLRNNError, MissingExtraError
@@ -71,7 +70,6 @@ from llrnn.languages.grammars.expressions import (
     compiled,
     letter,
 )
-from llrnn.languages.ngrams import arpa as store
 from llrnn.text.automata import DFA, anything, examples, permitted
 
 MOST_ALTERNATIVES = 20_000  # of a rule
@@ -765,9 +763,9 @@ class _SymbolicParser:
         return found
 
 
-# Expressions as plain data, for model folders: lists and numbers, and the arrays of n-gram models beside them.
+# Expressions as plain data, for model folders: lists, strings and numbers.
 #
-# restored(*described(expression)) == expression             but for n-gram models, which are equal in what they say
+# restored(described(expression)) == expression
 
 _CLASSES: dict[str, Callable[..., Any]] = {
     "sequence": Concatenation,
@@ -783,40 +781,30 @@ _CLASSES: dict[str, Callable[..., Any]] = {
 _NAMES = {made: name for name, made in _CLASSES.items()}
 
 
-def described(expression: Expression) -> tuple[list[Any], dict[str, Tensor]]:
-    """Return an expression as JSON data and tensors, for `restored`."""
-    tensors: dict[str, Tensor] = {}
-    return _plain(expression, tensors), tensors
-
-
-def _plain(expression: Expression, tensors: dict[str, Tensor]) -> list[Any]:
+def described(expression: Expression) -> list[Any]:
+    """Return an expression as JSON data, for `restored`."""
     match expression:
         case One(atom):
             return ["one", _NAMES[type(atom)], *vars(atom).values()]
         case ex.Listed(entries):
             return ["listed", *entries]
-        case ex.NGrams(table):
-            plain, arrays = store.described(table)
-            number = sum(name.endswith("context.0") for name in tensors)
-            tensors.update((f"ngram{number}.{name}", array) for name, array in arrays.items())
-            return ["ngrams", number, plain]
         case ConditionExpression():
             raise BackgroundError("a function of the condition cannot be saved; give the background again at loading")
     others = [value for name, value in vars(expression).items() if name in ("again", "least", "most", "factor")]
-    return [_NAMES[type(expression)], *(_plain(part, tensors) for part in expression.inner), *others]
+    return [_NAMES[type(expression)], *map(described, expression.inner), *others]
 
 
-def restored(plain: list[Any], tensors: Mapping[str, Tensor]) -> Expression:
-    """Return the expression from the data and tensors of `described`."""
+def restored(plain: list[Any]) -> Expression:
+    """Return the expression from the data of `described`."""
     try:
-        return _from_plain(plain, tensors)
+        return _from_plain(plain)
     except (LookupError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"a saved expression cannot be read ({error!r}); save it again") from error
     except LLRNNError as error:
         raise CheckpointError(f"a saved expression cannot be read: {error}") from error
 
 
-def _from_plain(plain: list[Any], tensors: Mapping[str, Tensor]) -> Expression:
+def _from_plain(plain: list[Any]) -> Expression:
     kind, *given = plain
     match kind:
         case "one":
@@ -824,10 +812,8 @@ def _from_plain(plain: list[Any], tensors: Mapping[str, Tensor]) -> Expression:
         case "listed":
             return ex.words(dict(given))
         case "ngrams":
-            prefix = f"ngram{given[0]}."
-            own = {name.removeprefix(prefix): array for name, array in tensors.items() if name.startswith(prefix)}
-            return ex.ngram(store.table_from(given[1], own))
-    values = [_from_plain(part, tensors) if isinstance(part, list) else part for part in given]
+            raise CheckpointError("this llrnn has no n-grams in expressions any more; give NGram(...) * Automaton(...)")
+    values = [_from_plain(part) if isinstance(part, list) else part for part in given]
     found: Expression = _CLASSES[kind](tuple(values)) if kind in ("sequence", "choice") else _CLASSES[kind](*values)
     return found
 

@@ -38,7 +38,7 @@ begins from the longest that is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -587,21 +587,14 @@ class Trie:
             state = torch.where((node >= 0) & self.matters[node], node, state)
         return state
 
-    def explore(
-        self, start: int, words: Tensor, *, merge: bool = False, check: Callable[[int], None] = lambda found: None
-    ) -> tuple[list[int], Tensor]:
+    def explore(self, start: int, words: Tensor) -> tuple[list[int], Tensor]:
         """Return all states reachable from `start` by `words`, `start` first, and the state after each word, (states,
         words).
-
-        `merge`: replace states that predict like the empty context by it; `check` is called with the number found so
-        far.
         """
         states, known, after, done = [start], {start}, list[Tensor](), 0
         while done < len(states):  # states are found faster than they are written out
-            check(len(states))
             frontier, done = torch.tensor(states[done:]), len(states)
             reached = self.states(frontier.repeat_interleave(len(words)), words.repeat(len(frontier))[:, None])
-            reached = torch.where(self.matters[reached], reached, EMPTY) if merge else reached
             after.append(reached.view(len(frontier), len(words)))
             new = [state for state in torch.unique(reached).tolist() if state not in known]
             known.update(new)
