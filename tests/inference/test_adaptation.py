@@ -307,7 +307,7 @@ def test_the_text_held_out_is_written_small_too(capsys: Capture) -> None:
 
 
 def test_stopping_is_no_traceback(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapt_module, "interruptible", lambda: nullcontext(lambda: True))
+    monkeypatch.setattr(adapt_module.options, "interruptible", lambda: nullcontext(lambda: True))
     save_ngrams(Path("base.arpa"))
     text = write("domain.txt", (sentence.words for sentence in domain()[:60]))
     assert llrnn.cli.run(["adapt", "base.arpa", text, "--out", "x", *FAST]) == 130

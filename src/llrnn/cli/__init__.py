@@ -31,10 +31,7 @@ VERBS = {
     "init": ("llrnn.cli.init:init_verb", "Look at a text, and write a configuration for it."),
     "config": ("llrnn.cli.features:config_app", "What a configuration may say, and what its features amount to."),
     "train": ("llrnn.cli.verbs:train_verb", "Train a model and write it to a folder."),
-    "model": (
-        "llrnn.cli.features:model_app",
-        "What a model is, and how good; a cheaper one, several as one.",
-    ),
+    "model": ("llrnn.cli.features:model_app", "What a model is, and how good; a cheaper one, several as one."),
     "evaluate": ("llrnn.cli.evaluate:evaluate_verb", "Log-perplexity of models on texts, with an audit of the figure."),
     "score": ("llrnn.cli.verbs:score_verb", "Log-probability of every word and sentence of a text."),
     "generate": ("llrnn.cli.verbs:generate_verb", "Write text: sampling, greedy or beam search."),

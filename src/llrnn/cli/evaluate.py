@@ -11,29 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from llrnn.cli import show
-from llrnn.cli.options import (
-    AsJson,
-    AsTheModel,
-    Batches,
-    Cache,
-    CacheWords,
-    Device,
-    Dynamic,
-    ModelOptions,
-    OovPolicy,
-    Seed,
-    TextFormat,
-    advising_oov,
-    batching_for,
-    following_named,
-    oov_policy,
-    print_json,
-    read_for,
-    refuse_idle,
-    say,
-    with_model_options,
-)
+from llrnn.cli import options, show
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import STANDARD
 from llrnn.inference.evaluation import Evaluation, evaluate
@@ -79,31 +57,31 @@ def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def _each(
-    given: list[Path], options: ModelOptions, device: str, *, oov: Oov | None = None, held: bool = True
+    given: list[Path], asked: options.ModelOptions, device: str, *, oov: Oov | None = None, held: bool = True
 ) -> Iterator[tuple[Path, LLRNN, Path]]:
     """Yield every model with every file; with `held`, models are under the constraint of the options."""
     folders, files = _told_apart(given)
     for folder in folders:
-        model = options.open(folder, device, oov=oov)
-        model = options.constrained(model) if held else model
+        model = asked.open(folder, device, oov=oov)
+        model = asked.constrained(model) if held else model
         yield from ((folder, model, file) for file in files)
 
 
-@with_model_options
+@options.with_model_options
 def evaluate_verb(
     context: typer.Context,
     models: ModelsAndTexts,
-    options: ModelOptions,
-    lowercase: AsTheModel = None,
-    format: TextFormat = "auto",
-    batches: Batches = "sentences",
-    oov: OovPolicy = None,
-    cache: Cache = None,
-    cache_words: CacheWords = None,
-    dynamic: Dynamic = None,
-    device: Device = "cpu",
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    asked: options.ModelOptions,
+    lowercase: options.AsTheModel = None,
+    format: options.TextFormat = "auto",
+    batches: options.Batches = "sentences",
+    oov: options.OovPolicy = None,
+    cache: options.Cache = None,
+    cache_words: options.CacheWords = None,
+    dynamic: options.Dynamic = None,
+    device: options.Device = "cpu",
+    seed: options.Seed = 0,
+    as_json: options.AsJson = False,
 ) -> None:
     """Log-perplexity of models on texts, with an audit of the figure.
 
@@ -117,16 +95,16 @@ def evaluate_verb(
     Example: llrnn evaluate runs/french novel.txt --cache 0.1 --dynamic 0.05
     Example: zcat test.txt.gz | llrnn evaluate corpus.arpa runs/french - --oov skip
     """
-    policy, following = oov_policy(oov), following_named(cache, cache_words, dynamic)
+    policy, following = options.oov_policy(oov), options.following_named(cache, cache_words, dynamic)
     if following is not None:
-        refuse_idle(context, "with --cache and --dynamic, which read sentence by sentence", "batches")
+        options.refuse_idle(context, "with --cache and --dynamic, which read sentence by sentence", "batches")
     results = []
-    for folder, model, file in _each(models, options, device, oov=policy):
-        corpus = read_for(model, file, format, lowercase)
+    for folder, model, file in _each(models, asked, device, oov=policy):
+        corpus = options.read_for(model, file, format, lowercase)
         warn_of_unknown_names(model, corpus.conditions)
-        batching = batching_for(batches, model, corpus)
+        batching = options.batching_for(batches, model, corpus)
         judged = partial(evaluate, batching=batching, seed=seed, oov=policy, following=following)
-        with advising_oov(policy):
+        with options.advising_oov(policy):
             result = judged(prepared(model, corpus.conditions), corpus)
         own = {name: getattr(result, name) for name in ("perplexity", "ppl1", "log10_prob")}
         results.append({"model": str(folder), "text": str(file), **own, **asdict(result)})
@@ -134,7 +112,7 @@ def evaluate_verb(
             show.evaluation(f"{folder} on {file}", result)
             show.text(_as_srilm(result)) if policy is not None else None
     if as_json:
-        print_json(results)
+        options.print_json(results)
 
 
 def _as_srilm(result: Evaluation) -> str:
@@ -143,74 +121,74 @@ def _as_srilm(result: Evaluation) -> str:
     return f"{result.sentences:,} sentences, {counts}: {figures}, ppl1 {result.ppl1:.4f}"
 
 
-@with_model_options
+@options.with_model_options
 def pairs_verb(
     models: Annotated[
         list[Path], typer.Argument(help="Model folders, then minimal pairs: .tsv or .jsonl as BLiMP writes it.")
     ],
-    options: ModelOptions,
-    device: Device = "cpu",
-    as_json: AsJson = False,
+    asked: options.ModelOptions,
+    device: options.Device = "cpu",
+    as_json: options.AsJson = False,
 ) -> None:
     """Which sentence of minimal pairs models prefer: accuracy, by group and distance.
 
     Example: llrnn model pairs runs/embedded pairs.jsonl
     """
     results = []
-    for folder, model, file in _each(models, options, device):
+    for folder, model, file in _each(models, asked, device):
         scores = score_pairs(model, read_pairs(file))
         results.append({"model": str(folder), "pairs": str(file), **scores.summary()})
         if not as_json:
             show.pairs(f"{folder} on {file}", scores)
     if as_json:
-        print_json(results)
+        options.print_json(results)
 
 
-@with_model_options
+@options.with_model_options
 def written_verb(
     models: ModelsAndTexts,
-    options: ModelOptions,
+    asked: options.ModelOptions,
     bleu: Annotated[bool, typer.Option("--bleu", help="BLEU against what the texts say, too.")] = False,
     beam: Annotated[int, typer.Option(min=1, help="How wide the search is.")] = 5,
-    lowercase: AsTheModel = None,
-    format: TextFormat = "auto",
-    device: Device = "cpu",
-    as_json: AsJson = False,
+    lowercase: options.AsTheModel = None,
+    format: options.TextFormat = "auto",
+    device: options.Device = "cpu",
+    as_json: options.AsJson = False,
 ) -> None:
     """What models write from the conditions of texts: values missing, repeated or wrong.
 
     Example: llrnn model written runs/waiter test.jsonl --bleu
     """
     results = []
-    for folder, model, file in _each(models, options, device):
-        corpus = read_for(model, file, format, lowercase)
+    for folder, model, file in _each(models, asked, device):
+        corpus = options.read_for(model, file, format, lowercase)
         found = written_scores(model, corpus, beam=beam, against_references=bleu)
         results.append({"model": str(folder), "text": str(file), **found})
         if not as_json:
             show.text(f"{folder} on {file}, {told_scores(found)}")
     if as_json:
-        print_json(results)
+        options.print_json(results)
 
 
-@with_model_options
+@options.with_model_options
 def distortion_verb(
     models: ModelsAndTexts,
-    options: ModelOptions,
-    lowercase: AsTheModel = None,
-    format: TextFormat = "auto",
-    device: Device = "cpu",
-    as_json: AsJson = False,
+    asked: options.ModelOptions,
+    lowercase: options.AsTheModel = None,
+    format: options.TextFormat = "auto",
+    device: options.Device = "cpu",
+    as_json: options.AsJson = False,
 ) -> None:
     """How much holding texts to the language of --constraint changes models, step by step.
 
     Example: llrnn model distortion runs/free runs/held test.tsv --constraint geo.lark
     """
-    language = options.language()
+    language = asked.language()
     if language is None:
         raise ConfigError("--constraint is required, a language to hold texts to; give a grammar, or 'pattern: ...'")
     report, rows, remarks = list[dict[str, Any]](), list[list[str]](), dict[str, None]()
-    for folder, model, file in _each(models, options, device, held=False):
-        corpus = read_for(model, file, format, lowercase)
+    for folder, model, file in _each(models, asked, device, held=False):
+        corpus = options.read_for(model, file, format, lowercase)
         ready, name = prepared(model, corpus.conditions), f"{folder} on {file}"
         found = measure_distortion(ready, corpus, language)
         report.append({"constraint": repr(language), "model": str(folder), "text": str(file)})
@@ -219,7 +197,7 @@ def distortion_verb(
         shares = [f"{found.words:,}", f"{found.forbidden:.4f}", f"{found.best_is_forbidden:.1%}"]
         rows.append([name, *shares, *(f"{log:.4f}" for log in logs)])
         remarks |= dict.fromkeys(_remarks(name, str(file), found))  # each once, if it is so for all models
-    say(report, as_json, lambda _: _show(repr(language), rows, remarks))
+    options.say(report, as_json, lambda _: _show(repr(language), rows, remarks))
 
 
 def _plain(found: Distortion, symbols: Sequence[str]) -> dict[str, Any]:

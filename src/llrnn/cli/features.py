@@ -9,24 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from llrnn.cli import show
+from llrnn.cli import options, show
 from llrnn.cli.evaluate import distortion_verb, pairs_verb, written_verb
 from llrnn.cli.init import config_app, info_verb
 from llrnn.cli.mixing import mix_verb
-from llrnn.cli.options import (
-    AsJson,
-    AsTheModel,
-    Batches,
-    Changes,
-    DataFolder,
-    ModelFolder,
-    TextFormat,
-    batching_for,
-    make_output_folder,
-    read_for,
-    refuse_overwriting,
-    say,
-)
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.inference.condensing import condense
@@ -90,9 +76,9 @@ def _positions(project: Project) -> int:
 @config_app.command("features")
 def features_verb(
     config: Annotated[Path, typer.Argument(help="A TOML configuration.")],
-    changes: Changes = None,
-    data: DataFolder = Path("data"),
-    as_json: AsJson = False,
+    changes: options.Changes = None,
+    data: options.DataFolder = Path("data"),
+    as_json: options.AsJson = False,
 ) -> None:
     """What the features amount to, and how log Z will be computed.
 
@@ -104,21 +90,21 @@ def features_verb(
     summary = summarise(project.output_features, project.vocabulary)
     found = forecast(project, summary)
     report = {**asdict(summary), "reduction": summary.reduction, "ways": asdict(found)}
-    say(report, as_json, lambda _: show_features(summary, found))
+    options.say(report, as_json, lambda _: show_features(summary, found))
 
 
 def condense_verb(
-    model: ModelFolder,
+    model: options.ModelFolder,
     out: Annotated[Path, typer.Option(help="The folder for the cheaper model.")],
     fewer: Annotated[float, typer.Option(help="How many times fewer multiplications than a softmax.")],
     valid: Annotated[
         Path, typer.Option(help="A text: how features vary on it, and the log-perplexity before and after.")
     ],
-    lowercase: AsTheModel = None,
-    format: TextFormat = "auto",
-    batches: Batches = "sentences",
+    lowercase: options.AsTheModel = None,
+    format: options.TextFormat = "auto",
+    batches: options.Batches = "sentences",
     force: Annotated[bool, typer.Option("--force", help="Replace another model in --out.")] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """A cheaper sum for a trained model, where least is lost.
 
@@ -129,13 +115,13 @@ def condense_verb(
     Example: llrnn model condense runs/french --fewer 6 --valid valid.conllu --out runs/condensed
     Example: llrnn train french.toml --set features.coarsen.classes=7000 --out runs/coarse
     """
-    refuse_overwriting(out, None, force)
+    options.refuse_overwriting(out, None, force)
     opened = load(model)
-    text = read_for(opened, valid, format, lowercase)
-    made = condense(opened, fewer, text=text, batching=batching_for(batches, opened, text))
-    make_output_folder(out)
+    text = options.read_for(opened, valid, format, lowercase)
+    made = condense(opened, fewer, text=text, batching=options.batching_for(batches, opened, text))
+    options.make_output_folder(out)
     made.save(out)
-    say({"out": str(out), **made.provenance["condensed"]}, as_json, partial(_show_condensed, valid))
+    options.say({"out": str(out), **made.provenance["condensed"]}, as_json, partial(_show_condensed, valid))
 
 
 def _show_condensed(valid: Path, found: dict[str, Any]) -> None:

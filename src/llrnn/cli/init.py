@@ -9,17 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from llrnn.cli import show
-from llrnn.cli.options import (
-    AsJson,
-    Changes,
-    DataFolder,
-    ModelFolder,
-    find_modules_here,
-    refuse_idle,
-    require_output_file,
-    say,
-)
+from llrnn.cli import options, show
 from llrnn.config import read_config, reference, schema
 from llrnn.config.draft import Draft, draft_config
 from llrnn.config.pairs import draft_pairs, holds_pairs
@@ -70,14 +60,14 @@ def init_verb(
     Example: llrnn init train.jsonl --out waiter.toml
     Example: llrnn init data/ud-turkish/*.conllu --list wordfreq:tr --list tr_TR.dic --out turkish.toml
     """
-    require_output_file(out)
+    options.require_output_file(out)
     if out.exists() and not force:
         raise ConfigError(f"--out {out}: a file that is not there yet is required; name another, or say --force")
     if analyser:
-        find_modules_here()
+        options.find_modules_here()
     if all(map(holds_pairs, files)):
         knowledge = ("lexicon", "analyser", "lists", "vectors", "as_it_is")
-        refuse_idle(context, "for pairs of meaning and text", *knowledge)
+        options.refuse_idle(context, "for pairs of meaning and text", *knowledge)
         _write(draft_pairs(files, out=out, valid=valid or [], lowercase=lowercase))
         return
     draft = draft_config(
@@ -125,8 +115,8 @@ def schema_verb() -> None:
 @config_app.command("check")
 def check_config_verb(
     config: Annotated[Path, typer.Argument(help="A TOML configuration.")],
-    changes: Changes = None,
-    data: DataFolder = Path("data"),
+    changes: options.Changes = None,
+    data: options.DataFolder = Path("data"),
 ) -> None:
     """Name all mistakes of a configuration, a line each, without reading any text.
 
@@ -136,12 +126,12 @@ def check_config_verb(
     show.text(f"{config}: no mistake")
 
 
-def info_verb(model: ModelFolder, as_json: AsJson = False) -> None:
+def info_verb(model: options.ModelFolder, as_json: options.AsJson = False) -> None:
     """What a model is: words, classes, features, sizes, training text, files.
 
     Example: llrnn model info runs/mine
     """
-    say(model_info(model), as_json, show.facts)
+    options.say(model_info(model), as_json, show.facts)
 
 
 def model_info(folder: Path) -> dict[str, Any]:

@@ -8,22 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from llrnn.cli import show
-from llrnn.cli.options import (
-    AsJson,
-    AsTheModel,
-    Batches,
-    Device,
-    TextFormat,
-    batching_for,
-    device_named,
-    make_output_folder,
-    numbers_in,
-    read_for,
-    refuse_idle,
-    refuse_overwriting,
-    say,
-)
+from llrnn.cli import options, show
 from llrnn.model.checkpoint import load
 from llrnn.model.ensembles import mix
 
@@ -36,12 +21,12 @@ def mix_verb(
         Path | None, typer.Option(help="A text to fit the weights on, which no model was trained on.")
     ] = None,
     weights: Annotated[str | None, typer.Option(help="Fixed weights: 0.5,0.3,0.2")] = None,
-    lowercase: AsTheModel = None,
-    format: TextFormat = "auto",
-    batches: Batches = "sentences",
+    lowercase: options.AsTheModel = None,
+    format: options.TextFormat = "auto",
+    batches: options.Batches = "sentences",
     force: Annotated[bool, typer.Option("--force", help="Replace another model in --out.")] = False,
-    device: Device = "cpu",
-    as_json: AsJson = False,
+    device: options.Device = "cpu",
+    as_json: options.AsJson = False,
 ) -> None:
     """Mix models into one, with weights fitted on a text.
 
@@ -52,21 +37,21 @@ def mix_verb(
     Example: llrnn model mix runs/seed0 runs/seed1 --weights 0.7,0.3 --out runs/mixed
     """
     if valid is None:
-        refuse_idle(context, "without --valid", "lowercase", "format", "batches")
-    place, names = device_named(device), list(map(str, models))
-    refuse_overwriting(out, None, force)
+        options.refuse_idle(context, "without --valid", "lowercase", "format", "batches")
+    place, names = options.device_named(device), list(map(str, models))
+    options.refuse_overwriting(out, None, force)
     members = [load(model, device=place) for model in models]
-    text = None if valid is None else read_for(members[0], valid, format, lowercase)
+    text = None if valid is None else options.read_for(members[0], valid, format, lowercase)
     mixed = mix(
         members,
         valid=text,
-        weights=None if weights is None else numbers_in("--weights", weights),
-        batching=None if text is None else batching_for(batches, members[0], text),
+        weights=None if weights is None else options.numbers_in("--weights", weights),
+        batching=None if text is None else options.batching_for(batches, members[0], text),
         names=names,
     )
-    make_output_folder(out)
+    options.make_output_folder(out)
     mixed.save(out)
-    say({"out": str(out), "models": names, **mixed.provenance["mixed"]}, as_json, partial(_show_mixed, valid))
+    options.say({"out": str(out), "models": names, **mixed.provenance["mixed"]}, as_json, partial(_show_mixed, valid))
 
 
 def _show_mixed(valid: Path | None, found: dict[str, Any]) -> None:

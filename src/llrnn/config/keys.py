@@ -27,37 +27,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from llrnn.config.own import Context, OrOwn, OwnTable, own_table
 from llrnn.ground.errors import ConfigError, warn
-from llrnn.knowledge import features
-from llrnn.knowledge.backgrounds import (
-    Background,
-    Dictionary,
-    Discounted,
-    Grammar,
-    Inflections,
-    Mixture,
-    NGram,
-    Primed,
-    Recent,
-    Uniform,
-    Unigram,
-)
+from llrnn.knowledge import backgrounds, contextual, features
+from llrnn.knowledge.backgrounds import Background
 from llrnn.knowledge.backgrounds.ngram import estimated_on
-from llrnn.knowledge.contextual import (
-    ConditionNumbers,
-    ContextualFeature,
-    ContextualInput,
-    Continued,
-    Copied,
-    Expert,
-    Framed,
-    Lookup,
-    Matching,
-    Mentioned,
-    PredictedSlot,
-    Repeated,
-    SlotProgress,
-    Unmentioned,
-)
+from llrnn.knowledge.contextual import ContextualFeature, ContextualInput
 from llrnn.knowledge.features import Features
 from llrnn.languages.domains import Numbers, Spelling
 from llrnn.languages.grammars.automaton import Over
@@ -74,6 +47,14 @@ class Strict(BaseModel):
     """Unknown keys are errors, and so is a text or a truth value where a number is meant."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _keys_agree(self) -> Self:
+        self.check()
+        return self
+
+    def check(self) -> None:
+        """Raise a ValueError where keys of the table contradict each other; none do unless a subclass says so."""
 
 
 def refuse_unused(table: BaseModel, keys: Iterable[str], purpose: str, found: str, place: str = "") -> None:
@@ -250,11 +231,9 @@ class SpellingConfig(Strict):
         None, ge=1, description="learn from words that were seen so often or less; from all by default [times]"
     )
 
-    @model_validator(mode="after")
-    def _one_cell_has_no_kinds(self) -> Self:
+    def check(self) -> None:
         if self.one_cell:
             refuse_unused(self, ["endings", "longest", "lengths"], "tells cells apart", "one_cell = true")
-        return self
 
     def make(self, context: Context) -> Domain:
         at_most = self.seen_at_most
@@ -343,8 +322,7 @@ class ConditionConfig(Strict):
     size: int = Field(128, ge=1, le=2**20, description="size of the memory's rows")
     min_count: int = Field(1, ge=1, description="features of conditions that fire less often in training are not known")
 
-    @model_validator(mode="after")
-    def _keys_fit(self) -> ConditionConfig:
+    def check(self) -> None:
         if self.reading == "numbers":
             of_words = ("unread", "ignored", "encoder", "size", "min_count")
             refuse_unused(self, of_words, "is for conditions of words", "reading = 'numbers'")
@@ -354,7 +332,6 @@ class ConditionConfig(Strict):
             raise ValueError(f"unread and ignored are for reading = 'slots', found reading = {self.reading!r}")
         if self.encoder != "none" and self.size % 2:
             raise ValueError(f"size must be even, half for each direction of the encoder, found {self.size}")
-        return self
 
     def _reading(self) -> ConditionTokenizer:
         if self.reading == "slots":
@@ -364,7 +341,7 @@ class ConditionConfig(Strict):
 
     def inputs(self, conditions: Iterable[object]) -> tuple[ContextualInput, ...]:
         """The numbers of conditions, which are joined to the input at every step."""
-        return (ConditionNumbers.fitted(conditions, self.names),) if self.reading == "numbers" else ()
+        return (contextual.ConditionNumbers.fitted(conditions, self.names),) if self.reading == "numbers" else ()
 
     def controller(self, own: ControllerConfig, conditions: Iterable[object]) -> Controller:
         """One layer below the look at the condition, the others, at least one, above; numbers are not looked at."""
@@ -403,8 +380,7 @@ class NGramsConfig(Strict):
             raise ValueError("folds = 1 would leave nothing to count: 2 or more, or 0 for none")
         return folds
 
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
+    def check(self) -> None:
         if self.arpa is not None:
             counting = ["parts", "files", "order", "min_counts", "folds"]
             refuse_unused(self, counting, "is for n-grams that are counted", f"arpa = {self.arpa!r}")
@@ -412,7 +388,6 @@ class NGramsConfig(Strict):
             refuse_unused(self, ["parts", "folds"], "is for n-grams of parts of the corpus", f"files = {self.files}")
         else:
             refuse_unused(self, ["restrict"], "is for files or arpa", "neither")
-        return self
 
     def make(self, context: Context) -> Background:
         """From a file, from other texts, or from the corpus itself; cross-fitted where the network trains on it."""
@@ -430,10 +405,10 @@ class NGramsConfig(Strict):
                 )
             text, folds = reduce(add, context.parts("n-grams", self.parts)), self.folds
         order, least = self.order, self.min_counts
-        return NGram.from_corpus(text, order=order, min_counts=least, folds=folds, restrict=self.restrict)
+        return backgrounds.NGram.from_corpus(text, order=order, min_counts=least, folds=folds, restrict=self.restrict)
 
     def _of_file(self, arpa: str, context: Context) -> Background:
-        found = NGram.from_arpa(arpa, restrict=self.restrict)
+        found = backgrounds.NGram.from_arpa(arpa, restrict=self.restrict)
         sign = estimated_on(found.table, context.corpora["train"], context.corpora.get("valid"))
         if sign is not None:
             raise ConfigError(
@@ -458,7 +433,9 @@ class PrimedConfig(Strict):
     def around(self, base: Background, context: Context) -> Background:
         assert context.vocabulary is not None
         slots, train = self.slots or None, context.words["train"]
-        return Primed.fitted(base, train, context.vocabulary, slots=slots, support=self.support, cells=self.cells)
+        return backgrounds.Primed.fitted(
+            base, train, context.vocabulary, slots=slots, support=self.support, cells=self.cells
+        )
 
 
 class RecentConfig(Strict):
@@ -472,11 +449,11 @@ class RecentConfig(Strict):
     )
 
     def around(self, base: Background, context: Context) -> Background:
-        recent = Recent(self.window, fading=self.fading)
+        recent = backgrounds.Recent(self.window, fading=self.fading)
         if self.inflected:
-            rules = Inflections.learnt(context.corpora["train"].counts())
-            recent = Recent(self.window, fading=self.fading, inflections=rules, share=self.inflected)
-        return Mixture(base, recent, weights=[1.0 - self.weight, self.weight])
+            rules = backgrounds.Inflections.learnt(context.corpora["train"].counts())
+            recent = backgrounds.Recent(self.window, fading=self.fading, inflections=rules, share=self.inflected)
+        return backgrounds.Mixture(base, recent, weights=[1.0 - self.weight, self.weight])
 
 
 class GrammarConfig(Strict):
@@ -490,14 +467,12 @@ class GrammarConfig(Strict):
     longest: int | None = Field(None, ge=0, description="letters of a string at most; it always comes to an end")
     spelling: dict[str, str] | None = Field(None, description="characters of symbols that stand for others")
 
-    @model_validator(mode="after")
-    def _characters_are_spelled(self) -> Self:
+    def check(self) -> None:
         if self.over == "symbols":
             refuse_unused(self, ["spelling"], "is for over = 'characters'", "over = 'symbols'")
-        return self
 
     def around(self, base: Background, context: Context) -> Background:
-        return base * Grammar.from_file(self.file, **self.model_dump(exclude={"file"}))
+        return base * backgrounds.Grammar.from_file(self.file, **self.model_dump(exclude={"file"}))
 
 
 class DictionaryConfig(Strict):
@@ -510,7 +485,7 @@ class DictionaryConfig(Strict):
 
     def around(self, base: Background, context: Context) -> Background:
         settings = {"slots": self.slots or None, "violation": self.violation, "longest": self.longest}
-        return base * Dictionary.from_file(self.file, **settings)
+        return base * backgrounds.Dictionary.from_file(self.file, **settings)
 
 
 class BackgroundConfig(Strict):
@@ -539,7 +514,7 @@ class UniformConfig(BackgroundConfig):
     )
 
     def make(self, context: Context) -> Background:
-        return Uniform()
+        return backgrounds.Uniform()
 
 
 class UnigramConfig(BackgroundConfig):
@@ -550,17 +525,15 @@ class UnigramConfig(BackgroundConfig):
     frequencies: str | None = Field(None, description="a file of form and count to take instead of parts")
     smoothing: float = Field(0.0, ge=0, description="added to every count")
 
-    @model_validator(mode="after")
-    def _one_source(self) -> Self:
+    def check(self) -> None:
         if self.frequencies is not None:
             refuse_unused(self, ["parts"], "is counted", f"frequencies = {self.frequencies!r} instead")
-        return self
 
     def make(self, context: Context) -> Background:
         if self.frequencies is not None:
             _warn_of_no_counts(self.frequencies)
-            return Unigram.from_file(self.frequencies, smoothing=self.smoothing)
-        return Unigram.from_corpus(*context.parts("background", self.parts), smoothing=self.smoothing)
+            return backgrounds.Unigram.from_file(self.frequencies, smoothing=self.smoothing)
+        return backgrounds.Unigram.from_corpus(*context.parts("background", self.parts), smoothing=self.smoothing)
 
 
 class DiscountedConfig(BackgroundConfig):
@@ -575,7 +548,7 @@ class DiscountedConfig(BackgroundConfig):
         if listed is not None:
             _warn_of_no_counts(listed)
         frequencies = None if listed is None else read_frequencies(listed)
-        return Discounted.from_corpus(*context.parts("background", self.parts), frequencies=frequencies)
+        return backgrounds.Discounted.from_corpus(*context.parts("background", self.parts), frequencies=frequencies)
 
 
 class NGramConfig(NGramsConfig, BackgroundConfig):
@@ -601,7 +574,7 @@ class MixedConfig(NGramsConfig):
 class RepeatedConfig(RowConfig):
     """Whether the word occurred before."""
 
-    makes = {"repeated": Repeated}
+    makes = {"repeated": contextual.Repeated}
     kind: Literal["repeated"]
     window: int = Field(50, ge=1, description="how far back [words]")
 
@@ -612,14 +585,14 @@ class ExpertConfig(NGramsConfig):
     kind: Literal["expert"]
     name: str = Field("kn", min_length=1, description="what explanations and --expert call it")
 
-    def make(self, context: Context) -> Expert:  # type: ignore[override]
-        return Expert(super().make(context), name=self.name)
+    def make(self, context: Context) -> contextual.Expert:  # type: ignore[override]
+        return contextual.Expert(super().make(context), name=self.name)
 
 
 class CopiedConfig(RowConfig):
     """Values of the condition: the next word of one that has not been said, of one said, and the end."""
 
-    makes = {"copied": Copied, "mentioned": Mentioned, "unmentioned": Unmentioned}
+    makes = {"copied": contextual.Copied, "mentioned": contextual.Mentioned, "unmentioned": contextual.Unmentioned}
     kind: Literal["copied", "mentioned", "unmentioned"]
     slots: list[str] = Field(
         [], description="of these slots alone, copied and said one by one; of all together by default"
@@ -632,7 +605,7 @@ class CopiedConfig(RowConfig):
 class ContinuedConfig(RowConfig):
     """Values of the condition: the next word of one that was begun; one feature for all slots."""
 
-    makes = {"continued": Continued}
+    makes = {"continued": contextual.Continued}
     kind: Literal["continued"]
 
 
@@ -644,7 +617,7 @@ class FramedConfig(Strict):
     folds: int = Field(10, ge=2, description="training sentences see the counts without their fold")
 
     def make(self, context: Context) -> Any:
-        return Framed.counted(context.words["train"], order=self.order, folds=self.folds)
+        return contextual.Framed.counted(context.words["train"], order=self.order, folds=self.folds)
 
 
 class LookupConfig(Strict):
@@ -658,16 +631,14 @@ class LookupConfig(Strict):
     on: list[str] = Field([], description="fields of the condition that a row must match")
     history: list[str] = Field([], description="fields of the condition in which a row may have been named")
 
-    @model_validator(mode="after")
-    def _a_subject_is_named(self) -> Self:
+    def check(self) -> None:
         if self.subject is None:
             refuse_unused(self, ["history"], "is where rows are named", "no subject = column that names them")
-        return self
 
-    def make(self, context: Context) -> Lookup:
-        query = Matching(subject=self.subject, on=self.on, history=self.history)
+    def make(self, context: Context) -> contextual.Lookup:
+        query = contextual.Matching(subject=self.subject, on=self.on, history=self.history)
         table = KnowledgeBase.from_file(self.table, lowercase=context.lowercase)
-        return Lookup(table, query, *self.columns, name=self.name)
+        return contextual.Lookup(table, query, *self.columns, name=self.name)
 
 
 AnyContextual = Annotated[
@@ -684,7 +655,7 @@ class FramedInputConfig(FramedConfig):
     """Values of the condition: how well the words before announce their slot, counted in the training text."""
 
     def make(self, context: Context) -> ContextualInput:
-        return PredictedSlot(super().make(context))
+        return contextual.PredictedSlot(super().make(context))
 
 
 class SlotsInputConfig(Strict):
@@ -694,7 +665,7 @@ class SlotsInputConfig(Strict):
     slots: list[str] = Field([], description="of these slots, one by one; of all together by default")
 
     def make(self, context: Context) -> ContextualInput:
-        return SlotProgress(*self.slots)
+        return contextual.SlotProgress(*self.slots)
 
 
 AnyInput = Annotated[
@@ -725,11 +696,9 @@ class OtherConfig(Strict):
         "drop", description="sentences that validation or test have too, or eight words of: drop, or refuse to train"
     )
 
-    @model_validator(mode="after")
-    def _epochs_are_before(self) -> Self:
+    def check(self) -> None:
         if self.when == "mixed":
             refuse_unused(self, ["epochs"], "is for when = 'before'", "when = 'mixed'")
-        return self
 
 
 class CorpusConfig(Strict):
@@ -754,8 +723,7 @@ class CorpusConfig(Strict):
     )
     bpe_size: int = Field(4000, ge=2, description="units = bpe: how many there are, at most [byte pairs]")
 
-    @model_validator(mode="after")
-    def _some_text(self) -> CorpusConfig:
+    def check(self) -> None:
         if bool(self.train) == (self.embedded is not None):
             raise ValueError("give either train = [files] or embedded = {...}")
         if self.units != "bpe":
@@ -769,7 +737,6 @@ class CorpusConfig(Strict):
             refuse_unused(
                 self, of_files, "is for train = [files]", "embedded = {...} has parts and a format of its own"
             )
-        return self
 
 
 class VocabularyConfig(Strict):
@@ -785,11 +752,9 @@ class VocabularyConfig(Strict):
     )
     unknown: str | None = Field(None, description="a symbol for all other words; none by default")
 
-    @model_validator(mode="after")
-    def _unknown_is_a_word(self) -> VocabularyConfig:
+    def check(self) -> None:
         if self.unknown == EOS:
             raise ValueError(f"unknown = {EOS!r} is the end of sentences; name another symbol, such as '<unk>'")
-        return self
 
 
 class LexiconConfig(Strict):
@@ -809,13 +774,11 @@ class LexiconConfig(Strict):
         0.9, gt=0, le=1, description="values, columns: in how many of its sentences a word must be part of one"
     )
 
-    @model_validator(mode="after")
-    def _support_of_something(self) -> LexiconConfig:
+    def check(self) -> None:
         if not (self.parts or self.corpora):
             refuse_unused(self, ["min_count"], "is for parts or corpora", "neither")
         if not (self.values or self.columns):
             refuse_unused(self, ["support"], "is for values or columns", "neither")
-        return self
 
 
 class CoarsenConfig(Strict):
@@ -852,8 +815,7 @@ class Config(Strict):
     word_dropout: float = Field(0.0, ge=0, lt=1, description="input words that are dropped in training [share]")
     training: TrainingSettings = Field(TrainingSettings(), description="how to train")
 
-    @model_validator(mode="after")
-    def _keys_fit_the_kind(self) -> Config:
+    def check(self) -> None:
         if self.kind == "softmax" and (self.features.output or self.features.input or self.features.coarsen):
             raise ValueError("kind = 'softmax' is identity features: leave [features] out")
         if self.kind == "llrnn" and not self.features.output:
@@ -877,4 +839,3 @@ class Config(Strict):
             kind = self.training.objective.kind
             found = f"training.objective.kind = {kind!r}, and a mixture has no scores that it could use"
             refuse_unused(self, ["mixed"], "is for the objectives 'exact' and 'distil'", found)
-        return self

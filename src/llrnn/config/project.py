@@ -22,17 +22,10 @@ from llrnn.config.own import Context
 from llrnn.ground.errors import ConfigError, ZeroMassError, warn
 from llrnn.ground.files import parse_toml, read_file
 from llrnn.knowledge import features
-from llrnn.knowledge.backgrounds import (
-    Background,
-    entity_words,
-)
+from llrnn.knowledge.backgrounds import Background, entity_words
 from llrnn.knowledge.backgrounds.base import absolute_discount, symbol_mass
 from llrnn.knowledge.backgrounds.constraint import constraints_of
-from llrnn.knowledge.contextual import (
-    ContextualFeature,
-    ContextualInput,
-    Lookup,
-)
+from llrnn.knowledge.contextual import ContextualFeature, ContextualInput, Lookup
 from llrnn.knowledge.contextual.lookup import value_words
 from llrnn.knowledge.features import Features
 from llrnn.model.network import LLRNN
