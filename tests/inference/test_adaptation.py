@@ -20,7 +20,7 @@ from torch import Tensor
 import llrnn
 from brute_ngrams import stream_of
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, backgrounds, features, french
-from llrnn.cli import verbs as adapt_module
+from llrnn.cli import options
 from llrnn.ground.errors import BackgroundError, ConfigError, UnknownWordError
 from llrnn.inference import adaptation
 from llrnn.inference.adaptation import Base, adaptor, base_of, base_share, default_settings, open_base
@@ -307,7 +307,7 @@ def test_the_text_held_out_is_written_small_too(capsys: Capture) -> None:
 
 
 def test_stopping_is_no_traceback(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapt_module.options, "interruptible", lambda: nullcontext(lambda: True))
+    monkeypatch.setattr(options, "interruptible", lambda: nullcontext(lambda: True))
     save_ngrams(Path("base.arpa"))
     text = write("domain.txt", (sentence.words for sentence in domain()[:60]))
     assert llrnn.cli.run(["adapt", "base.arpa", text, "--out", "x", *FAST]) == 130
