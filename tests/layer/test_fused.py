@@ -86,7 +86,7 @@ def _banded(kind: str, device: str) -> tuple[SparseMatrix, Tensor]:
 def test_bands_are_the_written_out_sum(kind: str, rows: int) -> None:
     phi, dense = _banded(kind, "cpu")
     leaves, log_mass, klass = _inputs("cpu", torch.float64, phi.n_features)
-    problem = Problem(phi.reduced.for_kernels(leaves[1]), log_mass, klass, phi.expansions)
+    problem = Problem(phi.for_kernels(leaves[1]), log_mass, klass)
     weights = torch.randn(N, dtype=torch.float64)
     log_sum, score = _reference(leaves, log_mass, klass, dense)
     loss, surprisal = weighted_loss(*leaves, problem, weights, Plan(torch.float64, torch.float64, rows))
@@ -105,7 +105,7 @@ def test_bands_on_the_gpu(kind: str, rows: int) -> None:
     h, weight, bias = (leaf.detach().double().requires_grad_() for leaf in leaves)
     log_sum, score = _reference((h, weight, bias), log_mass, klass, dense)
     gradients = torch.autograd.grad((log_sum - score).mean(), (h, weight, bias))
-    problem = Problem(phi.reduced.for_kernels(leaves[1]), log_mass, klass, phi.expansions)
+    problem = Problem(phi.for_kernels(leaves[1]), log_mass, klass)
     for dtypes, tolerance in (((torch.float32, torch.float32), 1e-5), ((torch.float16, torch.bfloat16), 1e-2)):
         loss, _ = weighted_loss(*leaves, problem, None, Plan(*dtypes, rows))
         for one, other in zip(torch.autograd.grad(loss, leaves), gradients, strict=True):

@@ -6,8 +6,6 @@
     D[n, s] = w[n] · (exp(x[n, s] + b[s] − log_sum[n]) − [s = k(n)])                          takes the place of x
     dh = D Φ W        dW = Φᵀ (Dᵀ h)        dc = Φᵀ (Dᵀ 1)
 
-Where Φ = S Φ̃ (blocks: `layer.matrix`), y = h (Φ̃ W)ᵀ is made first, x = y Sᵀ, b = S Φ̃ c + log B, and D S stands for D.
-
 Contextual features change single words, by logit offsets g. A word with the share q of its class makes of its mass
 B_s the mass B_s (1 + r) at its position, r[n, s] = Σ q (exp g − 1), and x[n, s] + log(1 + r[n, s]) stands for x there.
 
@@ -22,7 +20,7 @@ replaced by their `reference`, for tests; what is computed there is in `layer.bl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple, cast
@@ -33,7 +31,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from llrnn.layer import kernels, reference
-from llrnn.layer.matrix import ALIGNED, KernelMatrix, SparseMatrix, Spread
+from llrnn.layer.matrix import KernelMatrix, SparseMatrix
 from llrnn.layer.numerics import MINUS_INFINITY
 from llrnn.layer.reference import LogitOffsets, OffsetLogits
 
@@ -50,22 +48,18 @@ class Plan(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """The constants of a loss: Φ, the log-mass of every class (G,), and the target class of each position (N,).
-
-    Where there are low-rank blocks, Φ̃ and the blocks of S.
-    """
+    """The constants of a loss: Φ, the log-mass of every class (G,), and the target class of each position (N,)."""
 
     phi: KernelMatrix
     log_mass: Tensor
     klass: Tensor
-    expansions: Sequence[Spread] = ()
 
 
 class ComposedWeights(NamedTuple):
-    """h unchanged, Φ W (or Φ̃ W) in the dtype of the logits, and the bias of every class."""
+    """h unchanged, Φ W in the dtype of the logits, and the bias of every class."""
 
     h: Tensor  # (N, H)
-    weight: Tensor  # (G, H) or (P, H)
+    weight: Tensor  # (G, H)
     bias: Tensor  # (G,)
 
 
@@ -88,21 +82,15 @@ class Chunks:
     """Positions chunk by chunk, with a buffer that holds the logits of the current chunk.
 
     What else depends on the position (log b of (position, class) pairs, say) has its place in `logits`, where they are
-    made. Where there are low-rank blocks, x is made from y: the first `single` columns are classes outside all blocks,
-    and `inner` are the rows of Φ̃ W that are features of low-rank blocks.
+    made.
     """
 
     def __init__(self, composed: ComposedWeights, problem: Problem, plan: Plan) -> None:
-        self.composed, self.klass, self.low_rank_blocks = composed, problem.klass, problem.expansions
+        self.composed, self.klass = composed, problem.klass
         self.plan, self.ops = plan, ops_for(composed.bias)
         self._rows = min(plan.rows, len(composed.h))
         self._h = converted(composed.h, plan.logits)
         self._buffer = self._h.new_empty(self._rows, len(composed.bias))
-        self.single = self.low_rank_blocks[0].classes.start if self.low_rank_blocks else len(composed.bias)
-        self.inner = slice(self.single, self.low_rank_blocks[-1].inner.stop if self.low_rank_blocks else self.single)
-        self.y = self._h.new_empty(self._rows, self.inner.stop - self.inner.start)
-        if self.low_rank_blocks:
-            self._buffer[:, self.low_rank_blocks[-1].classes.stop :] = 0.0  # padding must be a number
 
     def __iter__(self) -> Iterator[slice]:
         N = len(self.composed.h)
@@ -110,23 +98,9 @@ class Chunks:
             for start in range(0, N, self._rows):
                 yield slice(start, min(start + self._rows, N))
 
-    def within(self, block: Spread) -> slice:
-        """Return the columns of a low-rank block in y."""
-        return slice(block.inner.start - self.single, block.inner.stop - self.single)
-
     def logits(self, part: slice) -> Tensor:
         """Compute the logits x of a chunk into the buffer, and return them."""
-        h, weight, x = self._h[part], self.composed.weight, self.current(part)
-        _product(h, weight[: self.single].t(), x[:, : self.single])
-        if self.low_rank_blocks:
-            y = _product(h, weight[self.inner].t(), self.y[: len(h)])
-            for block in self.low_rank_blocks:
-                _product(
-                    y[:, self.within(block)],
-                    block.as_dtype(x.dtype).t(),
-                    x[:, block.classes],
-                )
-        return x
+        return _product(self._h[part], self.composed.weight.t(), self.current(part))
 
     def current(self, part: slice) -> Tensor:
         """Return the part of the buffer that holds the current chunk."""
@@ -150,7 +124,7 @@ class Chunks:
 
 
 class Totals:
-    """The gradients, summed chunk by chunk; D overwrites the logits, and D S stands for D in low-rank blocks."""
+    """The gradients, summed chunk by chunk; D overwrites the logits."""
 
     def __init__(self, chunks: Chunks) -> None:
         self._chunks = chunks
@@ -158,9 +132,6 @@ class Totals:
         self._h, self._weight = (converted(factor, chunks.plan.gradients) for factor in (h, weight))
         self._columns = bias.new_zeros(kernels.PARTS if chunks.ops is kernels else 1, len(bias))
         self._d_h, self._d_weight = torch.empty_like(self._h), torch.empty_like(weight, dtype=bias.dtype)
-        self._d_y = torch.empty_like(chunks.y, dtype=self._h.dtype)
-        if chunks.low_rank_blocks:
-            self._d_weight[chunks.inner.stop :] = 0.0  # padding rows
 
     def add(self, part: slice, log_sum: Tensor, weights: Tensor) -> None:
         """Add the gradients of a chunk whose logits are in the buffer; `weights` (N,): of the positions."""
@@ -168,32 +139,12 @@ class Totals:
         d = x.view(self._h.dtype)  # of the same size
         of_chunk = chunks.klass[part], log_sum[part], weights[part]
         chunks.ops.gradients(x, chunks.composed.bias, *of_chunk, d, self._columns)
-        self._add_products(part, d[:, : chunks.single], slice(chunks.single), adding=False)
-        if chunks.low_rank_blocks:
-            d_y = self._d_y[: len(d)]
-            for block in chunks.low_rank_blocks:
-                _product(
-                    d[:, block.classes],
-                    block.as_dtype(d.dtype),
-                    d_y[:, chunks.within(block)],
-                )
-            self._add_products(part, d_y, chunks.inner, adding=True)
-
-    def _add_products(self, part: slice, d: Tensor, rows: slice, *, adding: bool) -> None:
-        """Add D M to dh and Dᵀ h to some rows of dW, from some columns of D."""
-        _product(d, self._weight[rows], self._d_h[part], adding=adding)
-        _product(d.t(), self._h[part], self._d_weight[rows], adding=part.start > 0)
+        _product(d, self._weight, self._d_h[part])
+        _product(d.t(), self._h[part], self._d_weight, adding=part.start > 0)
 
     def finished(self) -> Gradients:
         """Return the summed gradients."""
-        by_class = self._columns.sum(0)
-        if not self._chunks.low_rank_blocks:
-            return Gradients(self._d_h, self._d_weight, by_class)
-        of_bias = by_class.new_zeros(len(self._d_weight))
-        of_bias[: self._chunks.single] = by_class[: self._chunks.single]
-        for block in self._chunks.low_rank_blocks:
-            of_bias[block.inner] = block.as_dtype(by_class.dtype).t() @ by_class[block.classes]
-        return Gradients(self._d_h, self._d_weight, of_bias)
+        return Gradients(self._d_h, self._d_weight, self._columns.sum(0))
 
 
 def ops_for(tensor: Tensor) -> ModuleType:
@@ -314,8 +265,6 @@ def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Pla
 
     Padding classes have weight 0 and no mass.
     """
-    if problem.expansions:
-        return _composed_with_blocks(h, weight, bias, problem, plan)
     dtype, rows = torch.promote_types(h.dtype, torch.float32), problem.phi.rows
     h, weight, c, offset = h.contiguous(), weight.contiguous(), bias.to(dtype), problem.log_mass.to(dtype)
     missing = rows.n_rows - len(offset)
@@ -326,22 +275,6 @@ def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Pla
     if missing:
         weight, c = F.pad(weight, (0, 0, 0, missing)), F.pad(c, (0, missing))
     return ComposedWeights(h, converted(weight, plan.logits), c + offset)
-
-
-def _composed_with_blocks(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:
-    """Compute Φ̃ W, and S Φ̃ c + log B of the classes."""
-    dtype = torch.promote_types(h.dtype, torch.float32)
-    offset, inner = problem.log_mass.to(dtype), bias.to(dtype)
-    if problem.phi.identity:  # nothing but low-rank blocks
-        product, sums = converted(weight.contiguous(), plan.logits), inner
-    else:
-        product, sums = _composed_sums(problem.phi, weight.contiguous(), inner, None, plan.logits)
-    parts = [sums[: problem.expansions[0].classes.start]]
-    parts += [block.as_dtype(dtype) @ sums[block.inner] for block in problem.expansions]
-    of_classes = torch.cat(parts) + offset
-    return ComposedWeights(
-        h.contiguous(), product, F.pad(of_classes, (0, -len(offset) % ALIGNED), value=MINUS_INFINITY)
-    )
 
 
 def decompose(

@@ -212,7 +212,7 @@ class LayerWeights(NamedTuple):
         logit offsets it is composed, chunk by chunk, by the kernels (`layer.chunked`).
         """
         if h.is_cuda or precision == "half" or logit_offsets is not None:
-            problem = Problem(self.phi.reduced.for_kernels(self.weight), offset, klass, self.phi.expansions)
+            problem = Problem(self.phi.for_kernels(self.weight), offset, klass)
             plan = plan_for(h, self.phi.n_classes, exact=precision == "full")
             return weighted_loss(h, self.weight, self.bias, problem, weights, plan, logit_offsets)[0]
         pairs = Pairs(torch.arange(len(h), device=h.device), klass)

@@ -343,8 +343,8 @@ class Recurrent(Layered):
         return len(self.layers) * self._tensors_per_layer
 
     def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
-        like = next(self.parameters())
-        return tuple(like.new_zeros(len(conditions), self.hidden) for _ in range(self.state_size))
+        like = self.layers[0].get_parameter("weight_ih_l0")  # `parameters()` would walk through all modules
+        return (like.new_zeros(len(conditions), self.hidden),) * self.state_size
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Move or convert the weights, then put those of all layers in one piece of memory again, for cuDNN."""

@@ -231,12 +231,13 @@ class LLRNN(Persistent):
 
         p, state = model.step(model.start(), [model.vocabulary.id(EOS)])
         """
-        begun: dict[object, tuple[State, ...]] = {}
+        begun, known = dict[object, tuple[State, ...]](), list[tuple[State, ...]]()
         for process in self.processes:
-            if process.state_key not in begun:
-                begun[process.state_key] = tuple(process.initial(condition) for condition in conditions)
-        known = tuple(begun[process.state_key] for process in self.processes)
-        return ModelState(self.controller.initial(conditions, generator=generator), known)
+            key = process.state_key
+            if key not in begun:
+                begun[key] = tuple(map(process.initial, conditions))
+            known.append(begun[key])
+        return ModelState(self.controller.initial(conditions, generator=generator), tuple(known))
 
     def step(
         self, state: ModelState, words: Sequence[int], *, change: WeightChange | None = None

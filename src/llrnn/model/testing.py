@@ -18,6 +18,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -31,6 +32,7 @@ from llrnn.knowledge.features import Features, Function, compile_features
 from llrnn.knowledge.process import Batch, ModelState, Process, State
 from llrnn.languages.domains import restore
 from llrnn.layer.loglinear import LogLinear
+from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import ContextValues, FullPrior, Prior
 from llrnn.model.controllers import Controller
 from llrnn.text.automata import check_string
@@ -46,6 +48,7 @@ __all__ = [
 ]
 
 
+Answer = TypeVar("Answer")
 _ALONE = 5  # strings of a cell that are also located one by one
 
 
@@ -78,22 +81,51 @@ def check_background(
     """
     with _as_law():
         bound = background.bind(vocabulary)
-        states = _states(bound, vocabulary, conditions, prefixes, length, seed)
-        before = copy.deepcopy(states)
-        prior = bound.prior(states)
+        states, prior = _asked(bound, bound.prior, "prior", vocabulary, _Drawn(conditions, prefixes, length, seed))
         # a network that computes in float32 rounds a batch otherwise than a single row
         rounding = 1e-5 if isinstance(prior, FullPrior) and prior.log_b.dtype == torch.float32 else 1e-9
-        _require(_same(states, before), "states are values: prior changed the states that it was given")
         whole = prior.dense(len(states)).log_b.double()
         _require(whole.shape == (len(states), len(vocabulary)), f"a value for each of {len(vocabulary)} symbols")
         _require(not torch.isnan(whole).any(), "log b is a number, found NaN")
         _require(not (whole == float("inf")).any(), "log b is below infinity")
         _check_batches(states, whole, lambda some: bound.prior(some).dense(len(some)).log_b.double(), rounding)
-        _check_sums(bound.prior(states), [], vocabulary, len(states), whole)
+        _check_sums(prior, [], vocabulary, len(states), whole)
+
+
+class _Drawn(NamedTuple):
+    """The prefixes that a law is tested on: how many, of how many words, drawn from a seed."""
+
+    conditions: Sequence[object]
+    prefixes: int
+    length: int
+    seed: int
+
+
+def _asked(
+    process: Process, answer: Callable[[list[State]], Answer], name: str, vocabulary: Vocabulary, drawn: _Drawn
+) -> tuple[list[State], Answer]:
+    """Return the states along random prefixes and the answer of the method `name` on them, which it must not change.
+
+    `advance` must be deterministic and leave its argument unchanged, too.
+    """
+    draw, states = random.Random(drawn.seed), list[State]()
+    for number in range(drawn.prefixes):
+        state = process.advance(process.initial(drawn.conditions[number % len(drawn.conditions)]), vocabulary.eos)
+        for _ in range(drawn.length):
+            before, symbol = copy.deepcopy(state), draw.randrange(len(vocabulary))
+            after = process.advance(state, symbol)
+            _require(_same(state, before), f"states are values: advance changed {before!r} into {state!r}")
+            again = process.advance(state, symbol)
+            _require(_same(after, again), f"deterministic: advance made {after!r} and then {again!r} of {before!r}")
+            states.append(state)
+            state = after
+    kept, found = copy.deepcopy(states), answer(states)
+    _require(_same(states, kept), f"states are values: {name} changed the states that it was given")
+    return states, found
 
 
 def _check_batches(
-    states: list[State], whole: torch.Tensor, answer: Callable[[list[State]], torch.Tensor], rounding: float = 0.0
+    states: list[State], whole: Tensor, answer: Callable[[list[State]], Tensor], rounding: float = 0.0
 ) -> None:
     """Check that the answers for states are deterministic, and equal in a batch and one by one."""
     _require(bool(torch.equal(whole, answer(states))), "deterministic: same states, same answer")
@@ -117,21 +149,19 @@ def check_contextual(
     """
     with _as_law():
         bound = feature.bind(vocabulary)
-        states = _states(bound, vocabulary, conditions, prefixes, length, seed)
+        drawn = _Drawn(conditions, prefixes, length, seed)
         if isinstance(bound, LinearFeature):
-            _check_linear(bound, vocabulary, states)
-            _check_scan(bound, bound.slopes, vocabulary, conditions, prefixes, length, seed)
+            _check_linear(bound, vocabulary, drawn)
+            _check_scan(bound, bound.slopes, vocabulary, drawn)
             return
-        before = copy.deepcopy(states)
-        values = bound.values(states)
-        _require(_same(states, before), "states are values: values changed the states that it was given")
+        states, values = _asked(bound, bound.values, "values", vocabulary, drawn)
         listed = bool(((values.word >= 0) & (values.word < len(vocabulary))).all())
         _require(listed, f"words are numbered 0 to {len(vocabulary) - 1}, found {values.word.tolist()}")
         whole = _dense_values(values, len(vocabulary))
         _require(bool(torch.isfinite(whole).all()), "feature values are finite")
         _check_batches(states, whole, lambda some: _dense_values(bound.values(some), len(vocabulary)))
         uniform = Uniform().bind(vocabulary).prior([])
-        _check_sums(uniform, [bound.values(states)], vocabulary, len(states), uniform.dense(len(states)).log_b)
+        _check_sums(uniform, [values], vocabulary, len(states), uniform.dense(len(states)).log_b)
 
 
 def check_contextual_input(
@@ -151,24 +181,20 @@ def check_contextual_input(
         bound = given.bind(vocabulary)
         width = len(bound.names)
         _require(width > 0 and len({*bound.names}) == width, f"a name for each number, each once: {bound.names[:5]}")
-        states = _states(bound, vocabulary, conditions, prefixes, length, seed)
-        before = copy.deepcopy(states)
-        numbers = bound.numbers(states)
-        _require(_same(states, before), "states are values: numbers changed the states that it was given")
+        drawn = _Drawn(conditions, prefixes, length, seed)
+        states, numbers = _asked(bound, bound.numbers, "numbers", vocabulary, drawn)
         _require(numbers.shape == (len(states), width), f"{width} numbers for each state, found {tuple(numbers.shape)}")
         _require(bool(torch.isfinite(numbers).all()), "the numbers are finite")
         _check_batches(states, numbers, bound.numbers, 1e-6)
-        _check_scan(bound, bound.numbers, vocabulary, conditions, prefixes, length, seed)
+        _check_scan(bound, bound.numbers, vocabulary, drawn)
 
 
-def _check_linear(bound: LinearFeature, vocabulary: Vocabulary, states: list[State]) -> None:
+def _check_linear(bound: LinearFeature, vocabulary: Vocabulary, drawn: _Drawn) -> None:
     """Check features that are linear in static ones: sparse values equal dense ones."""
     _require(bound.static is not None, "static features are named: `static` must say what the columns are")
     assert bound.static is not None
     phi = compile_features(bound.static, vocabulary)
-    before, on = copy.deepcopy(states), bound.on(phi)
-    values = on.values(states)
-    _require(_same(states, before), "states are values: values changed the states that it was given")
+    states, values = _asked(bound, bound.on(phi).values, "values", vocabulary, drawn)
     k, J = len(bound.names), len(bound.columns)
     found = bound.slopes(states)
     _require(found.shape == (len(states), k, J), f"slopes of {k} features by {J} columns, found {tuple(found.shape)}")
@@ -178,10 +204,8 @@ def _check_linear(bound: LinearFeature, vocabulary: Vocabulary, states: list[Sta
     for n in range(len(vocabulary)):
         for name, value in phi.row(n).items():
             static[n, phi.column_of[name]] = value
-    layer, h = LogLinear(phi, 4, k).double(), torch.randn(len(states), 4, generator=_seeded(0), dtype=torch.float64)
+    layer, h = _random_layer(phi, k, len(states))
     with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=_seeded(1), dtype=torch.float64))
         dense = torch.einsum("nkj,vj->nvk", values.slope.double(), static[:, list(values.columns)])
         own = layer.weights()
         wanted = own.adaptor(h) @ static.t() + torch.einsum("nk,nvk->nv", own.context_adaptor(h), dense)
@@ -190,26 +214,25 @@ def _check_linear(bound: LinearFeature, vocabulary: Vocabulary, states: list[Sta
     _require(error < 1e-9, f"sparse = dense: log p is off by {error:.1e}")
 
 
-def _seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
+def _random_layer(phi: FeatureMatrix, k: int, n: int) -> tuple[LogLinear, Tensor]:
+    """Return a layer over these features and k contextual ones with random weights, and h at n positions, (n, 4)."""
+    layer, generator = LogLinear(phi, 4, k).double(), torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    return layer, torch.randn(n, 4, generator=generator, dtype=torch.float64)
 
 
 def _check_scan(
-    bound: Process,
-    said: Callable[[Sequence[State]], torch.Tensor],
-    vocabulary: Vocabulary,
-    conditions: Sequence[object],
-    rows: int,
-    length: int,
-    seed: int,
+    bound: Process, said: Callable[[Sequence[State]], Tensor], vocabulary: Vocabulary, drawn: _Drawn
 ) -> None:
     """Check that a whole batch gives the values of its single steps, without looking ahead."""
-    generator = torch.Generator().manual_seed(seed)
-    inputs = torch.randint(len(vocabulary), (rows, length), generator=generator)
+    conditions, rows, length, seed = drawn
+    inputs = torch.randint(len(vocabulary), (rows, length), generator=torch.Generator().manual_seed(seed))
     inputs[::2, 0] = vocabulary.eos  # the beginning of a sentence, and the middle of another
     begun = [bound.initial(conditions[row % len(conditions)]) for row in range(rows)]
 
-    def scanned(symbols: torch.Tensor) -> torch.Tensor:
+    def scanned(symbols: Tensor) -> Tensor:
         batch = Batch(symbols, symbols, torch.ones_like(symbols, dtype=torch.bool))
         return said(bound.follow(begun, batch)[0]).view(rows, length, -1)
 
@@ -317,7 +340,7 @@ def _same(left: object, right: object) -> bool:
     """Whether states are equal; they may hold tensors, or objects without an equality of their own."""
     if left is right:  # what says that it is its own copy, as a node of a grammar does
         return True
-    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+    if isinstance(left, Tensor) and isinstance(right, Tensor):
         return left.shape == right.shape and bool(torch.allclose(left, right, rtol=0, atol=0, equal_nan=True))
     if type(left) is not type(right):
         return False
@@ -330,42 +353,18 @@ def _same(left: object, right: object) -> bool:
     return bool(left == right)
 
 
-def _states(
-    process: Process, vocabulary: Vocabulary, conditions: Sequence[object], prefixes: int, length: int, seed: int
-) -> list[State]:
-    """Return states along random prefixes; check that `advance` is deterministic and leaves its argument unchanged."""
-    draw = random.Random(seed)
-    states = []
-    for number in range(prefixes):
-        state = process.advance(process.initial(conditions[number % len(conditions)]), vocabulary.eos)
-        for _ in range(length):
-            before = copy.deepcopy(state)
-            symbol = draw.randrange(len(vocabulary))
-            after = process.advance(state, symbol)
-            _require(_same(state, before), f"states are values: advance changed {before!r} into {state!r}")
-            again = process.advance(state, symbol)
-            _require(_same(after, again), f"deterministic: advance made {after!r} and then {again!r} of {before!r}")
-            states.append(state)
-            state = after
-    return states
-
-
-def _dense_values(values: ContextValues, n_symbols: int) -> torch.Tensor:
+def _dense_values(values: ContextValues, n_symbols: int) -> Tensor:
     n = len(values.rest)
     position = torch.arange(n).repeat_interleave(n_symbols)
     word = torch.arange(n_symbols).repeat(n)
     return values.at(position, word, n_symbols).view(n, n_symbols, -1)
 
 
-def _check_sums(prior: Prior, values: list[ContextValues], vocabulary: Vocabulary, n: int, log_b: torch.Tensor) -> None:
+def _check_sums(prior: Prior, values: list[ContextValues], vocabulary: Vocabulary, n: int, log_b: Tensor) -> None:
     """Check that under a random layer the probabilities sum to one, wherever any word is possible."""
     phi = compile_features(Function(lambda symbol: {f"length {len(symbol) % 3}": 1.0}), vocabulary)
-    layer = LogLinear(phi, 4, sum(part.width for part in values)).double()
-    generator = torch.Generator().manual_seed(0)
+    layer, h = _random_layer(phi, sum(part.width for part in values), n)
     with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
-        h = torch.randn(n, 4, generator=generator, dtype=torch.float64)
         possible = (log_b > float("-inf")).any(1)
         distribution = layer(h, prior, values)
         _require(bool((possible == (distribution.log_z > float("-inf"))).all()), "Z is 0 only where all b is 0")
