@@ -207,7 +207,7 @@ def test_mistakes_are_told_in_one_line(tmp_path: Path) -> None:
         (lambda: mix(models[:1]), "two models or more are needed to mix, found 1"),
         (
             lambda: mix([models[0], tiny_model()]),
-            "must have one vocabulary, found 6 symbols in model 1 and 4 in model 2",
+            "model 2 needs its own vocabulary, the same 4 symbols .* of the 6 given differ.* must have one vocabulary",
         ),
         (lambda: mix(models, weights=[0.5, 0.6]), "2 weights above 0 that sum to 1"),
         (lambda: mix(models, weights=[1.5, -0.5]), "2 weights above 0 that sum to 1"),

@@ -316,15 +316,14 @@ class Distribution(torch.distributions.Distribution):
         """
         if prior.sums_to_one and self._is_silent():
             return self.h.new_zeros(self.n, dtype=torch.float64), self.h.new_zeros(len(rows))
+        class_of, log_b, log_sum = self.classes.class_of, prior.dense(self.n, self.h.dtype).log_b, None
         bulk, few = self.classes.bulk if prior.sums_to_one else (0, None)
-        prior = prior.dense(self.n)
         if few is not None:
-            log_b = prior.log_b.index_select(1, few).to(self.h.dtype)
-            log_sum = numerics.few_words_logsumexp(self.scores, bulk, self.classes.class_of[few], log_b)
-            if log_sum is not None:
-                return log_sum, self.scores[rows, columns]
-        log_b = prior.log_b.to(self.h.dtype)
-        return numerics.word_logsumexp(self.scores, self.classes.class_of, log_b, rows, columns)
+            log_sum = numerics.few_words_logsumexp(self.scores, bulk, class_of[few], log_b.index_select(1, few))
+        if log_sum is None:
+            words, none = self.scores.index_select(1, class_of), rows[:0]
+            log_sum = numerics.class_logsumexp(words, log_b, None, none, none)[0]
+        return log_sum, self.scores[rows, columns]
 
     def _is_silent(self) -> bool:
         """Return whether a = 0 everywhere: no network, no bias, no steering, and no gradient of these."""
@@ -407,6 +406,10 @@ class Distribution(torch.distributions.Distribution):
         weights, h, values, change = self.given.row(n)
         return Distribution(weights, h, self.prior.row(n), values, scale=self.scale, change=change)
 
+    def _copy(self, prior: Prior, scale: float, change: WeightChange | None) -> Distribution:
+        weights, h, values, _ = self.given
+        return Distribution(weights, h, prior, values, scale=scale, change=change, batch_shape=self.batch_shape)
+
     def tempered(self, temperature: float) -> Distribution:
         """Return the distribution p(x)^(1/temperature), normalised: a and log b both divided by `temperature` > 0.
 
@@ -414,9 +417,7 @@ class Distribution(torch.distributions.Distribution):
 
             p.tempered(0.7).sample()
         """
-        prior, scale = self.prior.powered(1.0 / temperature), self.scale / temperature
-        weights, h, values, change = self.given
-        return Distribution(weights, h, prior, values, scale=scale, change=change, batch_shape=self.batch_shape)
+        return self._copy(self.prior.powered(1.0 / temperature), self.scale / temperature, self.given.change)
 
     def steered(self, change: WeightChange) -> Distribution:
         """Return the distribution p(x) ∝ b(K, x) exp((scale∘a + offset)·φ), with the weights changed before any
@@ -426,9 +427,7 @@ class Distribution(torch.distributions.Distribution):
 
             p.steered(WeightChange(scale, offset))          # each (N, m + k), or (1, m + k)
         """
-        weights, h, values, _ = self.given
-        batch_shape = self.batch_shape
-        return Distribution(weights, h, self.prior, values, scale=self.scale, change=change, batch_shape=batch_shape)
+        return self._copy(self.prior, self.scale, change)
 
     # --- words: drawn, and the best ----------------------------------------------------------------------------------
 

@@ -41,8 +41,6 @@ from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.numerics import MINUS_INFINITY, log_matmul, segment_logsumexp
 from llrnn.layer.priors import DensePrior, SparsePrior, Table
 
-__all__ = ["AliasTables", "ClassMass", "Classes", "Left", "Remainder", "alias_of", "log_masses"]
-
 
 class AliasTables:
     """Alias tables (Walker) of the words of each class: draw a word of class s with probability `share`, in constant

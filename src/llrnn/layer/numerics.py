@@ -129,18 +129,6 @@ def class_logsumexp(
     )
 
 
-def word_logsumexp(
-    scores: Tensor, class_of: Tensor, log_b: Tensor, rows: Tensor, columns: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Compute logsumexp_x(scores[n, class_of[x]] + log_b[n, x]) over words, float64 (N,), and pick `scores[rows,
-    columns]`.
-
-    For priors that list all N × V values of log b.
-    """
-    whole, none = scores.index_select(1, class_of), rows[:0]
-    return class_logsumexp(whole, log_b, None, none, none)[0], scores[rows, columns]
-
-
 def few_words_logsumexp(scores: Tensor, bulk: int, klass: Tensor, log_b: Tensor) -> Tensor | None:
     """Compute log Σ_x b(x) exp(s(x)), float64 (N,), where Σ_x b(x) = 1 and all words but a few are in one class,
     `bulk`.

@@ -51,7 +51,7 @@ import sys
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cached_property
 from itertools import accumulate, chain
@@ -166,29 +166,25 @@ def mode_generator(
 
 
 @contextmanager
-def evaluating(module: nn.Module) -> Iterator[None]:
+def _in_mode(training: bool, parts: Iterable[nn.Module]) -> Iterator[None]:
+    switched = [part for part in parts if part.training != training]
+    for part in switched:
+        part.training = training
+    try:
+        yield
+    finally:
+        for part in switched:
+            part.training = not training
+
+
+def evaluating(module: nn.Module) -> AbstractContextManager[None]:
     """Context manager: eval mode within the block; afterwards every submodule is in the mode that it had."""
-    in_training = [part for part in module.modules() if part.training]
-    for part in in_training:
-        part.training = False
-    try:
-        yield
-    finally:
-        for part in in_training:
-            part.training = True
+    return _in_mode(False, module.modules())
 
 
-@contextmanager
-def learning_rnns(module: nn.Module) -> Iterator[None]:
+def learning_rnns(module: nn.Module) -> AbstractContextManager[None]:
     """Context manager: cuDNN keeps what gradients need, as in train mode; dropout stays as it is."""
-    resting = [part for part in module.modules() if isinstance(part, nn.RNNBase | Recurrent) and not part.training]
-    for part in resting:
-        part.training = True
-    try:
-        yield
-    finally:
-        for part in resting:
-            part.training = False
+    return _in_mode(True, (part for part in module.modules() if isinstance(part, nn.RNNBase | Recurrent)))
 
 
 def without_init(network: Callable[..., nn.RNNBase], inputs: int, hidden: int, **options: Any) -> nn.Module:

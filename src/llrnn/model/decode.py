@@ -20,7 +20,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 
 import numpy as np
 import torch
@@ -340,19 +340,15 @@ def advance_searches(searches: Sequence[Search]) -> bool:
 
 def _by_state(searches: Iterable[Search]) -> list[Search]:
     """Return the searches ordered so that those which share a state stand together."""
-    found: dict[int, list[Search]] = {}
-    for search in searches:
-        found.setdefault(id(search.state), []).append(search)
-    return [search for group in found.values() for search in group]
+    found = list(searches)
+    first = {id(search.state): place for place, search in reversed([*enumerate(found)])}
+    return sorted(found, key=lambda search: first[id(search.state)])
 
 
 def _joined(searches: Sequence[Search]) -> ModelState:
     """Return the states of all hypotheses as one batch; rows of a shared state are taken once."""
-    model, rows = searches[0].model, dict[int, list[int]]()
-    for search in searches:
-        rows.setdefault(id(search.state), []).extend(search.rows)
-    states = {id(search.state): search.state for search in searches}
-    parts = [states[key].select(own) for key, own in rows.items()]
+    model, groups = searches[0].model, (list(own) for _, own in groupby(searches, lambda search: id(search.state)))
+    parts = [own[0].state.select([row for search in own for row in search.rows]) for own in groups]
     state = parts[0] if len(parts) == 1 else ModelState.joined(parts, model.device)
     return ModelState(model.controller.trimmed(state.controller), state.knowledge)
 

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.backgrounds import Background, Mixture, Model
+from llrnn.knowledge.backgrounds.neural import require_same_symbols
 from llrnn.model.checkpoint import find_device, load
 from llrnn.model.controllers import Silent
 from llrnn.model.network import LLRNN
@@ -132,18 +133,9 @@ def require_members(models: Sequence[LLRNN], names: Sequence[str] | None = None)
     named = [f"model {n + 1}" for n in range(len(models))] if names is None else list(names)
     if len(models) < 2 or len(named) != len(models):
         raise ConfigError(f"two models or more are needed to mix, found {len(models)}; name another one")
-    own = models[0].vocabulary.symbols
     for name, model in zip(named[1:], models[1:], strict=True):
-        given = model.vocabulary.symbols
-        if given != own:
-            first = next(
-                (n for n, (x, y) in enumerate(zip(own, given, strict=False)) if x != y), min(len(own), len(given))
-            )
-            x, y = (symbols[first] if first < len(symbols) else "nothing" for symbols in (own, given))
-            raise ConfigError(
-                f"models to mix must have one vocabulary, found {len(own)} symbols in {named[0]} and {len(given)} in "
-                f"{name}: symbol {first} is {x!r} and {y!r}; train both on one list of words ([vocabulary])"
-            )
+        advice = "models to mix must have one vocabulary: train them on one list of words ([vocabulary])"
+        require_same_symbols(name, model.vocabulary, models[0].vocabulary, advice)
     return named
 
 
