@@ -22,24 +22,15 @@ from urllib.parse import urlencode
 
 import typer
 
+from llrnn import LLRNN, LSTM, Corpus, Lexicon, Vocabulary, backgrounds, evaluate, explain, features, generate, train
 from llrnn.cli import show
-from llrnn.cli.options import Seed, follow, interruptible, make_output_folder
+from llrnn.cli.options import Seed, TrainingBar, interruptible, make_output_folder
 from llrnn.config.project import embedded_corpora
 from llrnn.ground.errors import TrainingError
 from llrnn.ground.files import write_atomically
 from llrnn.ground.rendering import Heading, LineChart, Sheet, Strong, TextTable
-from llrnn.inference.evaluation import Evaluation, evaluate
-from llrnn.inference.explanation import Comparison, explain
-from llrnn.knowledge import features
-from llrnn.knowledge.backgrounds import Background, Unigram
-from llrnn.knowledge.features import Features
-from llrnn.model.controllers import LSTM
-from llrnn.model.decode import generate
-from llrnn.model.network import LLRNN
-from llrnn.text.corpus import Corpus
-from llrnn.text.lexicon import Lexicon
-from llrnn.text.vocabulary import Vocabulary
-from llrnn.training.loop import train
+from llrnn.inference.evaluation import Evaluation
+from llrnn.inference.explanation import Comparison
 from llrnn.training.runs import Record
 
 SENTENCES, EPOCHS = 6000, 6
@@ -151,8 +142,8 @@ def run(
     return Demo(corpora, contenders, written, _decision(model))
 
 
-def _knowledge(corpora: dict[str, Corpus]) -> list[tuple[str, Features, Background | None]]:
-    unigram = Unigram.from_corpus(*corpora.values())
+def _knowledge(corpora: dict[str, Corpus]) -> list[tuple[str, features.Features, backgrounds.Background | None]]:
+    unigram = backgrounds.Unigram.from_corpus(*corpora.values())
     lexicon = Lexicon.from_corpus(*corpora.values())
     phi = (
         features.Identity(top=FREQUENT_WORDS)
@@ -198,7 +189,7 @@ def train_demo(out: Path, *, sentences: int, epochs: int, seed: int) -> Demo:
             epochs=epochs,
             seed=seed,
             should_stop=stop,
-            follow=lambda name, records: follow(records, name=name),
+            follow=lambda name, records: TrainingBar(name).follow(records),
         )
     write_report(demo, out)
     return demo

@@ -9,28 +9,22 @@ from typing import Annotated, Any
 
 import typer
 
+from llrnn import condense, load
 from llrnn.cli import options, show
 from llrnn.cli.evaluate import distortion_verb, pairs_verb, written_verb
 from llrnn.cli.init import config_app, info_verb
 from llrnn.cli.mixing import mix_verb
 from llrnn.config import read_config
 from llrnn.config.project import Project
-from llrnn.inference.condensing import condense
 from llrnn.knowledge.features import FeatureSummary, summarise
 from llrnn.layer import costs
 from llrnn.layer.costs import Forecast, WayChoice, Work
-from llrnn.model.checkpoint import load
 from llrnn.training.settings import SentenceBatches, SlidingBatches
 
 
 def show_features(summary: FeatureSummary, ways: Forecast) -> None:
     """Print the features, which of them have no effect, and how log Z will be computed."""
     show.facts({**asdict(summary), "times_shorter": summary.reduction})
-    _ways(ways)
-
-
-def _ways(ways: Forecast) -> None:
-    """Print how log Z will be computed, and why (`layer.costs`)."""
     many = f"{ways.saved:.1f} times fewer multiplications than" if ways.saved >= 1.05 else "as many multiplications as"
     kept = f"; {ways.kept / 2**20:,.1f} MiB of scores are kept, for knowledge follows the text" if ways.kept else ""
     _choice(f"log Z of {ways.positions:,} positions, in training", ways.batch, f"; {many} a softmax over words{kept}")

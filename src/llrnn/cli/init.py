@@ -9,13 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from llrnn import LLRNN, load
 from llrnn.cli import options, show
 from llrnn.config import read_config, reference, schema
 from llrnn.config.draft import Draft, draft_config
 from llrnn.config.pairs import draft_pairs, holds_pairs
 from llrnn.ground.errors import ConfigError, warn
-from llrnn.model.checkpoint import load
-from llrnn.model.network import LLRNN
 from llrnn.text.morphology import analyser_named
 from llrnn.training.runs import Records
 

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from llrnn import load, mix
 from llrnn.cli import options, show
-from llrnn.model.checkpoint import load
-from llrnn.model.ensembles import mix
 
 
 def mix_verb(

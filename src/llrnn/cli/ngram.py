@@ -16,28 +16,17 @@ import numpy as np
 import torch
 import typer
 
+from llrnn import Corpus, score
 from llrnn.cli import options, show
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.ground.files import STANDARD
-from llrnn.inference.scores import score
 from llrnn.knowledge.backgrounds.ngram import over_own_words
-from llrnn.languages.ngrams import (
-    UNKNOWN,
-    NGramTable,
-    Scratch,
-    estimate,
-    estimate_on_disk,
-    interpolated,
-    pruned,
-    read_table,
-    stream_pieces,
-    write_table,
-)
+from llrnn.languages import ngrams
+from llrnn.languages.ngrams import UNKNOWN
 from llrnn.model.checkpoint import ngram_model
 from llrnn.model.ensembles import fitted_shares
 from llrnn.text.built import BuiltCorpus, is_built
-from llrnn.text.corpus import Corpus
 from llrnn.text.readers import read_lines
 from llrnn.text.vocabulary import EOS
 
@@ -89,10 +78,12 @@ def estimate_verb(
     begun = time.perf_counter()
     with options.handling(signal.SIGTERM, _unwind):
         if scratch is None or budget is None:
-            table = estimate(np.concatenate(list(reading)), found, order=order, min_counts=counts)
+            table = ngrams.estimate(np.concatenate(list(reading)), found, order=order, min_counts=counts)
         else:
-            table = estimate_on_disk(reading, found, scratch=scratch, memory=budget, order=order, min_counts=counts)
-        write_table(table, out)
+            table = ngrams.estimate_on_disk(
+                reading, found, scratch=scratch, memory=budget, order=order, min_counts=counts
+            )
+        ngrams.write_table(table, out)
     for note in table.notes:
         show.note(f"note: {note}")
     report = {
@@ -127,7 +118,7 @@ def _pieces(texts: Sequence[Path], words: list[str], lowercase: bool, listed: li
     """Yield the text as numbers of `words`; new words are appended to that list."""
     built = [path for path in texts if path.is_dir() and is_built(path)]
     if not built:
-        return stream_pieces(texts, words, lowercase=lowercase, vocabulary=listed)
+        return ngrams.stream_pieces(texts, words, lowercase=lowercase, vocabulary=listed)
     if len(texts) > 1:
         raise ConfigError(f"a built corpus stands alone, found {', '.join(map(str, texts))}; build all of them as one")
     if listed is not None:
@@ -151,7 +142,7 @@ def _of_built(corpus: BuiltCorpus, words: list[str]) -> Iterator[Ints]:
     yield from corpus.run_blocks()
 
 
-def _scratch(out: Path, temporary: Path | None, budget: int | None) -> Scratch | None:
+def _scratch(out: Path, temporary: Path | None, budget: int | None) -> ngrams.Scratch | None:
     if budget is None:
         if temporary is not None:
             raise ConfigError("--temporary is for --memory; give both or none")
@@ -164,7 +155,7 @@ def _scratch(out: Path, temporary: Path | None, budget: int | None) -> Scratch |
     folder = out.parent if temporary is None else temporary
     if not folder.is_dir():
         raise ConfigError(f"{folder}: a folder for temporary files is required, but there is none; make it first")
-    return Scratch(folder)
+    return ngrams.Scratch(folder)
 
 
 def _unwind(number: int, frame: FrameType | None) -> None:
@@ -199,8 +190,8 @@ def convert_verb(
 
     Example: llrnn ngram convert corpus.arpa.gz corpus.ngram
     """
-    table = read_table(source)
-    write_table(table, target)
+    table = ngrams.read_table(source)
+    ngrams.write_table(table, target)
     told(
         {"out": str(target), "ngrams": [len(level) for level in table.levels]},
         target,
@@ -219,7 +210,7 @@ def query_verb(
 
     Example: llrnn ngram query corpus.arpa "le chat dort"
     """
-    ngram = over_own_words(read_table(model))
+    ngram = over_own_words(ngrams.read_table(model))
     words, vocabulary = [*sentence.split(), EOS], ngram.vocabulary
     log_p, length = ngram.score([vocabulary.eos, *vocabulary.ids(words)])
     log10 = (log_p / math.log(10)).tolist()
@@ -256,18 +247,18 @@ def interpolate_verb(
     """
     if (text is None) == (weights is None):
         raise ConfigError("weights are fitted on --text or given by --weights, found both or neither; give one of them")
-    tables, names = [read_table(path) for path in models], list(map(str, models))
+    tables, names = [ngrams.read_table(path) for path in models], list(map(str, models))
     held, alone = None if text is None else Corpus.from_file(text, lowercase=lowercase), None
     if held is not None:
         equal = [1.0 / len(tables)] * len(tables)
-        interpolated([_unigrams(one) for one in tables], equal, names=names)  # words that differ are told first
+        ngrams.interpolated([_unigrams(one) for one in tables], equal, names=names)  # words that differ are told first
         scores = [score(ngram_model(one), held) for one in tables]
         shares = fitted_shares(torch.tensor([[p for one in found.sentences for p in one.log_p] for found in scores]))
         alone = [found.perplexity for found in scores]
     else:
         shares = options.numbers_in("--weights", weights or "")
-    table = interpolated(tables, shares, names=names)
-    write_table(table, out)
+    table = ngrams.interpolated(tables, shares, names=names)
+    ngrams.write_table(table, out)
     report: dict[str, Any] = {"out": str(out), "models": names, "weights": shares, "perplexities": alone}
     report["ngrams"] = [len(level) for level in table.levels]
     if held is not None:
@@ -275,8 +266,8 @@ def interpolate_verb(
     told(report, out, as_json, _show_interpolated)
 
 
-def _unigrams(table: NGramTable) -> NGramTable:
-    return NGramTable(table.words, table.levels[:1])
+def _unigrams(table: ngrams.NGramTable) -> ngrams.NGramTable:
+    return ngrams.NGramTable(table.words, table.levels[:1])
 
 
 def told(report: dict[str, Any], out: Path, as_json: bool, show_it: Callable[[dict[str, Any]], None]) -> None:
@@ -310,9 +301,9 @@ def prune_verb(
 
     Example: llrnn ngram prune corpus.arpa --threshold 1e-7 --out small.arpa.gz
     """
-    table = read_table(model)
-    made = pruned(table, threshold)
-    write_table(made, out)
+    table = ngrams.read_table(model)
+    made = ngrams.pruned(table, threshold)
+    ngrams.write_table(made, out)
     report = {"out": str(out), "before": [len(level) for level in table.levels]}
     report["ngrams"] = [len(level) for level in made.levels]
     told(report, out, as_json, lambda _: show.text(f"{out}: {made!r}, before {table!r}"))

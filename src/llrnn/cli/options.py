@@ -22,26 +22,26 @@ import torch
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from llrnn import LLRNN, Corpus, KnowledgeBase
 from llrnn.cli import show
 from llrnn.ground.bundle import has_bundle, held_by
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, UnknownWordError
-from llrnn.ground.files import STANDARD, parse_json
+from llrnn.ground.files import STANDARD, map_values, parse_json
 from llrnn.ground.rendering import visible_json
 from llrnn.inference.documents import DocumentContext
 from llrnn.knowledge.backgrounds import Automaton, Grammar
 from llrnn.knowledge.backgrounds.constraint import Constraint
+from llrnn.model import decode
 from llrnn.model.checkpoint import find_device, open_background, open_model
-from llrnn.model.decode import Generated, condition_kind, read_condition, warn_of_unknown_names
-from llrnn.model.network import LLRNN
+from llrnn.model.decode import Generated
 from llrnn.model.scoring import Batching, Sentences
 from llrnn.model.steering import Change, constrained, experts, require_experts, steer, swap, tables_of
 from llrnn.text.built import BuiltCorpus, is_built
 from llrnn.text.conditions import lowercased
-from llrnn.text.corpus import Corpus, delexicalise
+from llrnn.text.corpus import delexicalise
 from llrnn.text.encoded import Oov, warn_of_capitals
 from llrnn.text.raw import warn_if_raw
 from llrnn.text.readers import read_lines
-from llrnn.text.tables import KnowledgeBase
 from llrnn.training.runs import Record
 from llrnn.training.settings import read_batches
 
@@ -81,9 +81,10 @@ Batches = Annotated[
 ]
 
 
-def print_json(data: Any, indent: int | None = 1) -> None:
+def print_json(data: Any) -> None:
     """Print JSON with infinities as null: log p of what is impossible, or a perplexity without bound."""
-    typer.echo(visible_json(json.dumps(_finite(data), ensure_ascii=False, indent=indent, allow_nan=False)))
+    finite = map_values(data, lambda one: None if isinstance(one, float) and not math.isfinite(one) else one)
+    typer.echo(visible_json(json.dumps(finite, ensure_ascii=False, indent=1, allow_nan=False)))
 
 
 def say(result: Result, as_json: bool, show_it: Callable[[Result], None]) -> None:
@@ -92,14 +93,6 @@ def say(result: Result, as_json: bool, show_it: Callable[[Result], None]) -> Non
         print_json(result)
     else:
         show_it(result)
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_finite(value) for value in data]
-    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def device_named(name: str) -> torch.device:
@@ -240,11 +233,6 @@ class TrainingBar:
                 if record.event == "epoch" and not self.quiet:
                     bar.console.print(f"{self.name}: {record}", markup=False)
         return seen
-
-
-def follow(records: Iterable[Record], *, name: str = "training", quiet: bool = False) -> list[Record]:
-    """Run a training without a bar of its steps, and return all records."""
-    return TrainingBar(name, quiet=quiet).follow(records)
 
 
 def _bar(quiet: bool) -> Progress:
@@ -405,6 +393,14 @@ ConditionFile = Annotated[
 ]
 
 
+def conditioned(free: LLRNN, model: LLRNN, text: str | None) -> tuple[LLRNN, object]:
+    """Return the model prepared for a condition, and the condition; `free`: the model without its constraint."""
+    wanted = None if text is None else decode.read_condition(model, text)
+    decode.check_condition(free, wanted)
+    decode.warn_of_unknown_names(free, [wanted])
+    return decode.prepared(model, [wanted]), wanted
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The result for one line of a file: a text, or the reason why there is none."""
@@ -420,7 +416,7 @@ def write_each_line(model: LLRNN, path: Path, write: Callable[[list[object]], li
     lines = [(f"{path}:{number}", line) for number, line in read_lines(path) if line.strip()]
     read = [_condition(model, path, line) for _, line in lines]
     conditions = [one for one in read if not isinstance(one, LLRNNError)]
-    warn_of_unknown_names(model, conditions)
+    decode.warn_of_unknown_names(model, conditions)
     written = iter(_each(write, conditions))
     results = [one if isinstance(one, LLRNNError) else next(written) for one in read]
     return [
@@ -443,13 +439,13 @@ def _condition(model: LLRNN, path: Path, text: str) -> object:
     """Return the condition of a line, or the error of reading it."""
     try:
         if not path.name.removesuffix(".gz").endswith(".jsonl"):
-            return read_condition(model, text)
+            return decode.read_condition(model, text)
         record = parse_json(text)
         if not isinstance(record, dict) or record.get("condition") is None:
             raise CorpusError('an object with the key "condition" is required; write {"condition": ...}')
         condition = record["condition"]
         if isinstance(condition, str):
-            return read_condition(model, condition)
+            return decode.read_condition(model, condition)
         return lowercased(condition) if model.reads_lowercase else condition
     except LLRNNError as error:
         return error
@@ -483,7 +479,7 @@ def read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> C
                 f"{file}: a built corpus is read as it is: --format and --lowercase do nothing; leave it out"
             )
         return BuiltCorpus(file)
-    kind, small = condition_kind(model), model.reads_lowercase if lowercase is None else lowercase
+    kind, small = decode.condition_kind(model), model.reads_lowercase if lowercase is None else lowercase
     corpus = Corpus.from_file(file, format=format, lowercase=small, conditions=kind)  # type: ignore[arg-type]
     warn_if_raw(corpus)
     warn_of_capitals(model.vocabulary, corpus)

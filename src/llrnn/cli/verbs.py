@@ -14,36 +14,22 @@ from typing import Annotated, Any, cast
 import torch
 import typer
 
+import llrnn
+from llrnn import LLRNN, Corpus, complete, explain, french, load, train, transfer
 from llrnn.cli import options, show
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_lines, write_standard
 from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_settings, open_base
-from llrnn.inference.explanation import explain
-from llrnn.inference.scores import score as score_texts
-from llrnn.model.checkpoint import holds_model, load
-from llrnn.model.completion import complete, split_letters
-from llrnn.model.decode import (
-    Greedy,
-    Sampling,
-    Strategy,
-    check_condition,
-    generate,
-    prepared,
-    read_condition,
-    spoken,
-    warn_of_unknown_names,
-    write,
-)
+from llrnn.model import decode
+from llrnn.model.checkpoint import holds_model
+from llrnn.model.completion import split_letters
 from llrnn.model.ensembles import member
-from llrnn.model.network import LLRNN
 from llrnn.model.scoring import score
-from llrnn.model.transfer import transfer
 from llrnn.model.words import add, read_words, remove
-from llrnn.text import french
 from llrnn.text.built import COLUMNS, BuiltCorpus, Listing, build_corpus
-from llrnn.text.corpus import Corpus, Format
+from llrnn.text.corpus import Format
 from llrnn.text.datasets import DATASETS, get
 from llrnn.text.encoded import EncodedText
 from llrnn.text.morphology import analyser_named
@@ -51,7 +37,6 @@ from llrnn.text.others import in_words
 from llrnn.text.raw import tokenised_lines
 from llrnn.text.readers import conllu_lines, read_lines
 from llrnn.text.vectors import WordVectors, cases
-from llrnn.training.loop import train
 from llrnn.training.workers import join_workers
 
 
@@ -146,9 +131,9 @@ def score_verb(
     unit = unit or ("nats" if holds_model(model) or model.is_dir() else "log10")
     scorer = asked.constrained(asked.open(model, device, oov=policy))
     corpus = options.read_for(scorer, Path(text), format, lowercase)
-    warn_of_unknown_names(scorer, corpus.conditions)
+    decode.warn_of_unknown_names(scorer, corpus.conditions)
     with options.advising_oov(policy):
-        scores = score_texts(scorer, corpus, unit=unit, lowercase=False, oov=policy)  # type: ignore[arg-type]
+        scores = llrnn.score(scorer, corpus, unit=unit, lowercase=False, oov=policy)  # type: ignore[arg-type]
     if as_json:
         listed = [one.plain() for one in scores.sentences]
         options.print_json({"model": str(model), "text": text, **scores.totals(), "scores": listed})
@@ -186,7 +171,7 @@ def generate_verb(
     Example: llrnn generate runs/embedded --constraint 'pattern: la ( petite | grande )+ /[a-z]+/ .' --longest 9
     Example: llrnn generate runs/nlg --condition "inform(name='le chat noir';food=french)" --beam 5
     """
-    strategy = _strategy(greedy, beam, Sampling(temperature, top_k, top_p))
+    strategy = _strategy(greedy, beam, decode.Sampling(temperature, top_k, top_p))
     if beam is not None:
         options.refuse_idle(context, "with --beam, which draws nothing", "seed")
         if count > beam:
@@ -204,21 +189,20 @@ def generate_verb(
     generator = torch.Generator(loaded.device).manual_seed(seed)
     prefix = prefix.lower() if loaded.reads_lowercase else prefix
     if conditions is not None:
-        each = partial(write, beam=beam, strategy=strategy, prefix=prefix, max_words=max_words, generator=generator)
+        each = partial(
+            decode.write, beam=beam, strategy=strategy, prefix=prefix, max_words=max_words, generator=generator
+        )
         outcomes = options.write_each_line(loaded, conditions, partial(each, loaded))
         asked.note_cut([one.found for one in outcomes if one.found is not None])
         raise typer.Exit(options.print_outcomes(outcomes, as_json=as_json))
-    wanted = None if condition is None else read_condition(loaded, condition)
-    check_condition(free, wanted)
-    warn_of_unknown_names(free, [wanted])
-    ready = prepared(loaded, [wanted])
+    ready, wanted = options.conditioned(free, loaded, condition)
     if beam is not None:
-        found = generate(ready, prefix, count=count, beam=beam, max_words=max_words, condition=wanted)
+        found = decode.generate(ready, prefix, count=count, beam=beam, max_words=max_words, condition=wanted)
     else:
-        drawn = partial(generate, ready, prefix, count=count, max_words=max_words, condition=wanted)
+        drawn = partial(decode.generate, ready, prefix, count=count, max_words=max_words, condition=wanted)
         found = drawn(strategy=strategy, generator=generator)
     asked.note_cut(found)
-    said = [spoken(loaded, one, wanted) for one in found]
+    said = [decode.spoken(loaded, one, wanted) for one in found]
     if as_json:
         named = [[show.named_features(ready, word) for word in (*one.prefix, *one.words)] for one in found]
         options.print_json([{**asdict(one), "features": own} for one, own in zip(said, named, strict=True)])
@@ -226,11 +210,11 @@ def generate_verb(
         show.generated(ready, said, found if features else None)
 
 
-def _strategy(greedy: bool, beam: int | None, sampling: Sampling) -> Strategy:
+def _strategy(greedy: bool, beam: int | None, sampling: decode.Sampling) -> decode.Strategy:
     given = [name for name, used in (("--greedy", greedy), ("--beam", beam is not None)) if used]
-    if len(given) > 1 or (given and sampling != Sampling()):
+    if len(given) > 1 or (given and sampling != decode.Sampling()):
         raise ConfigError("choose one way: --greedy, --beam, or sampling with --temperature, --top-k, --top-p")
-    return Greedy() if greedy else sampling
+    return decode.Greedy() if greedy else sampling
 
 
 @options.with_model_options
@@ -254,9 +238,8 @@ def complete_verb(
     Example: llrnn complete runs/embedded "la reine est " -k 5
     """
     loaded = asked.constrained(asked.open(model, device))
-    wanted = None if condition is None else read_condition(loaded, condition)
-    check_condition(loaded, wanted)
-    found = complete(prepared(loaded, [wanted]), *split_letters(text), k=k, condition=wanted)
+    ready, wanted = options.conditioned(loaded, loaded, condition)
+    found = complete(ready, *split_letters(text), k=k, condition=wanted)
     best = [{**one.as_dict(), "share": found.share(one)} for one in found]
     told = {"prefix": found.prefix, "letters": found.letters, "log_mass": found.log_mass, "best": best}
     options.say(told, as_json, lambda _: show.out.print(found))
@@ -285,10 +268,8 @@ def explain_verb(
     loaded = asked.constrained(free)
     if loaded.reads_lowercase:
         prefix, word, rival = prefix.lower(), word.lower(), rival.lower() if rival is not None else None
-    wanted = None if condition is None else read_condition(loaded, condition)
-    check_condition(free, wanted)
-    warn_of_unknown_names(free, [wanted])
-    found = explain(prepared(loaded, [wanted]), prefix=prefix, word=word, rival=rival, condition=wanted)
+    ready, wanted = options.conditioned(free, loaded, condition)
+    found = explain(ready, prefix=prefix, word=word, rival=rival, condition=wanted)
     options.say({**asdict(found), "total": found.total}, as_json, lambda _: show.out.print(found))
 
 

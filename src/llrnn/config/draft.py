@@ -24,18 +24,10 @@ from pathlib import Path
 from pkgutil import get_data
 from typing import Any
 
+from llrnn.config import wordlists
 from llrnn.config.keys import Config
 from llrnn.config.project import Project, parse_config
-from llrnn.config.wordlists import (
-    RARE,
-    Frequencies,
-    derived_forms,
-    from_wordfreq,
-    is_form,
-    joined,
-    weighted_by_spelling,
-    write_frequencies,
-)
+from llrnn.config.wordlists import Frequencies
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import parse_toml, write_atomically
 from llrnn.ground.plugins import find_kind
@@ -85,7 +77,7 @@ def sizes_for(train: Corpus, *, lists: bool = True) -> dict[str, Any]:
     row = row if words < _BOUNDS[0] else "more" if words < _BOUNDS[1] else "much"
     made = dict(zip(_KEYS.split(), _ROWS[row], strict=True))
     batch = max(64, min(made["batch"], words * made["batch"] // _SMALLEST[lists]))
-    rare = row != "no list" and sum(count <= RARE for count in counts.values()) >= _ENOUGH_RARE
+    rare = row != "no list" and sum(count <= wordlists.RARE for count in counts.values()) >= _ENOUGH_RARE
     return made | {
         "hidden": made["hidden"] if words >= 10_000 else 128,
         "identity": max(1, min(made["identity"], sum(count >= _OFTEN for count in counts.values()))),
@@ -93,7 +85,7 @@ def sizes_for(train: Corpus, *, lists: bool = True) -> dict[str, Any]:
         "batch": batch,
         "average": max(0.5, min(made["average"], round(1 - 0.3 * batch / max(words, batch), 3))),
         "min_counts": [0] if row == "no list" else [0, 0, 0, 2],
-        "seen_at_most": RARE if rare else None,
+        "seen_at_most": wordlists.RARE if rare else None,
     }
 
 
@@ -297,19 +289,19 @@ class _Drafting:
     ) -> dict[str, Any]:
         """Return the recipe's values for lexicons, analysers and lists; write the files that they need."""
         found: dict[str, Frequencies] = {name: self.read_list(name, texts.train) for name in sorted(lists, key=_plain)}
-        listed = joined(found, texts.train)
+        listed = wordlists.joined(found, texts.train)
         for name, forms in found.items():
             self.found.append(f"list {name}: {len(forms):,} forms; {_coverage(forms, texts)}")
         if len(found) > 1:
             self.found.append(f"all lists: {len(listed):,} forms; {_coverage(listed, texts)}")
         derived = [] if found or analysers else self.derived(texts, listed)
-        words = {word for word in (*texts.train.counts(), *listed) if is_form(word)}
+        words = {word for word in (*texts.train.counts(), *listed) if wordlists.is_form(word)}
         attributes, readings = self.analysed(analysers, texts, words)
         corpora = [name for name in lexicons if _is_annotated(name)]
         for name in lexicons:
             self.found.append(f"lexicon {name}: {_known_by(self.read_lexicon(name), texts)}")
         if listed:
-            write_frequencies(self.made("frequencies.tsv"), listed)
+            wordlists.write_frequencies(self.made("frequencies.tsv"), listed)
         tables = [*(name for name in lexicons if name not in corpora), *attributes, *derived]
         often = _OFTEN_WITH_ANALYSER if analysers else _OFTEN
         return {
@@ -327,10 +319,10 @@ class _Drafting:
         """List forms derived from little annotated text, and write a table of the attributes of rare ones."""
         if not texts.annotated or texts.train.tokens >= _BOUNDS[0]:
             return []
-        forms, lexicon = derived_forms(texts.train)
+        forms, lexicon = wordlists.derived_forms(texts.train)
         if not forms:
             return []
-        listed |= weighted_by_spelling(forms, texts.train)
+        listed |= wordlists.weighted_by_spelling(forms, texts.train)
         seen = texts.train.counts()
         path = self.made("lexicon-derived.tsv")
         Lexicon.from_mapping({form: lexicon(form) for form in forms if seen[form] < _OFTEN}).to_tsv(path)
@@ -340,16 +332,16 @@ class _Drafting:
     def read_list(self, name: str, train: Corpus) -> Frequencies:
         """Read a list of words from wordfreq, a dictionary or a file; without counts, weight words by spelling."""
         if name.startswith("wordfreq:"):
-            read = from_wordfreq(name.removeprefix("wordfreq:"))
+            read = wordlists.from_wordfreq(name.removeprefix("wordfreq:"))
         elif name.endswith(".dic"):
             read, reason = find_kind("analysers", "hunspell", Analyser)(name).forms(train)
             self.found += [] if reason is None else [f"{name}: stems only: {reason}"]
         else:
             read = read_frequencies(name, lowercase=self.lowercase)
-        kept = {form: count for form, count in read.items() if is_form(form) and count > 0}
+        kept = {form: count for form, count in read.items() if wordlists.is_form(form) and count > 0}
         if not kept:
             raise ConfigError(f"{name}: words with counts above 0 are required, found none; leave --list out")
-        return weighted_by_spelling(kept, train) if _plain(name) else kept
+        return wordlists.weighted_by_spelling(kept, train) if _plain(name) else kept
 
     def analysed(
         self, analysers: Mapping[str, Analyser], texts: _Texts, forms: Collection[str]

@@ -23,7 +23,7 @@ from operator import add
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from llrnn.config.own import Context, OrOwn, OwnTable, own_table
 from llrnn.ground.errors import ConfigError, warn
@@ -373,14 +373,9 @@ class NGramsConfig(Strict):
     folds: int = Field(10, ge=0, description="cross-fit on what the network reads in so many folds; 0: do not")
     restrict: bool = Field(False, description="leave out words of the file that the vocabulary does not list")
 
-    @field_validator("folds")
-    @classmethod
-    def _more_than_one(cls, folds: int) -> int:
-        if folds == 1:
-            raise ValueError("folds = 1 would leave nothing to count: 2 or more, or 0 for none")
-        return folds
-
     def check(self) -> None:
+        if self.folds == 1:
+            raise ValueError("folds = 1 would leave nothing to count: 2 or more, or 0 for none")
         if self.arpa is not None:
             counting = ["parts", "files", "order", "min_counts", "folds"]
             refuse_unused(self, counting, "is for n-grams that are counted", f"arpa = {self.arpa!r}")

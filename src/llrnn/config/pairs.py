@@ -22,7 +22,7 @@ from typing import Any
 from llrnn.config.draft import LEAST_SENTENCES, Draft, data_folder, fill_recipe, held_out_of, parts_by_name
 from llrnn.config.project import Project, parse_config
 from llrnn.ground.errors import ConfigError, CorpusError, quoted
-from llrnn.ground.files import parse_toml, write_atomically
+from llrnn.ground.files import map_values, parse_toml, write_atomically
 from llrnn.text.conditions import Conditions, parse_act, values_of
 from llrnn.text.corpus import Corpus, FoundSlots
 from llrnn.text.raw import raw_reason, tokenise
@@ -126,11 +126,7 @@ def _kind(conditions: Sequence[object]) -> Conditions:
 
 
 def _cut(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _cut(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_cut(inner) for inner in value]
-    return " ".join(tokenise(value)) if isinstance(value, str) else value
+    return map_values(value, lambda one: " ".join(tokenise(one)) if isinstance(one, str) else one)
 
 
 def _written(out: Path, part: str, pairs: Sequence[Pair], kind: Conditions, cut: bool) -> str:

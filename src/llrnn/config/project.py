@@ -20,7 +20,7 @@ from llrnn.config import keys
 from llrnn.config.keys import Config
 from llrnn.config.own import Context
 from llrnn.ground.errors import ConfigError, ZeroMassError, warn
-from llrnn.ground.files import parse_toml, read_file
+from llrnn.ground.files import map_values, parse_toml, read_file
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, entity_words
 from llrnn.knowledge.backgrounds.base import absolute_discount, symbol_mass
@@ -130,7 +130,8 @@ class Project:
         context.vocabulary = vocabulary
         output, given = _features(config, context)
         background = _background(config.background, context)
-        output = _coarsened(config.features.coarsen, output, background, vocabulary)
+        if (coarsen := config.features.coarsen) is not None:
+            output = output.coarsened(coarsen.classes, mass=symbol_mass(background, vocabulary))
         made = cls(
             config,
             corpora,
@@ -166,16 +167,17 @@ class Project:
 
     def model(self) -> LLRNN:
         """Return a new model; its weights are determined by the seed."""
-        config, own = self.config, self.config.controller
-        conditions = self._conditions("train")
+        config, own, condition = self.config, self.config.controller, self.config.condition
+        conditions = self.corpora["train"].conditions
+        numbers = () if condition is None else condition.inputs(conditions)
         model = LLRNN(
             self.vocabulary,
             output_features=self.output_features,
             input_features=self.input_features,
             background=self.background,
-            controller=own.make() if config.condition is None else config.condition.controller(own, conditions),
+            controller=own.make() if condition is None else condition.controller(own, conditions),
             contextual=self.contextual,
-            contextual_inputs=self._inputs(),
+            contextual_inputs=(*self.contextual_inputs, *numbers),
             mixed=self.mixed,
             tied=config.tied,
             word_dropout=config.word_dropout,
@@ -189,14 +191,6 @@ class Project:
         for other in self.others:
             self._require_mass(model, "other", other.encoded(model.vocabulary))
         return model
-
-    def _conditions(self, part: str) -> Iterator[object]:
-        return (sentence.condition for sentence in self.corpora.get(part, ()))
-
-    def _inputs(self) -> tuple[ContextualInput, ...]:
-        condition = self.config.condition
-        numbers = () if condition is None else condition.inputs(self._conditions("train"))
-        return (*self.contextual_inputs, *numbers)
 
     def _require_numbers(self, model: LLRNN) -> None:
         """Raise an error where conditions lack numbers that those of the training text have."""
@@ -298,7 +292,8 @@ SLOTS, OPEN = "{slots}", "{open}"
 
 def names_slots(config: Config) -> bool:
     """Whether a configuration leaves slots to be filled in from the corpus."""
-    return _holds(config.model_dump(mode="json", exclude_unset=True))
+    said = config.model_dump_json(exclude_unset=True)
+    return SLOTS in said or OPEN in said
 
 
 def with_slots(config: Config, train: Corpus) -> Config:
@@ -310,12 +305,6 @@ def with_slots(config: Config, train: Corpus) -> Config:
             "give a text with conditions, or name slots"
         )
     return Config.model_validate(_filled(config.model_dump(mode="json", exclude_unset=True), found))
-
-
-def _holds(value: object) -> bool:
-    if isinstance(value, Mapping | list):
-        return any(map(_holds, value.values() if isinstance(value, Mapping) else value))
-    return isinstance(value, str) and (SLOTS in value or OPEN in value)
 
 
 def _filled(value: Any, found: FoundSlots) -> Any:
@@ -448,14 +437,6 @@ def _features(config: Config, context: Context) -> tuple[Features, Features | No
     return output, given
 
 
-def _coarsened(
-    given: keys.CoarsenConfig | None, output: Features, background: Background, vocabulary: Vocabulary
-) -> Features:
-    if given is None:
-        return output
-    return output.coarsened(given.classes, mass=symbol_mass(background, vocabulary))
-
-
 def _background(given: keys.AnyBackground, context: Context) -> Background:
     """Return the background of this kind, with the factors and mixtures that the table adds."""
     around = (one for one in (given.recent, given.primed, given.grammar, given.dictionary) if one is not None)
@@ -492,7 +473,8 @@ def read_config(
     lines = key_lines(text)
     for changed in (re.sub(r"\s", "", change.partition("=")[0]) for change in changes):
         lines = {key: line for key, line in lines.items() if not key.startswith(f"{changed}.")} | {changed: 0}
-    return parse_config(_filled_in(content, str(data)), str(path), lines)
+    given = map_values(content, lambda one: one.replace("{data}", str(data)) if isinstance(one, str) else one)
+    return parse_config(given, str(path), lines)
 
 
 _TABLE = re.compile(r"\s*\[(\[?)([^\[\]]+)\]")
@@ -546,15 +528,6 @@ def _require_flat(content: dict[str, Any], place: str) -> None:
         if not level:
             return
     raise ConfigError(f"{place}: tables and lists may be nested {_DEEPEST} deep, found deeper ones; write it flatter")
-
-
-def _filled_in(value: Any, data: str) -> Any:
-    """Return the value with `{data}` replaced in every string."""
-    if isinstance(value, dict):
-        return {key: _filled_in(inner, data) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_filled_in(inner, data) for inner in value]
-    return value.replace("{data}", data) if isinstance(value, str) else value
 
 
 def parse_config(data: dict[str, Any], place: str, lines: Mapping[str, int] | None = None) -> Config:

@@ -26,7 +26,7 @@ import stat
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -100,6 +100,16 @@ def parse_json(text: str | bytes, **hooks: Any) -> Any:
     except (RecursionError, ValueError) as cause:
         reason = "too deep nesting" if isinstance(cause, RecursionError) else str(cause)
         raise json.JSONDecodeError(reason, "", 0) from None
+
+
+def map_values(data: Any, change: Callable[[Any], Any]) -> Any:
+    """Return plain data, of tables and lists, with `change` of every value in it; tuples become lists.
+
+    map_values({"a": [1, 2]}, str)  # {"a": ["1", "2"]}
+    """
+    if isinstance(data, dict):
+        return {key: map_values(value, change) for key, value in data.items()}
+    return [map_values(value, change) for value in data] if isinstance(data, list | tuple) else change(data)
 
 
 def parse_toml(text: str) -> dict[str, Any]:

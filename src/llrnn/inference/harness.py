@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from llrnn.ground.errors import ConfigError
@@ -23,6 +24,7 @@ from llrnn.knowledge.backgrounds.neural import token_of
 from llrnn.knowledge.process import Batch
 from llrnn.model.decode import Greedy, Sampling, generate
 from llrnn.model.network import LLRNN
+from llrnn.model.scoring import Sentences
 from llrnn.text.vocabulary import EOS
 
 if TYPE_CHECKING:
@@ -107,14 +109,11 @@ class HarnessLM(LM):
     def _scored(self, cuts: Sequence[_Question]) -> list[tuple[float, bool]]:
         """Return answers in the order of the questions, computed in batches of similar length."""
         found: dict[int, tuple[float, bool]] = {}
-        order = sorted(range(len(cuts)), key=lambda n: len(cuts[n].ids))
-        while order:
-            longest = len(cuts[order[0]].ids)
-            group = [order.pop(0)]
-            while order and (len(group) + 1) * max(longest, len(cuts[order[0]].ids)) <= self._positions:
-                longest = max(longest, len(cuts[order[0]].ids))
-                group.append(order.pop(0))
-            found.update(zip(group, self._group([cuts[n] for n in group], longest), strict=True))
+        lengths = np.array([len(cut.ids) for cut in cuts], dtype=np.int64)
+        order = np.argsort(lengths, kind="stable")
+        for group in Sentences(self._positions).groups(order, lengths[order]):
+            own = group.tolist()
+            found.update(zip(own, self._group([cuts[n] for n in own], len(cuts[own[-1]].ids)), strict=True))
         return [found[n] for n in range(len(cuts))]
 
     def _group(self, cuts: Sequence[_Question], longest: int) -> list[tuple[float, bool]]:

@@ -29,6 +29,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 from itertools import count, groupby
 
 import numpy as np
@@ -38,11 +39,9 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import ConfigError, CorpusError, quoted
 from llrnn.ground.files import StrPath
 from llrnn.inference.nbest import Hypothesis, NBest, Words
-from llrnn.inference.rescoring import FLOOR, Weights
+from llrnn.inference.rescoring import FLOOR, StateRows, Weights
 from llrnn.knowledge.backgrounds.ngram import NGram
-from llrnn.knowledge.process import ModelState
 from llrnn.languages.ngrams import EMPTY
-from llrnn.layer.distribution import Distribution
 from llrnn.model.controllers import Silent, evaluating
 from llrnn.model.network import LLRNN
 from llrnn.text.encoded import Oov
@@ -87,29 +86,19 @@ class Lattice:
 
     def order(self) -> list[int]:
         """Return the states reachable from the start, in topological order."""
-        after = defaultdict(list)
-        for edge in self.edges:
-            after[edge.source].append(edge.target)
-        found, open_, done = list[int](), set[int](), set[int]()
-        stack = [(self.start, iter(after[self.start]))]
-        open_.add(self.start)
-        while stack:
-            state, left = stack[-1]
-            further = next(left, None)
-            if further is None:
-                stack.pop()
-                open_.discard(state)
-                done.add(state)
-                found.append(state)
-            elif further in open_:
-                raise CorpusError(
-                    f"{self._where}: a lattice must have no cycle, found one through the states {further} and {state}; "
-                    "write it without loops (lattice-determinize, or lattice-rmali of a decoded one)"
-                )
-            elif further not in done:
-                open_.add(further)
-                stack.append((further, iter(after[further])))
-        return found[::-1]
+        after, further, left = self._by_source(), dict[int, list[int]](), [self.start]
+        while left:
+            if (state := left.pop()) not in further:
+                further[state] = [edge.target for edge in after[state]]
+                left += further[state]
+        try:
+            return [*TopologicalSorter(further).static_order()][::-1]
+        except CycleError as error:
+            one, other = error.args[1][:2]
+            raise CorpusError(
+                f"{self._where}: a lattice must have no cycle, found one through the states {one} and {other}; "
+                "write it without loops (lattice-determinize, or lattice-rmali of a decoded one)"
+            ) from None
 
     def number_of_paths(self) -> int:
         """Return the number of paths from the start to an end, counted without following them."""
@@ -222,31 +211,7 @@ def _costs(line: Line, text: str) -> tuple[float, float]:
     return 0.0 - acoustic, 0.0 - graph
 
 
-# --- the model's side: the states of a level, one row for each history
-
-
-class _NetworkRows:
-    """States of a network after the histories of one level."""
-
-    def __init__(self, model: LLRNN, state: ModelState, distribution: Distribution) -> None:
-        self._model, self._state, self._distribution = model, state, distribution
-
-    @classmethod
-    def begin(cls, model: LLRNN) -> _NetworkRows:
-        distribution, state = model.step(model.start(), [model.vocabulary.eos])
-        return cls(model, state, distribution)
-
-    def log_probs(self, row: Ints, word: Ints) -> Floats:
-        order = np.argsort(row, kind="stable")
-        device = self._model.device
-        asked = torch.from_numpy(word[order]).to(device), torch.from_numpy(row[order]).to(device)
-        found = np.empty(len(row))
-        found[order] = self._distribution.log_prob(*asked).double().nan_to_num(nan=FLOOR, neginf=FLOOR).cpu().numpy()
-        return found
-
-    def advance(self, row: Ints, word: Ints) -> _NetworkRows:
-        distribution, state = self._model.step(self._state.select(row.tolist()), word.tolist())
-        return _NetworkRows(self._model, state, distribution)
+# --- the model's side: the states of a level, one row for each history (of a network: `rescoring.StateRows`)
 
 
 class _NGramRows:
@@ -261,9 +226,8 @@ class _NGramRows:
         return cls(ngram, first[:, 0])
 
     def log_probs(self, row: Ints, word: Ints) -> Floats:
-        found, _ = self._trie.log_prob_of(self.nodes[torch.from_numpy(row)], torch.from_numpy(word))
-        floored: Floats = np.maximum(found.numpy(), FLOOR)
-        return floored
+        found: Floats = self._trie.log_prob_of(self.nodes[torch.from_numpy(row)], torch.from_numpy(word))[0].numpy()
+        return found
 
     def advance(self, row: Ints, word: Ints) -> _NGramRows:
         after = self._trie.states(self.nodes[torch.from_numpy(row)], torch.from_numpy(word)[:, None])
@@ -289,7 +253,6 @@ class LatticeScores:
 
     best: NBest
     steps: int
-    places: int
     cut: int  # histories that were cut off though they might have led to a better path; 0: exact
 
 
@@ -346,7 +309,7 @@ class _LatticeSearch:
         background, alone = model.background, isinstance(model.controller, Silent)
         ngram = background if isinstance(background, NGram) and alone else None
         self.exact_key = ngram is not None
-        self._rows = _NetworkRows.begin(model) if ngram is None else _NGramRows.begin(ngram)
+        self._rows = StateRows.begin(model) if ngram is None else _NGramRows.begin(ngram)
         self._symbols, self._skipped = _symbols(model, lattice, oov)
         self._last: list[tuple[int, ...]] = [()]  # of each row, the words that histories are told by
         self._eos = model.vocabulary.eos
@@ -393,7 +356,7 @@ class _LatticeSearch:
             raise CorpusError(
                 f"lattice {self._lattice.utterance}: a path from the start to an end is required, found none"
             )
-        return LatticeScores(NBest(self._lattice.utterance, self._nbest(n)), self.steps, len(self._places), self.cut)
+        return LatticeScores(NBest(self._lattice.utterance, self._nbest(n)), self.steps, self.cut)
 
     def _level(self, level: list[int]) -> list[int]:
         """Extend all nodes of a level by one word; return the nodes that are reached."""
@@ -403,7 +366,7 @@ class _LatticeSearch:
             [self._places[at].row for at, _ in asked] + [self._places[at].row for at in ending], dtype=np.int64
         )
         words = np.array([self._symbols[e.word or ""] for _, e in asked] + [self._eos] * len(ending), dtype=np.int64)
-        log_p = self._rows.log_probs(rows, words)
+        log_p = np.maximum(self._rows.log_probs(rows, words), FLOOR)
         log_p[: len(asked)][[edge.word in self._skipped for _, edge in asked]] = 0.0
         self._ended += [(at, float(p)) for at, p in zip(ending, log_p[len(asked) :], strict=True)]
         reached: dict[tuple[int, object], list[tuple[float, int, Edge, float]]] = defaultdict(list)

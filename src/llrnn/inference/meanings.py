@@ -157,9 +157,7 @@ def sum_of_errors(errors: Iterable[SlotErrors]) -> SlotErrors:
     return SlotErrors(*map(sum, zip(SlotErrors(), *errors, strict=True)))
 
 
-def written_scores(
-    model: LLRNN, corpus: Corpus, *, beam: int = 5, slots: bool = True, against_references: bool = True
-) -> dict[str, Any]:
+def written_scores(model: LLRNN, corpus: Corpus, *, beam: int = 5, against_references: bool = True) -> dict[str, Any]:
     """Generate texts from the conditions of a corpus; return slot errors, and BLEU against its sentences.
 
     The values that would be wrong are those of the corpus itself.
@@ -170,22 +168,15 @@ def written_scores(
     if None in conditions:
         raise CorpusError(f"{corpus.name}: a condition to write from is required of every sentence; give JSON lines")
     outputs = [found.words for found in write(model, conditions, beam=beam)]
-    found: dict[str, Any] = {"beam": beam}
-    if slots:
-        inventory = Inventory.of(corpus)
-        pairs = zip(conditions, outputs, strict=True)
-        errors = sum_of_errors(slot_errors(condition, words, inventory) for condition, words in pairs)
-        found |= {"slot_error_rate": errors.rate, "slot_errors": errors._asdict()}
+    inventory, pairs = Inventory.of(corpus), zip(conditions, outputs, strict=True)
+    errors = sum_of_errors(slot_errors(condition, words, inventory) for condition, words in pairs)
+    found = {"beam": beam, "slot_error_rate": errors.rate, "slot_errors": errors._asdict()}
     return found | ({"bleu": bleu(references_of(corpus), outputs)} if against_references else {})
 
 
 def told_scores(found: Mapping[str, Any]) -> str:
     """Format the result of `written_scores` on one line."""
-    said = []
-    if "slot_errors" in found:
-        kinds = ", ".join(f"{found['slot_errors'][kind]:,} {kind}" for kind in ("missing", "redundant", "wrong"))
-        required = f"of {found['slot_errors']['required']:,} values"
-        said.append(f"slot errors {100 * found['slot_error_rate']:.2f} % {required} ({kinds})")
-    if "bleu" in found:
-        said.append(f"BLEU {found['bleu']:.1f}")
-    return f"written with a beam of {found['beam']}: {'; '.join(said)}"
+    errors, also = found["slot_errors"], f"; BLEU {found['bleu']:.1f}" if "bleu" in found else ""
+    kinds = ", ".join(f"{errors[kind]:,} {kind}" for kind in ("missing", "redundant", "wrong"))
+    said = f"slot errors {100 * found['slot_error_rate']:.2f} % of {errors['required']:,} values ({kinds})"
+    return f"written with a beam of {found['beam']}: {said}{also}"

@@ -187,10 +187,10 @@ def _utterance_in(line: Line, columns: Sequence[str], names: Sequence[str]) -> s
     return utterance
 
 
-def read_kaldi(path: StrPath, scores: Sequence[StrPath], *, negate: bool = True) -> NBestLists:
+def read_kaldi(path: StrPath, scores: Sequence[StrPath]) -> NBestLists:
     """Read n-best lists from Kaldi's text and score files.
 
-    `path`: the texts; `scores`: files of scores, which are called after them; `negate`: whether they are costs, −log.
+    `path`: the texts; `scores`: files of costs, −log, each a score called after its file.
 
         lists = read_kaldi("nbest/text", ["nbest/am", "nbest/lm"])
     """
@@ -199,16 +199,13 @@ def read_kaldi(path: StrPath, scores: Sequence[StrPath], *, negate: bool = True)
     texts: dict[str, Line] = _by_key(_lines(path))
     if not texts:
         raise CorpusError("at least one hypothesis is required, but the file has none", path=path)
-    columns = [_kaldi_scores(file, texts, negate=negate) for file in scores]
-    ranked: dict[str, list[tuple[int, Hypothesis]]] = {}
+    columns = [_kaldi_scores(file, texts) for file in scores]
+    found: dict[str, list[Hypothesis]] = {}
     for key, line in texts.items():
         utterance, rank = _ranked(line, key)
         hypothesis = Hypothesis(tuple(line.text.split()[1:]), tuple(column[key] for column in columns), rank)
-        ranked.setdefault(utterance, []).append((rank, hypothesis))
-    lists = (
-        NBest(utterance, tuple(hypothesis for _, hypothesis in sorted(own, key=lambda pair: pair[0])))
-        for utterance, own in ranked.items()
-    )
+        found.setdefault(utterance, []).append(hypothesis)
+    lists = (NBest(utterance, tuple(sorted(own, key=lambda h: h.rank or 0))) for utterance, own in found.items())
     return NBestLists(tuple(PurePath(file).name.removesuffix(".gz").split(".")[0] for file in scores), tuple(lists))
 
 
@@ -230,7 +227,7 @@ def _ranked(line: Line, key: str) -> tuple[str, int]:
     return utterance, int(rank)
 
 
-def _kaldi_scores(path: StrPath, texts: Mapping[str, Line], *, negate: bool) -> dict[str, float]:
+def _kaldi_scores(path: StrPath, texts: Mapping[str, Line]) -> dict[str, float]:
     found = {}
     for key, line in _by_key(_lines(path)).items():
         parts = line.text.split()
@@ -238,7 +235,7 @@ def _kaldi_scores(path: StrPath, texts: Mapping[str, Line], *, negate: bool) -> 
             line.fail(f"a name and one score are required, found {len(parts)} words; keep these two")
         if key not in texts:
             line.fail(f"a hypothesis of the file of texts is required, found {quoted(key)}, which it does not list")
-        found[key] = _score(line, parts[1], negate=negate)
+        found[key] = _score(line, parts[1], negate=True)
     for key, line in texts.items():
         if key not in found:
             line.fail(f"every hypothesis needs a score, but {fspath(path)} has none for {quoted(key)}; add it")

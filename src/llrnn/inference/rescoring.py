@@ -54,7 +54,7 @@ from llrnn.inference.nbest import WORDS, Errors, NBest, NBestLists, References, 
 from llrnn.knowledge.backgrounds.base import multiply
 from llrnn.knowledge.backgrounds.constraint import Constraint, without
 from llrnn.knowledge.backgrounds.ngram import NGram
-from llrnn.knowledge.process import Batch
+from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.distribution import Distribution
 from llrnn.layer.numerics import MINUS_INFINITY, require_numbers
 from llrnn.layer.priors import DensePrior, Prior
@@ -64,7 +64,7 @@ from llrnn.model.scoring import Sentences, score, sentence_log_probs, walk
 from llrnn.model.steering import swap
 from llrnn.text.conditions import lowercased
 from llrnn.text.corpus import Corpus
-from llrnn.text.encoded import EncodedText, Oov
+from llrnn.text.encoded import EncodedText, Oov, look_up
 from llrnn.text.vocabulary import EOS
 
 __all__ = [
@@ -249,29 +249,20 @@ def _locate_words(
     model: LLRNN, groups: Sequence[tuple[str, Sequence[Words]]], called: str
 ) -> dict[str, tuple[int, float]]:
     """Return the symbol of every distinct word, and its log p within the symbol; a warning names unknown words."""
-    vocabulary = model.vocabulary
-    places: dict[str, str] = {}
-    for name, own in groups:
-        for word in chain.from_iterable(own):
-            places.setdefault(word, name)
-    if EOS in places:
-        raise CorpusError(f"{places[EOS]}: {EOS} marks the end of a sentence, found it as a word; take it out")
-    try:
-        symbols, inside = vocabulary.locate([*places])
-    except UnknownWordError as error:
-        raise UnknownWordError(
-            error.word, size=len(vocabulary), place=places[error.word], others=error.others
-        ) from None
-    missing = [] if vocabulary.is_open else [word for word in places if word not in vocabulary]
+    vocabulary, texts = model.vocabulary, [(name, [*chain.from_iterable(own)]) for name, own in groups]
+    for name in (name for name, words in texts if EOS in words):
+        raise CorpusError(f"{name}: {EOS} marks the end of a sentence, found it as a word; take it out")
+    located = look_up(texts, vocabulary)
+    missing = [] if vocabulary.is_open else [word for word in located if word not in vocabulary]
     if missing:
         listed = ", ".join(map(repr, missing[:4])) + (", ..." if len(missing) > 4 else "")
         of_ngrams = isinstance(model.background, NGram)
         cure = "estimate the n-grams with them" if of_ngrams else "list them with `llrnn words add`"
         warn(
-            f"{len(missing):,} of {len(places):,} distinct words of the {called} are not in the vocabulary and count "
+            f"{len(missing):,} of {len(located):,} distinct words of the {called} are not in the vocabulary and count "
             f"as {vocabulary.unknown}: {listed}; {cure}, or take a model with domains"
         )
-    return dict(zip(places, zip(symbols.tolist(), inside.tolist(), strict=True), strict=True))
+    return located
 
 
 def _prefix_tree(sentences: Sequence[Sequence[int]]) -> tuple[list[list[_Node]], list[tuple[int, int]]]:
@@ -287,50 +278,50 @@ def _prefix_tree(sentences: Sequence[Sequence[int]]) -> tuple[list[list[_Node]],
     return [list(level) for level in levels], ends
 
 
+class StateRows:
+    """States of a model after the histories of one level, a row each, with p of the next word."""
+
+    def __init__(self, model: LLRNN, state: ModelState, distribution: Distribution) -> None:
+        self._model, self._state, self._distribution = model, state, distribution
+
+    @classmethod
+    def begin(cls, model: LLRNN) -> StateRows:
+        distribution, state = model.step(model.start(), [model.vocabulary.eos])
+        return cls(model, state, distribution)
+
+    def log_probs(self, row: Ints, word: Ints) -> Floats:
+        """Return log p of each word after the history of its row, (N,); −infinity where it is impossible."""
+        order, device, found = np.argsort(row, kind="stable"), self._model.device, np.empty(len(row))
+        asked = torch.from_numpy(word[order]).to(device), torch.from_numpy(row[order]).to(device)
+        log_p = self._distribution.log_prob(*asked).double()
+        if not bool(log_p.isfinite().all()):
+            require_numbers(self._distribution.log_total)
+        # NaN is minus infinity less minus infinity: nothing at all can follow
+        found[order] = log_p.nan_to_num(nan=MINUS_INFINITY, neginf=MINUS_INFINITY).cpu().numpy()
+        return found
+
+    def advance(self, row: Ints, word: Ints) -> StateRows:
+        """Return the rows of the next level: each of these rows after its word."""
+        distribution, state = self._model.step(self._state.select(row.tolist()), word.tolist())
+        return StateRows(self._model, state, distribution)
+
+
 def _log_probs(
     model: LLRNN, levels: Sequence[Sequence[_Node]], ends: Iterable[tuple[tuple[int, int], bool]]
 ) -> list[float]:
     """Return log p of each sentence of a prefix tree, with its end or without."""
-    places = list(ends)
-    closing = [
-        sorted({row for (own, row), closed in places if closed and own == level}) for level in range(len(levels))
-    ]
-    ended: list[dict[int, float]] = []
-    read: list[list[float]] = []
-    device, eos = model.device, model.vocabulary.eos
-    log_p = torch.zeros(1, dtype=torch.float64, device=device)  # of the prefixes of this level
-    fed = [0]  # the rows of this level that were fed
-    distribution, state = model.step(model.start(), [eos])
-    for level, stop in enumerate(closing):
-        nodes = levels[level + 1] if level + 1 < len(levels) else ()
-        row = torch.tensor([*stop, *(parent for parent, _ in nodes)], dtype=torch.long, device=device)
-        place = {one: index for index, one in enumerate(fed)}
-        position = torch.tensor([place[one] for one in row.tolist()], dtype=torch.long, device=device)
-        word = torch.tensor([eos] * len(stop) + [word for _, word in nodes], dtype=torch.long, device=device)
-        order = position.argsort(stable=True)
-        step = distribution.log_prob(word[order], position[order]).double()
-        if not bool(step.isfinite().all()):
-            require_numbers(distribution.log_total)
-        reached = torch.empty_like(step)
-        # NaN is minus infinity less minus infinity: nothing at all can follow
-        reached[order] = log_p[row[order]] + step.nan_to_num(nan=MINUS_INFINITY, neginf=MINUS_INFINITY)
+    places, ended, read = list(ends), list[dict[int, float]](), list[list[float]]()
+    log_p, rows = np.zeros(1), StateRows.begin(model)  # of the prefixes of this level
+    for level, nodes in enumerate([*levels[1:], ()]):
+        stop = sorted({row for (own, row), closed in places if closed and own == level})
+        asked = [*((row, model.vocabulary.eos) for row in stop), *nodes]
+        parent, word = np.array(asked, dtype=np.int64).reshape(-1, 2).T
+        reached = log_p[parent] + (rows.log_probs(parent, word) if asked else 0.0)
         ended.append(dict(zip(stop, reached.tolist(), strict=False)))
         read.append(log_p.tolist())
         log_p = reached[len(stop) :]
-        fed = _followed(levels, closing, level + 1)
-        if fed:
-            distribution, state = model.step(
-                state.select([place[nodes[one][0]] for one in fed]), [nodes[one][1] for one in fed]
-            )
+        rows = rows.advance(parent[len(stop) :], word[len(stop) :]) if nodes else rows
     return [ended[level][row] if closed else read[level][row] for (level, row), closed in places]
-
-
-def _followed(levels: Sequence[Sequence[_Node]], closing: Sequence[Sequence[int]], level: int) -> list[int]:
-    """Return the rows of a level after which a word or an end is scored."""
-    if level >= len(levels):
-        return []
-    further = levels[level + 1] if level + 1 < len(levels) else ()
-    return sorted({parent for parent, _ in further}.union(closing[level]))
 
 
 # Weights of several scores, chosen so that a development set has the fewest word errors.

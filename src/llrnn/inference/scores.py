@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Literal, get_args
@@ -207,30 +207,24 @@ def score(
     conditioned = any(one is not None for one in corpus.conditions)
     if ngram is not None and conditioned:
         raise ConfigError("an n-gram model does not look at conditions, found a text that has some; leave them out")
-    read, _ = treat_unknown(corpus, opened.vocabulary, oov)
+    read, missing = treat_unknown(corpus, opened.vocabulary, oov)
     ready = prepared(opened, read.conditions) if conditioned else opened
     text = EncodedText.encode(read, ready.vocabulary)
     log_probs = sentence_log_probs(ready, text) if ngram is None else _by_ngrams(ngram, text)
     found = _scores(read, ready.vocabulary, text, log_probs, unit)
-    return found if oov != "skip" else TextScores(tuple(map(_skipping, corpus, found.sentences)), unit)
+    if oov != "skip":
+        return found
+    pairs = zip(corpus, found.sentences, strict=True)
+    return TextScores(tuple(_skipping(sentence, own, missing) for sentence, own in pairs), unit)
 
 
-def _skipping(sentence: Sentence, found: SentenceScore) -> SentenceScore:
+def _skipping(sentence: Sentence, found: SentenceScore, missing: Container[str]) -> SentenceScore:
     """Return the score of a sentence with unknown and impossible words left out of its sums."""
-    words = (*sentence.words, EOS)
-    log_p = [
-        one if known and one > -math.inf else math.nan for one, known in zip(found.log_p, found.known, strict=True)
-    ]
-    if len(words) == len(found.words):
-        return replace(found, log_p=tuple(log_p))
-    left = iter(zip(found.words, log_p, strict=True))  # without the words that the model has no symbol for
-    here, its = next(left)
-    told = []
-    for word in words:
-        known = word == here
-        told.append((its if known else math.nan, known))
-        here, its = next(left, ("", math.nan)) if known else (here, its)
-    return SentenceScore(words, tuple(p for p, _ in told), tuple(known for _, known in told), found.unit)
+    words, read = (*sentence.words, EOS), iter(zip(found.log_p, found.known, strict=True))
+    unread = missing if len(found.words) < len(words) else ()  # the model has no symbol for them
+    pairs = [(math.nan, False) if word in unread else next(read) for word in words]
+    log_p = tuple(one if known and one > -math.inf else math.nan for one, known in pairs)
+    return SentenceScore(words, log_p, tuple(known for _, known in pairs), found.unit)
 
 
 def _corpus(texts: Corpus | Sequence[str | Sequence[str]], conditions: Sequence[object] | None) -> Corpus:

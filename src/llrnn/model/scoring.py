@@ -96,12 +96,15 @@ class Sentences(Batching):
         lengths = text.lengths
         order = _shuffled(len(lengths), seed, epoch)
         order = order[np.argsort(lengths[order], kind="stable")]
-        groups = self._groups(order, lengths[order])
+        groups = self.groups(order, lengths[order])
         turn = _shuffled(len(groups), None if seed is None else derived_seed(seed, 1), epoch)
         return Lazy([groups[i] for i in turn], partial(_sentence_batch, text))
 
-    def _groups(self, order: Ints, ordered: Ints) -> list[Ints]:
-        """Group sentences sorted by length: each group times its longest sentence is at most `words` positions."""
+    def groups(self, order: Ints, ordered: Ints) -> list[Ints]:
+        """Return groups of sentences, given in the `order` of their lengths, `ordered`.
+
+        Each group times its longest sentence is at most `words` positions.
+        """
         groups: list[Ints] = []
         start = 0
         while start < len(order):

@@ -60,11 +60,6 @@ _LAST_WORDS = 1.0  # seconds to take the event that says why a stream ends
 _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-buffering", b"no")]
 
 
-def event_bytes(name: str, data: dict[str, Any]) -> bytes:
-    """Return a server-sent event with JSON data, which has no line ends of its own, on one line."""
-    return b"event: %s\ndata: %s\n\n" % (name.encode(), json_bytes(data))
-
-
 class EventStream(Response):
     """The streamed answer to `generate`: server-sent events, word by word.
 
@@ -80,7 +75,8 @@ class EventStream(Response):
         self.has_begun = False
 
     def written(self, name: str, data: dict[str, Any]) -> bytes:
-        return event_bytes(name, data)
+        """Return a server-sent event with JSON data, which has no line ends of its own, on one line."""
+        return b"event: %s\ndata: %s\n\n" % (name.encode(), json_bytes(data))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -163,11 +159,6 @@ OF_QUESTIONS = tuple(status for status in _MEANINGS if status != 403)
 OF_LISTS = (400, 401, 404, 422, 429, 500, 503)
 OF_FACTS = (400, 401, 500, 503)
 OF_PROBES = (400, 500)
-
-
-def errors_of(statuses: tuple[int, ...]) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI descriptions of an endpoint's error answers."""
-    return {status: {"model": messages.ErrorAnswer, **_MEANINGS[status]} for status in statuses}
 
 
 def request_body(message: type[Message]) -> dict[str, Any]:
@@ -283,7 +274,8 @@ class Endpoints:
         """Add an endpoint: POST where there is a message; `content` describes answers that are not JSON."""
         good: dict[str, Any] = {"description": (answer or endpoint).__doc__}
         good |= ({"model": answer} if answer else {}) | ({"content": content} if content else {})
-        also: dict[int | str, dict[str, Any]] = {503: {"model": messages.Ready}} if path == READY else {}
+        told: dict[int | str, dict[str, Any]] = {503: {"model": messages.Ready}} if path == READY else {}
+        told |= {status: {"model": messages.ErrorAnswer, **_MEANINGS[status]} for status in errors}
         self.app.add_api_route(
             path,
             endpoint,
@@ -292,7 +284,7 @@ class Endpoints:
             operation_id=path.rpartition("/")[2].replace("{name}", "model"),
             response_model=None,
             response_class=JSONResponse if answer else Response,
-            responses={200: good, **errors_of(errors), **also},
+            responses={200: good, **told},
             openapi_extra=request_body(message) if message else None,
         )
 
@@ -564,13 +556,10 @@ def serve(app: FastAPI, taken: socket.socket, *, ready: Callable[[], None]) -> N
         h11_max_incomplete_event_size=2 * gate.limits.header_bytes + 2**20,  # `connections` bounds it, with our answer
     )
     _Server(config, gate, ready).run(sockets=[taken])
-    if threading.current_thread() is threading.main_thread() and _is_computing():
+    computing = any(thread.name == THREAD for thread in threading.enumerate())
+    if threading.current_thread() is threading.main_thread() and computing:
         sys.stdout.flush()
         os._exit(0)  # a step that has outlived its grace: an ordinary exit would wait for it, or end it by an abort
-
-
-def _is_computing() -> bool:
-    return any(thread.name == THREAD for thread in threading.enumerate())
 
 
 def _is_no_client_that_left(record: logging.LogRecord) -> bool:

@@ -36,6 +36,7 @@ from llrnn.layer.weights import WeightChange
 from llrnn.model.completion import Completions, NextUnits, NextWords
 from llrnn.model.decode import Generated, Search, Strategy, advance_searches, begin_searches, chosen_strategy, spoken
 from llrnn.model.network import LLRNN
+from llrnn.model.scoring import Sentences
 from llrnn.model.steering import Change, FeatureNames, scale_and_offset
 from llrnn.serve import messages
 from llrnn.serve.costs import HYPOTHESIS_COST, NEARED, STEP_COST, Cost, admit, cost_of, cost_of_names, cost_of_strings
@@ -514,20 +515,14 @@ class ScoreQuestion:
         self._changed: dict[FeatureNames, Steering] = {}  # one for all pieces, since names are those of the model
 
     def pieces(self) -> Iterator[tuple[int, ...]]:
-        """Yield the indices of texts, grouped by condition, as many as fit into one scan."""
+        """Yield the indices of texts, grouped by condition and length, as many as fit into one scan."""
         units, by_condition = self.served.model.vocabulary.units, dict[str | None, list[int]]()
-        lengths = [len(words) if units is None else len(units.sentence(words)) for words in self._words]
+        lengths = np.array([1 + len(words if units is None else units.sentence(words)) for words in self._words])
         for index, condition in enumerate(self._conditions):
             by_condition.setdefault(condition, []).append(index)
         for indices in by_condition.values():
-            piece: list[int] = []
-            for index in indices:
-                longest = 1 + max(lengths[one] for one in (*piece, index))
-                if piece and (len(piece) + 1) * longest > _POSITIONS:
-                    yield tuple(piece)
-                    piece = []
-                piece.append(index)
-            yield tuple(piece)
+            order = np.array(indices)[np.argsort(lengths[indices], kind="stable")]
+            yield from (tuple(group.tolist()) for group in Sentences(_POSITIONS).groups(order, lengths[order]))
 
     @torch.no_grad()
     def add(self, piece: Sequence[int]) -> None:

@@ -20,7 +20,6 @@ from llrnn.ground.errors import LLRNNError
 from llrnn.inference.explanation import explain_next
 from llrnn.knowledge.contextual.base import ConditionFeature
 from llrnn.knowledge.contextual.inputs import ConditionNumbers
-from llrnn.layer.distribution import Distribution
 from llrnn.model.controllers import Attentive, Controller, Encoder, Silent, evaluating
 from llrnn.model.decode import condition_kind, generate, looks_at_conditions, prepared, read_prefix
 from llrnn.model.decode import read_condition as read
@@ -150,7 +149,13 @@ def _example(model: LLRNN, prefix: tuple[str, ...], condition: object) -> tuple[
     if best is None:
         return None
     rival = _rival(model, best, symbols)
-    return _compared(model, p, state, prefix, best, rival)
+    word, other = model.vocabulary.symbol(best), None if rival is None else model.vocabulary.symbol(rival)
+    alone = explain_next(model, p, state, prefix, word)
+    both = alone if other is None else explain_next(model, p, state, prefix, word, other)
+    terms = [term for term in (*both.terms, *alone.terms) if term.share > 0 and not term.name.startswith("Word:")]
+    speaks = min(terms, key=lambda term: term.name in model.context_names).name if terms else None
+    merit = _worth(model, best), int(other is not None and _is_form(word, other)), len(both.terms)
+    return merit, {"prefix": " ".join(prefix), "word": word, "rival": other, "feature": speaks}
 
 
 def _rival(model: LLRNN, best: int, symbols: Sequence[int]) -> int | None:
@@ -166,18 +171,6 @@ def _is_form(word: str, other: str) -> bool:
     """Whether two words share a beginning, as forms of one word do."""
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False)))
     return alike >= max(3, 0.7 * max(len(word), len(other)))
-
-
-def _compared(
-    model: LLRNN, p: Distribution, state: Any, prefix: tuple[str, ...], best: int, rival: int | None
-) -> tuple[Merit, dict[str, Any]]:
-    word, other = model.vocabulary.symbol(best), None if rival is None else model.vocabulary.symbol(rival)
-    alone = explain_next(model, p, state, prefix, word)
-    both = alone if other is None else explain_next(model, p, state, prefix, word, other)
-    terms = [term for term in (*both.terms, *alone.terms) if term.share > 0 and not term.name.startswith("Word:")]
-    speaks = min(terms, key=lambda term: term.name in model.context_names).name if terms else None
-    merit = _worth(model, best), int(other is not None and _is_form(word, other)), len(both.terms)
-    return merit, {"prefix": " ".join(prefix), "word": word, "rival": other, "feature": speaks}
 
 
 # --- what a condition looks like --------------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ class EncodedText:
             return corpus.encoded(vocabulary)
         if vocabulary.units is not None:
             return cls._of_units(corpus, vocabulary, vocabulary.units)
-        known = _look_up(corpus, vocabulary)
+        known = look_up(((sentence.name, sentence.words) for sentence in corpus), vocabulary)
         pairs = [[known[word] for word in sentence.words] for sentence in corpus]
         sentences = tuple(np.array([symbol for symbol, _ in row], dtype=np.int64) for row in pairs)
         inside = tuple(np.array([log for _, log in row], dtype=np.float64) for row in pairs)
@@ -295,12 +295,15 @@ def _joined(rows: Sequence[Sequence[float]], dtype: type[Any]) -> Any:
     return np.array([one for row in rows for one in row], dtype=dtype)
 
 
-def _look_up(corpus: Corpus, vocabulary: Vocabulary) -> dict[str, tuple[int, float]]:
-    """Return the id of each distinct word of a corpus, and its log-probability within its cell."""
+def look_up(texts: Iterable[tuple[str, Iterable[str]]], vocabulary: Vocabulary) -> dict[str, tuple[int, float]]:
+    """Return the id of each distinct word of texts, and its log-probability within its cell.
+
+    `texts`: words with the name of their place, for the error about a word that the vocabulary has no place for.
+    """
     places: dict[str, str] = {}  # in the order of the text, so that the first word that is missing is told first
-    for sentence in corpus.sentences:
-        for word in sentence.words:
-            places.setdefault(word, sentence.name)
+    for name, words in texts:
+        for word in words:
+            places.setdefault(word, name)
     try:
         ids, inside = vocabulary.locate(list(places))
     except UnknownWordError as error:

@@ -117,21 +117,18 @@ def keyboard_bytes(model: LLRNN, *, words: int | None = None) -> bytes:
 
 def _check(model: LLRNN) -> None:
     """Raise an error for models that the small keyboard reader does not support."""
-    found = None
-    if model.vocabulary.units is not None:
-        found = "units in the place of words"
-    elif model.contextual or model.contextual_inputs or model.mixed:
-        found = "contextual features, or mixed parts" if model.mixed else "contextual features"
-    elif model.background.text_before:
-        found = "words that come again (without `recent` in [background] there are none)"
-    elif not model.background.is_static:
-        found = f"a background that depends on the context ({model.background!r})"
-    elif not isinstance(model.controller, LSTM):
-        found = f"the controller {model.controller!r}"
-    elif model.needs_conditions:
-        found = "conditions"
-    elif max(model.output_features.n_classes, model.input_features.n_classes) > _MOST:
-        found = f"{model.output_features.n_classes:,} classes"
+    classes = max(model.output_features.n_classes, model.input_features.n_classes)
+    reasons = (
+        ("units in the place of words", model.vocabulary.units is not None),
+        ("contextual features, or mixed parts", bool(model.mixed)),
+        ("contextual features", bool(model.contextual or model.contextual_inputs)),
+        ("words that come again (without `recent` in [background] there are none)", model.background.text_before),
+        (f"a background that depends on the context ({model.background!r})", not model.background.is_static),
+        (f"the controller {model.controller!r}", not isinstance(model.controller, LSTM)),
+        ("conditions", model.needs_conditions),
+        (f"{classes:,} classes", classes > _MOST),
+    )
+    found = next((reason for reason, holds in reasons if holds), None)
     if found is not None:
         raise ConfigError(
             "a keyboard holds an LSTM, static features of up to 65,535 classes and a static background, found "
