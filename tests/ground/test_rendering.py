@@ -28,17 +28,17 @@ from llrnn.ground.rendering import (
     AT_MOST,
     Bar,
     BarChart,
+    Breakdown,
     Chartable,
     Faint,
     LineChart,
+    Part,
     Renderable,
     Sheet,
     Strong,
     Term,
     TextTable,
-    apart,
     log_text,
-    running,
     svg,
     ticks,
     visible,
@@ -325,8 +325,8 @@ def test_any_name_and_any_number_can_be_shown(name: str, shares: list[float], lo
 
 def test_nothing_to_draw_is_drawn_all_the_same() -> None:
     for chart in (
-        running([], ("sum", 0.0), title="", x_label="nats"),
-        apart([Bar("a", 0.0)], ("sum", 0.0), title="", x_label=""),
+        Breakdown((), (), (), 0.0).waterfall("sum", ""),
+        Breakdown((Part("a", 0.0),), (), (), 0.0).balance("", ""),
     ):
         assert "nan" not in svg(chart)
         Page(svg(chart))

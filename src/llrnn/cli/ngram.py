@@ -192,12 +192,8 @@ def convert_verb(
     """
     table = ngrams.read_table(source)
     ngrams.write_table(table, target)
-    told(
-        {"out": str(target), "ngrams": [len(level) for level in table.levels]},
-        target,
-        False,
-        lambda _: show.text(f"{target}: {table!r}"),
-    )
+    report = {"out": str(target), "ngrams": [len(level) for level in table.levels]}
+    told(report, target, False, lambda _: show.text(f"{target}: {table!r}"))
 
 
 @ngram_app.command("query")

@@ -49,6 +49,9 @@ _ENOUGH_RARE = 50  # types, to learn from how new words are spelled; else from a
 _LEAK = 0.02  # of the sentences of validation: more make its figures too good
 _NEAR, _RUNNING, _ENOUGH_TWICE = 20, 0.2, 50  # see `share_near`; a text in any order has 0.1
 _WINDOW = 10_000  # words before that come again in a running text: configs/open/little
+_TEXT = re.compile(r"\.(conllu?|txt|text)(\.gz)?$", re.IGNORECASE)
+_ANNOTATED = re.compile(r"\.conllu?(\.gz)?$", re.IGNORECASE)
+_NUMBER = re.compile(r"-?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?")
 _PART = re.compile(r"(?:^|[-_.])(train|dev|valid|validation|test)(?=[-_.]|$)", re.IGNORECASE)
 
 # sizes by how much text there is; `identity`: words that are told apart, at most; `batch`: words
@@ -214,7 +217,7 @@ class _Drafting:
             raise ConfigError(f"texts of one format are required, found {listed}; give those of one")
         kind = next(iter(kinds.values()))
         corpora = {part: self.read(part, parts, kind) for part in ("train", "valid") if parts.get(part)}
-        known = all(_has_extension(file) for files in parts.values() for file in files)
+        known = all(_TEXT.search(file) for files in parts.values() for file in files)
         train, held_out, last = corpora["train"], corpora.get("valid"), None
         if held_out is None:
             if len(train) < LEAST_SENTENCES:
@@ -297,7 +300,7 @@ class _Drafting:
         derived = [] if found or analysers else self.derived(texts, listed)
         words = {word for word in (*texts.train.counts(), *listed) if wordlists.is_form(word)}
         attributes, readings = self.analysed(analysers, texts, words)
-        corpora = [name for name in lexicons if _is_annotated(name)]
+        corpora = [name for name in lexicons if _ANNOTATED.search(name)]
         for name in lexicons:
             self.found.append(f"lexicon {name}: {_known_by(self.read_lexicon(name), texts)}")
         if listed:
@@ -362,7 +365,7 @@ class _Drafting:
         return lexicons, weighted
 
     def read_lexicon(self, name: str) -> Lexicon:
-        if _is_annotated(name):
+        if _ANNOTATED.search(name):
             return Lexicon.from_corpus(Corpus.from_file(name, lowercase=self.lowercase))
         return Lexicon.from_tsv(name, lowercase=self.lowercase)
 
@@ -421,14 +424,6 @@ def parts_by_name(files: list[str], valid: list[str]) -> dict[str, list[str]]:
     return parts if len(files) > 1 and "train" in parts else {"train": files}
 
 
-def _has_extension(file: str) -> bool:
-    return re.search(r"\.(conllu?|txt|text)(\.gz)?$", file.lower()) is not None
-
-
-def _is_annotated(file: str) -> bool:
-    return re.search(r"\.conllu?(\.gz)?$", file.lower()) is not None
-
-
 def _plain(listed: str) -> bool:
     """Whether a list of words has no counts."""
     return listed.endswith(".dic") or not (listed.startswith("wordfreq:") or has_counts(listed))
@@ -437,7 +432,7 @@ def _plain(listed: str) -> bool:
 def text_kind(file: str) -> Format:
     """Return conllu or text, by name or else by content; other files are refused with the option that takes them."""
     head = [line for _, line in islice(read_lines(file), _LOOKED_AT)]
-    if _has_extension(file):
+    if _TEXT.search(file):
         kind = format_of(file, "auto")
     elif re.search(r"\.(tsv|jsonl)(\.gz)?$", file.lower()):
         raise ConfigError(
@@ -449,7 +444,7 @@ def text_kind(file: str) -> Format:
         kind = "conllu" if rows and all(line.count("\t") == 9 for line in rows) else "text"
     if kind == "text":
         lines = [line.split() for line in head if line.strip()]
-        alone = sum(len(words) == 1 or (len(words) == 2 and _is_number(words[1])) for words in lines)
+        alone = sum(len(words) == 1 or (len(words) == 2 and _NUMBER.fullmatch(words[1]) is not None) for words in lines)
         long = sum(len(words[0]) for words in lines) > 12 * len(lines)  # whole sentences, of a script without blanks
         if len(lines) >= LEAST_SENTENCES and alone > 0.9 * len(lines) and not long:
             raise ConfigError(
@@ -457,10 +452,6 @@ def text_kind(file: str) -> Format:
                 "with --list, and a text beside it"
             )
     return "conllu" if kind == "conllu" else "text"
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"-?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?", text) is not None
 
 
 def _coverage(forms: Collection[str], texts: _Texts) -> str:

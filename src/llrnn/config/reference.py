@@ -46,11 +46,6 @@ def meaning(field: FieldInfo) -> str:
     return (field.description or "").partition(" [")[0]
 
 
-def unit_of(field: FieldInfo) -> str:
-    """Return the unit of a key, such as `words`."""
-    return (field.description or "").partition(" [")[2].removesuffix("]")
-
-
 def type_of(field: FieldInfo) -> str:
     """Return the type of a key and the values that it allows: `whole number ≥ 1`."""
     bounds = [
@@ -157,4 +152,5 @@ def _table(fields: Mapping[str, FieldInfo]) -> str:
 
 
 def _row(name: str, field: FieldInfo) -> str:
-    return f"| `{name}` | {type_of(field)} | {default_of(field)} | {unit_of(field)} | {meaning(field)} |\n"
+    unit = (field.description or "").partition(" [")[2].removesuffix("]")
+    return f"| `{name}` | {type_of(field)} | {default_of(field)} | {unit} | {meaning(field)} |\n"

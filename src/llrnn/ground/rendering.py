@@ -6,8 +6,8 @@ and takes its colours from the page around it, light or dark.
 
 Charts are data, drawn as SVG (no library, no network, no style sheet):
 
-    running     a waterfall: log b, every a_k·φ_k and −log Z, each from where the last one ended; the sum is log p
-    apart       each from 0: to the right for, to the left against
+    waterfall   log b, every a_k·φ_k and −log Z, each from where the last one ended; the sum is log p
+    balance     each from 0: to the right for, to the left against
 """
 
 from __future__ import annotations
@@ -108,20 +108,6 @@ class LineChart:
 
 
 Chart = BarChart | LineChart
-
-
-def running(parts: Sequence[Bar], total: tuple[str, float], *, title: str, x_label: str) -> BarChart:
-    """Return a waterfall chart: each bar starts where the one before ends. Unbounded bars move nothing."""
-    bars, at = [], 0.0
-    for bar in parts:
-        bars.append(replace(bar, start=at))
-        at += bar.value if bar.bounded else 0.0
-    return BarChart((*bars, Bar(*total, is_sum=True)), title, x_label, linked=True)
-
-
-def apart(parts: Sequence[Bar], total: tuple[str, float], *, title: str, x_label: str) -> BarChart:
-    """Return a chart of bars that all start at 0."""
-    return BarChart((*parts, Bar(*total, is_sum=True)), title, x_label)
 
 
 def log_text(value: float) -> str:
@@ -337,7 +323,7 @@ class Sheet:
 
     def page_html(self) -> str:
         """Render for a web page: each chart twice, of the class `wide` and of the class `narrow`, for a phone."""
-        return f"<div>{''.join(_html_twice(block) for block in self._all())}</div>"
+        return f"<div>{''.join(_html(block, twice=True) for block in self._all())}</div>"
 
     def _all(self) -> list[Line | TextTable | Chart]:
         return [*self.blocks, *((Strong("warning"), f": {text}") for text in self.warnings)]
@@ -427,12 +413,16 @@ class Breakdown:
         return TextTable(("part", "weight a", value_name, "share"), tuple(rows))
 
     def waterfall(self, name: str, title: str) -> BarChart:
-        """Return a waterfall chart from 0 by the parts to the sum, which has this name."""
-        return running(self._bars(unsaid=1.0), (name, self.total), title=title, x_label="nats")
+        """Return a waterfall chart from 0 by the parts to the sum, which has this name; unbounded bars move nothing."""
+        bars, at = list[Bar](), 0.0
+        for bar in self._bars(unsaid=1.0):
+            bars.append(replace(bar, start=at))
+            at += bar.value if bar.bounded else 0.0
+        return BarChart((*bars, Bar(name, self.total, is_sum=True)), title, "nats", linked=True)
 
     def balance(self, title: str, x_label: str) -> BarChart:
         """Return a bar chart of what speaks for (right) and against (left)."""
-        return apart(self._bars(), ("sum", self.total), title=title, x_label=x_label)
+        return BarChart((*self._bars(), Bar("sum", self.total, is_sum=True)), title, x_label)
 
     def _bars(self, unsaid: float | None = None) -> list[Bar]:
         """Return the bars from the top; names are followed by the feature's value, unless it is `unsaid`."""
@@ -457,18 +447,13 @@ def _rich_line(line: Line) -> Text:
     return Text.assemble(*map(_rich_piece, line))
 
 
-def _html(block: Line | TextTable | Chart) -> str:
+def _html(block: Line | TextTable | Chart, *, twice: bool = False) -> str:
     if isinstance(block, BarChart | LineChart):
-        return svg(block)
+        wide = svg(block)
+        return f'<div class="wide">{wide}</div><div class="narrow">{svg(block, narrow=True)}</div>' if twice else wide
     if isinstance(block, TextTable):
         return block._repr_html_()
     return f"<div>{''.join(map(_html_piece, block))}</div>"
-
-
-def _html_twice(block: Line | TextTable | Chart) -> str:
-    if not isinstance(block, BarChart | LineChart):
-        return _html(block)
-    return f'<div class="wide">{svg(block)}</div><div class="narrow">{svg(block, narrow=True)}</div>'
 
 
 def _html_piece(piece: str) -> str:

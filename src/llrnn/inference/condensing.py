@@ -226,11 +226,8 @@ def _joined(
     place[order] = np.arange(len(order))
     rows = [np.arange(*matrix.offsets[s : s + 2]) for s in order[:alone]]
     kept = np.concatenate([*rows, np.zeros(0, dtype=np.int64)])
-    columns, widths, first = (
-        [matrix.columns[kept]],
-        [np.array([len(row) for row in rows], dtype=np.int64)],
-        matrix.n_features,
-    )
+    columns, widths = [matrix.columns[kept]], [np.array([len(row) for row in rows], dtype=np.int64)]
+    first = matrix.n_features
     for part in values:
         n, r = part.shape
         columns.append(np.tile(np.arange(first, first + r), n))

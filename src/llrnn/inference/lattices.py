@@ -362,9 +362,8 @@ class _LatticeSearch:
         """Extend all nodes of a level by one word; return the nodes that are reached."""
         asked = [(at, edge) for at in level for edge in self._after[self._places[at].state]]
         ending = [at for at in level if self._places[at].state in self._finals]
-        rows = np.array(
-            [self._places[at].row for at, _ in asked] + [self._places[at].row for at in ending], dtype=np.int64
-        )
+        placed = [*(at for at, _ in asked), *ending]
+        rows = np.array([self._places[at].row for at in placed], dtype=np.int64)
         words = np.array([self._symbols[e.word or ""] for _, e in asked] + [self._eos] * len(ending), dtype=np.int64)
         log_p = np.maximum(self._rows.log_probs(rows, words), FLOOR)
         log_p[: len(asked)][[edge.word in self._skipped for _, edge in asked]] = 0.0

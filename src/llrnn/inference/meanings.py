@@ -143,13 +143,9 @@ def slot_errors(act: object, words: Sequence[str], inventory: Inventory) -> Slot
     """Count the slot errors of one sentence, as defined at the top of this file."""
     wanted = Counter(value for _, value in required_values(act, inventory.uncounted))
     found = Counter(find_values(words, wanted).values())
-    missing = sum(times for value, times in wanted.items() if not _says(words, value))
+    missing = sum(times for value, times in wanted.items() if not find_values(words, [value]))
     redundant = sum((found - wanted)[value] for value in found if value not in inventory.ordinary)
     return SlotErrors(wanted.total(), missing, redundant, len(inventory.wrong(act, words)))
-
-
-def _says(words: Sequence[str], value: Words) -> bool:
-    return bool(find_values(words, [value]))
 
 
 def sum_of_errors(errors: Iterable[SlotErrors]) -> SlotErrors:

@@ -143,9 +143,7 @@ class Hotwords:
         self._names = {tuple(name.split()) for name in names} - {()}
         if not self._names:
             raise ConfigError("at least one name is required as a hotword, found none; give one a line")
-        self._longest: dict[str, int] = {}  # by the first word: how many words a name may have
-        for name in self._names:
-            self._longest[name[0]] = max(len(name), self._longest.get(name[0], 0))
+        self._lengths = sorted({len(name) for name in self._names}, reverse=True)
 
     def __call__(self, lists: Sequence[NBest], /) -> list[list[float]]:
         return [[float(self.covered(h.words)) for h in entry.hypotheses] for entry in lists]
@@ -154,7 +152,7 @@ class Hotwords:
         """Return how many of the words are parts of names."""
         place = found = 0
         while place < len(words):
-            lengths = range(min(self._longest.get(words[place], 0), len(words) - place), 0, -1)
+            lengths = (n for n in self._lengths if n <= len(words) - place)
             length = next((n for n in lengths if words[place : place + n] in self._names), 0)
             found += length
             place += length or 1

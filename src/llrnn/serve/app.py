@@ -69,10 +69,9 @@ class EventStream(Response):
 
     last = b""  # what stands at the end
 
-    def __init__(self, events: Events, gate: Gate, saw: Callable[[str], None]) -> None:
+    def __init__(self, events: Events, gate: Gate) -> None:
         super().__init__()
-        self.events, self.gate, self.saw = events, gate, saw
-        self.has_begun = False
+        self.events, self.gate, self.has_begun = events, gate, False
 
     def written(self, name: str, data: dict[str, Any]) -> bytes:
         """Return a server-sent event with JSON data, which has no line ends of its own, on one line."""
@@ -99,7 +98,6 @@ class EventStream(Response):
             if not self.has_begun:
                 await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
                 self.has_begun = True
-            self.saw(name)
             await send({"type": "http.response.body", "body": self.written(name, data), "more_body": True})
         await send({"type": "http.response.body", "body": self.last})
 
@@ -290,9 +288,9 @@ class Endpoints:
 
     async def generate(self, request: Request) -> Response:
         asked = await _read(request, messages.GenerateRequest, self.gate)
-        events = self.engine.generate(asked)
+        events = self._counting(self.engine.generate(asked))
         if asked.stream:
-            return EventStream(events, self.gate, self._saw)
+            return EventStream(events, self.gate)
         return await self._answer(request, partial(self._whole, asked, events))
 
     async def completions(self, request: Request) -> Response:
@@ -300,13 +298,14 @@ class Endpoints:
         texts = [self._counting(events) for events in self.engine.continuations(asked)]
         made = CompletionWork(asked, texts, asked.model or self.engine.names[0])
         if asked.stream:
-            return CompletionStream(made.chunks(), self.gate, lambda name: None)
+            return CompletionStream(made.chunks(), self.gate)
         return await self._answer(request, made.whole)
 
     async def _counting(self, events: Events) -> Events:
+        """Yield the events of a text, and count its words."""
         async with aclosing(events):
             async for name, data in events:
-                self._saw(name)
+                self.metrics.words.inc(name == "word")
                 yield name, data
 
     async def _answer(self, request: Request, ask: Ask) -> Response:
@@ -314,14 +313,10 @@ class Endpoints:
         async with self.gate.working(request.receive):
             return _json(await ask())
 
-    def _saw(self, event: str) -> None:
-        self.metrics.words.inc(event == "word")
-
     async def _whole(self, asked: messages.GenerateRequest, events: Events) -> Answer:
         words, end = [], {}
         async with aclosing(events):
             async for name, data in events:
-                self._saw(name)
                 if name == "word":
                     words.append(data)
                 else:
