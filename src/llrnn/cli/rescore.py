@@ -154,11 +154,9 @@ def rescore_verb(
     said = origin if chosen else "equal, 1 for each score; --dev finds better ones"
     with redirect_stdout(sys.stderr if str(out) == STANDARD else sys.stdout):
         _show_choice(result, shared, rates, said)
-    if str(out) == STANDARD:
-        return
-    if out is not None:
+    if out is not None and str(out) != STANDARD:
         show.text(f"lists: {out}")
-    elif test.references is None:
+    elif out is None and test.references is None:
         for utterance, words in result.best.items():
             show.line(" ".join((utterance, *words)))
 

@@ -84,14 +84,13 @@ class FeatureConfig(RowConfig):
     listed: bool = Field(False, description="only on listed words: strings of domains have none of the group")
 
     def make(self, context: Context) -> Features:
-        made = self.bare(context)
+        made: Features = self.bare(context)
         made = made.of_listed() if self.listed else made
         made = made if self.shared is None else made.frequent(min_count=self.shared)
         return made if self.scale == 1.0 else made.scaled(self.scale)
 
-    def bare(self, context: Context) -> Features:
-        made: Features = RowConfig.make(self, context)
-        return made
+    def bare(self, context: Context) -> Any:
+        return RowConfig.make(self, context)
 
 
 class IdentityConfig(FeatureConfig):
@@ -184,9 +183,8 @@ class OwnFeature(FeatureConfig, OwnTable):
 
     group, base = "features", Features
 
-    def bare(self, context: Context) -> Features:
-        made: Features = OwnTable.make(self, context)
-        return made
+    def bare(self, context: Context) -> Any:
+        return OwnTable.make(self, context)
 
 
 AnyFeature = Annotated[
