@@ -20,7 +20,7 @@ replaced by their `reference`, for tests; what is computed there is in `layer.bl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple, cast
@@ -57,14 +57,6 @@ class Problem(NamedTuple):
 
 class ComposedWeights(NamedTuple):
     """h unchanged, Φ W in the dtype of the logits, and the bias of every class."""
-
-    h: Tensor  # (N, H)
-    weight: Tensor  # (G, H)
-    bias: Tensor  # (G,)
-
-
-class Gradients(NamedTuple):
-    """D Φ W, Dᵀ h and Dᵀ 1: the gradients of h and, by classes, of weights and bias."""
 
     h: Tensor  # (N, H)
     weight: Tensor  # (G, H)
@@ -142,9 +134,9 @@ class Totals:
         _product(d, self._weight, self._d_h[part])
         _product(d.t(), self._h[part], self._d_weight, adding=part.start > 0)
 
-    def finished(self) -> Gradients:
-        """Return the summed gradients."""
-        return Gradients(self._d_h, self._d_weight, self._columns.sum(0))
+    def finished(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return D Φ W (N, H), Dᵀ h (G, H) and Dᵀ 1 (G,): the gradients of h and, by classes, of weights and bias."""
+        return self._d_h, self._d_weight, self._columns.sum(0)
 
 
 def ops_for(tensor: Tensor) -> ModuleType:
@@ -257,7 +249,7 @@ class _WeightedLoss(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         *by_class, d_logit_offset = ctx.saved_tensors
         of_logit_offset = None if d_logit_offset is None else d_logit_offset * grads[0]
-        return *decompose(Gradients(*by_class), ctx.phi, grads[0], ctx.dtypes), of_logit_offset, None, None, None, None
+        return *decompose(by_class, ctx.phi, grads[0], ctx.dtypes), of_logit_offset, None, None, None, None
 
 
 def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:
@@ -278,14 +270,15 @@ def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Pla
 
 
 def decompose(
-    found: Gradients, phi: KernelMatrix, factor: Tensor | None, dtypes: tuple[torch.dtype, ...]
+    found: Sequence[Tensor], phi: KernelMatrix, factor: Tensor, dtypes: tuple[torch.dtype, ...]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the gradients of h, W and c from those by classes (Φᵀ D for W), times a factor, in the given dtypes."""
-    d_h = converted(found.h, dtypes[0], factor)
+    h, weight, bias = found
+    d_h = converted(h, dtypes[0], factor)
     if phi.identity:
         real = slice(phi.columns.n_rows)
-        return d_h, converted(found.weight[real], dtypes[1], factor), converted(found.bias[real], dtypes[2], factor)
-    d_weight, d_bias = _by_features(phi, found.weight, found.bias, factor, dtypes[1])
+        return d_h, converted(weight[real], dtypes[1], factor), converted(bias[real], dtypes[2], factor)
+    d_weight, d_bias = _by_features(phi, weight, bias, factor, dtypes[1])
     return d_h, d_weight, d_bias.to(dtypes[2])
 
 

@@ -517,8 +517,8 @@ def _surprise(log_p: Tensor) -> Tensor:
 def _with_logit_offsets(part: ContextValues, a: Tensor, whole: Tensor) -> Tensor:
     """Return the rows with the logit offsets of one source added."""
     if part.everywhere is not None:  # the same columns in every row
-        gained = part.value.view(len(a), -1, part.width) - part.rest.unsqueeze(1)
-        return whole.index_add(1, part.everywhere, torch.bmm(gained, a.unsqueeze(2)).squeeze(2))
-    gained = (a[part.position] * (part.value - part.rest[part.position])).sum(-1)
+        above = part.value.view(len(a), -1, part.width) - part.rest.unsqueeze(1)
+        return whole.index_add(1, part.everywhere, torch.bmm(above, a.unsqueeze(2)).squeeze(2))
+    offsets = (a[part.position] * (part.value - part.rest[part.position])).sum(-1)
     at = part.position * whole.shape[1] + part.word
-    return whole.view(-1).index_add(0, at, gained).view_as(whole)
+    return whole.view(-1).index_add(0, at, offsets).view_as(whole)

@@ -244,13 +244,7 @@ def gradients(
 def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
     """Add logit offsets to `logits` (N, G) in place, with Triton; returns what `reference.offset_logits` does."""
     (N, G), E, K = logits.shape, len(logit_offsets.klass), logit_offsets.value.shape[1]
-    of_words = (
-        _first(logit_offsets, N),
-        logit_offsets.klass,
-        logit_offsets.share,
-        logit_offsets.value,
-        logit_offsets.weights,
-    )
+    of_words = (_first(logit_offsets, N), *logit_offsets[1:])  # class, share, value, weights
     gone, become = torch.empty(2, N * G, device=logits.device)
     most, (x, ratio) = gone.new_empty(N), gone.new_empty(2, E)
     _offset_masses[(N,)](*of_words, gone, become, most, G, K=K, BLOCK=_OFFSETS, num_warps=4)

@@ -147,10 +147,8 @@ class FeatureMatrix:
     def constant_columns(self) -> list[int]:
         """Return the features with one value on every class: they cancel in the normalisation."""
         fired = np.bincount(self.columns, minlength=self.n_features)
-        lowest, highest = np.full(self.n_features, np.inf), np.full(self.n_features, -np.inf)
-        np.minimum.at(lowest, self.columns, self.values)
-        np.maximum.at(highest, self.columns, self.values)
-        return list(np.flatnonzero((fired == self.n_classes) & (lowest == highest)).tolist())
+        value = common_values(self.columns, self.values, self.n_features)
+        return list(np.flatnonzero((fired == self.n_classes) & ~np.isnan(value)).tolist())
 
     @property
     def is_identity(self) -> bool:
@@ -205,6 +203,14 @@ class FeatureMatrix:
 
     def __repr__(self) -> str:
         return f"FeatureMatrix({self.n_symbols} symbols, {self.n_features} features, {self.n_classes} classes)"
+
+
+def common_values(key: Ints, values: Floats, count: int) -> Floats:
+    """Return the value that all entries of a key share, NaN where they differ or there is none, (count,)."""
+    lowest, highest = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(lowest, key, values)
+    np.maximum.at(highest, key, values)
+    return np.asarray(np.where(lowest == highest, lowest, np.nan), dtype=np.float64)
 
 
 def _entries(matrix: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
@@ -504,9 +510,8 @@ def _reduced(features: FeatureMatrix) -> FeatureMatrix:
 
 def _spreads(features: FeatureMatrix) -> Iterator[Spread]:
     for classes, columns in features.low_rank_blocks:
-        before = (
-            features.low_rank_blocks[0].classes.start - features.low_rank_blocks[0].columns.start
-        )  # rows of Φ̃ outside all blocks
+        first = features.low_rank_blocks[0]
+        before = first.classes.start - first.columns.start  # rows of Φ̃ outside all blocks
         inner = slice(before + columns.start, before + columns.stop)
         values = features.values[features.offsets[classes.start] : features.offsets[classes.stop]]
         yield Spread(classes, inner, values.reshape(-1, columns.stop - columns.start))

@@ -117,9 +117,8 @@ def class_logsumexp(
     """
     differentiable = torch.is_grad_enabled() and scores.requires_grad
     if rows is None and log_mass is None and cells is None and not differentiable and scores.shape[0] <= _FEW:
-        return scores.double().logsumexp(-1), scores.gather(1, columns.unsqueeze(1)).squeeze(
-            1
-        )  # calls are what it costs here
+        # calls are what it costs here
+        return scores.double().logsumexp(-1), scores.gather(1, columns.unsqueeze(1)).squeeze(1)
     rows = torch.arange(len(scores), device=columns.device) if rows is None else rows
     if not differentiable:
         return log_sums(*shifted_sums(scores, log_mass, cells))[0], scores[rows, columns]
@@ -138,8 +137,8 @@ def few_words_logsumexp(scores: Tensor, bulk: int, klass: Tensor, log_b: Tensor)
     Words of the bulk are not looked at. Returns None where the result would lose digits.
     """
     most = scores[:, bulk]
-    gained = log_b.exp() * torch.expm1(scores.index_select(1, klass) - most[:, None])
-    total = 1.0 + gained.sum(-1).double()
+    differences = log_b.exp() * torch.expm1(scores.index_select(1, klass) - most[:, None])
+    total = 1.0 + differences.sum(-1).double()
     if not bool(((total.detach() >= _ENOUGH_LEFT) & (total.detach() < math.inf)).all()):
         return None
     return most.double() + total.log()
@@ -179,8 +178,8 @@ def add_differences(
     where the difference at some position would lose its digits.
     """
     (new, log_new), (old, log_old) = after, before
-    gained = _largest_of_each(new.detach() + log_new, position, len(log_sum))
-    largest = torch.maximum(log_sum.detach().to(new.dtype), gained)
+    largest_new = _largest_of_each(new.detach() + log_new, position, len(log_sum))
+    largest = torch.maximum(log_sum.detach().to(new.dtype), largest_new)
     scale = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
     of_entry = scale[position]
     difference = (new - of_entry + log_new).exp() - (old - of_entry + log_old).exp()

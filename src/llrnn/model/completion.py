@@ -200,13 +200,13 @@ class NextUnits(NextWords):
         order, waiting = count(), list[tuple[float, int, _Place, int]]()
 
         def wait(place: _Place, rank: int) -> None:
-            if rank < len(place.ways):
-                heapq.heappush(waiting, (-(place.log + place.ways[rank][0]), next(order), place, rank))
+            if rank < len(place.candidates):
+                heapq.heappush(waiting, (-(place.log + place.candidates[rank][0]), next(order), place, rank))
 
-        wait(_Place(0.0, "", (), self._ways(letters, "", self.p), self._state), 0)
+        wait(_Place(0.0, "", (), self._candidates(letters, "", self.p), self._state), 0)
         while waiting:
             negative, _, place, rank = heapq.heappop(waiting)
-            log, (_, symbol, piece) = -negative, place.ways[rank]
+            log, (_, symbol, piece) = -negative, place.candidates[rank]
             if log == -math.inf:
                 return
             wait(place, rank + 1)
@@ -216,9 +216,9 @@ class NextUnits(NextWords):
                     yield log, text[:-1]
             elif len(path) < _LONGEST_WORD:
                 p, state = self._step(place.state, [symbol])
-                wait(_Place(log, text, path, self._ways(letters, text, p), state), 0)
+                wait(_Place(log, text, path, self._candidates(letters, text, p), state), 0)
 
-    def _ways(self, letters: str, text: str, p: Distribution) -> list[tuple[float, int, str]]:
+    def _candidates(self, letters: str, text: str, p: Distribution) -> list[tuple[float, int, str]]:
         """Return log p, symbol and text of the units that may come next, best first."""
         found, rest, log_p = list[tuple[float, int, str]](), letters[len(text) :], p.log_probs()[0].double().tolist()
         for symbol, piece in enumerate(self._pieces):
@@ -238,7 +238,7 @@ class NextUnits(NextWords):
         found, waiting = list[float](), [(0.0, "", self.p, self._state)]
         while waiting:
             before, text, p, state = waiting.pop()
-            for log, symbol, piece in self._ways(letters, text, p):
+            for log, symbol, piece in self._candidates(letters, text, p):
                 if len((text + piece).rstrip("\n")) >= len(letters):
                     found.append(before + log)
                 elif log > -math.inf:
@@ -368,7 +368,7 @@ class _Place:
     log: float
     text: str
     path: tuple[int, ...]
-    ways: list[tuple[float, int, str]]
+    candidates: list[tuple[float, int, str]]
     state: ModelState
 
 

@@ -21,6 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -203,10 +204,10 @@ def _drawn(
     active = list(range(len(conditions)))
     while active:
         chosen = strategy.choose(distribution.require_mass(), generator)
-        gained = distribution.log_prob(torch.tensor(chosen, device=model.device)).tolist()
-        for row, word, gain in zip(active, chosen, gained, strict=True):
+        log_p = distribution.log_prob(torch.tensor(chosen, device=model.device)).tolist()
+        for row, word, log in zip(active, chosen, log_p, strict=True):
             words[row].append(word)
-            log_probs[row] += gain
+            log_probs[row] += log
         going = [
             i for i, row in enumerate(active) if words[row][-1] != model.vocabulary.eos and len(words[row]) < max_words
         ]
@@ -278,10 +279,10 @@ class Search:
     def grow(self, log_p: list[list[float]], words: list[list[int]], state: ModelState, start: int) -> None:
         """Extend the hypotheses by the best words of each, and keep the best; the first is row `start` of the state."""
         grown = [
-            (log + gain, row, [*before, word])
+            (log + log_word, row, [*before, word])
             for row, (log, before) in enumerate(self._going)
-            for gain, word in list(zip(log_p[row], words[row], strict=True))[: self.width + 1]
-            if gain > float("-inf")
+            for log_word, word in list(zip(log_p[row], words[row], strict=True))[: self.width + 1]
+            if log_word > float("-inf")
         ]
         grown = sorted(grown, key=lambda entry: (-entry[0], entry[2]))[: 2 * self.width]
         eos = self.model.vocabulary.eos
@@ -429,9 +430,9 @@ def check_condition(model: LLRNN, condition: object) -> None:
 
 def warn_of_unknown_names(model: LLRNN, conditions: Iterable[object]) -> None:
     """Warn of acts and slots of conditions that the model does not know and ignores: most likely they are misspelt."""
-    told = unknown_names_of(model, conditions)
-    if told is not None:
-        warn(told)
+    message = unknown_names_of(model, conditions)
+    if message is not None:
+        warn(message)
 
 
 _KNOWN = 20  # names and values that are listed beside one that is not known
@@ -492,13 +493,9 @@ def write(
     for condition in conditions:
         check_condition(model, condition)
     ready = prepared(model, conditions)
-    if beam is not None:
-        found = generate(ready, prefix, conditions=conditions, beam=beam, max_words=max_words)
-    else:
-        chosen = strategy or Greedy()
-        found = generate(
-            ready, prefix, conditions=conditions, strategy=chosen, max_words=max_words, generator=generator
-        )
+    chosen: dict[str, Any] = {"strategy": strategy or Greedy(), "generator": generator}
+    chosen = chosen if beam is None else {"beam": beam}
+    found = generate(ready, prefix, conditions=conditions, max_words=max_words, **chosen)
     return [spoken(model, one, condition) for one, condition in zip(found, conditions, strict=True)]
 
 

@@ -118,9 +118,9 @@ class _AttentionBlock(nn.Module):
         return x + variational_dropout(made, dropout, generator), seen[:, max(0, n - self.window + 1) :]
 
 
-def _normed(x: Tensor, gain: Tensor) -> Tensor:
-    """Return x divided by its root mean square, times 1 + gain."""
-    return F.rms_norm(x, x.shape[-1:]) * (1.0 + gain)
+def _normed(x: Tensor, scale: Tensor) -> Tensor:
+    """Return x divided by its root mean square, times 1 + scale."""
+    return F.rms_norm(x, x.shape[-1:]) * (1.0 + scale)
 
 
 def _rotated(x: Tensor, first: int) -> Tensor:

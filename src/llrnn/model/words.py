@@ -48,7 +48,7 @@ from llrnn.ground.files import StrPath
 from llrnn.knowledge.backgrounds.constraint import constraints_of
 from llrnn.knowledge.contextual.lookup import Lookup
 from llrnn.knowledge.features import Numeric, Shape
-from llrnn.layer.matrix import FeatureMatrix
+from llrnn.layer.matrix import FeatureMatrix, common_values
 from llrnn.model.network import LLRNN
 from llrnn.text.automata import check_string
 from llrnn.text.conditions import Before, values_of, words_of
@@ -94,9 +94,9 @@ class Entry:
         return f"{quoted(self.form)} ({self.place})" if self.place else quoted(self.form)
 
 
-def warn_unlisted(told: str) -> None:
+def warn_unlisted(message: str) -> None:
     """Give a warning, also where the same one was given before."""
-    warnings.warn(told, EstimationWarning, stacklevel=3)
+    warnings.warn(message, EstimationWarning, stacklevel=3)
 
 
 def some(items: Sequence[object], shown: int = _SHOWN) -> str:
@@ -222,10 +222,10 @@ class FeatureColumns:
     @cached_property
     def _constant(self) -> Floats:
         """The single value of each feature, or of its group where no word has it; NaN if values differ, (m,)."""
-        own = _one_value(self._matrix.columns, self._matrix.values, self._matrix.n_features)
+        own = common_values(self._matrix.columns, self._matrix.values, self._matrix.n_features)
         numbers = {group: number for number, group in enumerate(dict.fromkeys(self._matrix.groups))}
         group_of = np.array([numbers[group] for group in self._matrix.groups], dtype=np.int64)
-        of_group = _one_value(group_of[self._matrix.columns], self._matrix.values, len(numbers))
+        of_group = common_values(group_of[self._matrix.columns], self._matrix.values, len(numbers))
         fires = np.bincount(self._matrix.columns, minlength=self._matrix.n_features) > 0
         return np.asarray(np.where(fires, own, of_group[group_of]), dtype=np.float64)
 
@@ -246,14 +246,6 @@ class FeatureColumns:
         of_words = zip(self._vocabulary.words, self._matrix.class_of.tolist(), strict=False)
         named = ((word, values[own]) for word, own in of_words if own in values)
         return {_FAR * (1.0 - _NUMERIC(word).get("SmallNumber", 0.0)): value for word, value in named}
-
-
-def _one_value(key: Ints, values: Floats, count: int) -> Floats:
-    """Return the value that all entries of a key share, NaN where they differ or there is none, (count,)."""
-    lowest, highest = np.full(count, np.inf), np.full(count, -np.inf)
-    np.minimum.at(lowest, key, values)
-    np.maximum.at(highest, key, values)
-    return np.asarray(np.where(lowest == highest, lowest, np.nan), dtype=np.float64)
 
 
 def check_attributes(given: Sequence[Entry], sides: Sequence[FeatureColumns]) -> None:

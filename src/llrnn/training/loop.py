@@ -136,7 +136,7 @@ class _Run:
         model.training_summary = TrainingSummary.of(EncodedText.encode(corpus, model.vocabulary), len(model.vocabulary))
         if others:
             model.training_summary = model.training_summary.having_read(self.schedule.texts[1:])
-            model.provenance = {**model.provenance, "other_texts": self.schedule.told()}
+            model.provenance = {**model.provenance, "other_texts": self.schedule.described()}
         # what validates knows the words of the conditions, as it will when it writes, and of a text that it reads
         self.judge = (
             model if valid is None else try_add_from_conditions(with_text_words(model, valid)[0], valid.conditions)

@@ -347,8 +347,8 @@ class RunFolder:
         """Return the keys of the configuration that have changed, but for those of training, compared elsewhere."""
         both, now = before | self._config, self._config
         other = [name for name in both if before.get(name) != now.get(name) and not name.startswith("training.")]
-        told = (f"{name} = {quoted(before.get(name))}, now {quoted(now.get(name))}" for name in other)
-        return f" ({'; '.join(told)})" if before and other else ""
+        listed = (f"{name} = {quoted(before.get(name))}, now {quoted(now.get(name))}" for name in other)
+        return f" ({'; '.join(listed)})" if before and other else ""
 
     def log(self, record: Record) -> None:
         self.require_held()

@@ -51,7 +51,7 @@ class Schedule:
                 seed = derived_seed(self._seed, epoch, number, 3)
                 yield text.select(_draw(len(text.sentences), other.weight, np.random.default_rng(seed)))
 
-    def told(self) -> list[dict[str, Any]]:
+    def described(self) -> list[dict[str, Any]]:
         """Return what was read of other texts, as plain data."""
         return [other.told(text) for other, text in zip(self.others, self._texts, strict=True)]
 
