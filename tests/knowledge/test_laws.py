@@ -14,7 +14,7 @@ import torch
 from helpers import small_corpus, small_features, small_vectors, small_vocabulary
 from llrnn import Lexicon, contextual, features
 from llrnn.ground.errors import LawError
-from llrnn.knowledge.backgrounds import Background, CrossFitted, Mask, Mixture, NGram, Primed, Static, Uniform, Unigram
+from llrnn.knowledge.backgrounds import Background, Mask, Mixture, NGram, Primed, Static, Uniform, Unigram
 from llrnn.knowledge.contextual import ContextualFeature
 from llrnn.knowledge.features import Features, Function
 from llrnn.knowledge.process import State
@@ -98,7 +98,6 @@ GOOD_BACKGROUNDS: list[Background] = [
     Mixture(unigram(), Uniform()) * Mask(forbidden=FREQUENT[:2]),
     *(ngram(order) for order in (1, 2, 3, 4)),
     ngram(folds=4),
-    CrossFitted(lambda corpus: Unigram.from_corpus(corpus, smoothing=1.0), small_corpus(), folds=3),
     Mixture(ngram(), unigram()),
     Mixture(ngram(folds=4), unigram(), weights=[0.9, 0.1]),
     ngram() * Mask(allowed=starts_alike),

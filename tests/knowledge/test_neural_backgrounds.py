@@ -12,11 +12,10 @@ from torch import Tensor
 
 import llrnn
 from helpers import shaken, small_corpus, small_model, small_vocabulary, tiny_model
-from llrnn import EOS, GRU, LLRNN, LSTM, Corpus, Vocabulary, backgrounds, contextual, features
+from llrnn import EOS, GRU, LLRNN, LSTM, Vocabulary, backgrounds, contextual, features
 from llrnn.ground.errors import BackgroundError, CheckpointError
 from llrnn.knowledge.backgrounds import (
     Background,
-    CrossFitted,
     Mask,
     Mixture,
     Model,
@@ -28,7 +27,6 @@ from llrnn.knowledge.backgrounds import (
 )
 from llrnn.knowledge.backgrounds.base import mix, multiply
 from llrnn.knowledge.backgrounds.neural import Scanned
-from llrnn.knowledge.backgrounds.ngram import stitched_priors
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.loglinear import LogLinear
 from llrnn.layer.priors import DensePrior, Prior, SparsePrior, Table
@@ -260,22 +258,6 @@ def test_it_is_an_expert() -> None:
     assert list(own.values()) == pytest.approx(expected.tolist(), abs=1e-5)
 
 
-def test_it_is_cross_fitted() -> None:
-    corpus = Corpus.from_sentences([["w0", "w1"], ["w2", "w3"], ["w4"], ["w1", "w1"], ["w3", "w0"]])
-
-    def made(part: Corpus) -> Background:
-        model = tiny_model(words=5)
-        shaken(model, 2.0, seed=len(part) + int(part[0].words[0][1:]))
-        return Model(model)
-
-    background = CrossFitted(made, corpus, folds=2).bind(WORDS)
-    sentences = torch.tensor([[0, 0, 1, 1, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]])
-    seen, after = background.follow([background.initial()] * 3, Batch(INPUTS, INPUTS, MASK, None, sentences))
-    assert log_b(background.prior(seen)).shape == (int(MASK.sum()), len(WORDS))
-    assert len(after) == 3
-    list(llrnn.train(outer_model(background), corpus, epochs=1))
-
-
 def test_inner_cross_fitting_plays_no_part_later(tmp_path: Path) -> None:
     """Its folds do not come back from a folder, and a frozen model needs none."""
     corpus = small_corpus()
@@ -380,5 +362,3 @@ def test_priors_of_both_precisions_combine() -> None:
     for prior in (multiply(narrow, static), multiply(static, narrow)):
         torch.testing.assert_close(log_b(prior).double(), wide.log_b)
     torch.testing.assert_close(log_b(mix([narrow, wide], [0.0, 0.0])), wide.log_b + torch.tensor(2.0).log())
-    pieces = [(torch.tensor([2, 0]), DensePrior(values[[2, 0]])), (torch.tensor([1]), DensePrior(wide.log_b[[1]]))]
-    assert torch.equal(log_b(stitched_priors(pieces, 3)), wide.log_b)

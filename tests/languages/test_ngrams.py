@@ -53,7 +53,7 @@ from llrnn.languages.ngrams import table as binding
 from llrnn.languages.ngrams import written_out as every_ngram
 from llrnn.languages.ngrams.table import backed_off
 from llrnn.layer.distribution import Distribution
-from llrnn.layer.priors import DensePrior, Prior, SparsePrior
+from llrnn.layer.priors import Prior, SparsePrior
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, score
 from llrnn.model.words import Entry, add, remove
 from llrnn.text.encoded import EncodedText, sentence_key
@@ -279,7 +279,7 @@ def test_sparse_is_dense_is_brute(table: NGramTable, seen: list[Gram]) -> None:
     wanted = written_out(listed(table), WORDS, seen)
     states = [after(ngram, context) for context in seen]
     N, V = len(seen), len(WORDS)
-    for given_states in (states, Nodes[int].of(torch.tensor(states))):
+    for given_states in (states, Nodes(len(states), torch.tensor(states))):
         prior = ngram.prior(given_states)
         assert isinstance(prior, SparsePrior)
         assert_same(dense(prior, N), wanted)
@@ -575,7 +575,6 @@ def test_words_that_share_in_products_mixtures_folds_and_experts(symbols: tuple[
     assert_same(prior_of(ngram * counts), prior_of(spread * counts))
     assert_same(prior_of(ngram * ngram), prior_of(spread * spread))
     assert_same(prior_of(mixed(ngram)), prior_of(mixed(spread)))
-    assert_same(prior_of(CrossFitted(lambda part: ngram, Corpus.from_sentences(TOGETHER), folds=2)), prior_of(spread))
     npt.assert_allclose(features_of(ngram), features_of(spread), atol=1e-6)
     npt.assert_allclose(features_of(mixed(ngram)), features_of(mixed(spread)), atol=1e-6)
 
@@ -764,15 +763,8 @@ def brutes() -> list[KneserNey]:
     return [KneserNey(part, names(), ORDER) for part in [*without, SENTENCES]]
 
 
-def unbound(*, at_once: bool = True) -> Background:
-    """The folds side by side in one trie; or any background's way, part by part."""
-    if at_once:
-        return NGram.from_corpus(CORPUS, order=ORDER, folds=FOLDS)
-    return CrossFitted(lambda corpus: NGram.from_corpus(corpus, order=ORDER, folds=0), CORPUS, folds=FOLDS)
-
-
-def crossfitted(*, at_once: bool = True) -> CrossFitted:
-    made = unbound(at_once=at_once).bind(VOCABULARY)
+def crossfitted() -> CrossFitted:
+    made = NGram.from_corpus(CORPUS, order=ORDER, folds=FOLDS).bind(VOCABULARY)
     assert isinstance(made, CrossFitted)
     return made
 
@@ -816,12 +808,11 @@ def followed(
 
 
 @quiet
-@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "part by part"])
 @pytest.mark.parametrize("keyed", [True, False], ids=["training", "evaluation"])
 @pytest.mark.parametrize("name", BATCHINGS)
-def test_a_training_sentence_sees_the_model_without_its_fold(name: str, keyed: bool, at_once: bool) -> None:
+def test_a_training_sentence_sees_the_model_without_its_fold(name: str, keyed: bool) -> None:
     """And any other text the model of the whole."""
-    background = crossfitted(at_once=at_once)
+    background = crossfitted()
     text = (EncodedText.to_train_on if keyed else EncodedText.encode)(CORPUS, VOCABULARY)
     wanted = expected(BATCHINGS[name], text, seed=4)
     asked = followed(background, BATCHINGS[name], text, seed=4)
@@ -871,46 +862,14 @@ def test_the_states_of_single_steps_are_of_the_whole() -> None:
 
 
 @quiet
-@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "part by part"])
-def test_no_states_of_a_cross_fitted_background(at_once: bool) -> None:
-    background = crossfitted(at_once=at_once)
+def test_no_states_of_a_cross_fitted_background() -> None:
+    background = crossfitted()
     assert background.prior([]).n == 0
     nothing = torch.zeros(2, 3, dtype=torch.bool)
     inputs = torch.full((2, 3), VOCABULARY.eos)
     keys = torch.tensor([[0, 0, 0], [1, 1, 1]])
     states, _ = background.follow([background.initial()] * 2, Batch(inputs, inputs, nothing, None, keys))
     assert background.prior(states).n == 0
-
-
-class Counts(Background):
-    """Dense, as another model would be: smoothed counts of a part of the text."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
-
-    def prior(self, states: Sequence[object]) -> Prior:
-        counts = self._corpus.counts()
-        log_b = torch.tensor([math.log(1.0 + counts[word]) for word in self.vocabulary], dtype=torch.float64)
-        return DensePrior(log_b.expand(len(states), -1))
-
-
-@pytest.mark.parametrize(
-    "make", [Counts, lambda corpus: Unigram.from_corpus(corpus, smoothing=1.0)], ids=["dense", "static"]
-)
-def test_any_background_may_be_cross_fitted(make: type[Counts]) -> None:
-    background = CrossFitted(make, CORPUS, folds=FOLDS).bind(VOCABULARY)
-    parts = [
-        make(Corpus.from_sentences([s for s in SENTENCES if fold_of(s) != fold])).bind(VOCABULARY)
-        for fold in range(FOLDS)
-    ]
-    text = EncodedText.to_train_on(CORPUS, VOCABULARY)
-    for name in ("sentences", "continuous"):
-        asked = followed(background, BATCHINGS[name], text, None)
-        for (states, n), batch in zip(asked, BATCHINGS[name].plan(text), strict=True):
-            assert batch.sentences is not None
-            folds = (batch.sentences[batch.mask] % FOLDS).tolist()
-            wanted = np.concatenate([dense(parts[fold].prior([None]), 1) for fold in folds])
-            assert_same(dense(background.prior(states), n), wanted)
 
 
 def test_too_few_folds_or_sentences_are_refused() -> None:

@@ -19,7 +19,6 @@ from llrnn import GRU, LLRNN, Corpus, Lexicon, Vocabulary, backgrounds, cli, dom
 from llrnn.ground.errors import FeatureError, LexiconError, LLRNNError, VocabularyError
 from llrnn.knowledge.backgrounds import (
     Background,
-    CrossFitted,
     Discounted,
     Mask,
     Mixture,
@@ -125,7 +124,7 @@ MODELS: dict[str, Callable[[], LLRNN]] = {
     "open, unigrams": open_model,
     "open, n-grams": lambda: open_model(ngram()),
     "open, product": lambda: open_model(Product(Discounted.from_corpus(small_corpus()), ngram())),
-    "open, cross-fitted": lambda: open_model(CrossFitted(Unigram.from_corpus, small_corpus(), folds=2)),
+    "open, cross-fitted": lambda: open_model(ngram(folds=2)),
     "open, expert": lambda: open_model(None, [Expert(ngram(folds=2), name="kn"), Repeated(5)]),
 }
 every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())

@@ -26,7 +26,7 @@ from llrnn import GRU, LLRNN, LSTM, Corpus
 from llrnn.cli import verbs
 from llrnn.ground.bundle import read_bundle
 from llrnn.ground.errors import TrainingError
-from llrnn.knowledge.backgrounds import CrossFitted, Unigram
+from llrnn.knowledge.backgrounds import NGram
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.process import Batch
 from llrnn.model.controllers import Attentive, Encoder, SomeRows, uniform
@@ -45,7 +45,7 @@ SETTINGS: dict[str, Any] = {"epochs": 2, "log_every": 1, "checkpoint_every": 4, 
 
 def cross_fitted() -> LLRNN:
     """Knowledge that must know which sentence a position is of, in the row of another process or not."""
-    expert = CrossFitted(lambda corpus: Unigram.from_corpus(corpus, smoothing=0.5), TRAIN, folds=4)
+    expert = NGram.from_corpus(TRAIN, order=2, folds=4)
     return tiny(contextual=[Expert(expert)], controller=GRU(6, dropout=0.2), word_dropout=0.1)
 
 

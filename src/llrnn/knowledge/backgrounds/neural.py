@@ -86,7 +86,7 @@ class Model(Background[Place]):
     """A trained LLRNN as background of another one, over the same vocabulary.
 
     It is used and not copied, in eval mode, is no submodule of the model that it serves, and follows it to its device.
-    It is not cross-fitted: trained on the same text, it is over-confident there, and `CrossFitted` is the cure.
+    It is not cross-fitted: trained on the same text, it is over-confident there; train it on another.
 
         Model(llrnn.load("runs/base"))
     """

@@ -21,8 +21,6 @@ The models of the whole text and of each fold are put side by side in one trie, 
 p · V + x. No n-gram joins words of two parts, so a state says by itself which part it belongs to:
 
     state after words x y of a sentence that part p answers for = state after p · V + x, p · V + y
-
-`CrossFitted` does the same for any background, part by part.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from os import PathLike
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -42,42 +40,46 @@ from torch import Tensor
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import BackgroundError, EstimationWarning, TrainingError
 from llrnn.knowledge.backgrounds.base import Background, UnboundBackground
-from llrnn.knowledge.process import Batch, PackedStates, S, Saved, State
+from llrnn.knowledge.process import Batch, PackedStates, S, Saved
 from llrnn.languages import ngrams
 from llrnn.languages.ngrams.arpa import SHARING, described, table_from
-from llrnn.layer.priors import DensePrior, Exceptions, FullPrior, Prior, SparsePrior, Table
+from llrnn.layer.priors import Exceptions, Prior, SparsePrior, Table
 from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import EncodedText, sentence_key
 from llrnn.text.vocabulary import Revision, Vocabulary
 
-_WHOLE = 0  # the part that was estimated on everything; fold f is part f + 1
+
+class FoldNode(NamedTuple):
+    """The state of cross-fitted n-grams in training: a node of the trie of all folds."""
+
+    node: int
 
 
-class FoldState(NamedTuple):
-    """The state of a cross-fitted background: which fold answers, its state, and the condition, for a change of
-    folds.
+@dataclass(frozen=True, eq=False)
+class Nodes(PackedStates[S]):
+    """A batch of nodes of the trie of an n-gram model, (N,)."""
+
+    nodes: Tensor
+
+
+class FoldNodes(Nodes[FoldNode]):
+    """A batch of nodes of the trie of all folds."""
+
+
+class CrossFitted(Background[Any]):
+    """N-grams estimated on all of a corpus and, for training on that corpus, without each of `folds` folds.
+
+    make        from a corpus to its n-grams; `NGram.from_corpus(corpus, folds=10)` gives the usual ones
+    corpus      the text that a model with this background trains on
+    folds       into how many parts it is cut, by the words of its sentences
+
+    Outside training, states and answers are those of the model of the whole text.
+
+        CrossFitted(lambda part: NGram.from_corpus(part, order=3, folds=0), corpus, folds=5)
     """
 
-    part: int
-    own: State
-    condition: object
-
-
-@dataclass(frozen=True)
-class FoldedStates(PackedStates[FoldState]):
-    """A batch of N states by fold: the positions that belong to each, and its states there."""
-
-    parts: tuple[tuple[int, Tensor, Sequence[State]], ...]  # (part, positions, states)
-
-
-class CrossFitted(Background[FoldState]):
-    """A background estimated on all of a corpus and, for training on that corpus, without each of `folds` folds.
-
-    `make(corpus)` estimates it. In training each sentence is scored by the model that has not seen its fold; else by
-    that of the whole corpus.
-
-        CrossFitted(lambda corpus: Unigram.from_corpus(corpus, smoothing=1.0), train, folds=10)
-    """
+    _tables: tuple[Table, ...] = ()
+    _tries: dict[torch.device, ngrams.Trie]
 
     def __init__(self, make: Callable[[Corpus], Background], corpus: Corpus, *, folds: int = 10) -> None:
         if folds < 2:
@@ -92,16 +94,18 @@ class CrossFitted(Background[FoldState]):
         self._folds, self._parts = folds, tuple(make(part) for part in (corpus, *without))
 
     @classmethod
-    def restored(cls, whole: Background, folds: int) -> CrossFitted:
+    def restored(cls, whole: Background, folds: int) -> Background:
         """Return the background from a model folder, which stores the model of the whole text only."""
+        if not isinstance(whole, NGram):
+            return whole  # other backgrounds were cross-fitted too, once
         made = cls.__new__(cls)
         made._folds, made._parts = folds, (whole,)
         return made
 
     @property
     def whole(self) -> Background:
-        """The background that was estimated on all of the text."""
-        return self._parts[_WHOLE]
+        """The model that was estimated on all of the text."""
+        return self._parts[0]
 
     def bind(self, vocabulary: Vocabulary) -> Self:
         if self._vocabulary is vocabulary:
@@ -111,143 +115,46 @@ class CrossFitted(Background[FoldState]):
         with warnings.catch_warnings():  # what there is to say of the folds, the whole has said
             warnings.simplefilter("ignore", EstimationWarning)
             bound._parts = (whole, *(part.bind(vocabulary) for part in self._parts[1:]))
+        if len(self._parts) > 1:
+            tables: list[ngrams.NGramTable] = [part.table for part in bound._parts]  # type: ignore[attr-defined]
+            bound._tables = tuple(Table(torch.from_numpy(table.levels[0].log_prob)) for table in tables)
+            bound._tries = {torch.device("cpu"): ngrams.Trie.from_table(joined(tables))}
         return bound
 
     def revised(self, revision: Revision) -> Self:
         return self._changed(revision.vocabulary, _parts=tuple(part.revised(revision) for part in self._parts))
-
-    @property
-    def reads_conditions(self) -> bool:
-        return self.whole.reads_conditions
-
-    def initial(self, condition: object = None) -> FoldState:
-        return FoldState(_WHOLE, self.whole.initial(condition), condition)
-
-    def advance(self, state: FoldState, symbol: int) -> FoldState:
-        part, own, condition = state
-        return FoldState(part, self._parts[part].advance(own, symbol), condition)
-
-    def follow(self, states: Sequence[FoldState], batch: Batch) -> tuple[Sequence[FoldState], Sequence[FoldState]]:
-        inputs, mask, which = batch.inputs, batch.mask, self._part_of(batch)
-        number = (mask.reshape(-1).cumsum(0) - 1).view(mask.shape)  # of each position that counts
-        found: list[tuple[int, Tensor, Sequence[State]]] = []
-        after = list(states)
-        for part in torch.unique(which).tolist():
-            rows = torch.nonzero((which == part).any(1)).view(-1)
-            counts = mask[rows] & (which[rows] == part)
-            # a part goes on from its own state, or begins where another part came before
-            before = [states[row] for row in rows.tolist()]
-            own = [s.own if s.part == part else self._parts[part].initial(s.condition) for s in before]
-            seen, last = self._parts[part].follow(own, Batch(inputs[rows], batch.targets[rows], counts))
-            found.append((part, number[rows][counts], seen))
-            for row, state in zip(rows.tolist(), last, strict=True):
-                if which[row, -1] == part:
-                    after[row] = FoldState(part, state, states[row].condition)
-        return FoldedStates(batch.n_positions, tuple(found)), after
-
-    def _part_of(self, batch: Batch) -> Tensor:
-        """Return the index of the model that answers at each position, (B, T)."""
-        if batch.sentences is None:
-            return torch.full_like(batch.inputs, _WHOLE)
-        if len(self._parts) == 1:
-            raise TrainingError(
-                f"{self!r} was estimated on the text of an earlier training, and its folds are not kept in the model "
-                "folder; give it again: llrnn.load(folder, background=..., contextual=[...])"
-            )
-        return batch.sentences % self._folds + 1
-
-    def prior(self, states: Sequence[FoldState]) -> Prior:
-        folded = _folded(states)
-        return stitched_priors([(at, self._parts[part].prior(own)) for part, at, own in folded.parts], folded.n)
-
-    def saved(self) -> Saved:
-        return Saved("crossfitted", {"folds": self._folds}, parts=(self.whole.saved(),))
-
-    def __repr__(self) -> str:
-        return f"{self.whole!r} in {self._folds} folds"
-
-
-def _folded(states: Sequence[FoldState]) -> FoldedStates:
-    """Return single states in the batch form that `follow` returns."""
-    if isinstance(states, FoldedStates):
-        return states
-    parts = sorted({state.part for state in states}) or [_WHOLE]
-    at = {part: [n for n, state in enumerate(states) if state.part == part] for part in parts}
-    own = tuple((part, torch.tensor(at[part], dtype=torch.long), [states[n].own for n in at[part]]) for part in parts)
-    return FoldedStates(len(states), own)
-
-
-def stitched_priors(pieces: Sequence[tuple[Tensor, Prior]], n: int) -> Prior:
-    """Return one prior of n positions from priors of some positions each; a table has mass at its own positions
-    alone.
-    """
-    if len(pieces) == 1 and len(pieces[0][0]) == n:
-        return pieces[0][1]
-    if any(isinstance(prior, FullPrior) for _, prior in pieces):
-        dense = [(at, prior.dense(len(at)).log_b) for at, prior in pieces]
-        order = torch.argsort(torch.cat([at for at, _ in dense]))
-        return DensePrior(torch.cat([log_b for _, log_b in dense])[order])
-    sparse = [(at, prior) for at, prior in pieces if isinstance(prior, SparsePrior)]
-    tables = tuple(table for _, prior in sparse for table in prior.tables)
-    shift = sparse[0][1].shift.new_full((n, len(tables)), float("-inf"))
-    column = 0
-    for at, prior in sparse:
-        width = len(prior.tables)
-        shift[at, column : column + width] = prior.shift.expand(len(at), -1)
-        column += width
-    position, order = torch.cat([at[prior.exceptions.position] for at, prior in sparse]).sort(stable=True)
-    word = torch.cat([prior.exceptions.word for _, prior in sparse])[order]
-    log_b = torch.cat([prior.exceptions.log_b for _, prior in sparse])[order]
-    return SparsePrior(tables, shift, Exceptions(position, word, log_b))
-
-
-_JOINED = -1  # in the place of a part: the state is a node of the joined trie
-
-
-@dataclass(frozen=True, eq=False)
-class Nodes(PackedStates[S]):
-    """A batch of nodes of a trie, (N,): the states of an n-gram model, or in training of all its folds."""
-
-    nodes: Tensor
-
-    @classmethod
-    def of(cls, nodes: Tensor) -> Nodes[S]:
-        return cls(len(nodes), nodes)
-
-
-class FoldedNGram(CrossFitted):
-    """Cross-fitted n-grams, all folds in one trie; outside training they are the model of the whole."""
-
-    _tables: tuple[Table, ...]
-    _tries: dict[torch.device, ngrams.Trie]
-
-    def bind(self, vocabulary: Vocabulary) -> Self:
-        if self._vocabulary is vocabulary:
-            return self  # it is large: one is enough for all who share it
-        bound = super().bind(vocabulary)
-        tables: list[ngrams.NGramTable] = [part.table for part in bound._parts]  # type: ignore[attr-defined]
-        bound._tables = tuple(Table(torch.from_numpy(table.levels[0].log_prob)) for table in tables)
-        bound._tries = {torch.device("cpu"): ngrams.Trie.from_table(joined(tables))}
-        return bound
 
     def _trie(self, device: torch.device) -> ngrams.Trie:
         if device not in self._tries:
             self._tries[device] = self._tries[torch.device("cpu")].to(device)
         return self._tries[device]
 
-    def follow(self, states: Sequence[FoldState], batch: Batch) -> tuple[Sequence[FoldState], Sequence[FoldState]]:
+    reads_conditions = False
+
+    def initial(self, condition: object = None) -> Any:
+        return self.whole.initial(condition)
+
+    def advance(self, state: Any, symbol: int) -> Any:
+        return self.whole.advance(state, symbol)
+
+    def follow(self, states: Sequence[Any], batch: Batch) -> tuple[Sequence[Any], Sequence[Any]]:
         if batch.sentences is None:
-            return super().follow(states, batch)
+            return self.whole.follow(states, batch)
+        if len(self._parts) == 1:
+            raise TrainingError(
+                f"{self!r} was estimated on the text of an earlier training, and its folds are not kept in the model "
+                "folder; give it again: llrnn.load(folder, background=..., contextual=[...])"
+            )
         inputs = batch.inputs
         # a state of the whole is met before the first word only, when there is nothing to know yet
-        before = [state.own if state.part == _JOINED else ngrams.EMPTY for state in states]
-        words = inputs + self._part_of(batch) * len(self.vocabulary)
+        before = [state.node if isinstance(state, FoldNode) else ngrams.EMPTY for state in states]
+        words = inputs + (batch.sentences % self._folds + 1) * len(self.vocabulary)
         seen = self._trie(inputs.device).states(torch.tensor(before, device=inputs.device), words)
-        return Nodes.of(seen[batch.mask]), [FoldState(_JOINED, node, None) for node in seen[:, -1].tolist()]
+        return FoldNodes(batch.n_positions, seen[batch.mask]), [FoldNode(node) for node in seen[:, -1].tolist()]
 
-    def prior(self, states: Sequence[FoldState]) -> Prior:
-        if not isinstance(states, Nodes):
-            return super().prior(states)
+    def prior(self, states: Sequence[Any]) -> Prior:
+        if not isinstance(states, FoldNodes):
+            return self.whole.prior(states)
         nodes = states.nodes
         trie, V = self._trie(nodes.device), len(self.vocabulary)
         rows = trie.rows(nodes)
@@ -256,6 +163,12 @@ class FoldedNGram(CrossFitted):
         shift.scatter_(1, part[:, None], rows.rest[:, None])
         exceptions = Exceptions(rows.position, rows.word - (part * V)[rows.position], rows.log_prob)
         return SparsePrior(tuple(table.to(nodes.device) for table in self._tables), shift, exceptions)
+
+    def saved(self) -> Saved:
+        return Saved("crossfitted", {"folds": self._folds}, parts=(self.whole.saved(),))
+
+    def __repr__(self) -> str:
+        return f"{self.whole!r} in {self._folds} folds"
 
 
 def joined(tables: Sequence[ngrams.NGramTable]) -> ngrams.NGramTable:
@@ -329,7 +242,7 @@ class NGram(Background[int]):
         """
 
         estimated = partial(_Estimated, order=order, min_counts=tuple(min_counts), restrict=restrict)
-        return FoldedNGram(estimated, corpus, folds=folds) if folds else estimated(corpus)
+        return CrossFitted(estimated, corpus, folds=folds) if folds else estimated(corpus)
 
     @property
     def order(self) -> int:
@@ -367,7 +280,7 @@ class NGram(Background[int]):
         inputs = batch.inputs
         before = torch.tensor(list(states), dtype=torch.long, device=inputs.device)
         seen = self.trie(inputs.device).states(before, inputs)
-        return Nodes.of(seen[batch.mask]), seen[:, -1].tolist()
+        return Nodes(batch.n_positions, seen[batch.mask]), seen[:, -1].tolist()
 
     def rows(self, states: Sequence[int] | Tensor) -> ngrams.NGramRows:
         """Return the next-word distributions of a batch of states, in sparse form.
@@ -397,7 +310,7 @@ class NGram(Background[int]):
         nodes = _as_tensor(states)
         trie = self.trie(nodes.device)
         if self.table.shared is not None:
-            written = self.prior(Nodes.of(nodes)).dense(len(nodes), torch.float32).log_b
+            written = self.prior(Nodes(len(nodes), nodes)).dense(len(nodes), torch.float32).log_b
             return written if out is None else out.copy_(written)
         whole = torch.empty(len(nodes), trie.n_words, device=nodes.device) if out is None else out
         if nodes.device.type == "cpu":
