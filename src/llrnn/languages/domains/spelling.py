@@ -38,7 +38,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import count, pairwise
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -48,6 +48,7 @@ from numpy.typing import NDArray
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
 from llrnn.languages.domains.ranked import Ways, best_ahead, best_first, sorted_ways
+from llrnn.languages.grammars.automaton import series
 from llrnn.languages.grammars.notation import pattern
 from llrnn.languages.ngrams import EMPTY, NGramTable, Trie, estimate
 from llrnn.languages.ngrams.arpa import described, table_from
@@ -274,7 +275,6 @@ class Bands:
 
 
 _NOTHING = 1e-16  # of the whole mass: what a float64 sum does not show
-_NOTHING_LEFT = 1e-14  # of what a series is summed over
 _KEPT = 512  # beginnings of strings whose mass is kept
 _LONGEST = 2000  # characters; a model whose words do not end by then does not end
 
@@ -320,35 +320,10 @@ class PairedStates:
         for _ in range(lengths):
             rows.append(self.ended(alpha))
             alpha = self.step(alpha)
-        return np.stack([*rows, self.ended(series(self.step, alpha))])
-
-
-def series(step: Callable[[Floats], Floats], alpha: Floats) -> Floats:
-    """Solve x = α + M x by GMRES, where `step` multiplies by M; (P,) -> (P,). A few steps reach rounding error."""
-    size = float(np.linalg.norm(alpha))
-    if size == 0.0:
-        return alpha
-    basis, H = np.empty((32, len(alpha))), np.zeros((33, 32))
-    basis[0] = alpha / size
-    for n in count(1):
-        known = basis[:n]
-        new = known[-1] - step(known[-1])
-        for _ in range(2):  # twice is enough
-            parts = known @ new
-            new -= parts @ known
-            H[:n, n - 1] += parts
-        H[n, n - 1] = left = np.linalg.norm(new)
-        right = np.zeros(n + 1)
-        right[0] = size
-        y = np.linalg.lstsq(H[: n + 1, :n], right, rcond=None)[0]
-        if np.linalg.norm(H[: n + 1, :n] @ y - right) < _NOTHING_LEFT * size or left < _NOTHING_LEFT:
-            return np.asarray(y @ known)
-        if n > _LONGEST:
-            break
-        if n == len(basis):
-            basis, H = np.concatenate([basis, np.empty_like(basis)]), np.pad(H, (0, n))
-        basis[n] = new / left
-    raise DomainError("a spelling must end, but the sum over its longer strings does not settle; lower its order")
+        endless = DomainError(
+            "a spelling must end, but the sum over its longer strings does not settle; lower its order"
+        )
+        return np.stack([*rows, self.ended(series(self.step, alpha, endless))])
 
 
 @dataclass(frozen=True, eq=False)

@@ -509,11 +509,10 @@ def determinised(
 
 
 MOST_DENSE = 2_000  # states of a component that is solved by elimination; larger ones are iterated
-TOLERANCE = (
-    1e-12  # 1 - ρ must be more; and by so much of z each equation may be off that is iterated, z by TOLERANCE·z'
-)
-MOST_ITERATIONS = 20_000
-_ROUND = 200
+TOLERANCE = 1e-12  # 1 - ρ must be more
+CLOSE = 1e-9  # by so much of z each equation may be off that is iterated
+MOST_ITERATIONS = 300
+_NOTHING_LEFT = 1e-14  # of what a series is summed over
 
 
 class InfiniteMassError(BackgroundError):
@@ -605,50 +604,52 @@ def _elimination(source: Ints, target: Ints, m: Floats, n: int) -> Callable[[Flo
 
 
 def _iteration(source: Ints, target: Ints, m: Floats, n: int) -> Callable[[Floats], Floats]:
-    """Return a solver of z = b + M z by restarted BiCGSTAB."""
+    """Return a solver of z = b + M z by GMRES."""
 
     def times(z: Floats) -> Floats:
         return np.bincount(source, m * z[target], minlength=n).astype(np.float64, copy=False)
 
     def solve(b: Floats) -> Floats:
-        z, done = b + times(b), 2
-        while done < MOST_ITERATIONS:
-            found, used = _conjugate(b, times, z)
-            found = b + times(np.maximum(found, b))
-            z, done = b + times(found), done + used + 2
-            if (np.abs(z - found) <= TOLERANCE * z).all():
-                return _positive(z)
-        raise InfiniteMassError
+        found = b + times(np.maximum(series(times, b, InfiniteMassError(), MOST_ITERATIONS), b))
+        z = b + times(found)
+        if not (np.abs(z - found) <= CLOSE * z).all():
+            raise InfiniteMassError
+        return _positive(z)
 
     return solve
+
+
+def series(step: Callable[[Floats], Floats], b: Floats, error: Exception, most: int = 2000) -> Floats:
+    """Return the solution of x = b + M x by GMRES, (n,) -> (n,); a few steps reach rounding error.
+
+    step        multiplies by M, (n,) -> (n,)
+    error       raised if `most` steps do not suffice
+    """
+    size = float(np.linalg.norm(b))
+    if size == 0.0:
+        return b
+    basis, H = np.empty((32, len(b))), np.zeros((33, 32))
+    basis[0] = b / size
+    for n in range(1, most + 1):
+        known = basis[:n]
+        new = known[-1] - step(known[-1])
+        for _ in range(2):  # twice is enough
+            parts = known @ new
+            new -= parts @ known
+            H[:n, n - 1] += parts
+        H[n, n - 1] = left = np.linalg.norm(new)
+        right = np.zeros(n + 1)
+        right[0] = size
+        y = np.linalg.lstsq(H[: n + 1, :n], right, rcond=None)[0]
+        if np.linalg.norm(H[: n + 1, :n] @ y - right) < _NOTHING_LEFT * size or left < _NOTHING_LEFT:
+            return np.asarray(y @ known)
+        if n == len(basis):
+            basis, H = np.concatenate([basis, np.empty_like(basis)]), np.pad(H, (0, n))
+        basis[n] = new / left
+    raise error
 
 
 def _positive(z: Floats) -> Floats:
     if not (np.isfinite(z).all() and (z > 0).all()):
         raise InfiniteMassError
     return z
-
-
-def _conjugate(b: Floats, times: Callable[[Floats], Floats], z: Floats) -> tuple[Floats, int]:
-    """Return the result of one round of BiCGSTAB (van der Vorst) for z − M z = b, and the number of steps."""
-    r = b - z + times(z)
-    shadow, p = r.copy(), r.copy()
-    rho, size = float(shadow @ r), float(np.abs(b).max())
-    for used in range(_ROUND):
-        v = p - times(p)
-        across = float(shadow @ v)
-        if rho == 0.0 or across == 0.0:
-            return z, 2 * used
-        alpha = rho / across
-        s = r - alpha * v
-        t = s - times(s)
-        square = float(t @ t)
-        omega = float(t @ s) / square if square else 0.0
-        z = z + alpha * p + omega * s
-        r = s - omega * t
-        after = float(shadow @ r)
-        if not np.isfinite(after) or omega == 0.0 or float(np.abs(r).max()) <= 1e-15 * size:
-            break
-        p = r + (after / rho) * (alpha / omega) * (p - omega * v)
-        rho = after
-    return np.where(np.isfinite(z), z, b), 2 * (used + 1)

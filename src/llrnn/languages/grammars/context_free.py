@@ -58,7 +58,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from operator import mul
+from operator import add, mul
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -353,7 +353,6 @@ class Set:
         "_waiting",
         "after",
         "begun",
-        "completed",
         "end",
         "items",
         "looked_for",
@@ -366,7 +365,6 @@ class Set:
         self.number, self.items, self.end = number, tuple(items), end
         self.after: dict[int, Set | None] = {}
         self.shortest: int | None = None
-        self.completed: dict[int, _Reached] = {}  # without weights: what a nonterminal completes that began here
         self.begun: Set | None = None  # the node that stands for all with the same `waiting`, once it was asked for
         self.looked_for, self.weights = grammar.outlook(number, self.items)
         self._positions = grammar.rules.positions
@@ -488,7 +486,7 @@ class ContextFree(Language):
         reads = self._reads(node, column)
         key = tuple((place, q, origin.number, c) for place, q, origin, c in reads)
         if key not in self._grown:  # letters that are read alike lead to the same node, and need not grow it again
-            growth = _Growth(self) if self.rules.weighted else _Reached(self)
+            growth = _Growth(self)
             for place, q, origin, c in reads:
                 growth.read(place, q, origin, c)
             growth.complete()
@@ -550,7 +548,6 @@ class ContextFree(Language):
     def _forget(self) -> None:
         for known in self._sets.values():
             known.after.clear()
-            known.completed.clear()
         self._sets.clear()
         self._grown.clear()
         self._waiting.clear()
@@ -566,117 +563,65 @@ def _moves(reading: TerminalAutomaton, letters: Floats) -> list[dict[int, tuple[
 
 
 class _Growth:
-    """Builder of the next weighted Earley set: scanned and completed items with their inner weights."""
+    """Builder of the next Earley set: scanned and completed items with their inner weights.
+
+    Without weights, 1 + 1 = 1.
+    """
 
     def __init__(self, grammar: ContextFree) -> None:
-        self.grammar, self.rules = grammar, grammar.rules
-        self.end = 0.0
-        self._items: dict[tuple[int, int, int], float] = defaultdict(float)
-        self._origins: dict[int, Set] = {}
-        self._whole: dict[int, dict[int, float]] = {}  # by origin: the nonterminals that are complete
-        self._latest: list[int] = []
+        self.grammar, self.rules, self.end = grammar, grammar.rules, 0.0
+        self._plus: Callable[[float, float], float] = add if grammar.rules.weighted else max
+        self._items: dict[tuple[Place, Set], float] = {}
+        self._whole: dict[Set, dict[int, float]] = {}  # by origin: the nonterminals that are complete
+        self._latest: list[tuple[int, Set]] = []
 
     def found(self) -> list[Item]:
-        return [((place, q), self._origins[origin], c) for (place, q, origin), c in self._items.items()]
+        return [(place, origin, c) for (place, origin), c in self._items.items()]
 
     def read(self, place: int, q: int, origin: Set, c: float) -> None:
         """Add a terminal that was read up to state q: it may continue, or be complete."""
         terminal = ~self.rules.positions[place].symbol
         if self.grammar.readings[terminal].moves[q]:
-            self._add(place, q, origin, c)
+            self._add((place, q), origin, c)
         if (stop := self.grammar.stops[terminal][q]) > 0:
             self._pass(self.rules.positions[place], origin, c * stop)
 
-    def _add(self, place: int, q: int, origin: Set, c: float) -> None:
-        self._origins[origin.number] = origin
-        self._items[place, q, origin.number] += c
+    def _add(self, place: Place, origin: Set, c: float) -> None:
+        self._items[place, origin] = self._plus(self._items.get((place, origin), 0.0), c)
 
     def _pass(self, position: Position, origin: Set, c: float) -> None:
         """Move past the complete symbol at a position: add the next positions, or complete the production."""
         for place, between in position.tail:
-            self._add(place, 0, origin, c * between)
+            self._add((place, 0), origin, c * between)
         if position.done > 0:
             self._finish(position.left, origin, c * position.done)
 
     def _finish(self, left: int, origin: Set, c: float) -> None:
-        if origin.number not in self._whole:
-            self._whole[origin.number] = defaultdict(float)
-            self._origins[origin.number] = origin
-            heapq.heappush(self._latest, -origin.number)
-        self._whole[origin.number][left] += c
+        if origin not in self._whole:
+            self._whole[origin] = {}
+            heapq.heappush(self._latest, (-origin.number, origin))
+        self._whole[origin][left] = self._plus(self._whole[origin].get(left, 0.0), c)
 
     def complete(self) -> None:
         """Run Earley's completer, latest origins first, since the origins of a node are older than it."""
         while self._latest:
-            origin = self._origins[-heapq.heappop(self._latest)]
-            whole: dict[int, float] = defaultdict(float)
-            for left, c in self._whole.pop(origin.number).items():
+            origin = heapq.heappop(self._latest)[1]
+            whole: dict[int, float] = {}
+            for left, c in self._whole.pop(origin).items():
                 for other, factor in self.rules.chain(left):
-                    whole[other] += c * factor
+                    whole[other] = self._plus(whole.get(other, 0.0), c * factor)
             for left, c in whole.items():
                 self._completed(left, origin, c)
 
     def _completed(self, left: int, origin: Set, c: float) -> None:
         if origin.number == 0 and left == self.rules.start:
-            self.end += c
+            self.end = self._plus(self.end, c)
         for (place, _), older, own in origin.waiting.get(left, ()):
             self._pass(self.rules.positions[place], older, own * c)
         for _, position in self.rules.entered.get(left, ()):
             if origin.looked_for[position.left] > 0:
                 for place, between in position.tail:
-                    self._add(place, 0, origin, c * position.enter * between)
-
-
-class _Reached:
-    """Builder of the next Earley set of a grammar without weights; each item is completed once, in any order."""
-
-    def __init__(self, grammar: ContextFree) -> None:
-        self.grammar, self.rules, self.end = grammar, grammar.rules, 0.0
-        self._items: set[Item] = set()
-        self._whole: set[tuple[int, Set]] = set()
-
-    def found(self) -> list[Item]:
-        return list(self._items)
-
-    def read(self, place: int, q: int, origin: Set, _: float) -> None:
-        """Add a terminal that was read up to state q: it may continue, or be complete."""
-        terminal = ~self.rules.positions[place].symbol
-        if self.grammar.readings[terminal].moves[q]:
-            self._items.add(((place, q), origin, 1.0))
-        if self.grammar.stops[terminal][q] > 0:
-            self._pass(self.rules.positions[place], origin)
-
-    def _pass(self, position: Position, origin: Set) -> None:
-        """Move past the complete symbol at a position: add the next positions, or complete the production."""
-        for place, _ in position.tail:
-            self._items.add(((place, 0), origin, 1.0))
-        if position.done > 0:
-            self._whole.add((position.left, origin))
-
-    def complete(self) -> None:
-        """Run Earley's completer; what a nonterminal completes is cached at its origin."""
-        waiting = list(self._whole)
-        while waiting:
-            left, origin = waiting.pop()
-            if left not in origin.completed:
-                origin.completed[left] = self._completed(left, origin)
-            made = origin.completed[left]
-            self._items |= made._items
-            waiting += made._whole - self._whole
-            self._whole |= made._whole
-            self.end = max(self.end, made.end)
-
-    def _completed(self, left: int, origin: Set) -> _Reached:
-        made = _Reached(self.grammar)
-        for other, _ in self.rules.chain(left):
-            if origin.number == 0 and other == self.rules.start:
-                made.end = 1.0
-            for (place, _), older, _ in origin.waiting.get(other, ()):
-                made._pass(self.rules.positions[place], older)
-            for _, position in self.rules.entered.get(other, ()):
-                if origin.looked_for[position.left] > 0:
-                    made._items.update([((place, 0), origin, 1.0) for place, _ in position.tail])
-        return made
+                    self._add((place, 0), origin, c * position.enter * between)
 
 
 def _rounded(c: float) -> float:

@@ -4,8 +4,8 @@
 
 Where a symbol is one letter this is one look at its column. Where symbols spell several (characters, tokens), a
 language may have summaries, whose parts are joined; otherwise all are walked at once, as a trie of columns, level by
-level: symbols that no atom tells apart share their way through it, and a vocabulary of a hundred thousand tokens costs
-some milliseconds where a walk goes new ways, a fraction of one at other new nodes, and a look-up at one that was seen.
+level: symbols that no atom tells apart share their path through it. A vocabulary of a hundred thousand tokens costs
+some milliseconds at a new node, and a look-up at one that was seen.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -32,7 +31,6 @@ from llrnn.layer.priors import SparsePrior, Table
 
 BLANK = "␣"  # how a blank is written as a symbol of its own
 MOST_CACHED = 32_000_000  # numbers in the rows of one language: 256 MB
-MOST_ASKED = 2_000_000  # keys in the ways of walks that are cached
 MOST_SUMMARISED = 16_000_000  # numbers in the summaries of a language: 128 MB
 MOST_NODES = 200_000  # whose rows are cached: nested brackets have ever new nodes, but the same few rows
 
@@ -161,25 +159,6 @@ class BooleanRow(Row):
         self.table = Table(self.log_b, checked=False)
 
 
-Answers: TypeAlias = tuple[tuple[int, ...], tuple[float, ...]]
-
-
-class _Way:
-    """Node of a decision tree over trie walks: what a walk queries at a level, and the next node for each set of
-    answers.
-
-    Leaves hold rows. A row is a function of the answers: language nodes that differ only where no symbol reaches (deep
-    in a stack, say) give the same answers, and need no walk of their own.
-    """
-
-    __slots__ = ("after", "keys", "rows")
-
-    def __init__(self) -> None:
-        self.keys: list[int] = []  # (place of a node, column) as one number; none at the end
-        self.after: dict[Answers, _Way] = {}
-        self.rows: dict[float, Row] = {}  # by the weight of the end
-
-
 class SymbolReader:
     """A language over the symbols of a vocabulary: the row of log weights at a node, and the node after a symbol."""
 
@@ -190,7 +169,6 @@ class SymbolReader:
         self._rows: OrderedDict[Node, Row] = OrderedDict()
         self._interned: dict[bytes, Row] = {}
         self._needed_letters: dict[Node, int] = {}
-        self._ways, self._asked = _Way(), 0  # ... and the keys in them
         if longest is not None and language.shortest(language.root) > longest:
             raise BackgroundError(
                 f"the shortest string has {language.shortest(language.root)} letters, but longest={longest}; allow more"
@@ -240,7 +218,6 @@ class SymbolReader:
         self._interned = {row.digest: row for row in self._rows.values()}
         self._by_parts.clear()
         self._needed_letters.clear()
-        self._ways, self._asked = _Way(), 0
 
     def _row(self, node: Node) -> Row:
         end = self.language.end(node)
@@ -249,7 +226,7 @@ class SymbolReader:
             with np.errstate(divide="ignore"):
                 row[self.spelled.known] = np.log(self.language.weights(node))[self.spelled.column]
             return self._interning(row)
-        return self._summarised(node, end) or self._walked(node, end)
+        return self._summarised(node, end) or self._interning(self._walked(node, end))
 
     def _summarised(self, node: Node, end: float) -> Row | None:
         """Return the row by the summaries of the language, or None where there are none."""
@@ -276,14 +253,6 @@ class SymbolReader:
             self._interned[digest] = BooleanRow(marked, digest)
         return self._interned[digest]
 
-    def _walked(self, node: Node, end: float) -> Row:
-        way = self._way_of(node)
-        if way is None or end not in way.rows:
-            row = self._ending(end)
-            way = self._walk(node, row)
-            way.rows[end] = self._interning(row)
-        return way.rows[end]
-
     def _interning(self, row: Floats) -> Row:
         digest = _digest(row)
         return self._interned.setdefault(digest, Row(row, digest))
@@ -294,46 +263,30 @@ class SymbolReader:
             row[self.spelled.eos] = np.log(end)
         return row
 
-    def _walk(self, node: Node, row: Floats) -> _Way:
-        """Compute the row of all symbols by walking the trie level by level; return the leaf of the walk.
+    def _walked(self, node: Node, end: float) -> Floats:
+        """Return the log weights of all symbols at a node, (V,), by walking the trie level by level.
 
         `at` holds the index in `nodes` of the language node at each trie node, -1 for none.
         """
-        if self._asked > MOST_ASKED:
-            self._ways, self._asked = _Way(), 0
-        way, nodes = self._ways, [node]
+        row, nodes = self._ending(end), [node]
         at, log_w = np.zeros(1, dtype=np.int64), np.zeros(1)
         C = self.spelled.columns.count
         for level in self.spelled.levels:
             alive = at[level.parent] >= 0
             parent = level.parent[alive]
             asked = at[parent] * C + level.column[alive]
-            way.keys = _distinct(asked, len(nodes) * C)
-            if not way.keys:
+            keys = _distinct(asked, len(nodes) * C)
+            if not keys:
                 break
             place, gained = np.full(len(nodes) * C, -1, dtype=np.int64), np.full(len(nodes) * C, -np.inf)
-            nodes, answers = self._answers(nodes, way.keys)
-            place[way.keys], gained[way.keys] = answers
+            nodes, place[keys], gained[keys] = self._answers(nodes, keys)
             before_w = log_w
             at, log_w = np.full(len(level.parent), -1, dtype=np.int64), np.full(len(level.parent), -np.inf)
             at[alive], log_w[alive] = place[asked], before_w[parent] + gained[asked]
             row[level.symbols] = log_w[level.ends]
-            self._asked += 0 if answers in way.after else len(way.keys)
-            way = way.after.setdefault(answers, _Way())
-        return way
+        return row
 
-    def _way_of(self, node: Node) -> _Way | None:
-        """Return the leaf of the decision tree for a node, or None if no walk with the same answers was made."""
-        way, nodes = self._ways, [node]
-        while way.keys:
-            nodes, answers = self._answers(nodes, way.keys)
-            after = way.after.get(answers)
-            if after is None:
-                return None
-            way = after
-        return way
-
-    def _answers(self, nodes: Sequence[Node], keys: Sequence[int]) -> tuple[list[Node], Answers]:
+    def _answers(self, nodes: Sequence[Node], keys: Sequence[int]) -> tuple[list[Node], list[int], list[float]]:
         """Return the distinct nodes after each key (node, column), and for each key the index of its node and log w."""
         C, language = self.spelled.columns.count, self.language
         found: dict[Node, int] = {}
@@ -345,7 +298,7 @@ class SymbolReader:
                 place[k] = found.setdefault(after, len(found))
                 weight = language.weights(before)[column]
                 gained[k] = 0.0 if weight == 1.0 else float(np.log(weight))
-        return list(found), (tuple(place), tuple(gained))
+        return list(found), place, gained
 
     def _needed(self, node: Node) -> int:
         """Return the number of remaining letters from which on the limit forbids no symbol."""
