@@ -16,7 +16,8 @@ from itertools import product
 import numpy as np
 
 from brute import Array
-from llrnn.languages.ngrams import Level, NGramTable
+from llrnn.languages.ngrams import NGramTable
+from llrnn.languages.ngrams.table import Level
 
 BOUNDARY = "</s>"  # the end of a sentence as a word, the beginning as a context
 FALLBACK = (0.5, 1.0, 1.5)

@@ -25,19 +25,10 @@ from llrnn.ground.bundle import read_bundle, write_bundle
 from llrnn.ground.errors import CheckpointError, CorpusError
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.knowledge.backgrounds.ngram import over_own_words
-from llrnn.languages.ngrams import (
-    EMPTY,
-    UNKNOWN,
-    DenseRows,
-    NGramTable,
-    Trie,
-    estimate,
-    read_stream,
-    read_table,
-    write_table,
-)
+from llrnn.languages.ngrams import UNKNOWN, NGramTable, estimate, read_stream, read_table, write_table
 from llrnn.languages.ngrams import kneser_ney as streams
 from llrnn.languages.ngrams import table as rows
+from llrnn.languages.ngrams.table import EMPTY, DenseRows, Trie
 from strategies import draws
 from test_cli import Capture, as_json, done, refused
 

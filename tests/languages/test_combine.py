@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from brute_ngrams import BOUNDARY, contexts, listed, log_p, stream_of
 from llrnn.ground.errors import BackgroundError, ConfigError
-from llrnn.languages.ngrams import Level, NGramTable, estimate, interpolated, normalised, pruned
+from llrnn.languages.ngrams import NGramTable, estimate, interpolated, normalised, pruned
+from llrnn.languages.ngrams.table import Level
 from strategies import draws
 
 WORDS = (BOUNDARY, "a", "b", "c")

@@ -28,7 +28,7 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import BackgroundError, DomainError, FeatureError, LawError, VocabularyError
 from llrnn.knowledge.features import Features, compile_features
 from llrnn.languages.domains import Names, Numbers, Regular, Spelling, restore
-from llrnn.languages.domains.spelling import Bands, CharacterModel
+from llrnn.languages.domains.spelling import CharacterModel, LengthRanges
 from llrnn.languages.grammars import pattern
 from llrnn.model.controllers import GRU
 from llrnn.model.testing import check_domain
@@ -591,8 +591,8 @@ def test_cells_that_overlap_are_refused_with_a_witness() -> None:
         (lambda: Numbers("fr", ratio=1.0), "the cell of long numbers, '10000000' among them, has no finite mass"),
         (lambda: Numbers("fr", ratio=0.0), "between 0 and 1, found 0.0"),
         (lambda: Numbers("fr", ratio=0.9), "the cell 'number:.*' must have finite mass"),
-        (lambda: Bands((4, 2)), r"must be 1 or more and rise, found \[4, 2\]"),
-        (lambda: Bands((0, 2)), "must be 1 or more"),
+        (lambda: LengthRanges((4, 2)), r"must be 1 or more and rise, found \[4, 2\]"),
+        (lambda: LengthRanges((0, 2)), "must be 1 or more"),
         (lambda: Spelling(["a"], lengths=(8, 4)), r"rise, found \[8, 4\]"),
         (lambda: Spelling([]), "a spelling needs words to learn from, found none"),
         (lambda: Vocabulary([EOS], domains=[Spelling(["ab", "b"], order=1)]), "order 2 or more, found 1"),

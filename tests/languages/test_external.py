@@ -19,7 +19,8 @@ from helpers import HANG
 from llrnn import cli, french
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import BackgroundError
-from llrnn.languages.ngrams import NGramTable, Scratch, count_ngrams, estimate, estimate_on_disk, kneser_ney, read_arpa
+from llrnn.languages.ngrams import NGramTable, estimate, kneser_ney, read_arpa
+from llrnn.languages.ngrams.kneser_ney import Scratch, count_ngrams, estimate_on_disk
 from llrnn.text.built import Listing, build_corpus
 from llrnn_lab.bench.against_kenlm import drawn_text
 from strategies import draws

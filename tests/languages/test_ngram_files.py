@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from llrnn import french
 from llrnn.ground.errors import BackgroundError
-from llrnn.languages.ngrams import UNKNOWN, Level, NGramTable, completed, estimate, read_arpa, write_arpa
+from llrnn.languages.ngrams import UNKNOWN, NGramTable, estimate, read_arpa, write_arpa
 from llrnn.languages.ngrams import arpa as arpa_sections
-from llrnn.languages.ngrams.table import backed_off
+from llrnn.languages.ngrams.table import Level, backed_off, completed
 from llrnn.text.corpus import Corpus
 from strategies import draws
 

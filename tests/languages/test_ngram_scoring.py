@@ -15,9 +15,9 @@ from brute import Array
 from brute_ngrams import BOUNDARY, Gram, Grams, listed, log_p, spread_out, stream_of, table_of
 from llrnn import Vocabulary
 from llrnn.knowledge.backgrounds import NGram
-from llrnn.languages.ngrams import UNKNOWN, HashIndex, NGramTable, Trie, estimate
+from llrnn.languages.ngrams import UNKNOWN, NGramTable, estimate
 from llrnn.languages.ngrams import table as module
-from llrnn.languages.ngrams.table import searched
+from llrnn.languages.ngrams.table import HashIndex, Trie, searched
 from strategies import draws
 
 torch.set_num_threads(1)

@@ -39,19 +39,10 @@ from llrnn.knowledge.backgrounds.ngram import Nodes, over_own_words
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.features import Identity
 from llrnn.knowledge.process import Batch
-from llrnn.languages.ngrams import (
-    UNKNOWN,
-    NGramTable,
-    Trie,
-    completed,
-    estimate,
-    for_vocabulary,
-    read_table,
-    write_table,
-)
+from llrnn.languages.ngrams import UNKNOWN, NGramTable, estimate, read_table, write_table
 from llrnn.languages.ngrams import table as binding
-from llrnn.languages.ngrams import written_out as every_ngram
-from llrnn.languages.ngrams.table import backed_off
+from llrnn.languages.ngrams.table import Trie, backed_off, completed, for_vocabulary
+from llrnn.languages.ngrams.table import written_out as every_ngram
 from llrnn.layer.distribution import Distribution
 from llrnn.layer.priors import Prior, SparsePrior
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, score
@@ -535,7 +526,7 @@ def test_a_bound_model_reads_a_history_as_the_file_does(
     grams, path = drawn_grams(OPEN, 3, random.Random(seed)), tmp_path / "drawn.arpa"
     write_table(table_of(OPEN, grams), path)
     asked, vocabulary = over_own_words(read_table(path)), Vocabulary(symbols, unknown=unknown)
-    bound = NGram.from_arpa(path, restrict=True).bind(vocabulary)
+    bound = NGram.from_path(path, restrict=True).bind(vocabulary)
     read = {word: word if word in OPEN and word != unknown else UNKNOWN for word in symbols}
     part = {word: math.log([*read.values()].count(UNKNOWN)) if read[word] == UNKNOWN else 0.0 for word in symbols}
     seen, text = [*product(symbols, repeat=2)], [word for gram in product(symbols, repeat=3) for word in gram]

@@ -354,8 +354,8 @@ def test_count_and_strings_against_enumeration(ours: str) -> None:
     expected = [string for string, label in held(automaton).items() if label == 0]
     assert automaton.count(0) == len(expected)
     assert automaton.strings(0, 1000) == expected
-    assert automaton.strings(0, 3) == expected[:3]
-    assert automaton.strings(0, 0) == []
+    assert automaton.strings(0, len(expected) - 1) is None
+    assert automaton.strings(1, 0) == []
     assert automaton.count(1) == 0
 
 
@@ -363,14 +363,13 @@ def test_count_and_strings_against_enumeration(ours: str) -> None:
 def test_count_without_bound(ours: str) -> None:
     assert pattern(ours).count(0) is None
     assert pattern(ours).count(1) == 0
-    with pytest.raises(DomainError, match="label 0"):
-        pattern(ours).strings(0, 5)
+    assert pattern(ours).strings(0, 5) is None
 
 
 def test_counts_are_exact_and_lists_do_not_enumerate_in_vain() -> None:
     many = pattern("[ab]{64}")
     assert many.count(0) == 2**64
-    assert many.strings(0, 2) == ["a" * 64, "a" * 63 + "b"]
+    assert many.strings(0, 2) is None
 
 
 def test_a_cycle_that_leads_nowhere_does_not_matter() -> None:

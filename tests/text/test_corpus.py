@@ -438,8 +438,6 @@ def test_corpus_is_a_sequence_of_sentences() -> None:
     assert repr(corpus) == "Corpus('n', 4 sentences, 10 tokens)"
     assert corpus[1].words == ("w1", "w1")
     assert corpus[1:3].sentences == tuple(corpus)[1:3]
-    assert corpus.last(1).sentences == corpus.sentences[3:]
-    assert len(corpus.last(0)) == 0
     joined = corpus + Corpus.from_sentences([Sentence((Token("x"),))], name="m")
     assert (joined.name, len(joined), joined[4].words) == ("n + m", 5, ("x",))
     with pytest.raises(TypeError):
@@ -458,12 +456,6 @@ def test_split_adds_up_to_the_whole(sizes: list[int]) -> None:
 def test_bad_split(sizes: tuple[int, ...]) -> None:
     with pytest.raises(CorpusError, match="add up to at most 4"):
         numbered(4).split(*sizes)
-
-
-@pytest.mark.parametrize("count", [5, -1])
-def test_bad_last(count: int) -> None:
-    with pytest.raises(CorpusError, match=f"between 0 and 4.*found {count}"):
-        numbered(4).last(count)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from llrnn.inference.evaluation import Evaluation, evaluate
 from llrnn.inference.meanings import told_scores, written_scores
 from llrnn.inference.pairs import read_pairs, score_pairs
 from llrnn.inference.rescoring import Distortion, measure_distortion
-from llrnn.languages.ngrams import is_arpa
+from llrnn.languages.ngrams.arpa import is_arpa
 from llrnn.model.decode import prepared, warn_of_unknown_names
 from llrnn.model.network import LLRNN
 from llrnn.text.built import is_built

@@ -22,8 +22,15 @@ from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.ground.files import STANDARD
 from llrnn.knowledge.backgrounds.ngram import over_own_words
+<<<<<<< HEAD
 from llrnn.languages import ngrams
 from llrnn.languages.ngrams import UNKNOWN
+=======
+from llrnn.languages.ngrams.arpa import read_table, write_table
+from llrnn.languages.ngrams.combine import interpolated, pruned
+from llrnn.languages.ngrams.kneser_ney import Scratch, estimate, estimate_on_disk, stream_pieces
+from llrnn.languages.ngrams.table import UNKNOWN, NGramTable
+>>>>>>> 03897fe (One trie of symbols, one class of forward messages, strings listed in one way; words that a reader understands)
 from llrnn.model.checkpoint import ngram_model
 from llrnn.model.ensembles import fitted_shares
 from llrnn.text.built import BuiltCorpus, is_built

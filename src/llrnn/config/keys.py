@@ -401,7 +401,7 @@ class NGramsConfig(Strict):
         return backgrounds.NGram.from_corpus(text, order=order, min_counts=least, folds=folds, restrict=self.restrict)
 
     def _of_file(self, arpa: str, context: Context) -> Background:
-        found = backgrounds.NGram.from_arpa(arpa, restrict=self.restrict)
+        found = backgrounds.NGram.from_path(arpa, restrict=self.restrict)
         sign = estimated_on(found.table, context.corpora["train"], context.corpora.get("valid"))
         if sign is not None:
             raise ConfigError(

@@ -26,7 +26,7 @@ from llrnn.knowledge.backgrounds.neural import tokenised, vocabulary_of
 from llrnn.knowledge.backgrounds.ngram import over_own_words
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.features import Features
-from llrnn.languages.ngrams import read_table
+from llrnn.languages.ngrams.arpa import read_table
 from llrnn.model.checkpoint import holds_model, load
 from llrnn.model.controllers import LSTM, make_controller
 from llrnn.model.ensembles import fitted_shares

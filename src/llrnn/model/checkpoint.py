@@ -22,7 +22,8 @@ from llrnn.knowledge.backgrounds.ngram import over_own_words
 from llrnn.knowledge.contextual import ContextualFeature, ContextualInput
 from llrnn.knowledge.process import Saved
 from llrnn.languages import domains
-from llrnn.languages.ngrams import NGramTable, is_arpa, read_table, with_unknown
+from llrnn.languages.ngrams.arpa import is_arpa, read_table
+from llrnn.languages.ngrams.table import NGramTable, with_unknown
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.controllers import Controller, Silent, make_controller, skip_init
 from llrnn.model.network import LLRNN

@@ -314,33 +314,21 @@ class DFA:
             strings[s] = int(small.labels[s] == label) + sum(strings[t] for t in after[s])
         return strings.get(0, 0)
 
-    def strings(self, label: int, limit: int) -> list[str]:
-        """Return up to `limit` strings with this label, shortest first, then by characters; there must be finitely
-        many.
-        """
-        total = self.count(label)
-        if total is None:
-            raise DomainError(
-                f"strings can be listed only where they are bounded, but those of label {label} are not; use `witness`"
-            )
-        own, found = len(self.characters), list[str]()
-        exactly = [self.labels == label]  # [k][state]: whether k more characters can lead to the label
-        while len(found) < min(limit, total):
-            found += self._of_length(exactly, limit - len(found))
-            exactly.append(exactly[-1][self.moves[:, :own]].any(1))
-        return found
-
-    def _of_length(self, exactly: list[Bools], limit: int) -> list[str]:
-        """Return up to `limit` strings of the length that `exactly` describes, without dead ends."""
-        own, found, stack = len(self.characters), list[str](), [(0, "")] if exactly[-1][0] else []
-        while stack and len(found) < limit:
-            state, string = stack.pop()
-            left = len(exactly) - 1 - len(string)
-            if left == 0:
-                found.append(string)
-                continue
-            ways = list(zip(self.characters, self.moves[state, :own].tolist(), strict=True))
-            stack += [(after, string + c) for c, after in reversed(ways) if exactly[left - 1][after]]
+    def strings(self, label: int, most: int) -> list[str] | None:
+        """Return all strings with this label, shortest first, then by characters; None if they are more than `most`."""
+        total, own = self.count(label), len(self.characters)
+        if total is None or total > most:
+            return None
+        useful = _distances(self.moves[:, :own], self.labels == label) >= 0
+        found, level = list[str](), [(0, "")] if useful[0] else []
+        while level:
+            found += [string for state, string in level if self.labels[state] == label]
+            level = [
+                (after, string + character)
+                for state, string in level
+                for character, after in zip(self.characters, self.moves[state, :own].tolist(), strict=True)
+                if useful[after]
+            ]
         return found
 
     def described(self) -> dict[str, Any]:

@@ -242,12 +242,6 @@ class Corpus:
         starts = [sum(sizes[:count]) for count in range(len(sizes) + 1)]
         return tuple(self[start:end] for start, end in zip(starts, [*starts[1:], len(self)], strict=True))
 
-    def last(self, count: int) -> Corpus:
-        """Return the last `count` sentences as a corpus."""
-        if not 0 <= count <= len(self):
-            raise CorpusError(f"count must be between 0 and {len(self)} (all sentences), found {count}; ask for less")
-        return self[len(self) - count :]
-
 
 def require_corpus(given: object) -> None:
     """Raise an error that explains how to make a corpus, if `given` is none."""

@@ -136,7 +136,7 @@ class OtherText:
             )
         return text
 
-    def told(self, text: EncodedText) -> dict[str, Any]:
+    def record(self, text: EncodedText) -> dict[str, Any]:
         """Return a record of what was read, for the model's provenance; `words` and `pieces` count one pass."""
         words = sum(len(piece) for piece in text.sentences)
         return {
@@ -151,13 +151,12 @@ class OtherText:
         }
 
 
-def in_words(told: Mapping[str, Any]) -> str:
-    """Return one sentence that describes a record of `OtherText.told`."""
-    when = (
-        f"read in {told['epochs']} epochs before the corpus" if told["when"] == "before" else "mixed into every epoch"
-    )
+def in_words(record: Mapping[str, Any]) -> str:
+    """Return one sentence that describes a record of `OtherText.record`."""
+    before = f"read in {record['epochs']} epochs before the corpus"
+    when = before if record["when"] == "before" else "mixed into every epoch"
     return (
-        f"Other text, {when}, weight {told['weight']:g}: {told['text']}; {told['words']:,} words in {told['pieces']:,} "
-        f"pieces; words cut off: {told['words_cut']:,}; sentences dropped for what validation or test share: "
-        f"{told['sentences_dropped']:,}"
+        f"Other text, {when}, weight {record['weight']:g}: {record['text']}; {record['words']:,} words in "
+        f"{record['pieces']:,} pieces; words cut off: {record['words_cut']:,}; sentences dropped for what validation "
+        f"or test share: {record['sentences_dropped']:,}"
     )

@@ -53,7 +53,7 @@ class Schedule:
 
     def described(self) -> list[dict[str, Any]]:
         """Return what was read of other texts, as plain data."""
-        return [other.told(text) for other, text in zip(self.others, self._texts, strict=True)]
+        return [other.record(text) for other, text in zip(self.others, self._texts, strict=True)]
 
     def others_digest(self) -> str | None:
         """SHA-256 of the other texts and how they are read; None where there are none."""

@@ -20,7 +20,9 @@ from torch import Tensor
 from llrnn.ground.arrays import Ints
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.knowledge.process import Batch
-from llrnn.languages.ngrams import UNKNOWN, NGramTable, estimate, read_arpa, read_stream, write_arpa
+from llrnn.languages.ngrams.arpa import read_arpa, write_arpa
+from llrnn.languages.ngrams.kneser_ney import estimate, read_stream
+from llrnn.languages.ngrams.table import UNKNOWN, NGramTable
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 _CONTEXTS = 256

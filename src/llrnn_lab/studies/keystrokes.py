@@ -35,7 +35,8 @@ from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.keyboard import Keyboard, export_keyboard
-from llrnn.languages.ngrams import EMPTY, Trie, estimate
+from llrnn.languages.ngrams.kneser_ney import estimate
+from llrnn.languages.ngrams.table import EMPTY, Trie
 from llrnn.model.checkpoint import load
 from llrnn.model.completion import Completer, NextWords, RecentWords
 from llrnn.model.network import LLRNN

@@ -424,10 +424,10 @@ class Grammar(Constraint):
     @property
     def state_key(self) -> object:
         """A key of its states: `violation` plays no part in them, so equal grammars share them."""
-        return Grammar, id(self.vocabulary), self._told_apart_by
+        return Grammar, id(self.vocabulary), self._settings_key
 
     @cached_property  # asked at every step
-    def _told_apart_by(self) -> str:
+    def _settings_key(self) -> str:
         fields = self.saved().fields
         return repr([fields[name] for name in sorted(fields.keys() - {"violation", "name"})])
 

@@ -41,8 +41,9 @@ from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import BackgroundError, EstimationWarning, TrainingError
 from llrnn.knowledge.backgrounds.base import Background, UnboundBackground
 from llrnn.knowledge.process import Batch, PackedStates, S, Saved
-from llrnn.languages import ngrams
-from llrnn.languages.ngrams.arpa import SHARING, described, table_from
+from llrnn.languages.ngrams import table as ngrams
+from llrnn.languages.ngrams.arpa import SHARING, described, read_table, table_from
+from llrnn.languages.ngrams.kneser_ney import estimate
 from llrnn.layer.priors import Exceptions, Prior, SparsePrior, Table
 from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import EncodedText, sentence_key
@@ -199,7 +200,7 @@ class NGram(Background[int]):
     `table`: the n-grams; `restrict`: leave out words that the vocabulary does not list, instead of an error.
 
         NGram.from_corpus(train, order=5)
-        NGram.from_arpa("web.arpa.gz", restrict=True)
+        NGram.from_path("web.arpa.gz", restrict=True)
     """
 
     def __init__(self, table: ngrams.NGramTable, *, restrict: bool = False) -> None:
@@ -210,16 +211,12 @@ class NGram(Background[int]):
         self._dense: ngrams.DenseRows | None = None
 
     @classmethod
-    def from_arpa(cls, path: str | PathLike[str], *, restrict: bool = False) -> NGram:
-        """Return a model from an ARPA file, plain or gzip; `restrict` leaves out words that the vocabulary does not
-        list.
-        """
-        return cls(ngrams.read_arpa(path), restrict=restrict)
-
-    @classmethod
     def from_path(cls, path: str | PathLike[str], *, restrict: bool = False) -> NGram:
-        """Return a model from what `llrnn ngram estimate` wrote: an ARPA file or a folder."""
-        return cls(ngrams.read_table(path), restrict=restrict)
+        """Return a model from an ARPA file, plain or gzip, or from a folder that `llrnn ngram estimate` wrote.
+
+        `restrict` leaves out words that the vocabulary does not list.
+        """
+        return cls(read_table(path), restrict=restrict)
 
     @classmethod
     def from_corpus(
@@ -417,7 +414,7 @@ class _Estimated(UnboundBackground):
             counted = Vocabulary(dict.fromkeys([*vocabulary.symbols, *self._corpus.counts()]))
         text = EncodedText.to_train_on(self._corpus, counted)
         stream = replace(text, conditions=(None,) * len(text.sentences)).stream()
-        table = ngrams.estimate(stream, counted.symbols, order=self._order, min_counts=self._min_counts)
+        table = estimate(stream, counted.symbols, order=self._order, min_counts=self._min_counts)
         for note in table.notes:
             warnings.warn(f"{self!r}: {note}", EstimationWarning, stacklevel=2)
         return NGram(table, restrict=self._restrict).bind(vocabulary)

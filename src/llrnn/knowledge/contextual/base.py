@@ -261,7 +261,7 @@ class Expert(Following[S], ContextualFeature[S]):
     model, a mixture) has none: its feature is log b_e on every word. A new word, of which it knows no n-grams, has that
     number too.
 
-        Expert(NGram.from_arpa("legal.arpa"), name="legal")
+        Expert(NGram.from_path("legal.arpa"), name="legal")
     """
 
     followed: Background[S]

@@ -3,7 +3,7 @@
     f(u) = log weight of the characters u so far + a bound of what any rest may add      never below the best string u…
 
 A string is given out when nothing that waits has a larger bound, so the order is exact; a bound that is tight looks at
-little besides the strings themselves. The ways on from a state are sorted once, and of brothers only the best that has
+little besides the strings themselves. The transitions of a state are sorted once, and of those only the best that has
 not been followed waits: each step puts three entries on the heap, whatever the alphabet.
 """
 
@@ -21,7 +21,7 @@ from llrnn.ground.arrays import Floats, Ints
 S = TypeVar("S", bound=Hashable)
 
 
-class Ways(NamedTuple):
+class Transitions(NamedTuple):
     """Outgoing transitions of a state, sorted by an upper bound on the best string through each.
 
     bound       log weight of the transition plus that of the best continuation, in descending order
@@ -34,7 +34,7 @@ class Ways(NamedTuple):
     column: list[int]
 
 
-def sorted_ways(gain: Floats, ahead: Floats) -> Ways:
+def sorted_transitions(gain: Floats, ahead: Floats) -> Transitions:
     """Return the transitions of a state, best first, without those of weight 0.
 
     gain        (A,) log weight of one character of each column
@@ -42,7 +42,7 @@ def sorted_ways(gain: Floats, ahead: Floats) -> Ways:
     """
     bound = gain + ahead
     order = np.argsort(-bound, kind="stable")[: int((bound > -np.inf).sum())]
-    return Ways(bound[order].tolist(), gain[order].tolist(), order.tolist())
+    return Transitions(bound[order].tolist(), gain[order].tolist(), order.tolist())
 
 
 def best_first(
@@ -50,7 +50,7 @@ def best_first(
     text: str,
     log: float,
     characters: Sequence[str],
-    ways: Callable[[S], Ways],
+    transitions: Callable[[S], Transitions],
     move: Callable[[S, int], S],
     end: Callable[[S], float],
     slack: Callable[[S], float] = lambda state: 0.0,
@@ -60,23 +60,23 @@ def best_first(
 
     start, text, log    the state after `text`, and the log weight of `text`
     characters          the characters of each column
-    ways, move          the sorted transitions of a state, and the state after a column
+    transitions, move   the sorted transitions of a state, and the state after a column
     end                 log weight of ending in a state, −∞ where no string ends
     slack               log weight that the bounds of all transitions of a state have in common
     least               strings of a lower log weight are not returned
     """
     order = count()
-    # a string that ends has no ways on; else: which way is next, by which of its characters, and the slack
-    heap: list[tuple[float, int, S, str, float, Ways | None, int, int, float]] = []
+    # a string that ends has no transitions; else: which one is next, by which of its characters, and the slack
+    heap: list[tuple[float, int, S, str, float, Transitions | None, int, int, float]] = []
 
     def reach(state: S, text: str, log: float) -> None:
-        last, on = log + end(state), ways(state)
+        last, on = log + end(state), transitions(state)
         if last > -np.inf and last >= least:
             heapq.heappush(heap, (-last, next(order), state, text, log, None, 0, 0, 0.0))
         if on.bound:
             wait(state, text, log, on, 0, slack(state))
 
-    def wait(state: S, text: str, log: float, on: Ways, rank: int, common: float) -> None:
+    def wait(state: S, text: str, log: float, on: Transitions, rank: int, common: float) -> None:
         bound = log + on.bound[rank] + common
         if bound > -np.inf and bound >= least:
             heapq.heappush(heap, (-bound, next(order), state, text, log, on, rank, 0, common))

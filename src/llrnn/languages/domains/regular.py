@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
-from llrnn.languages.domains.ranked import Ways, best_ahead, best_first, sorted_ways
+from llrnn.languages.domains.ranked import Transitions, best_ahead, best_first, sorted_transitions
 from llrnn.languages.domains.spelling import Spelling
 from llrnn.languages.grammars.automaton import reachable
 from llrnn.languages.grammars.notation import pattern
@@ -83,7 +83,7 @@ class Regular(Domain):
         self._weight = np.array([self._weights.get(name, 0.0) for name in names], dtype=np.float64)
         if not (np.isfinite(self._weight).all() and (self._weight >= 0).all()):
             raise DomainError(f"the weights of characters must be finite and 0 or more, found {self._weights}")
-        self._ahead = self._summed()  # (states, cells): what all ways from a state into a cell weigh
+        self._ahead = self._summed()  # (states, cells): what all strings from a state into a cell weigh
         with np.errstate(divide="ignore"):
             self._log_mass: Floats = np.log(self._ahead[0]) + self._log_scale
 
@@ -179,15 +179,15 @@ class Regular(Domain):
         end = np.where(labels >= 0, weight[labels], -np.inf)
 
         @cache
-        def ways(state: int) -> Ways:
-            return sorted_ways(self._log_weight, ahead[moves[state]])
+        def transitions(state: int) -> Transitions:
+            return sorted_transitions(self._log_weight, ahead[moves[state]])
 
         def move(state: int, column: int) -> int:
             return int(moves[state, column])
 
         if log == -np.inf:
             return iter(())
-        return best_first(start, letters, log, characters, ways, move, lambda s: float(end[s]), least=least)
+        return best_first(start, letters, log, characters, transitions, move, lambda s: float(end[s]), least=least)
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
         """Sample `count` strings of a cell with probability q(x) / Q(cell).
@@ -201,8 +201,8 @@ class Regular(Domain):
             for here in np.unique(state[going]).tolist():
                 mine = np.flatnonzero(state[going] == here)
                 # what each character weighs from here on into the cell, and last the end itself
-                ways = self._weight * self._ahead[self._automaton.moves[here], cell]
-                ends = np.append(ways, self._automaton.labels[here] == cell).cumsum()
+                weights = self._weight * self._ahead[self._automaton.moves[here], cell]
+                ends = np.append(weights, self._automaton.labels[here] == cell).cumsum()
                 column[mine] = np.searchsorted(ends, rng.random(len(mine)) * ends[-1], side="right")
             on = column < len(self._weight)
             going, column = going[on], column[on]
@@ -212,8 +212,7 @@ class Regular(Domain):
         return ["".join(characters) for characters in drawn]
 
     def members(self, cell: int) -> Sequence[str] | None:
-        size = self._automaton.count(cell)
-        return None if size is None or size > MOST_MEMBERS else self._automaton.strings(cell, size)
+        return self._automaton.strings(cell, MOST_MEMBERS)
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         plain = {
@@ -242,8 +241,8 @@ class Regular(Domain):
 
 def _on_a_way(M: Floats, ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which states lie on a path from the start to an end, (states,)."""
-    ways = reachable(M > 0) > 0
-    on: NDArray[np.bool_] = ways[0] & ways[:, ends].any(1)
+    reached = reachable(M > 0) > 0
+    on: NDArray[np.bool_] = reached[0] & reached[:, ends].any(1)
     return on
 
 

@@ -1,7 +1,7 @@
 """Any string at all: a character n-gram model, cut into cells by what a string shows.
 
     q(x) = Π_t p(x_t | last characters) · p(end | last characters)
-    Q(look, band) = Σ_{t in band} Σ_{states of that look} α_t(state) · p(end | state)
+    Q(look, span) = Σ_{t in span} Σ_{states of that look} α_t(state) · p(end | state)
     α_{t+1}(state') = Σ_{state, character → state'} α_t(state) · p(character | state)              α_0 = the beginning
 
 The sum runs over the product of the model and of the automaton that reads looks off, for all strings at once and length
@@ -15,11 +15,11 @@ exactly, from their end to their beginning.
 A state is a context that was seen, the longest one that fits; `moves[s, a]` is the state after character column a,
 `prob[s, a]` the probability of the column, and the last column is the end.
 
-`Look` and `Bands`: the shape, the ending and the length of a string, which one automaton reads in one pass.
+`Look` and `LengthRanges`: the shape, the ending and the length of a string, which one automaton reads in one pass.
 
-    label(x) = (shape, longest listed ending)              band(x): its length, in a few bands
+    label(x) = (shape, longest listed ending)              span(x): its length, in a few spans
 
-A cell of a spelling is a label and a band; words of the same look, listed or not, have the same attributes.
+A cell of a spelling is a label and a span; words of the same look, listed or not, have the same attributes.
 
 `PairedStates` and `Forward`: the forward algorithm over the product of the character model and that automaton.
 
@@ -36,7 +36,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any, Self
@@ -47,11 +47,12 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import DomainError
-from llrnn.languages.domains.ranked import Ways, best_ahead, best_first, sorted_ways
+from llrnn.languages.domains.ranked import Transitions, best_ahead, best_first, sorted_transitions
 from llrnn.languages.grammars.automaton import series
 from llrnn.languages.grammars.notation import pattern
-from llrnn.languages.ngrams import EMPTY, NGramTable, Trie, estimate
 from llrnn.languages.ngrams.arpa import described, table_from
+from llrnn.languages.ngrams.kneser_ney import estimate
+from llrnn.languages.ngrams.table import EMPTY, NGramTable, Trie
 from llrnn.text.automata import DFA, KINDS, Alphabet, first_of, paired
 from llrnn.text.vocabulary import EOS, MOST_MEMBERS, OUTSIDE, Cell, Domain
 
@@ -145,10 +146,10 @@ class CharacterModel:
         return best_ahead(self._log_prob[:, -1], self.log_gain, self.moves)
 
     @cached_property
-    def ways(self) -> Callable[[int], Ways]:
-        """Return a function from a state to its sorted transitions (`Ways`), computed once for each state."""
+    def transitions(self) -> Callable[[int], Transitions]:
+        """Return a function from a state to its sorted transitions (`Transitions`), computed once for each state."""
         gain, moves, best = self.log_gain, self.moves, self._best
-        return cache(lambda state: sorted_ways(gain[state], best[moves[state]]))
+        return cache(lambda state: sorted_transitions(gain[state], best[moves[state]]))
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the model as JSON data and arrays, for `restored`."""
@@ -248,14 +249,14 @@ def _longest_tail(text: str, among: dict[str, int]) -> str:
 
 
 @dataclass(frozen=True)
-class Bands:
+class LengthRanges:
     """Ranges of string length: up to the first edge, up to the second, …, and everything longer."""
 
     edges: tuple[int, ...]
 
     def __post_init__(self) -> None:
         if any(edge < 1 for edge in self.edges) or any(b <= a for a, b in pairwise(self.edges)):
-            raise DomainError(f"the edges of length bands must be 1 or more and rise, found {list(self.edges)}")
+            raise DomainError(f"the edges of length spans must be 1 or more and rise, found {list(self.edges)}")
 
     def __len__(self) -> int:
         return len(self.edges) + 1
@@ -264,14 +265,14 @@ class Bands:
         """Return the index of the range of each length, (n,) -> (n,)."""
         return np.searchsorted(np.array(self.edges, dtype=np.int64), lengths, side="left").astype(np.int64)
 
-    def name(self, band: int) -> str:
+    def name(self, span: int) -> str:
         """Return the name of a range: `3-5`, or `6+` for the last."""
-        first = self.edges[band - 1] + 1 if band else 1
-        return f"{first}+" if band == len(self.edges) else f"{first}-{self.edges[band]}"
+        first = self.edges[span - 1] + 1 if span else 1
+        return f"{first}+" if span == len(self.edges) else f"{first}-{self.edges[span]}"
 
-    def pattern(self, band: int) -> str:
+    def pattern(self, span: int) -> str:
         """Return the lengths of a range as the bounds of a regular expression: `3,5` or `6,`."""
-        return self.name(band).replace("-", ",").replace("+", ",")
+        return self.name(span).replace("-", ",").replace("+", ",")
 
 
 _NOTHING = 1e-16  # of the whole mass: what a float64 sum does not show
@@ -325,77 +326,74 @@ class PairedStates:
         )
         return np.stack([*rows, self.ended(series(self.step, alpha, endless))])
 
-
-@dataclass(frozen=True, eq=False)
-class Forward:
-    """Forward messages α_t over pairs of states for every length t, kept to sample strings."""
-
-    pairs: PairedStates
-    alpha: list[Floats]  # for t = 0, 1, ...: (P,)
-    ended: Floats  # (T + 1, labels)
-    _sorted: dict[int, tuple[Ints, Ints]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, pairs: PairedStates) -> Forward:
-        """Return the forward messages of all lengths, until no mass is left."""
-        alpha = [np.zeros(len(pairs.state))]
-        alpha[0][0] = 1.0
-        ended = []
-        while alpha[-1].sum() > _NOTHING:
-            if len(alpha) > _LONGEST:
+    @cached_property
+    def forward(self) -> list[Floats]:
+        """Forward messages α_t for every length t = 0, 1, …, (P,) each, until no mass is left."""
+        found, alpha = list[Floats](), np.zeros(len(self.state))
+        alpha[0] = 1.0
+        while alpha.sum() > _NOTHING:
+            if len(found) >= _LONGEST:
                 raise DomainError(
-                    f"a spelling must end, but {alpha[-1].sum():.1e} of its mass is longer than {_LONGEST} characters; "
+                    f"a spelling must end, but {alpha.sum():.1e} of its mass is longer than {_LONGEST} characters; "
                     "give it words to learn from that end, or a lower order"
                 )
-            ended.append(pairs.ended(alpha[-1]))
-            alpha.append(pairs.step(alpha[-1]))
-        return cls(pairs, alpha, np.stack(ended))
+            found.append(alpha)
+            alpha = self.step(alpha)
+        return found
+
+    @cached_property
+    def by_length(self) -> Floats:
+        """Mass of the strings of each length that end, by label, (T + 1, labels)."""
+        return np.stack([self.ended(alpha) for alpha in self.forward])
 
     def draw(
-        self, labels: Ints, in_band: Callable[[Ints], NDArray[np.bool_]], count: int, rng: np.random.Generator
+        self, labels: Ints, in_range: Callable[[Ints], NDArray[np.bool_]], count: int, rng: np.random.Generator
     ) -> list[str]:
-        """Sample `count` strings of the given labels with a length that `in_band` accepts, with probability ∝ q(x)."""
-        weights = np.where(in_band(np.arange(len(self.ended))), self.ended[:, labels].sum(1), 0.0)
+        """Sample `count` strings of the given labels with a length that `in_range` accepts, with probability ∝ q(x)."""
+        weights = np.where(in_range(np.arange(len(self.by_length))), self.by_length[:, labels].sum(1), 0.0)
         length = _choose(weights, count, rng)
         columns = np.full((count, int(length.max(initial=0))), -1)
         at = np.zeros(count, dtype=np.int64)
         members = np.concatenate([self._members[label] for label in labels.tolist()])
-        end = self.pairs.model.prob[self.pairs.state[members], -1]
+        end = self.model.prob[self.state[members], -1]
         for t in range(int(length.max(initial=0)), 0, -1):
             new = np.flatnonzero(length == t)
             if len(new):
-                at[new] = members[_choose(self.alpha[t][members] * end, len(new), rng)]
+                at[new] = members[_choose(self.forward[t][members] * end, len(new), rng)]
             going = np.flatnonzero(length >= t)
-            columns[going, t - 1] = self.pairs.model.last[self.pairs.state[at[going]]]
+            columns[going, t - 1] = self.model.last[self.state[at[going]]]
             self._step_back(at, going, t, rng)
-        draw = self.pairs.model.alphabet.draw
+        draw = self.model.alphabet.draw
         return ["".join(draw(int(column), rng) for column in row[row >= 0]) for row in columns]
 
     @cached_property
     def _members(self) -> list[Ints]:
         """Return the pairs of states of each label."""
-        order = np.argsort(self.pairs.label, kind="stable")
-        first = np.searchsorted(self.pairs.label[order], np.arange(self.ended.shape[1] + 1))
-        return [order[first[i] : first[i + 1]] for i in range(self.ended.shape[1])]
+        order = np.argsort(self.label, kind="stable")
+        first = np.searchsorted(self.label[order], np.arange(self.labels + 1))
+        return [order[first[i] : first[i + 1]] for i in range(self.labels)]
 
     def _step_back(self, at: Ints, going: Ints, t: int, rng: np.random.Generator) -> None:
         """Sample the state before the last of t characters for each string in `going`, in place in `at`."""
         states, which = np.unique(at[going], return_inverse=True)
         for number, state in enumerate(states.tolist()):
             mine = going[which == number]
-            column = int(self.pairs.model.last[self.pairs.state[state]])
-            before = self._ways_into(state, column)
-            weights = self.alpha[t - 1][before] * self.pairs.model.prob[self.pairs.state[before], column]
+            column = int(self.model.last[self.state[state]])
+            order, targets = self._by_target(column)
+            first, last = np.searchsorted(targets, [state, state + 1])
+            before = order[first:last]  # the states from which `column` leads to `state`
+            weights = self.forward[t - 1][before] * self.model.prob[self.state[before], column]
             at[mine] = before[_choose(weights, len(mine), rng)]
 
-    def _ways_into(self, state: int, column: int) -> Ints:
-        """Return the states from which `column` leads to `state`."""
-        if column not in self._sorted:
-            order = np.argsort(self.pairs.moves[:, column], kind="stable")
-            self._sorted[column] = order, self.pairs.moves[order, column].astype(np.int64)
-        order, targets = self._sorted[column]
-        first, last = np.searchsorted(targets, [state, state + 1])
-        return np.asarray(order[first:last], dtype=np.int64)
+    @cached_property
+    def _by_target(self) -> Callable[[int], tuple[Ints, Ints]]:
+        """Function from a column to the pairs sorted by where it leads, and these targets; cached."""
+
+        def made(column: int) -> tuple[Ints, Ints]:
+            order = np.argsort(self.moves[:, column], kind="stable")
+            return order, self.moves[order, column].astype(np.int64)
+
+        return cache(made)
 
 
 def _choose(weights: Floats, count: int, rng: np.random.Generator) -> Ints:
@@ -450,7 +448,7 @@ class Spelling(Domain):
         types = sorted(set(words))
         if not types:
             raise DomainError("a spelling needs words to learn from, found none")
-        self.name, self._bands = name, Bands(tuple(lengths) if cells else ())
+        self.name, self._ranges = name, LengthRanges(tuple(lengths) if cells else ())
         found = common_endings(types, longest=longest, top=endings) if cells else ()
         automaton, self._looks = looks_automaton(shapes_of(types) if cells else ("mixed",), found)
         self._endings = frozenset(found)
@@ -471,41 +469,37 @@ class Spelling(Domain):
     @cached_property
     def _kinds(self) -> tuple[tuple[Look, int], ...]:
         """Return the look and the range of length of every cell; the shortest range ignores endings."""
-        found = [(self._in_band(look, band), band) for look in self._looks for band in range(len(self._bands))]
+        found = [(self._in_range(look, span), span) for look in self._looks for span in range(len(self._ranges))]
         return tuple(dict.fromkeys(found))
 
-    def _in_band(self, look: Look, band: int) -> Look:
-        return Look(look.shape, "") if band == 0 and len(self._bands) > 1 else look
+    def _in_range(self, look: Look, span: int) -> Look:
+        return Look(look.shape, "") if span == 0 and len(self._ranges) > 1 else look
 
     @cached_property
     def _number(self) -> Ints:
         """Return the cell of each look and range of length, (looks, ranges)."""
         place = {kind: number for number, kind in enumerate(self._kinds)}
-        bands = range(len(self._bands))
-        return np.array([[place[self._in_band(look, band), band] for band in bands] for look in self._looks])
+        spans = range(len(self._ranges))
+        return np.array([[place[self._in_range(look, span), span] for span in spans] for look in self._looks])
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         if len(self._kinds) == 1:
             return (Cell(self.name),)
         made = list[Cell]()
-        for look, band in self._kinds:
-            named, length = look.shape + (f"-{look.ending}" if look.ending else ""), self._bands.name(band)
+        for look, span in self._kinds:
+            named, length = look.shape + (f"-{look.ending}" if look.ending else ""), self._ranges.name(span)
             shown = (*look.attributes(self._endings), f"Length:{length}")
             made.append(Cell(f"{self.name}:{named}:{length}", shown))
         return tuple(made)
 
     @cached_property
     def log_mass(self) -> Floats:
-        by_length = self._forward.ended  # (T + 1, looks)
-        cell = self._number[:, self._bands.of(np.arange(len(by_length)))].T
+        by_length = self._product.by_length  # (T + 1, looks)
+        cell = self._number[:, self._ranges.of(np.arange(len(by_length)))].T
         mass = np.bincount(cell.ravel(), weights=by_length.ravel(), minlength=len(self._kinds))
         with np.errstate(divide="ignore"):
             return np.log(mass)
-
-    @cached_property
-    def _forward(self) -> Forward:
-        return Forward.of(self._product)
 
     @cached_property
     def _product(self) -> PairedStates:
@@ -518,13 +512,13 @@ class Spelling(Domain):
     @property
     def by_looks(self) -> tuple[DFA, Ints, tuple[int, ...]]:
         """Return the automaton of looks, the cell of each look and range of length, and the limits of the ranges."""
-        return self._looks_of, self._number, self._bands.edges
+        return self._looks_of, self._number, self._ranges.edges
 
     def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:
         looks = self._automaton.label_all(strings)
-        bands = self._bands.of(np.array([len(string) for string in strings], dtype=np.int64))
+        spans = self._ranges.of(np.array([len(string) for string in strings], dtype=np.int64))
         log_q = np.where(looks >= 0, self._model.log_prob(strings), -np.inf)
-        return np.where(looks >= 0, self._number[looks, bands], OUTSIDE), log_q
+        return np.where(looks >= 0, self._number[looks, spans], OUTSIDE), log_q
 
     def _columns(self, letters: str) -> list[int] | None:
         """Return the columns of letters, or None if one of them is not permitted."""
@@ -547,13 +541,13 @@ class Spelling(Domain):
         columns = self._columns(letters)
         if not letters or columns is None:
             return self.log_mass if columns is not None else np.full(len(self._kinds), -np.inf)
-        edges = self._bands.edges
+        edges = self._ranges.edges
         by_length = self._product.ended_after(columns, max(0, edges[-1] + 1 - len(letters)) if edges else 0)
         state, log = 0, 0.0
         for column in columns:
             log += float(self._model.log_gain[state, column])
             state = int(self._model.moves[state, column])
-        cell = self._number[:, self._bands.of(len(letters) + np.arange(len(by_length)))].T
+        cell = self._number[:, self._ranges.of(len(letters) + np.arange(len(by_length)))].T
         mass = np.bincount(cell.ravel(), weights=by_length.ravel(), minlength=len(self._kinds))
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.maximum(mass, 0.0)) + log)
@@ -579,48 +573,47 @@ class Spelling(Domain):
         columns, model, looks_of = self._columns(letters), self._model, self._automaton
         if columns is None:
             return iter(())
-        weight = np.where(self.log_mass > -np.inf, log_weight, -np.inf)[self._number]  # (looks, bands)
-        most = np.maximum.accumulate(weight[:, ::-1], axis=1)[:, ::-1]  # of a band and all longer ones
+        weight = np.where(self.log_mass > -np.inf, log_weight, -np.inf)[self._number]  # (looks, spans)
+        most = np.maximum.accumulate(weight[:, ::-1], axis=1)[:, ::-1]  # of a span and all longer ones
         log_end, moves, labels = model._log_prob[:, -1], looks_of.moves, looks_of.labels
-        last = self._bands.edges[-1] + 1 if self._bands.edges else 0  # all longer ones are of one band
-        band = self._bands.of(np.arange(last + 1)).tolist()
+        last = self._ranges.edges[-1] + 1 if self._ranges.edges else 0  # all longer ones are of one span
+        span = self._ranges.of(np.arange(last + 1)).tolist()
         State = tuple[int, int, int]  # of the character model, of the automaton of looks, and the length up to `last`
 
         def end(at: State) -> float:
             label = labels[at[1]]
-            return float(log_end[at[0]] + weight[label, band[at[2]]]) if label >= 0 else -np.inf
+            return float(log_end[at[0]] + weight[label, span[at[2]]]) if label >= 0 else -np.inf
 
         def move(at: State, column: int) -> State:
             return int(model.moves[at[0], column]), int(moves[at[1], column]), min(at[2] + 1, last)
 
         number, sets = self._reachable
-        bound = cache(lambda reached: most[sets[reached]].max(0, initial=-np.inf)[band].tolist())  # of a set, by length
+        bound = cache(lambda reached: most[sets[reached]].max(0, initial=-np.inf)[span].tolist())  # of a set, by length
 
         state, look, log = 0, 0, 0.0
         for column in columns:
             log += float(model.log_gain[state, column])
             state, look = int(model.moves[state, column]), int(moves[look, column])
         start = state, look, min(len(letters), last)
-        ways, slack = (lambda at: model.ways(at[0])), (lambda at: bound(number[at[1]])[min(at[2] + 1, last)])
-        return best_first(start, letters, log, model.alphabet.characters_of, ways, move, end, slack, least)
+        ahead, slack = (lambda at: model.transitions(at[0])), (lambda at: bound(number[at[1]])[min(at[2] + 1, last)])
+        return best_first(start, letters, log, model.alphabet.characters_of, ahead, move, end, slack, least)
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
-        looks, bands = np.nonzero(self._number == cell)
-        return self._forward.draw(looks, lambda lengths: self._bands.of(lengths) == bands[0], count, rng)
+        looks, spans = np.nonzero(self._number == cell)
+        return self._product.draw(looks, lambda lengths: self._ranges.of(lengths) == spans[0], count, rng)
 
     def members(self, cell: int) -> Sequence[str] | None:
-        looks, bands = np.nonzero(self._number == cell)
-        of_length = self._looks_of.both(pattern(f".{{{self._bands.pattern(int(bands[0]))}}}"))
-        sizes = [of_length.count(look) for look in looks.tolist()]
-        if None in sizes or sum(size for size in sizes if size is not None) > MOST_MEMBERS:
-            return None
-        return [s for look, size in zip(looks.tolist(), sizes, strict=True) for s in of_length.strings(look, size or 0)]
+        looks, spans = np.nonzero(self._number == cell)
+        of_length = self._looks_of.both(pattern(f".{{{self._ranges.pattern(int(spans[0]))}}}"))
+        found = [of_length.strings(look, MOST_MEMBERS) for look in looks.tolist()]
+        listed = [string for one in found for string in one or ()]
+        return None if None in found or len(listed) > MOST_MEMBERS else listed
 
     def without(self, language: DFA) -> Spelling:
         if not hasattr(self, "_source"):
             raise DomainError(f"{self!r} comes from a model folder and cannot be cut any further; make it anew")
         made = Spelling.__new__(Spelling)
-        for name in ("name", "_bands", "_looks", "_endings", "_source"):
+        for name in ("name", "_ranges", "_looks", "_endings", "_source"):
             setattr(made, name, getattr(self, name))
         made._looks_of = self._looks_of.minus(language)
         return made
@@ -632,7 +625,7 @@ class Spelling(Domain):
             "name": self.name,
             "looks": [[look.shape, look.ending] for look in self._looks],
             "endings": sorted(self._endings),
-            "lengths": list(self._bands.edges),
+            "lengths": list(self._ranges.edges),
             "automaton": self._looks_of.described(),
             "model": plain,
         }
@@ -642,7 +635,7 @@ class Spelling(Domain):
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Spelling:
         """Return the domain from the plain data and arrays of `described`."""
         made = cls.__new__(cls)
-        made.name, made._bands = plain["name"], Bands(tuple(plain["lengths"]))
+        made.name, made._ranges = plain["name"], LengthRanges(tuple(plain["lengths"]))
         made._looks = tuple(Look(shape, ending) for shape, ending in plain["looks"])
         made._endings = frozenset(plain["endings"])
         made._looks_of = DFA.restored(plain["automaton"])

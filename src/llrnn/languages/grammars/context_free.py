@@ -56,7 +56,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate
 from operator import add, mul
 from typing import Any, TypeAlias
@@ -117,7 +117,6 @@ class Rules:
         self._left = np.array([self._number[one.rule] for one in self._productions])
         symbol = {name: ~number for number, name in enumerate(self.terminals)} | self._number
         self._right = [tuple(symbol[name] for name in one.symbols) for one in self._productions]
-        self._chains: dict[int, list[tuple[int, float]]] = {}
         self.empty, self._p = self._probabilities() if weighted else self._possibilities()
 
     def _possibilities(self) -> tuple[Floats, Floats]:
@@ -191,16 +190,11 @@ class Rules:
         """Left-corner sums R_L[A, B], (nonterminals, nonterminals)."""
         return self._closed(self._summed(lambda position: position.enter))
 
-    def chain(self, symbol: int) -> list[tuple[int, float]]:
-        """Return the nonterminals A that can be B alone (unit chains), with R_U[B, A]."""
-        if symbol not in self._chains:
-            row = self._units[symbol]
-            self._chains[symbol] = [(int(a), float(row[a])) for a in np.flatnonzero(row)]
-        return self._chains[symbol]
-
     @cached_property
-    def _units(self) -> Floats:
-        return self._closed(self._summed(lambda position: position.enter * position.done).T)
+    def chain(self) -> Callable[[int], list[tuple[int, float]]]:
+        """Function from B to the nonterminals A that can be B alone (unit chains), with R_U[B, A]; cached."""
+        units = self._closed(self._summed(lambda position: position.enter * position.done).T)
+        return cache(lambda symbol: [(int(a), float(units[symbol, a])) for a in np.flatnonzero(units[symbol])])
 
     def _summed(self, weight: Callable[[Position], float]) -> Floats:
         """Return the weights of all positions, summed by the nonterminals of the production and of the symbol."""
@@ -268,7 +262,7 @@ class Lengths:
             for position, rest in zip(rules.positions, self._rest, strict=True)
             if position.symbol >= 0 and position.enter > 0
         ]
-        self._corners: dict[int, Floats] = {}
+        self._corner = cache(lambda rule: self._by_rule(least_costs(self._edges, [rule])))  # the row corner[rule, ·]
         self._ahead: WeakKeyDictionary[Any, Floats] = WeakKeyDictionary()
 
     def _symbol(self, symbol: int, q: int = 0) -> float:
@@ -287,12 +281,6 @@ class Lengths:
             lengths = [self._symbol(symbol) for symbol in right]
             rests += [*accumulate(lengths[:0:-1], initial=0.0)][::-1][: len(right)]
         return rests
-
-    def _corner(self, rule: int) -> Floats:
-        """Return the row corner[rule, ·], cached."""
-        if rule not in self._corners:
-            self._corners[rule] = self._by_rule(least_costs(self._edges, [rule]))
-        return self._corners[rule]
 
     def of(self, node: Any) -> int:
         """Return the least number of letters that must follow a node."""
@@ -347,20 +335,6 @@ Item: TypeAlias = "tuple[Place, Set, float]"  # where, since which node, with wh
 class Set:
     """A node, which is an Earley set: the items active after a prefix. Sets with equal items are one object."""
 
-    __slots__ = (
-        "__weakref__",
-        "_positions",
-        "_waiting",
-        "after",
-        "begun",
-        "end",
-        "items",
-        "looked_for",
-        "number",
-        "shortest",
-        "weights",
-    )
-
     def __init__(self, grammar: ContextFree, number: int, items: Sequence[Item], end: float) -> None:
         self.number, self.items, self.end = number, tuple(items), end
         self.after: dict[int, Set | None] = {}
@@ -368,18 +342,15 @@ class Set:
         self.begun: Set | None = None  # the node that stands for all with the same `waiting`, once it was asked for
         self.looked_for, self.weights = grammar.outlook(number, self.items)
         self._positions = grammar.rules.positions
-        self._waiting: dict[int, list[Item]] | None = None
 
-    @property
+    @cached_property
     def waiting(self) -> dict[int, list[Item]]:
         """The items by the nonterminal that they wait for."""
-        if self._waiting is None:
-            found: dict[int, list[Item]] = defaultdict(list)
-            for item in self.items:
-                if (symbol := self._positions[item[0][0]].symbol) >= 0:
-                    found[symbol].append(item)
-            self._waiting = found
-        return self._waiting
+        found: dict[int, list[Item]] = defaultdict(list)
+        for item in self.items:
+            if (symbol := self._positions[item[0][0]].symbol) >= 0:
+                found[symbol].append(item)
+        return found
 
     def __deepcopy__(self, memo: object) -> Set:
         return self  # a value
@@ -401,7 +372,7 @@ class ContextFree(Language):
         self.readings = list(usable.values())  # in the order of `rules.terminals`
         made = [reading.weights(columns, weighted=weighted) for reading in self.readings]
         self.letters, self.stops = [letters for letters, _ in made], [stop.tolist() for _, stop in made]
-        self._moves = [_moves(reading, letters) for reading, (letters, _) in zip(self.readings, made, strict=True)]
+        self._letter = [letters.max(1, initial=0.0).tolist() for letters in self.letters]  # of each one in a state
         self.lengths = Lengths(rules, [reading.lengths for reading in self.readings])
         self._sets: dict[object, Set] = {}
         self._grown: dict[object, Set] = {}
@@ -421,18 +392,13 @@ class ContextFree(Language):
         return found
 
     @cached_property
-    def _moves_at(self) -> list[list[dict[int, tuple[int, float]]] | None]:
-        """The moves of the terminal at each position; None before a nonterminal."""
-        return [self._moves[~one.symbol] if one.symbol < 0 else None for one in self.rules.positions]
-
-    @cached_property
     def _begun(self) -> list[list[tuple[int, int, int, float]]]:
         """For each column, the positions it can begin: (position, nonterminal, state after it, weight)."""
         found: list[list[tuple[int, int, int, float]]] = [[] for _ in range(self.columns.count)]
-        for terminal, moves in enumerate(self._moves):
+        for terminal, reading in enumerate(self.readings):
             for number, position in self.rules.entered.get(~terminal, ()):
-                for column, (q, weight) in moves[0].items():
-                    found[column].append((number, position.left, q, position.enter * weight))
+                for column, q in reading.moves[0].items():
+                    found[column].append((number, position.left, q, position.enter * self._letter[terminal][0]))
         return found
 
     def outlook(self, number: int, items: Sequence[Item]) -> tuple[Floats, Floats]:
@@ -500,9 +466,9 @@ class ContextFree(Language):
         """Return the terminals that accept a letter at a node: (position, state after it, origin, weight)."""
         found = []
         for (place, q), origin, c in node.items:
-            moves = self._moves_at[place]
-            if moves is not None and (move := moves[q].get(column)) is not None:
-                found.append((place, move[0], origin, c * move[1]))
+            symbol = self.rules.positions[place].symbol
+            if symbol < 0 and (after := self.readings[~symbol].moves[q].get(column)) is not None:
+                found.append((place, after, origin, c * self._letter[~symbol][q]))
         begun = self._begun_at(node)
         for place, left, q, c in self._begun[column]:
             if node.looked_for[left] > 0:
@@ -552,14 +518,6 @@ class ContextFree(Language):
         self._grown.clear()
         self._waiting.clear()
         self._outlooks.clear()
-
-
-def _moves(reading: TerminalAutomaton, letters: Floats) -> list[dict[int, tuple[int, float]]]:
-    """Return, for each state of a terminal, column -> (next state, weight)."""
-    return [
-        {column: (after, float(letters[q, column])) for column, after in moves.items()}
-        for q, moves in enumerate(reading.moves)
-    ]
 
 
 class _Growth:
@@ -676,14 +634,14 @@ class Summaries(AllowedSymbols):
         self._rules, self._trie = grammar.rules, trie
         self._readings = [_TerminalTable(one, grammar.columns.count) for one in grammar.readings]
         self._frontiers: dict[bytes, Frontier] = {}
-        self._unions: dict[tuple[Frontier, Frontier], Frontier] = {}
+        self._joined = cache(lambda one, other: self._frontier(distinct([one.nodes, other.nodes])))
         self._ends_of: dict[bytes, Allowed] = {}
         self._run_of: dict[tuple[Frontier, int, int], Summary] = {}
         self._rest_of: dict[tuple[Frontier, int, int], Summary] = {}
         self._tail_of: dict[tuple[Frontier, int], Summary] = {}
         self._call_of: dict[tuple[Frontier, int], Summary] = {}
         self._closed_of: dict[tuple[Whole, bytes], tuple[Allowed, Whole]] = {}
-        self._begun_of: dict[int, list[tuple[int, int]]] = {}
+        self._begun = cache(self._begins)
         self._nowhere = self._frontier(np.zeros(0, dtype=np.int64))
         self._root = self._frontier(np.zeros(1, dtype=np.int64))
 
@@ -761,17 +719,15 @@ class Summaries(AllowedSymbols):
             found = self._call_of[key] = ends, dict(whole).get(symbol, self._nowhere)
         return found
 
-    def _begun(self, symbol: int) -> list[tuple[int, int]]:
+    def _begins(self, symbol: int) -> list[tuple[int, int]]:
         """Return the positions of terminals that may begin a nonterminal, each behind its first columns as bits."""
-        if symbol not in self._begun_of:
-            corners, entered = self._rules.corners[symbol], self._rules.entered
-            self._begun_of[symbol] = [
-                (reading.columns[0], place)
-                for terminal, reading in enumerate(self._readings)
-                for place, position in entered.get(~terminal, ())
-                if corners[position.left] > 0
-            ]
-        return self._begun_of[symbol]
+        corners, entered = self._rules.corners[symbol], self._rules.entered
+        return [
+            (reading.columns[0], place)
+            for terminal, reading in enumerate(self._readings)
+            for place, position in entered.get(~terminal, ())
+            if corners[position.left] > 0
+        ]
 
     def _closed(self, due: Whole, looked_for: bytes, depth: int) -> tuple[Allowed, Whole]:
         """Return what is complete, and the symbols that end, once the nonterminals in `due` are complete at a common
@@ -857,9 +813,7 @@ class Summaries(AllowedSymbols):
             return other
         if not other:
             return one
-        if (one, other) not in self._unions:
-            self._unions[one, other] = self._frontier(distinct([one.nodes, other.nodes]))
-        return self._unions[one, other]
+        return self._joined(one, other)
 
     def _without(self, one: Frontier, other: Frontier) -> Frontier:
         """Return the nodes of one set that are not in the other."""

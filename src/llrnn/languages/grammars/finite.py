@@ -6,7 +6,7 @@
 `Finite` is determinised lazily: a node is a set of states, and what follows it is computed when it is asked for, since
 the deterministic automaton may be too large, or infinite.
 
-`WithHoles` and `Filled`: an automaton with holes, and what a condition inserts there.
+`Filled`: an automaton with holes, and what a condition inserts there.
 
 What comes from the condition is a hole, which the automaton that all conditions share reads as if it were one letter.
 For a condition the holes are filled with small automata of their own, and a node is a set of places: states of the
@@ -25,7 +25,7 @@ weights, or where a hole stands within &, each condition is compiled by itself, 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeAlias
@@ -123,6 +123,9 @@ def finite(expression: Expression, columns: LetterColumns, *, weighted: bool = T
 
 def why_empty(expression: Expression, columns: LetterColumns) -> str:
     """Return a message that names the innermost sub-expression because of which a language is empty."""
+    guilty = next((part for part in expression.inner if _is_empty(part, columns)), None)
+    if guilty is not None:
+        return why_empty(guilty, columns)
     match expression:
         case ex.One():
             return f"{shown(expression)} is none of the {len(columns.letters)} {_letters(columns)}"
@@ -131,16 +134,9 @@ def why_empty(expression: Expression, columns: LetterColumns) -> str:
             other = next(letter for letter in columns.spelled(text) if columns.column(letter) < 0)
             one = "symbol" if columns.over == "symbols" else "character of a symbol"
             return f"a list of words of which the vocabulary spells none: {text!r} holds {other!r}, which is no {one}"
-        case ex.Concatenation(parts):
-            return next(why_empty(part, columns) for part in parts if _is_empty(part, columns))
-        case ex.Alternation(parts):
-            return why_empty(parts[0], columns) if parts else "there is nothing to choose from"
-        case ex.Times(part, _, _) | ex.WeightedExpression(part, _) | ex.Repeat(part, _):
-            return why_empty(part, columns)
+        case ex.Alternation():
+            return "there is nothing to choose from"
         case ex.Both(left, right):
-            empty = next((side for side in (left, right) if _is_empty(side, columns)), None)
-            if empty is not None:
-                return why_empty(empty, columns)
             return f"the two sides of & share no string: {shown(left)} and {shown(right)}"
     return "nothing in the condition fits"
 
@@ -228,15 +224,17 @@ class TerminalAutomaton:
     @cached_property
     def lengths(self) -> list[int]:
         """Least number of letters to an end from each state, −1 if there is none."""
-        return self.lengths_with({})
+        return self._lengths_with(0, ())
 
-    def lengths_with(self, taken: Mapping[int, int]) -> list[int]:
-        """Return the least number of letters to an end from each state, −1 if there is none.
+    @cached_property
+    def lengths_with(self) -> Callable[[int, tuple[int, ...]], list[int]]:
+        """Function (first, taken): `lengths` where columns from `first` on count for `taken` letters; −1: no move."""
+        return lru_cache(_MOST_FILLINGS)(self._lengths_with)
 
-        taken       column -> letters that its moves count for, else 1; −1: they cannot be made
-        """
-        steps = [(state, to, taken.get(column, 1)) for state, go in enumerate(self.moves) for column, to in go.items()]
-        moves = ((state, (to,), letters) for state, to, letters in steps if letters >= 0)
+    def _lengths_with(self, first: int, taken: tuple[int, ...]) -> list[int]:
+        letters = dict(enumerate(taken, first))
+        made = ((state, to, letters.get(column, 1)) for state, go in enumerate(self.moves) for column, to in go.items())
+        moves = ((state, (to,), count) for state, to, count in made if count >= 0)
         known = least_costs(moves, [state for state, end in enumerate(self.ends) if end])
         return [int(known.get(state, -1)) for state in range(len(self.moves))]
 
@@ -269,33 +267,18 @@ def _renumbered(keys: Sequence[Hashable]) -> list[int]:
     return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
-class WithHoles:
-    """The deterministic automaton that all conditions share; parts from the condition are columns after the letters."""
-
-    def __init__(self, expression: Expression, holes: tuple[ConditionExpression, ...], columns: LetterColumns) -> None:
-        self.columns, self.machine = columns, TerminalAutomaton.of(expression, columns, holes)
-        self.lengths = lru_cache(_MOST_FILLINGS)(self._lengths)
-        self.leads = lru_cache(_MOST_FILLINGS)(self._leads)
-
-    def _lengths(self, shortest: tuple[int, ...]) -> list[int]:
-        """Return the shortest accepted length from each state, −1 if none, where hole h takes `shortest[h]` letters."""
-        return self.machine.lengths_with(dict(enumerate(shortest, self.columns.count)))
-
-    def _leads(self, is_open: tuple[bool, ...]) -> list[bool]:
-        """Return whether each state can reach an end when only the open holes can be passed."""
-        return [length >= 0 for length in self.lengths(tuple(1 if one else -1 for one in is_open))]
-
-
 class Filled(Language):
     """The shared automaton for one condition, with its holes replaced by what the condition inserts."""
 
-    def __init__(self, shared: WithHoles, fillings: tuple[TerminalAutomaton, ...]) -> None:
-        self.columns, self._shared, self._fillings = shared.columns, shared, fillings
-        self._moves, self._ends = shared.machine.moves, shared.machine.ends
+    def __init__(
+        self, shared: TerminalAutomaton, columns: LetterColumns, fillings: tuple[TerminalAutomaton, ...]
+    ) -> None:
+        self.columns, self._shared, self._fillings = columns, shared, fillings
+        self._moves, self._ends = shared.moves, shared.ends
         self._open = tuple(not filling.is_empty for filling in fillings)
-        self._leads = shared.leads(self._open)
+        self._ahead = shared.lengths_with(columns.count, tuple(1 if one else -1 for one in self._open))  # -1: dead end
         self._after = lru_cache(MOST_STEPS)(lambda node, column: self._closed(self._moved(node, column)))
-        self._rows = lru_cache(1 + _NUMBERS_OF_CONDITION // max(1, shared.columns.count))(self._row)
+        self._rows = lru_cache(1 + _NUMBERS_OF_CONDITION // max(1, columns.count))(self._row)
         self.root = self._closed([(-1, 0, 0)])
         if self.root is None:
             raise EmptyLanguageError("no string at all")
@@ -305,7 +288,7 @@ class Filled(Language):
         found, stack = set[_Place](), list(places)
         while stack:
             place = stack.pop()
-            if place not in found and self._leads[place[1]]:
+            if place not in found and self._ahead[place[1]] >= 0:
                 found.add(place)
                 stack += self._free(place)
         return frozenset(found) or None
@@ -339,7 +322,7 @@ class Filled(Language):
                 row[list(self._fillings[hole].moves[within])] = 1.0
             else:
                 moves = self._moves[state].items()
-                row[[column for column, to in moves if column < len(row) and self._leads[to]]] = 1.0
+                row[[column for column, to in moves if column < len(row) and self._ahead[to] >= 0]] = 1.0
         row.flags.writeable = False
         return row
 
@@ -348,7 +331,7 @@ class Filled(Language):
 
     @cached_property
     def _lengths(self) -> list[int]:
-        return self._shared.lengths(tuple(filling.lengths[0] for filling in self._fillings))
+        return self._shared.lengths_with(self.columns.count, tuple(filling.lengths[0] for filling in self._fillings))
 
     def shortest(self, node: _Places) -> int:
         return min(
@@ -382,7 +365,7 @@ class Conditional:
         try:
             if self._shared is None:
                 return finite(self._substituted(self.expression, filled), self.columns, weighted=self.weighted)
-            return Filled(self._shared, tuple(map(self._filling, filled)))
+            return Filled(self._shared, self.columns, tuple(map(self._filling, filled)))
         except EmptyLanguageError:
             given = ", ".join("nothing" if part == _NOTHING_FITS else shown(part) for part in filled)
             reason = why_empty(self._substituted(self.expression, filled), self.columns)
@@ -392,11 +375,11 @@ class Conditional:
             ) from None
 
     @cached_property
-    def _shared(self) -> WithHoles | None:
+    def _shared(self) -> TerminalAutomaton | None:
         """The automaton that all conditions share, or None where each condition is compiled by itself."""
         if self.weighted or any(ex.holes_of(part) for part in parts_of(self.expression) if isinstance(part, ex.Both)):
             return None
-        return WithHoles(self.expression, self._holes, self.columns)
+        return TerminalAutomaton.of(self.expression, self.columns, self._holes)
 
     def _substituted(self, expression: Expression, filled: _Filled) -> Expression:
         if isinstance(expression, ConditionExpression):

@@ -14,7 +14,6 @@ import hashlib
 import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
@@ -49,16 +48,6 @@ def letters_of(symbols: Sequence[str], over: Over, spelling: Mapping[str, str]) 
 def spelled(symbol: str, spelling: Mapping[str, str]) -> str:
     """Return the characters that a symbol spells, with those in `spelling` replaced."""
     return "".join([spelling.get(character, character) for character in symbol])
-
-
-@dataclass(frozen=True, eq=False)
-class _Level:
-    """The nodes of a trie at one depth, and the symbols that end there."""
-
-    parent: Ints  # the place of each node's parent in the level before
-    column: Ints
-    ends: Ints  # the places of the nodes at which a symbol ends ...
-    symbols: Ints  # ... and the symbols
 
 
 class SymbolSpellings:
@@ -99,29 +88,20 @@ class SymbolSpellings:
 
     @cached_property
     def trie(self) -> SymbolTrie:
-        """The trie of symbols with nodes numbered over all levels."""
-        sizes = np.cumsum([1, *(len(level.column) for level in self.levels)])
-        before = [0, *sizes[:-1].tolist()]
-        parent = np.concatenate([level.parent + first for level, first in zip(self.levels, before, strict=False)])
-        end = np.concatenate([level.ends + first for level, first in zip(self.levels, sizes.tolist(), strict=False)])
-        column = np.concatenate([level.column for level in self.levels])
-        symbols = np.concatenate([level.symbols for level in self.levels])
-        return SymbolTrie(parent, column, end, symbols, self.n_symbols)
-
-    @cached_property
-    def levels(self) -> list[_Level]:
-        """The trie of symbols level by level; a node is identified by its parent and its column."""
-        ways = [self.read[number] or () for number in self.known.tolist()]
-        lengths = np.array([len(way) for way in ways], dtype=np.int64)
-        first, letters = np.cumsum(lengths) - lengths, np.fromiter(chain.from_iterable(ways), dtype=np.int64)
-        left, place = np.arange(len(ways)), np.zeros(len(ways), dtype=np.int64)
-        levels, C = list[_Level](), self.columns.count
+        """The trie of the symbols; a node is identified by its parent and its column."""
+        read = [self.read[number] or () for number in self.known.tolist()]
+        lengths = np.array([len(one) for one in read], dtype=np.int64)
+        first, letters = np.cumsum(lengths) - lengths, np.fromiter(chain.from_iterable(read), dtype=np.int64)
+        node, left, depth = np.zeros(len(read), dtype=np.int64), np.arange(len(read)), 0
+        keys, n, C = list[Ints](), 1, self.columns.count
         while len(left):
-            keys, place = np.unique(place * C + letters[first[left] + len(levels)], return_inverse=True)
-            ends = lengths[left] == len(levels) + 1
-            levels.append(_Level(keys // C, keys % C, place[ends], self.known[left[ends]]))
-            left, place = left[~ends], place[~ends]
-        return levels
+            found, place = np.unique(node[left] * C + letters[first[left] + depth], return_inverse=True)
+            keys.append(found)
+            node[left] = n + place.reshape(-1)
+            n, depth = n + len(found), depth + 1
+            left = left[lengths[left] > depth]
+        whole = np.concatenate(keys)
+        return SymbolTrie(whole // C, whole % C, node, self.known, self.n_symbols)
 
 
 class Row:
@@ -266,24 +246,23 @@ class SymbolReader:
     def _walked(self, node: Node, end: float) -> Floats:
         """Return the log weights of all symbols at a node, (V,), by walking the trie level by level.
 
-        `at` holds the index in `nodes` of the language node at each trie node, -1 for none.
+        `at` holds the index in the `nodes` of its level of the language node at each trie node, -1 for none.
         """
-        row, nodes = self._ending(end), [node]
-        at, log_w = np.zeros(1, dtype=np.int64), np.zeros(1)
-        C = self.spelled.columns.count
-        for level in self.spelled.levels:
-            alive = at[level.parent] >= 0
-            parent = level.parent[alive]
-            asked = at[parent] * C + level.column[alive]
+        trie, nodes, C = self.spelled.trie, [node], self.spelled.columns.count
+        at, log_w = np.full(len(trie.column), -1), np.full(len(trie.column), -np.inf)
+        at[0], log_w[0] = 0, 0.0
+        for level in trie.levels:
+            own = level.start + np.flatnonzero(at[trie.parent[level]] >= 0)
+            parent = trie.parent[own]
+            asked = at[parent] * C + trie.column[own]
             keys = _distinct(asked, len(nodes) * C)
             if not keys:
                 break
-            place, gained = np.full(len(nodes) * C, -1, dtype=np.int64), np.full(len(nodes) * C, -np.inf)
+            place, gained = np.full(len(nodes) * C, -1), np.full(len(nodes) * C, -np.inf)
             nodes, place[keys], gained[keys] = self._answers(nodes, keys)
-            before_w = log_w
-            at, log_w = np.full(len(level.parent), -1, dtype=np.int64), np.full(len(level.parent), -np.inf)
-            at[alive], log_w[alive] = place[asked], before_w[parent] + gained[asked]
-            row[level.symbols] = log_w[level.ends]
+            at[own], log_w[own] = place[asked], log_w[parent] + gained[asked]
+        row = self._ending(end)
+        row[trie.listed] = log_w[trie.ends]
         return row
 
     def _answers(self, nodes: Sequence[Node], keys: Sequence[int]) -> tuple[list[Node], list[int], list[float]]:

@@ -29,11 +29,15 @@ class SymbolTrie:
         n_symbols           the size of the vocabulary
         """
         self.column, self.n_symbols = np.concatenate([[0], column]), n_symbols
-        self._parent = np.concatenate([[0], parent])
+        self.parent = np.concatenate([[0], parent])
         self._first = 1 + np.searchsorted(parent, np.arange(len(parent) + 2))  # where the children of each begin
         self._first_view, self._column_view = self._first.data, self.column.data  # for single numbers
         order = np.argsort(end, kind="stable")
-        self._symbols, self._first_symbol = symbols[order], np.searchsorted(end[order], np.arange(len(parent) + 2))
+        self.listed, self.ends = symbols[order], end[order]  # the symbols, and the node at which each ends
+        self._first_symbol = np.searchsorted(self.ends, np.arange(len(parent) + 2))
+        self.levels: list[slice] = []  # the nodes of each depth from 1 on
+        while (start := self.levels[-1].stop if self.levels else 1) < len(self.column):
+            self.levels.append(slice(start, int(self._first[start])))
 
     def children(self, nodes: Ints) -> tuple[Ints, Ints]:
         """Return all children of some nodes, and the index in `nodes` of the parent of each."""
@@ -45,10 +49,9 @@ class SymbolTrie:
         moves       (states, columns)
         """
         found = np.full(len(self.column), -1)
-        found[0], first, last = q, 1, int(self._first[1])
-        while first < last:  # level by level
-            found[first:last] = moves[found[self._parent[first:last]], self.column[first:last]]
-            first, last = last, int(self._first[last])
+        found[0] = q
+        for level in self.levels:
+            found[level] = moves[found[self.parent[level]], self.column[level]]
         return found
 
     def narrow(
@@ -78,7 +81,7 @@ class SymbolTrie:
 
     def symbols(self, nodes: Ints) -> Ints:
         """Return the symbols that end at some nodes."""
-        return self._symbols[_joined(self._first_symbol, nodes)[0]]
+        return self.listed[_joined(self._first_symbol, nodes)[0]]
 
 
 def _joined(first: Ints, of: Ints) -> tuple[Ints, Ints]:

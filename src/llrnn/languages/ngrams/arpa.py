@@ -92,11 +92,8 @@ def read_arpa(path: StrPath) -> NGramTable:
     for n in range(2, len(header) + 1):
         file.place(file.section(header, n))
     file.check_end()
-    levels = file.levels
-    while len(levels[-1]) == 0:
-        levels.pop()
     # 1 for every back-off weight that was not given: nothing follows there
-    whole = [replace(level, log_backoff=np.nan_to_num(level.log_backoff, nan=0.0)) for level in levels]
+    whole = [replace(level, log_backoff=np.nan_to_num(level.log_backoff, nan=0.0)) for level in file.levels]
     return NGramTable(tuple(name for name in file.names if name != BOS), tuple(whole))
 
 

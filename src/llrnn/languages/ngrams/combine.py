@@ -19,7 +19,7 @@ import numpy as np
 
 from llrnn.ground.arrays import Bools, Floats, Ints
 from llrnn.ground.errors import BackgroundError, ConfigError, quoted
-from llrnn.languages.ngrams.table import Level, NGramTable, backed_off, written_out
+from llrnn.languages.ngrams.table import Level, NGramTable, backed_off, renumbered, written_out
 
 _LEAST = 1e-12  # mass that rounding may leave where nothing is left
 _NO_MASS = -99.0 * np.log(10.0)
@@ -86,21 +86,12 @@ def interpolated(
         union = np.unique(np.concatenate(keys))
         places = [np.searchsorted(union, key) for key in keys]
         context, word = union // V, union % V
-        history = _history(levels, context)
+        below = NGramTable(first.words, tuple(levels)).history(n - 1)[context] if levels else context[:, None][:, :0]
         mixed = np.logaddexp.reduce(
-            [log_weight + backed_off(part, history, word) for log_weight, part in zip(log_weights, parts, strict=True)]
+            [log_weight + backed_off(part, below, word) for log_weight, part in zip(log_weights, parts, strict=True)]
         )
         levels.append(Level(context, word, mixed, np.zeros(len(union))))
     return normalised(NGramTable(first.words, tuple(levels)))
-
-
-def _history(levels: Sequence[Level], context: Ints) -> Ints:
-    """Return the words of contexts, (m,) -> (m, k)."""
-    columns = list[Ints]()
-    for level in reversed(levels):
-        columns.append(level.word[context])
-        context = level.context[context]
-    return np.stack(columns[::-1], 1) if columns else np.zeros((len(context), 0), dtype=np.int64)
 
 
 def _over_words_of(first: NGramTable, name: str, table: NGramTable, other: str) -> NGramTable:
@@ -113,14 +104,8 @@ def _over_words_of(first: NGramTable, name: str, table: NGramTable, other: str) 
                 f"as {quoted(more[0])}; estimate both with one list: llrnn ngram estimate --words FILE"
             )
     number = np.array([first.index[word] for word in table.words])
-    levels, place = list[Level](), np.zeros(1, dtype=np.int64)
-    for level in table.levels:
-        key = place[level.context] * len(number) + number[level.word]
-        order = np.argsort(key)
-        place = np.empty(len(key), dtype=np.int64)
-        place[order] = np.arange(len(key))
-        levels.append(Level(key // len(number), key % len(number), level.log_prob, level.log_backoff).selected(order))
-    return NGramTable(first.words, tuple(levels))
+    unigrams = replace(table.levels[0].selected(np.argsort(number)), word=np.arange(len(number)))
+    return NGramTable(first.words, (unigrams, *renumbered(table, number, np.zeros(len(number)))))
 
 
 def pruned(table: NGramTable, threshold: float) -> NGramTable:
@@ -197,6 +182,4 @@ def _keeping(table: NGramTable, n: int, keep: Bools) -> NGramTable:
     levels[n - 1] = levels[n - 1].selected(kept)
     if n < table.order:
         levels[n] = replace(levels[n], context=place[levels[n].context])
-    while len(levels) > 1 and len(levels[-1]) == 0:
-        levels.pop()
     return replace(table, levels=tuple(levels))

@@ -211,8 +211,6 @@ def estimate_on_disk(
             levels[-1] = replace(levels[-1], log_backoff=log_backoff)
         levels.append(Level(grams.context, grams.word, log_prob, scratch.zeros(len(grams))))
     table = levels if kept is None else _pruned(levels, kept, scratch, size)
-    while len(table) > 1 and len(table[-1]) == 0:
-        table.pop()
     return NGramTable(tuple(words), tuple(table), tuple(notes))
 
 

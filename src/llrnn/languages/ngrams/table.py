@@ -173,6 +173,10 @@ class NGramTable:
             raise BackgroundError(
                 f"an n-gram model needs one unigram for each of {len(self.words)} words, found {found}"
             )
+        levels = self.levels
+        while len(levels) > 1 and not len(levels[-1]):
+            levels = levels[:-1]
+        object.__setattr__(self, "levels", levels)
 
     @property
     def order(self) -> int:
@@ -343,7 +347,7 @@ def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool 
     if shared is not None:
         log_prob[missing] = log_prob[shared.word]
     unigrams = Level(np.zeros(V + 1, dtype=np.int64), np.arange(V + 1), log_prob, log_backoff)
-    return _table(vocabulary, [unigrams, *_renumbered(table, number, log_factor)], shared, table.notes)
+    return _table(vocabulary, [unigrams, *renumbered(table, number, log_factor)], shared, table.notes)
 
 
 def revised(table: NGramTable, revision: Revision) -> NGramTable:
@@ -360,7 +364,7 @@ def revised(table: NGramTable, revision: Revision) -> NGramTable:
         word = number[former.word] = len(kept) if hidden else int(number[former.word])
         shared = Shared(word, hidden, words, former.log_share[stays] + log_factor[words] - log_factor[word])
     first = Level(np.zeros(len(log_prob), dtype=np.int64), np.arange(len(log_prob)), log_prob, log_backoff)
-    levels = [first, *_renumbered(table, number, log_factor)]
+    levels = [first, *renumbered(table, number, log_factor)]
     return _table(revision.vocabulary, levels, shared, table.notes)
 
 
@@ -430,7 +434,7 @@ def _unknown(table: NGramTable, vocabulary: Vocabulary, missing: Ints) -> int:
     return unknown
 
 
-def _renumbered(table: NGramTable, number: Ints, log_factor: Floats) -> list[Level]:
+def renumbered(table: NGramTable, number: Ints, log_factor: Floats) -> list[Level]:
     """Return the levels above the unigrams with new word numbers (-1: dropped), with `log_factor[last word]` added to
     log p.
     """
@@ -460,8 +464,6 @@ def _table(vocabulary: Vocabulary, levels: list[Level], shared: Shared | None, n
         shared = None  # unigrams say all
     hidden = shared is not None and shared.hidden
     levels[0] = levels[0] if hidden else levels[0].selected(np.arange(len(vocabulary)))
-    while len(levels) > 1 and len(levels[-1]) == 0:
-        levels.pop()
     words = (*vocabulary.symbols, UNKNOWN) if hidden else tuple(vocabulary.symbols)
     return NGramTable(words, tuple(levels), notes, shared)
 
