@@ -185,7 +185,7 @@ def test_a_corpus_of_tokens() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"cache_size": 0}, {"bos": True}, {"context": 4, "cache_size": 0}, {"positions": 5, "cache_size": 3}],
+    [{}, {"bos": True}, {"context": 4}, {"positions": 5}],
     ids=str,
 )
 def test_it_obeys_the_laws(options: dict[str, Any]) -> None:
@@ -194,7 +194,7 @@ def test_it_obeys_the_laws(options: dict[str, Any]) -> None:
 
 
 def test_log_b_is_what_the_lm_says() -> None:
-    b = background(cache_size=0)
+    b = background()
     rows = [[0], [0, 5, 9], [0, 7, 7, 0, 3]]
     found = log_b(b.prior([folded(b, row) for row in rows]))
     assert found.dtype == torch.float32
@@ -217,7 +217,7 @@ def test_a_beginning_of_its_own_stands_for_the_first_eos_only() -> None:
 
 @pytest.mark.parametrize("context", [None, 2, 3, 4, 6])
 def test_follow_is_the_fold_of_advance(context: int | None) -> None:
-    b = background(context=context, cache_size=0)
+    b = background(context=context)
     rows = torch.randint(0, 60, (3, 9), generator=torch.Generator().manual_seed(0))
     rows[:, 0] = 0
     mask = torch.rand(3, 9, generator=torch.Generator().manual_seed(1)) < 0.7
@@ -276,7 +276,7 @@ def step_by_step(b: HuggingFace, states: Sequence[Any], rows: Tensor) -> tuple[T
 
 @pytest.mark.parametrize("context", [None, 2, 5, 8])
 def test_steps_with_what_was_read_before_are_a_pass_over_all(context: int | None) -> None:
-    b = background(context=context, cache_size=0)
+    b = background(context=context)
     rows = torch.randint(1, 60, (3, 12), generator=torch.Generator().manual_seed(0))
     rows[:, 0] = 0
     starts = [b.initial()] * 3
@@ -287,7 +287,7 @@ def test_steps_with_what_was_read_before_are_a_pass_over_all(context: int | None
 
 
 def test_a_step_is_one_pass_over_one_token_of_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    b = background(cache_size=0)
+    b = background()
     shapes = read_by(b, monkeypatch)
     _, states = step_by_step(b, [b.initial()] * 3, ids([0, 1, 2], [0, 3, 4], [0, 5, 6]))
     assert shapes == [(3, 1)] * 3
@@ -299,7 +299,7 @@ def test_a_step_is_one_pass_over_one_token_of_every_row(monkeypatch: pytest.Monk
 
 
 def test_a_text_that_goes_on_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    b = background(cache_size=0)
+    b = background()
     rows = torch.randint(1, 60, (2, 8), generator=torch.Generator().manual_seed(0))
     everything = torch.ones(2, 4, dtype=torch.bool)
     here, after = b.follow([b.initial()] * 2, Batch(rows[:, :4], rows[:, :4], everything))
@@ -316,7 +316,7 @@ def test_a_text_that_goes_on_is_not_read_again(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("seed", range(8))
 def test_states_in_any_order_and_company_are_what_a_pass_over_each_says(seed: int) -> None:
     """Rows are dropped, doubled, joined with older and shorter ones; some columns do not count."""
-    b, chance = background(cache_size=0, context=9), torch.Generator().manual_seed(seed)
+    b, chance = background(context=9), torch.Generator().manual_seed(seed)
     pool, kept = [b.initial()], [()]
     for _ in range(25):
         chosen = torch.randint(len(pool), (3,), generator=chance).tolist()
@@ -338,7 +338,7 @@ def test_states_in_any_order_and_company_are_what_a_pass_over_each_says(seed: in
 
 
 def test_what_was_read_goes_with_the_states_and_not_into_copies() -> None:
-    b = background(cache_size=0)
+    b = background()
     _, (state,) = step_by_step(b, [b.initial()], ids([0, 1, 2]))
     assert state.asked.reading is not None
     assert state.asked.window.asked is None  # the passes before are not held
@@ -351,7 +351,7 @@ def test_an_lm_without_keys_and_values_reads_its_windows_anew() -> None:
     config = transformers.MambaConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, state_size=4, bos_token_id=0)
     torch.manual_seed(0)
     model = transformers.MambaForCausalLM(config).eval()
-    b = HuggingFace(model, tokenizer(), cache_size=0).bind(hf.vocabulary(tokenizer()))
+    b = HuggingFace(model, tokenizer()).bind(hf.vocabulary(tokenizer()))
     rows = ids([0, 1, 2, 3], [0, 5, 6, 7])
     stepped, _ = step_by_step(b, [b.initial()] * 2, rows)
     with torch.no_grad():
@@ -360,34 +360,18 @@ def test_an_lm_without_keys_and_values_reads_its_windows_anew() -> None:
 
 
 def test_large_batches_are_cut_into_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    b = background(cache_size=0)
+    b = background()
     states = [folded(b, [0, n]) for n in range(7)]
     whole = log_b(b.prior(states))
     monkeypatch.setattr("llrnn.knowledge.backgrounds.neural._LOGITS_AT_ONCE", 60 * 2 * 3)
     torch.testing.assert_close(log_b(b.prior(states)), whole, rtol=0, atol=1e-5)
 
 
-def test_the_last_rows_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    b = background(cache_size=2)
-    run, asked = b._pass, list[tuple[int, ...]]()
-
-    def counted(windows: Any) -> Tensor:
-        asked.extend(one.window for one in windows)
-        return run(windows)
-
-    monkeypatch.setattr(b, "_pass", counted)
-    for state in [(0,), (0, 1), (0,), (0, 2), (0, 1)]:
-        b.prior([state, state])
-    assert asked == [(0,), (0, 1), (0, 2), (0, 1)]
-    assert len(b._rows) == 2
-    assert all(row.untyped_storage().nbytes() == 60 * 4 for row in b._rows.values())
-
-
 def test_dropout_of_the_lm_is_off() -> None:
     model = transformers.GPT2LMHeadModel(
         transformers.GPT2Config(vocab_size=60, n_layer=1, n_head=1, n_embd=8, n_positions=8, bos_token_id=0)
     )
-    b = HuggingFace(model, tokenizer(), cache_size=0)
+    b = HuggingFace(model, tokenizer())
     model.train()
     assert torch.equal(log_b(b.prior([(0, 3)])), log_b(b.prior([(0, 3)])))
 
@@ -399,9 +383,7 @@ def test_it_goes_to_the_device_that_it_is_asked_on() -> None:
     b = HuggingFace(model, tokenizer())
     b.prior([(0,)])
     b._move(torch.device("cpu"))
-    assert len(b._rows) == 1
     b._move(torch.device("meta"))
-    assert len(b._rows) == 0
     assert model.device.type == "meta"
 
 

@@ -49,15 +49,8 @@ class Lexicon:
             Lexicon.from_corpus(Corpus.from_conllu("train.conllu"))
         """
         table: dict[str, set[str]] = {}
-        # Tokens share their feats: most readings are known by identity (feats are kept, lest ids recur).
-        seen: dict[tuple[str, str | None, int], object] = {}
-        for corpus in corpora:
-            for sentence in corpus:
-                for token in sentence.tokens:
-                    reading = (token.form, token.pos, id(token.feats))
-                    if reading not in seen:
-                        table.setdefault(token.form, set()).update(token.attributes())
-                        seen[reading] = token.feats
+        for token in (token for corpus in corpora for sentence in corpus for token in sentence.tokens):
+            table.setdefault(token.form, set()).update(token.attributes())
         return cls.from_mapping(table)
 
     @classmethod
@@ -186,10 +179,8 @@ class Readings:
             Readings.from_corpus(train, lemmas=["être", "avoir"])
         """
         named, table = frozenset(lemmas), dict[str, Counter[frozenset[str]]]()
-        for corpus in corpora:
-            for sentence in corpus:
-                for token in sentence.tokens:
-                    table.setdefault(token.form, Counter())[token_reading(token, named)] += 1
+        for token in (token for corpus in corpora for sentence in corpus for token in sentence.tokens):
+            table.setdefault(token.form, Counter())[token_reading(token, named)] += 1
         return cls(table)
 
     @classmethod

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -295,21 +294,19 @@ class HuggingFace(Background[tuple[int, ...]]):
     """A frozen causal LM of Hugging Face transformers as background, over the tokens of its tokenizer.
 
     `model`, `tokenizer`: the LM is used and not copied, in evaluation mode, and follows the model that it serves to its
-    device; `context`: the most tokens that it sees; `cache_size`: of how many prefixes the distributions are cached
-    (|V| float32 numbers each: 0.2 MB for GPT-2). Bind it to `llrnn.inference.hf.vocabulary(tokenizer)`.
+    device; `context`: the most tokens that it sees. Bind it to `llrnn.inference.hf.vocabulary(tokenizer)`.
 
         background = HuggingFace(GPT2LMHeadModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))
     """
 
-    def __init__(self, model: Any, tokenizer: Any, *, context: int | None = None, cache_size: int = 256) -> None:
+    def __init__(self, model: Any, tokenizer: Any, *, context: int | None = None) -> None:
         self._own = vocabulary_of(tokenizer)
         self._model, self.tokenizer = model.eval(), tokenizer
         self._begin = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
-        self._asked_context, self._cache_size = context, cache_size
+        self._asked_context = context
         self._limit = _context_length(model, context)
         self._a_weight = next(model.parameters())  # to know its device, which `model.device` searches for
         self._takes_positions = "position_ids" in signature(model.forward).parameters
-        self._rows: OrderedDict[Window, Tensor] = OrderedDict()
         self._folder: Path | None = None  # where its weights are for sure: a model in memory may have been changed
         if model.config.vocab_size < len(self._own):
             raise BackgroundError(
@@ -318,9 +315,7 @@ class HuggingFace(Background[tuple[int, ...]]):
             )
 
     @classmethod
-    def from_folder(
-        cls, path: str | PathLike[str], *, context: int | None = None, cache_size: int = 256
-    ) -> HuggingFace:
+    def from_folder(cls, path: str | PathLike[str], *, context: int | None = None) -> HuggingFace:
         """Return a background from a folder that `save_pretrained` of model and tokenizer wrote; nothing is
         downloaded.
         """
@@ -344,7 +339,7 @@ class HuggingFace(Background[tuple[int, ...]]):
             raise BackgroundError(
                 f"{path}: not a causal language model with its tokenizer ({reason}); save both into the folder"
             ) from error
-        made = cls(model, tokenizer, context=context, cache_size=cache_size)
+        made = cls(model, tokenizer, context=context)
         made._folder = folder
         return made
 
@@ -404,26 +399,11 @@ class HuggingFace(Background[tuple[int, ...]]):
         if isinstance(states, LazyAnswers):
             return DensePrior(states.log_b, sums_to_one=True)
         windows = [self._grown(state or (self._begin,), ()) for state in states]
-        found = {window: self._rows[window] for window in windows if window in self._rows}
-        missing = [window for window in dict.fromkeys(windows) if window not in found]
-        answers = self._answers([Asked(window, [len(window) - 1]) for window in missing])
-        found.update(zip(missing, answers, strict=True))
-        self._cache(found)
-        return DensePrior(torch.stack([found[window] for window in windows]) if windows else answers, sums_to_one=True)
-
-    def _cache(self, rows: dict[Window, Tensor]) -> None:
-        """Cache the distributions that were asked for last."""
-        for window, row in rows.items():
-            if window not in self._rows:
-                self._rows[window] = row.clone()
-            self._rows.move_to_end(window)
-        while len(self._rows) > self._cache_size:
-            self._rows.popitem(last=False)
+        return DensePrior(self._answers([Asked(window, [len(window) - 1]) for window in windows]), sums_to_one=True)
 
     def _move(self, device: torch.device) -> None:
         if self._a_weight.device != device:
             self._model.to(device)
-            self._rows.clear()
 
     @torch.no_grad()
     def _answers(self, asked: Sequence[Asked]) -> Tensor:

@@ -23,7 +23,7 @@ from llrnn.ground.errors import FeatureError, TrainingError
 from llrnn.knowledge.contextual.base import ContextualFeature, Value
 from llrnn.knowledge.process import Batch, Saved
 from llrnn.text.conditions import said_values, values_of
-from llrnn.text.corpus import Corpus
+from llrnn.text.corpus import Corpus, find_values
 from llrnn.text.encoded import sentence_key
 from llrnn.text.vocabulary import Revision, Vocabulary
 
@@ -220,13 +220,9 @@ def _beginnings(condition: object, words: Iterable[str], order: int) -> Iterator
     for word in text:
         states.append(state)
         state = state.behind(word, order)
-    free = [True] * len(text)
-    for value, slot in state.values:
-        for begin in range(len(text) - len(value) + 1):
-            place = slice(begin, begin + len(value))
-            if text[place] == value and all(free[place]):
-                free[place] = [False] * len(value)
-                yield states[begin].context(order), slot
+    slots = dict(state.values)
+    for begin, value in find_values(text, slots).items():
+        yield states[begin].context(order), slots[value]
 
 
 def _bytes_of_answer(key: tuple[Context, int], opinion: dict[str, float]) -> int:
