@@ -9,6 +9,7 @@ from collections import Counter
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -537,8 +538,8 @@ def test_a_chain_of_two_thousand_rules_makes_no_table_of_all_pairs_of_lengths() 
     assert grammar.allowed(at(grammar, "")) == ["b"]
     assert grammar.allowed(at(grammar, "baa")) == ["a"]
     assert language.shortest(language.root) == n + 1
-    caches = language.lengths._corner, language.rules.chain
-    assert sum(function.cache_info().currsize for function in caches) < 20  # type: ignore[attr-defined]
+    caches: list[Any] = [language.lengths._corner, language.rules.chain]
+    assert sum(function.cache_info().currsize for function in caches) < 20
 
 
 def test_empty_symbols_in_a_row_meet_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,8 +142,8 @@ class Truncated:
     def _longer_spellings(self) -> Floats:
         domain = self.vocabulary.domains[1]
         assert isinstance(domain, Spelling)
-        ended = domain._forward.ended[LONGEST + 1 :]
-        number = domain._number[:, domain._bands.of(np.arange(LONGEST + 1, LONGEST + 1 + len(ended)))].T
+        ended = domain._product.by_length[LONGEST + 1 :]
+        number = domain._number[:, domain._ranges.of(np.arange(LONGEST + 1, LONGEST + 1 + len(ended)))].T
         found = np.bincount(number.ravel(), weights=ended.ravel(), minlength=len(domain.cells))
         return np.asarray(found, dtype=np.float64)
 
