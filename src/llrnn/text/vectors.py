@@ -25,6 +25,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from os import fspath
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -179,13 +180,12 @@ class WordVectors:
                 _fail(path, f"the file cannot be written: {cause.strerror or cause}")
         elif name.removesuffix(".gz").endswith((".vec", ".tsv")):
             separator = "\t" if ".tsv" in name[-7:] else " "
-            lines = (separator.join([word, *map(repr, vector)]) for word, vector in self._each())
+            vectors = (self.table[row].astype(float).tolist() for row in self.rows)
+            pairs = zip(self.words, vectors, strict=True)
+            lines = (separator.join([word, *map(repr, vector)]) for word, vector in pairs)
             write_lines(path, lines if separator == "\t" else [f"{len(self.words)} {self.dimensions}", *lines])
         else:
             _fail(path, "vectors are written as .npz, .vec or .tsv (also .gz); give such a name")
-
-    def _each(self) -> Iterator[tuple[str, list[float]]]:
-        return ((word, self.table[row].astype(float).tolist()) for word, row in zip(self.words, self.rows, strict=True))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -241,13 +241,8 @@ def _read_text(path: StrPath, wanted: _Wanted) -> WordVectors:
     dimensions = int(header[1]) if header else len(first.text.rstrip().split(separator)) - 1
     if dimensions < 1:
         first.fail("a word and its numbers are required, found one column; is this a file of vectors?")
-    vectors = _of_lines(lines if header else _with(first, lines), separator, dimensions, wanted)
+    vectors = _of_lines(lines if header else chain([first], lines), separator, dimensions, wanted)
     return _collected(vectors, path, dimensions)
-
-
-def _with(first: Line, lines: Iterator[Line]) -> Iterator[Line]:
-    yield first
-    yield from lines
 
 
 def _of_lines(lines: Iterator[Line], separator: str, dimensions: int, wanted: _Wanted) -> Iterator[tuple[str, Table]]:

@@ -253,11 +253,8 @@ def _with_layers(cache: Any, make: Callable[[list[Tensor]], Tensor], sources: Se
 def _can_be_continued(cache: Any) -> bool:
     """Return whether a cache holds keys and values of all tokens in every layer, not a recurrent or sliding state."""
     layers = getattr(cache, "layers", None) or [None]
-    return all(getattr(layer, "is_sliding", True) is False and _is_tensor(layer) for layer in layers)
-
-
-def _is_tensor(layer: Any) -> bool:
-    return isinstance(layer.keys, Tensor) and layer.keys.dim() == 4
+    whole = [layer.keys for layer in layers if getattr(layer, "is_sliding", True) is False]
+    return len(whole) == len(layers) and all(isinstance(keys, Tensor) and keys.dim() == 4 for keys in whole)
 
 
 Known = tuple[Reading, int]  # and the row in it

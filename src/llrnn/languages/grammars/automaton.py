@@ -60,7 +60,7 @@ from numpy.typing import NDArray
 
 from llrnn.ground.arrays import Bools, Floats, Ints
 from llrnn.ground.errors import BackgroundError
-from llrnn.languages.grammars.tries import AllowedSymbols, SymbolTrie
+from llrnn.languages.grammars.tries import SymbolTrie
 from llrnn.text.automata import DIGIT, KINDS, LOWER, SIGN, SPACE, UPPER, kind
 
 Over = Literal["symbols", "characters"]
@@ -206,7 +206,7 @@ class Language(ABC):
     def shortest(self, node: Node) -> int:
         """Return the least number of letters from a node to the end of a string."""
 
-    def summaries(self, trie: SymbolTrie) -> AllowedSymbols | None:
+    def summaries(self, trie: SymbolTrie) -> Any:
         """Return an object that computes all allowed symbols at once, or None where they are found letter by letter."""
         return None
 

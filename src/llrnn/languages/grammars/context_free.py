@@ -70,7 +70,7 @@ from llrnn.languages.grammars.automaton import Language, LetterColumns, derived,
 from llrnn.languages.grammars.expressions import Expression
 from llrnn.languages.grammars.finite import TerminalAutomaton
 from llrnn.languages.grammars.notation import MOST_RULES, Notation, Production, productive_rules
-from llrnn.languages.grammars.tries import Allowed, AllowedSymbols, Ends, SymbolTrie, TooDeepError, distinct
+from llrnn.languages.grammars.tries import Allowed, Ends, SymbolTrie, TooDeepError, distinct
 
 MOST_TAILS = 2_000_000
 MOST_NONTERMINALS = 3_000  # two matrices of so many squared: 144 MB
@@ -623,12 +623,14 @@ class _TerminalTable:
         self.columns = [sum(1 << column for column in moves) for moves in automaton.moves]
 
 
-class Summaries(AllowedSymbols):
+class Summaries:
     """Allowed symbols of a grammar over a trie, from cached summaries of its rules.
 
     A summary maps a set of trie nodes to the symbols that end while a part of a rule is read below them, and the trie
     nodes at which that part is complete.
     """
+
+    numbers = 0  # that are cached
 
     def __init__(self, grammar: ContextFree, trie: SymbolTrie) -> None:
         self._rules, self._trie = grammar.rules, trie

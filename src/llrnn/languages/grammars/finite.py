@@ -128,7 +128,8 @@ def why_empty(expression: Expression, columns: LetterColumns) -> str:
         return why_empty(guilty, columns)
     match expression:
         case ex.One():
-            return f"{shown(expression)} is none of the {len(columns.letters)} {_letters(columns)}"
+            one = "symbols" if columns.over == "symbols" else "characters"
+            return f"{shown(expression)} is none of the {len(columns.letters)} {one} of the vocabulary"
         case ex.Listed(entries):
             text = entries[0][0]
             other = next(letter for letter in columns.spelled(text) if columns.column(letter) < 0)
@@ -143,10 +144,6 @@ def why_empty(expression: Expression, columns: LetterColumns) -> str:
 
 def _is_empty(part: Expression, columns: LetterColumns) -> bool:
     return compiled(part, columns, weighted=False).is_empty
-
-
-def _letters(columns: LetterColumns) -> str:
-    return "symbols of the vocabulary" if columns.over == "symbols" else "characters of the vocabulary"
 
 
 def what_is_infinite(expression: Expression, columns: LetterColumns) -> str:

@@ -1,14 +1,13 @@
 """The symbols of a vocabulary as a trie of columns, and what a language allows of all of them at once.
 
 Letter by letter, all symbols at a node of a language are one walk of the trie. A language that knows a faster way gives
-an `AllowedSymbols`: its answer is a set of parts, of which few differ from one node to the next.
+`Summaries` (`context_free`): their answer is a set of parts, of which few differ from one node to the next.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -111,16 +110,6 @@ class Ends:
 
 
 Allowed: TypeAlias = frozenset[Ends]
-
-
-class AllowedSymbols(ABC):
-    """Computes which symbols of a trie a language allows at a node, except the end, from cached parts."""
-
-    numbers = 0  # that are cached
-
-    @abstractmethod
-    def allowed(self, node: Any) -> Allowed:
-        """Return the symbols that may follow; TooDeepError where they must be found letter by letter."""
 
 
 class TooDeepError(Exception):
