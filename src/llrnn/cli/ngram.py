@@ -22,15 +22,8 @@ from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.ground.files import STANDARD
 from llrnn.knowledge.backgrounds.ngram import over_own_words
-<<<<<<< HEAD
 from llrnn.languages import ngrams
-from llrnn.languages.ngrams import UNKNOWN
-=======
-from llrnn.languages.ngrams.arpa import read_table, write_table
-from llrnn.languages.ngrams.combine import interpolated, pruned
-from llrnn.languages.ngrams.kneser_ney import Scratch, estimate, estimate_on_disk, stream_pieces
-from llrnn.languages.ngrams.table import UNKNOWN, NGramTable
->>>>>>> 03897fe (One trie of symbols, one class of forward messages, strings listed in one way; words that a reader understands)
+from llrnn.languages.ngrams import UNKNOWN, kneser_ney
 from llrnn.model.checkpoint import ngram_model
 from llrnn.model.ensembles import fitted_shares
 from llrnn.text.built import BuiltCorpus, is_built
@@ -87,7 +80,7 @@ def estimate_verb(
         if scratch is None or budget is None:
             table = ngrams.estimate(np.concatenate(list(reading)), found, order=order, min_counts=counts)
         else:
-            table = ngrams.estimate_on_disk(
+            table = kneser_ney.estimate_on_disk(
                 reading, found, scratch=scratch, memory=budget, order=order, min_counts=counts
             )
         ngrams.write_table(table, out)
@@ -125,7 +118,7 @@ def _pieces(texts: Sequence[Path], words: list[str], lowercase: bool, listed: li
     """Yield the text as numbers of `words`; new words are appended to that list."""
     built = [path for path in texts if path.is_dir() and is_built(path)]
     if not built:
-        return ngrams.stream_pieces(texts, words, lowercase=lowercase, vocabulary=listed)
+        return kneser_ney.stream_pieces(texts, words, lowercase=lowercase, vocabulary=listed)
     if len(texts) > 1:
         raise ConfigError(f"a built corpus stands alone, found {', '.join(map(str, texts))}; build all of them as one")
     if listed is not None:
@@ -149,7 +142,7 @@ def _of_built(corpus: BuiltCorpus, words: list[str]) -> Iterator[Ints]:
     yield from corpus.run_blocks()
 
 
-def _scratch(out: Path, temporary: Path | None, budget: int | None) -> ngrams.Scratch | None:
+def _scratch(out: Path, temporary: Path | None, budget: int | None) -> kneser_ney.Scratch | None:
     if budget is None:
         if temporary is not None:
             raise ConfigError("--temporary is for --memory; give both or none")
@@ -162,7 +155,7 @@ def _scratch(out: Path, temporary: Path | None, budget: int | None) -> ngrams.Sc
     folder = out.parent if temporary is None else temporary
     if not folder.is_dir():
         raise ConfigError(f"{folder}: a folder for temporary files is required, but there is none; make it first")
-    return ngrams.Scratch(folder)
+    return kneser_ney.Scratch(folder)
 
 
 def _unwind(number: int, frame: FrameType | None) -> None:

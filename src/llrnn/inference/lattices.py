@@ -41,13 +41,7 @@ from llrnn.ground.files import StrPath
 from llrnn.inference.nbest import Hypothesis, NBest, Words
 from llrnn.inference.rescoring import FLOOR, StateRows, Weights
 from llrnn.knowledge.backgrounds.ngram import NGram
-<<<<<<< HEAD
-from llrnn.languages.ngrams import EMPTY
-=======
-from llrnn.knowledge.process import ModelState
 from llrnn.languages.ngrams.table import EMPTY
-from llrnn.layer.distribution import Distribution
->>>>>>> 03897fe (One trie of symbols, one class of forward messages, strings listed in one way; words that a reader understands)
 from llrnn.model.controllers import Silent, evaluating
 from llrnn.model.network import LLRNN
 from llrnn.text.encoded import Oov
