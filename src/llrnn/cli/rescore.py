@@ -228,13 +228,8 @@ def _told_cut(cut: Mapping[str, int]) -> str:
 def _errors(scored: NBestLists, result: Rescored, references: References) -> dict[str, Errors]:
     """Return the errors of each score alone, of all together, and of the oracle."""
     counted = errors_of_lists(scored, references)
-    found = {}
-    for name in scored.names:
-        alone = Weights.only(name, scored.names)
-        found[f"{name} alone"] = sum(
-            (own[alone.choose(entry)] for entry, own in zip(scored, counted, strict=True)), Errors()
-        )
-    return {**found, "rescored": result.errors(references), "oracle": oracle(counted)}
+    alone = {f"{name} alone": Weights.only(name, scored.names).errors(scored, counted) for name in scored.names}
+    return {**alone, "rescored": result.errors(references), "oracle": oracle(counted)}
 
 
 def _described_choice(result: Rescored, shared: SharedScores, rates: dict[str, Errors], origin: str) -> dict[str, Any]:
@@ -253,14 +248,9 @@ def _described_choice(result: Rescored, shared: SharedScores, rates: dict[str, E
 
 
 def _show_choice(result: Rescored, shared: SharedScores, rates: dict[str, Errors], origin: str) -> None:
-    show.out.print(
-        f"{len(result.lists):,} utterances, {result.lists.n_hypotheses:,} hypotheses; "
-        + (
-            f"shared prefixes: {shared.steps:,} steps instead of {shared.steps_without_sharing:,}"
-            if shared.log_probs
-            else f"lattices: {shared.steps:,} steps"
-        )
-    )
+    sizes = f"{len(result.lists):,} utterances, {result.lists.n_hypotheses:,} hypotheses"
+    prefixes = f"shared prefixes: {shared.steps:,} steps instead of {shared.steps_without_sharing:,}"
+    show.out.print(f"{sizes}; {prefixes if shared.log_probs else f'lattices: {shared.steps:,} steps'}")
     if shared.oovs:
         words = ", ".join(map(repr, [*shared.oovs][:4])) + (", ..." if len(shared.oovs) > 4 else "")
         show.out.print(f"OOVs: {sum(shared.oovs.values()):,} words of {len(shared.oovs):,} types: ", end="")

@@ -275,9 +275,7 @@ def _audit(
         worst_sum_error=_check_contexts(model, text, contexts, seed),
         contexts_checked=min(contexts, counted),
         words_counted=counted,
-        words_expected=sum(len(sentence) + 1 for sentence in text.sentences)
-        if units
-        else corpus.tokens + len(corpus) - left_out,
+        words_expected=int(text.lengths.sum()) if units else corpus.tokens + len(corpus) - left_out,
         unknown_policy=policy,
         seen_in_training=None if model.training_summary is None else model.training_summary.share_of(text),
         coverage=_coverage(model, text),

@@ -383,6 +383,10 @@ class Weights(dict[str, float]):
         """Return the index of the hypothesis with the highest total; the first of equals."""
         return int(self.totals(entry).argmax())
 
+    def errors(self, lists: NBestLists, counted: Sequence[Sequence[Errors]]) -> Errors:
+        """Sum the errors of the hypotheses that these weights choose; `counted`: those of every hypothesis."""
+        return sum((own[self.choose(entry)] for entry, own in zip(lists, counted, strict=True)), Errors())
+
 
 def _rows(entry: NBest) -> Floats:
     """Return the scores and the number of words of each hypothesis, (N, F)."""
@@ -491,8 +495,7 @@ def tune(lists: NBestLists, references: References, *, seed: int = 0, restarts: 
     starts = _starts(lists, np.random.default_rng(seed), restarts)
     best = min((_improved(table, start) for start in starts), key=table.errors_at)
     weights = Weights(dict(zip((*lists.names, WORDS), best.tolist(), strict=True)))
-    chosen = (own[weights.choose(entry)] for entry, own in zip(lists, counted, strict=True))
-    return Tuned(weights, sum(chosen, Errors()))
+    return Tuned(weights, weights.errors(lists, counted))
 
 
 def _starts(lists: NBestLists, rng: np.random.Generator, restarts: int) -> list[Floats]:
