@@ -25,13 +25,15 @@ from llrnn.ground.errors import ConfigError, CorpusError, quoted
 from llrnn.ground.files import map_values, parse_toml, write_atomically
 from llrnn.text.conditions import Conditions, parse_act, values_of
 from llrnn.text.corpus import Corpus, FoundSlots
-from llrnn.text.raw import raw_reason, tokenise
+from llrnn.text.raw import raw_reason
 from llrnn.text.readers import read_lines
+from llrnn.text.tokenisers import Unicode
 
 _PAIRS = re.compile(r"\.(jsonl|csv|tsv)(\.gz)?$")
 _TEXTS = ("text", "target", "ref", "reference", "sentence", "utterance")
 _BRACKETS = re.compile(r"\s*([^\[\],]+)\[([^\]]*)\]\s*(?:,|$)")
 _NUMBER = re.compile(r"[0-9.]+")
+_UNICODE = Unicode()
 _PACE = ((2000, 60, 256), (400, 100, 128), (0, 150, 64))  # pairs or more: epochs, words in a batch (the study of RNNLG)
 
 Pair = tuple[object, str]  # a meaning and its text
@@ -126,7 +128,7 @@ def _kind(conditions: Sequence[object]) -> Conditions:
 
 
 def _cut(value: Any) -> Any:
-    return map_values(value, lambda one: " ".join(tokenise(one)) if isinstance(one, str) else one)
+    return map_values(value, lambda one: " ".join(_UNICODE.tokenise(one)) if isinstance(one, str) else one)
 
 
 def _written(out: Path, part: str, pairs: Sequence[Pair], kind: Conditions, cut: bool) -> str:

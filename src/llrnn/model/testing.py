@@ -6,6 +6,7 @@
     check_contextual_input(v, vocabulary)    likewise, for inputs of the network; scan = steps; no look-ahead
     check_controller(controller)             sizes; no look-ahead; scan = steps; rows = one by one
     check_domain(domain)                     draws are in their cell and as frequent as q; members sum to Q; it is saved
+    check_tokeniser(tokeniser, sentences)    text -> words -> text -> words changes nothing; it is saved
 
 A broken law is a `LawError` that says which law, with a witness. Each check draws its own prefixes from `seed`.
 """
@@ -14,10 +15,11 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -36,6 +38,8 @@ from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import ContextValues, FullPrior, Prior
 from llrnn.model.controllers import Controller
 from llrnn.text.automata import check_string
+from llrnn.text.tokenisers import JOINER, Tokeniser
+from llrnn.text.tokenisers import restore as restore_tokeniser
 from llrnn.text.vocabulary import Domain, Vocabulary, check
 
 __all__ = [
@@ -45,6 +49,7 @@ __all__ = [
     "check_controller",
     "check_domain",
     "check_features",
+    "check_tokeniser",
 ]
 
 
@@ -438,3 +443,55 @@ def _first_difference(found: Tensor, expected: Tensor) -> int | None:
     """Return the first position at which two tensors (B, T, D) differ, or None."""
     differs = ~torch.isclose(found, expected, rtol=1e-9, atol=1e-9).all(-1).all(0)
     return int(differs.nonzero()[0]) if bool(differs.any()) else None
+
+
+class TokeniserReport(NamedTuple):
+    """Shares of texts for which the laws hold, and the F1 of words by their places."""
+
+    text_again: float  # (i) detokenise(tokenise(text)) = text
+    by_words: float  # likewise, where blanks are not remembered
+    words_again: float  # (ii) tokenise(detokenise(words)) = words
+    joined: float  # of (ii): texts that need a WORD JOINER inside a word
+    exact: float  # (iii) tokenise(text) = words
+    f1: float
+
+
+def check_tokeniser(
+    tokeniser: Tokeniser, sentences: Sequence[tuple[str, Sequence[str]]], *, least: float = 0.99, exact: float = 0.0
+) -> TokeniserReport:
+    """Check laws (i) and (ii) on a share `least` of texts with their words, (iii) on `exact`, and that it is saved.
+
+    check_tokeniser(Learnt.fit(train), [(one.text, one.words) for one in valid], exact=0.95)
+    """
+    found = [_tokenised(tokeniser, " ".join(text.split()), tuple(words)) for text, words in sentences]
+    again = restore_tokeniser(json.loads(json.dumps(tokeniser.saved())))
+    for text, _ in sentences[:_ALONE]:
+        _require(tuple(again.tokenise(text)) == tuple(tokeniser.tokenise(text)), f"{text!r} is cut alike once restored")
+    sums = [sum(column) for column in zip(*found, strict=True)]
+    shares = (*(one / len(found) for one in sums[:5]), 2 * sums[5] / (sums[6] + sums[7]))
+    report = TokeniserReport(*shares)
+    for law, wanted in (("text_again", least), ("words_again", least), ("exact", exact)):
+        place, share = report._fields.index(law), getattr(report, law)
+        lost = next((text for (text, _), one in zip(sentences, found, strict=True) if not one[place]), "")
+        _require(share >= wanted, f"{law} of a tokeniser holds in {wanted:.1%} of texts, found {share:.1%}: {lost!r}")
+    return report
+
+
+def _tokenised(tokeniser: Tokeniser, text: str, words: tuple[str, ...]) -> tuple[int, ...]:
+    own, written = tokeniser.tokenise(text), tokeniser.detokenise(words)
+    places, wanted = _word_places(own), _word_places(words)
+    return (
+        tokeniser.detokenise(own) == text,
+        tokeniser.detokenise(tuple(own)) == text,
+        tuple(tokeniser.tokenise(written)) == words,
+        JOINER in written,
+        tuple(own) == words,
+        len(places & wanted),
+        len(places),
+        len(wanted),
+    )
+
+
+def _word_places(words: Sequence[str]) -> set[tuple[int, int]]:
+    ends = list(accumulate(len(word.replace(" ", "")) for word in words))
+    return set(zip([0, *ends[:-1]], ends, strict=True))

@@ -22,6 +22,7 @@ from llrnn.ground.errors import CorpusError, require_kind
 from llrnn.ground.files import STANDARD, StrPath
 from llrnn.text.conditions import Before, Conditions, check_conditions, values_of
 from llrnn.text.readers import (
+    Cut,
     PlainTokens,
     Sentence,
     Token,
@@ -57,7 +58,7 @@ _EXTENSIONS = {
     ".jsonl": "jsonl",
     ".tsv": "tsv",
 }
-_PLAIN = {"conllu": read_conllu, "text": read_text}
+_PLAIN: dict[str, Callable[..., Iterator[Sentence]]] = {"conllu": read_conllu, "text": read_text}
 _CONDITIONED = {"jsonl": read_jsonl, "tsv": read_tsv}
 
 
@@ -79,14 +80,16 @@ class Corpus:
             require_kind(first, Sentence, "Corpus.from_sentences takes lists of words, Corpus.from_file a file")
 
     @classmethod
-    def from_conllu(cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False) -> Corpus:
-        """Read one or several CoNLL-U files, see `read_conllu`.
+    def from_conllu(
+        cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, surface: bool = False
+    ) -> Corpus:
+        """Read one or several CoNLL-U files, see `read_conllu`; `surface`: multiword tokens are whole, as written.
 
         For example:
 
             Corpus.from_conllu(["a.conllu", "b.conllu"], lowercase=True)
         """
-        return _read(paths, lambda path: read_conllu(path, lowercase=lowercase))
+        return _read(paths, lambda path: read_conllu(path, lowercase=lowercase, surface=surface))
 
     @classmethod
     def from_text(cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False) -> Corpus:
@@ -123,7 +126,14 @@ class Corpus:
 
     @classmethod
     def from_file(
-        cls, path: StrPath, *, format: Format = "auto", lowercase: bool = False, conditions: Conditions = "plain"
+        cls,
+        path: StrPath,
+        *,
+        format: Format = "auto",
+        lowercase: bool = False,
+        conditions: Conditions = "plain",
+        surface: bool = False,
+        cut: Cut | None = None,
     ) -> Corpus:
         """Read one file, plain or gzip.
 
@@ -131,6 +141,8 @@ class Corpus:
         format      "conllu", "text", "jsonl" or "tsv"; "auto": by its extension
         lowercase   whether words are lowercased
         conditions  "act": conditions are dialog acts (JSON lines and TSV only)
+        surface     whether multiword tokens are whole (CoNLL-U only)
+        cut         splits a line into sentences and words, as `Tokeniser.sentences` (text only)
 
             Corpus.from_file("train.conllu.gz", lowercase=True)
         """
@@ -144,7 +156,9 @@ class Corpus:
             )
         if found in _CONDITIONED:
             return _read(path, lambda path: _CONDITIONED[found](path, lowercase=lowercase, conditions=conditions))
-        return _read(path, lambda path: _PLAIN[found](path, lowercase=lowercase))
+        if found == "conllu":
+            return cls.from_conllu(path, lowercase=lowercase, surface=surface)
+        return _read(path, lambda path: read_text(path, lowercase=lowercase, cut=cut))
 
     @classmethod
     def from_sentences(cls, sentences: Iterable[Sentence | Sequence[str]], *, name: str = "") -> Corpus:

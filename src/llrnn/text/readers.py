@@ -244,6 +244,7 @@ class Sentence:
     tokens: tuple[Token, ...]
     condition: object = None
     name: str = ""
+    text: str = ""  # as it is written, where the source says so
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -273,24 +274,30 @@ class PlainTokens(dict[str, Token]):
         return token
 
 
-def read_words(path: StrPath, *, lowercase: bool = False) -> Iterator[tuple[str, list[str]]]:
+Cut = Callable[[str], Iterable[Sequence[str]]]  # the sentences of a line, in words
+
+
+def read_words(path: StrPath, *, lowercase: bool = False, cut: Cut | None = None) -> Iterator[tuple[str, list[str]]]:
     """Return `path:line` and the words of each sentence of a text file, without Token objects."""
     place = fspath(path)
     for number, line in read_lines(path):
-        words = (line.lower() if lowercase else line).split()
-        if words:
-            yield f"{place}:{number}", words
+        if cut is not None:
+            found = [[word.lower() for word in words] if lowercase else list(words) for words in cut(line)]
+        else:
+            found = [(line.lower() if lowercase else line).split()]
+        yield from ((f"{place}:{number}", words) for words in found if words)
 
 
-def read_text(path: StrPath, *, lowercase: bool = False) -> Iterator[Sentence]:
+def read_text(path: StrPath, *, lowercase: bool = False, cut: Cut | None = None) -> Iterator[Sentence]:
     """Return the sentences of a text file, one a line, split at white space; blank lines are skipped.
 
-    White space is as in Unicode, the no-break space included. `lowercase` lowercases the words.
+    White space is as in Unicode, the no-break space included. `lowercase` lowercases the words; `cut` splits lines
+    into sentences and words instead, as `Tokeniser.sentences` does.
 
         for sentence in read_text("corpus.txt"): print(sentence.words)
     """
     tokens = PlainTokens()
-    for place, words in read_words(path, lowercase=lowercase):
+    for place, words in read_words(path, lowercase=lowercase, cut=cut):
         yield Sentence(tuple([tokens[word] for word in words]), name=place)
 
 
@@ -485,35 +492,55 @@ class FeatsCache(dict[str, Mapping[str, str]]):
         return parsed
 
 
-def read_conllu(path: StrPath, *, lowercase: bool = False) -> Iterator[Sentence]:
+def merge_tokens(form: str, lemma: str | None, parts: Sequence[Token]) -> Token:
+    """Return one token for several words (`du` for `de` + `le`), whose attributes are the union of theirs.
+
+    Its `pos` is that of the first part; where the parts differ, all of theirs stand in `feats` under the name POS,
+    since a token has one `pos` only. It has no head and no relation.
+    """
+    values: dict[str, set[str]] = {}
+    for part in parts:
+        for name, value in part.feats.items():
+            values.setdefault(name, set()).update(value.split(","))
+    tags = {part.pos for part in parts if part.pos}
+    if len(tags) > 1 or parts[0].pos not in tags:
+        values.setdefault("POS", set()).update(tags)
+    feats = {name: ",".join(sorted(values[name])) for name in sorted(values) if values[name]}
+    return Token(form, lemma, parts[0].pos, MappingProxyType(feats))
+
+
+def read_conllu(path: StrPath, *, lowercase: bool = False, surface: bool = False) -> Iterator[Sentence]:
     """Return the sentences of a CoNLL-U file with lemmas, parts of speech, morphology and dependencies.
 
     path        the file, plain or gzip
     lowercase   whether forms are lowercased; lemmas stay
+    surface     whether words are the tokens as they are written, with the text of each sentence
 
     The format of Universal Dependencies, https://universaldependencies.org/format.html: one word a line in ten columns
     separated by a TAB, an empty line after each sentence, comments from `#`.
 
     - Words are the *syntactic* words (1, 2, 3...); the line of a multiword token (`3-4 du`) is skipped
-      once its range is checked.
+      once its range is checked. With `surface` it stands for its words instead (`merge_tokens`); positions
+      shift then, so no token has a head. The text is the comment `# text`, or made by SpaceAfter.
     - Empty nodes (`5.1`) are skipped once their number is checked: they are not words of the text.
-    - `_` means nothing in LEMMA, UPOS, FEATS, HEAD and DEPREL; in FORM it is the word `_`. XPOS, DEPS and MISC
-      are not read.
+    - `_` means nothing in LEMMA, UPOS, FEATS, HEAD and DEPREL; in FORM it is the word `_`. XPOS, DEPS and, but for
+      SpaceAfter, MISC are not read.
     - A sentence is named by its `sent_id` comment, or by `path:line` of its first word.
 
         for sentence in read_conllu("train.conllu"): print(sentence.words)
     """
-    reader = _ConlluReader(path, lowercase)
+    reader = _ConlluReader(path, lowercase, surface)
     rows: list[_Row] = []
-    name = ""
+    name = text = ""
     for number, line in chain(read_lines(path), [(0, "")]):
         if not line:
             if rows:
-                yield reader.sentence(rows, name)
-            rows, name = [], ""
+                yield reader.sentence(rows, name, text)
+            rows, name, text = [], "", ""
         elif line.startswith("#"):
             key, _, value = line[1:].partition("=")
             name = value.strip() if key.strip() == "sent_id" else name
+            text = value if key.strip() == "text" else text
         else:
             columns = line.split("\t")
             if len(columns) != len(_COLUMNS):
@@ -540,12 +567,12 @@ def _fail_on_count(line: Line) -> NoReturn:
 class _ConlluReader:
     """Turns the rows of CoNLL-U sentences into Sentences that share equal parts."""
 
-    def __init__(self, path: StrPath, lowercase: bool) -> None:
-        self.path, self.lowercase = path, lowercase
+    def __init__(self, path: StrPath, lowercase: bool, surface: bool = False) -> None:
+        self.path, self.lowercase, self.surface = path, lowercase, surface
         self.feats = FeatsCache()
         self.tags: dict[str, str | None] = {"_": None}
 
-    def sentence(self, rows: list[_Row], name: str) -> Sentence:
+    def sentence(self, rows: list[_Row], name: str, text: str = "") -> Sentence:
         words: list[Token] = []
         word_rows: list[_Row] = []
         ranges: list[_Range] = []
@@ -564,7 +591,24 @@ class _ConlluReader:
                 if match is None or (int(match[1]), int(match[2])) != (len(words), empty_nodes):
                     self.fail_on_id(row, len(words))
         self.check_whole(rows, words, word_rows, ranges)
-        return Sentence(tuple(words), name=name or f"{fspath(self.path)}:{rows[0][0]}")
+        name = name or f"{fspath(self.path)}:{rows[0][0]}"
+        if not self.surface:
+            return Sentence(tuple(words), name=name)
+        text = " ".join((text or _text_of(word_rows, ranges)).split())
+        return Sentence(tuple(self.merged(words, ranges)), name=name, text=text)
+
+    def merged(self, words: list[Token], ranges: list[_Range]) -> list[Token]:
+        """Return the words with those of each multiword token as one."""
+        tokens: list[Token] = []
+        done = 0
+        for first, last, (_, columns) in ranges:
+            form, lemma = columns[_FORM], columns[_LEMMA]
+            form = intern(form.lower() if self.lowercase else form)
+            whole = merge_tokens(form, None if lemma in ("_", "") else lemma, words[first - 1 : last])
+            tokens += [*words[done : first - 1], whole]
+            done = last
+        # not dataclasses.replace, which takes longer than reading the line
+        return [Token(t.form, t.lemma, t.pos, t.feats, None, t.relation) for t in (*tokens, *words[done:])]
 
     def word(self, row: _Row) -> Token:
         _, form, lemma, pos, _, feats, head, relation, _, _ = row[1]
@@ -640,6 +684,17 @@ class _ConlluReader:
         number, columns = row
         before = sum(len(text) + 1 for text in columns[:column])
         raise CorpusError(reason, path=self.path, line=number, column=before + offset + 1)
+
+
+def _text_of(rows: list[_Row], ranges: list[_Range]) -> str:
+    """Return the text of a sentence by SpaceAfter of its tokens."""
+    inside = {place: (first, row) for first, last, row in ranges for place in range(first, last + 1)}
+    tokens = [inside.get(place, (place, row)) for place, row in enumerate(rows, 1)]
+    return "".join(
+        row[1][_FORM] + " " * ("SpaceAfter=No" not in row[1][-1])
+        for place, (first, row) in enumerate(tokens, 1)
+        if place == first
+    )
 
 
 def conllu_lines(sentences: Iterable[Sentence]) -> Iterator[str]:

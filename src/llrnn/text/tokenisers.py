@@ -1,0 +1,444 @@
+"""Tokenisers: from text as people write it to words, and back. A model keeps the one that its text was cut with.
+
+    He said: "No."        ->        He said : " No . "        ->        He said: "No."
+
+`Blanks` is for text that is cut already, `Learnt` for treebanks and tokenised text, `Unicode` for raw text: Unicode's
+word boundaries (UAX 29) with clitics and abbreviations that the text itself gives evidence of. `PreTokeniser` is that
+of a Hugging Face tokenizer; a class of one's own is named `module:Class`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import regex
+
+from llrnn.ground.errors import ConfigError
+from llrnn.ground.files import StrPath
+from llrnn.ground.plugins import find_kind
+from llrnn.text.learnt import align, blanks_between, cut, cutting_examples, gap_examples, learn
+
+__all__ = ["Blanks", "Learnt", "PreTokeniser", "Tokeniser", "Unicode", "Words", "restore"]
+
+Plain = Mapping[str, Any]
+Pair = tuple[str, Sequence[str]]  # a text and its words
+_ENDS = frozenset(".!?…。！？।॥؟۔።")
+_CLOSING, _EITHER = frozenset("’”»›)]}」』）"), frozenset("\"'")
+JOINER = "\u2060"  # WORD JOINER, which nobody sees: no word ends here
+_EVIDENCE, _PARTNERS, _LONGEST = 0.0003, 3, 5  # of clitics: share of words, different hosts; letters at most
+_ABBREVIATION = 0.3  # Kiss and Strunk (2006)
+_ENOUGH = 5000  # sentences to learn blanks from
+
+
+class Words(tuple[str, ...]):
+    """The words of a text, which remember before which of them a blank stood.
+
+    `Words(["No", "."], [False, False])` is written `No.`
+    """
+
+    blanks: tuple[bool, ...]
+
+    def __new__(cls, words: Iterable[str] = (), blanks: Iterable[bool] = ()) -> Words:
+        made = super().__new__(cls, words)
+        made.blanks = tuple(blanks)
+        return made
+
+    def lowercased(self) -> Words:
+        return Words((word.lower() for word in self), self.blanks)
+
+    def part(self, start: int, end: int) -> Words:
+        return Words(self[start:end], (False, *self.blanks[start + 1 : end]))
+
+
+class Tokeniser(ABC):
+    """Cuts text into words, and writes words as text; its settings are plain data, with which it is made anew.
+
+    class Signs(Tokeniser):
+        def tokenise(self, text):
+            return found(text, re.findall(r"\\w+|[^\\w\\s]", text))
+    """
+
+    kind: ClassVar[str] = ""
+
+    @abstractmethod
+    def tokenise(self, text: str) -> Sequence[str]:
+        """Return the words of a text; as `Words`, if they are to be written with the blanks that they had."""
+
+    def detokenise(self, words: Sequence[str]) -> str:
+        """Return the text of words."""
+        return spaced(words, words.blanks if isinstance(words, Words) else [True] * len(words))
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that it is made with, as plain data."""
+        return {}
+
+    def saved(self) -> dict[str, Any]:
+        """Return plain data that `restore` takes."""
+        return {"kind": self.kind or f"{type(self).__module__}:{type(self).__qualname__}", **self.settings()}
+
+    def sentences(self, text: str) -> Iterator[Words]:
+        """Yield the sentences of a text: one ends at `.`, `!`, `?` or the like unless a lowercase word follows.
+
+        `Dr.` ends none where it is one word.
+        """
+        words = self.tokenise(text)
+        words = words if isinstance(words, Words) else Words(words, [True] * len(words))
+        begin, ended = 0, False
+        for i, word in enumerate(words):
+            closes = word in _CLOSING or (word in _EITHER and not words.blanks[i])
+            if ended and not _ENDS.issuperset(word) and not closes:
+                if not word[0].islower() and i - begin > 1:
+                    yield words.part(begin, i)
+                    begin = i
+                ended = False
+            ended = ended or _ENDS.issuperset(word)
+        if begin < len(words):
+            yield words.part(begin, len(words))
+
+
+def spaced(words: Iterable[str], blanks: Iterable[bool]) -> str:
+    """Return words as one text, with the blanks before them."""
+    return "".join(f" {word}" if blank else word for word, blank in zip(words, blanks, strict=True)).strip()
+
+
+def found(text: str, words: Sequence[str]) -> Words:
+    """Return words of a text with the blanks that stand between them in it."""
+    spans = align(text, words)
+    if spans is None:
+        raise ConfigError(f"the words must be those of the text {text!r} in order, found {words!r}")
+    ends = [0, *(end for _, end in spans)]
+    return Words(words, (start > end for (start, _), end in zip(spans, ends, strict=False)))
+
+
+class Blanks(Tokeniser):
+    """Text that is cut already: words between blanks, written with a blank between all."""
+
+    kind = "blanks"
+
+    def tokenise(self, text: str) -> Sequence[str]:
+        return text.split()
+
+
+class Casing:
+    """p(form | word in lowercase, place), from counts inside sentences; at its begin a sentence has a capital.
+
+    `forms` has counts of the forms of each word that is not always lowercase, `shares` how frequent lowercase,
+    capitalised and upper-case words are for all others, `first` the share of first words with a capital.
+    """
+
+    def __init__(self, forms: Mapping[str, Mapping[str, int]], shares: Sequence[float], first: float) -> None:
+        self.forms, self.shares, self.first = forms, shares, first
+
+    @classmethod
+    def fit(cls, sentences: Iterable[Sequence[str]]) -> Casing:
+        inside: dict[str, Counter[str]] = defaultdict(Counter)
+        capital = total = 0
+        for words in sentences:
+            start = first_word(words)
+            for place, word in enumerate(words):
+                if place > start:
+                    inside[word.lower()][word] += 1
+            if start < len(words):
+                capital, total = capital + (words[start] != words[start].lower()), total + 1
+        shapes = [sum(n for own in inside.values() for w, n in own.items() if _shape(w) == shape) for shape in range(3)]
+        kept = {word: dict(own) for word, own in sorted(inside.items()) if own.keys() != {word}}
+        return cls(kept, [(1 + n) / (3 + sum(shapes)) for n in shapes], capital / max(1, total))
+
+    def p(self, form: str, *, first: bool = False) -> float:
+        """Return the probability of a form, given its word in lowercase and whether it begins a sentence."""
+        return self._distribution(form.lower(), first).get(form, 0.0)
+
+    def best(self, word: str, *, first: bool = False) -> str:
+        """Return the likeliest form of a word in lowercase."""
+        likely = self._distribution(word, first)
+        return max(likely, key=likely.__getitem__)
+
+    def _distribution(self, word: str, first: bool) -> dict[str, float]:
+        counts, found = self.forms.get(word, {}), dict[str, float]()
+        for form, share in (*zip(_shaped(word), self.shares, strict=True), *counts.items()):
+            found[form] = found.get(form, 0.0) + share
+        found = {form: share / (1 + sum(counts.values())) for form, share in found.items()}
+        if first:
+            capital, moved = _shaped(word)[1], self.first * found[word]
+            found[word] -= moved
+            found[capital] = found.get(capital, 0.0) + moved
+        return found
+
+    def written(self, words: Sequence[str]) -> list[str]:
+        """Return lowercase words with capitals."""
+        start = first_word(words)
+        return [self.best(word, first=place == start) for place, word in enumerate(words)]
+
+    def settings(self) -> dict[str, Any]:
+        return {"forms": self.forms, "shares": list(self.shares), "first": self.first}
+
+
+def first_word(words: Sequence[str]) -> int:
+    """Return the place of the first word that has a letter."""
+    return next((place for place, word in enumerate(words) if word.lower() != word.upper()), len(words))
+
+
+def _shape(word: str) -> int:
+    return 0 if word == word.lower() else 2 if word == word.upper() and len(word) > 1 else 1
+
+
+def _shaped(word: str) -> tuple[str, str, str]:
+    """Return a word in lowercase, capitalised and in capitals."""
+    letter = next((place for place, one in enumerate(word) if one.isalpha()), 0)
+    capital = word[:letter] + word[letter:].capitalize()
+    return word, unicodedata.normalize("NFC", capital), unicodedata.normalize("NFC", word.upper())
+
+
+class Writer(Tokeniser):
+    """A tokeniser whose inverse is learnt: `gaps` are the weights of blanks, `casing` is for models of lowercase words.
+
+    What it writes, it reads again: where it would not, a blank is added, or inside a word a WORD JOINER (U+2060).
+    """
+
+    def __init__(self, gaps: Mapping[str, float], casing: Plain | None = None) -> None:
+        self.gaps, self.casing = gaps, None if casing is None else Casing(**casing)
+
+    def settings(self) -> dict[str, Any]:
+        return {"gaps": self.gaps, "casing": None if self.casing is None else self.casing.settings()}
+
+    def tokenise(self, text: str) -> Words:
+        text = " ".join(text.split())
+        held = {place - n for n, place in enumerate(i for i, one in enumerate(text) if one == JOINER)}
+        text = text.replace(JOINER, "")
+        return found(text, _rejoined(text, self.cut(text), held) if held else self.cut(text))
+
+    @abstractmethod
+    def cut(self, text: str) -> list[str]:
+        """Return the words of a text in which every blank is one."""
+
+    def detokenise(self, words: Sequence[str]) -> str:
+        if isinstance(words, Words):
+            return super().detokenise(words)
+        blanks = blanks_between(words, self.gaps)
+        for _ in range(2):
+            wrong = self._misread(words, blanks)
+            if not wrong:
+                return spaced(words, blanks)
+            blanks = [blank or i in wrong or i - 1 in wrong for i, blank in enumerate(blanks)]
+        wrong = self._misread(words, blanks)
+        return spaced((JOINER.join(word) if i in wrong else word for i, word in enumerate(words)), blanks)
+
+    def _misread(self, words: Sequence[str], blanks: Sequence[bool]) -> set[int]:
+        text = spaced(words, blanks)
+        read = {*(align(text, self.cut(text)) or ())}
+        return {i for i, span in enumerate(align(text, words) or ()) if span not in read}
+
+
+def _rejoined(text: str, words: Sequence[str], held: set[int]) -> list[str]:
+    spans = [span for span in align(text, words) or () if span[0] not in held]
+    ends = [start - text.startswith(" ", start - 1) for start, _ in spans[1:]]
+    return [text[start:end] for (start, _), end in zip(spans, [*ends, len(text)], strict=True)]
+
+
+class Learnt(Writer):
+    """A tokeniser learnt from texts whose words are known, as in a treebank.
+
+    tokeniser = Learnt.fit((sentence.text, sentence.words) for sentence in treebank)
+    """
+
+    kind = "learnt"
+
+    def __init__(
+        self, cuts: Mapping[str, float], joined: bool, gaps: Mapping[str, float], casing: Plain | None = None
+    ) -> None:
+        super().__init__(gaps, casing)
+        self.cuts, self.joined = cuts, joined
+
+    @classmethod
+    def fit(cls, pairs: Iterable[Pair]) -> Learnt:
+        """Learn from pairs of a text and its words; pairs that do not fit together are left out."""
+        kept = [(text, words) for text, words in pairs if align(text, words)]
+        if not kept:
+            raise ConfigError("texts with their words are required to learn a tokeniser from, found none")
+        joined = any(" " in word for _, words in kept for word in words)
+        cuts = learn([example for text, words in kept for example in cutting_examples(text, words, joined)], once=True)
+        return cls(cuts, joined, **_writing(kept))
+
+    def settings(self) -> dict[str, Any]:
+        return {"cuts": self.cuts, "joined": self.joined, **super().settings()}
+
+    def cut(self, text: str) -> list[str]:
+        return cut(text, self.cuts, self.joined)
+
+
+def _writing(pairs: Sequence[Pair]) -> dict[str, Any]:
+    casing = Casing.fit(words for _, words in pairs)
+    gaps = learn([example for text, words in pairs[:_ENOUGH] for example in gap_examples(text, words)])
+    return {"gaps": gaps, "casing": casing.settings()}
+
+
+class Unicode(Writer):
+    """Unicode's word boundaries, with evidence from the text itself.
+
+    `clitics` are cut off words (`l'`, `'s`, `-il`), first those with most hosts;
+    `abbreviations` keep their full stop; `fit` finds both.
+
+        tokeniser = Unicode.fit(open("novel.txt"))
+    """
+
+    kind = "unicode"
+
+    def __init__(
+        self,
+        clitics: Mapping[str, int] | None = None,
+        abbreviations: Sequence[str] = (),
+        gaps: Mapping[str, float] | None = None,
+        casing: Plain | None = None,
+    ) -> None:
+        super().__init__(gaps or {"": 1.0}, casing)
+        self.clitics, self.abbreviations = clitics or {}, frozenset(abbreviations)
+
+    @classmethod
+    def evident(cls, lines: Iterable[str]) -> Unicode:
+        """Find clitics and abbreviations in raw text."""
+        whole = [_segments(line) for line in lines]
+        return cls(_clitics(whole), [*_abbreviations(whole)])
+
+    @classmethod
+    def fit(cls, lines: Iterable[str]) -> Unicode:
+        """Learn clitics, abbreviations, blanks and capitals from raw text."""
+        texts = list(lines)
+        found = cls.evident(texts)
+        pairs = [(spaced(one, one.blanks), one) for text in texts for one in found.sentences(text)]
+        return cls(found.clitics, sorted(found.abbreviations), **_writing(pairs))
+
+    def settings(self) -> dict[str, Any]:
+        return {"clitics": self.clitics, "abbreviations": sorted(self.abbreviations), **super().settings()}
+
+    def cut(self, text: str) -> list[str]:
+        made, before = list[str](), " "
+        for word in _segments(text):
+            if word in _STOPS and f"{before.lower()}{word}" in self.abbreviations:
+                made[-1] += word
+            elif word[0] in _QUOTES and len(word) > 1 and word.lower() not in self.clitics:
+                made += [word[0], *self._without_clitics(word[1:])]  # the library takes 'Is for one word
+            elif word != " ":
+                made += self._without_clitics(word)
+            before = word
+        return made
+
+    def _without_clitics(self, word: str) -> list[str]:
+        own, host = max(_parts(word), key=lambda pair: self.clitics.get(pair[0].lower(), 0), default=("", ""))
+        if own.lower() not in self.clitics:
+            return [word]
+        left = self._without_clitics(host)
+        return [own, *left] if word.startswith(own) and word.endswith(host) else [*left, own]
+
+
+_SIGN = regex.compile(r"(?<=\w)['’‐-](?=\w)")
+_SEGMENT = regex.compile(r"(?V1w)\b")
+_MERGED = regex.compile(r"(?<=\p{L}|\p{N})[‐-](?=\p{L}|\p{N})|(?<=([.!?…–—*_=-]))\1")
+_QUOTES = ("'", "’")
+_STOPS = (".", *_QUOTES)
+
+
+def _segments(text: str) -> list[str]:
+    """Return Unicode's segments, with a blank after each chunk; compounds with a hyphen and repeated signs are one."""
+    return [piece for chunk in text.split() for piece in (*_pieces(chunk), " ")]
+
+
+def _pieces(chunk: str) -> list[str]:
+    joined = {place for sign in _MERGED.finditer(chunk) for place in (sign.start(), *([] if sign[1] else [sign.end()]))}
+    starts = [place for one in _SEGMENT.finditer(chunk) if (place := one.start()) not in joined and place < len(chunk)]
+    return [chunk[start:end] for start, end in zip(starts, [*starts[1:], len(chunk)], strict=True)]
+
+
+def _parts(word: str) -> list[tuple[str, str]]:
+    """Return what may be a clitic with its host: the beginning up to each sign in a word, and the end from it."""
+    signs = [sign.span() for sign in _SIGN.finditer(word)]
+    return [pair for a, b in signs for pair in ((word[:b], word[b:]), (word[a:], word[:a]))]
+
+
+def _clitics(texts: Sequence[Sequence[str]]) -> dict[str, int]:
+    """Return the number of hosts of frequent parts before or after a sign; a host is a lowercase word by itself too."""
+    counts = Counter(word for words in texts for word in words if word != " ")
+    hosts: dict[str, set[str]] = defaultdict(set)
+    for word in counts:
+        for part, host in _parts(word):
+            if len(part) <= _LONGEST + 1 and host in counts and host.islower():
+                hosts[part.lower()].add(host)
+    often: Counter[str] = Counter()
+    for word, count in counts.items():
+        named = [part.lower() for part, _ in _parts(word)]
+        often.update({max(named, key=lambda part: len(hosts.get(part, ()))): count} if named else {})
+    least = max(_PARTNERS, _EVIDENCE * counts.total())
+    return {part: len(own) for part, own in sorted(hosts.items()) if len(own) >= _PARTNERS and often[part] >= least}
+
+
+def _abbreviations(texts: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield words that nearly always have a full stop or an apostrophe, by the score of Kiss and Strunk (2006)."""
+    alone: Counter[str] = Counter()
+    stopped: dict[str, Counter[str]] = {sign: Counter() for sign in _STOPS}
+    for words in texts:
+        for word, after in pairwise(words[:-3]):  # the end of a line is no evidence
+            if word != " ":
+                stopped.get(after, alone)[word.lower()] += 1
+    for sign, counts in stopped.items():
+        share = counts.total() / max(1, counts.total() + alone.total())
+        yield from (f"{word}{sign}" for word, n in counts.items() if _is_short(word, n, alone[word], share))
+
+
+def _is_short(word: str, with_stop: int, alone: int, share: float) -> bool:
+    letters = len(word.replace(".", ""))
+    if with_stop < 2 or not word[-1].isalpha() or share >= 1:
+        return False
+    expected = with_stop * math.log(share) + alone * math.log(1 - share)
+    likelihood = with_stop * math.log(0.99) + alone * math.log(0.01)
+    rarely_alone = float(letters) ** -min(alone, 100)
+    return 2 * (likelihood - expected) * math.exp(-letters) * (1 + word.count(".")) * rarely_alone >= _ABBREVIATION
+
+
+class PreTokeniser(Writer):
+    """The pre-tokeniser of a Hugging Face tokenizer (`tokenizer.json`): pieces without the blanks around them."""
+
+    kind = "huggingface"
+
+    def __init__(self, pre_tokenizer: Plain, gaps: Mapping[str, float], casing: Plain | None = None) -> None:
+        from tokenizers import Tokenizer
+
+        super().__init__(gaps, casing)
+        model = {"type": "WordLevel", "vocab": {}, "unk_token": ""}
+        made = {"version": "1.0", "added_tokens": [], "model": model, "pre_tokenizer": pre_tokenizer}
+        names = ("truncation", "padding", "normalizer", "post_processor", "decoder")
+        self._given = pre_tokenizer
+        self._made = Tokenizer.from_str(json.dumps(made | dict.fromkeys(names))).pre_tokenizer
+
+    @classmethod
+    def fit(cls, path: StrPath, lines: Iterable[str]) -> PreTokeniser:
+        """Take the pre-tokeniser of a file, and learn blanks and capitals from text."""
+        with open(path, encoding="utf8") as file:
+            own = cls(json.load(file)["pre_tokenizer"], {"": 1.0})
+        texts = [" ".join(line.split()) for line in lines]
+        return cls(own._given, **_writing([(text, own.tokenise(text)) for text in texts]))
+
+    def settings(self) -> dict[str, Any]:
+        return {"pre_tokenizer": self._given, **super().settings()}
+
+    def cut(self, text: str) -> list[str]:
+        spans = (span for _, span in self._made.pre_tokenize_str(text))
+        return [word for start, end in spans if (word := text[start:end].strip())]
+
+
+KINDS: dict[str, type[Tokeniser]] = {one.kind: one for one in (Blanks, Learnt, Unicode, PreTokeniser)}
+
+
+def restore(data: Plain) -> Tokeniser:
+    """Return the tokeniser that `Tokeniser.saved` described."""
+    kind = str(data["kind"])
+    made = KINDS.get(kind) or find_kind("tokenisers", kind, Tokeniser)
+    if made is None:
+        raise ConfigError(f"a tokeniser is {', '.join(KINDS)} or module:Class, found {kind!r}; correct it")
+    restored: Tokeniser = made(**{key: value for key, value in data.items() if key != "kind"})
+    return restored
