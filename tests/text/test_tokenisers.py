@@ -14,7 +14,7 @@ import pytest
 from llrnn.ground.errors import ConfigError, LawError
 from llrnn.model.testing import check_tokeniser
 from llrnn.text.readers import read_conllu
-from llrnn.text.tokenisers import Blanks, Casing, Learnt, PreTokeniser, Tokeniser, Unicode, Words, restore
+from llrnn.text.tokenisers import Blanks, Casing, Learnt, PreTokeniser, SpacedWords, Tokeniser, Unicode, restore
 
 # French as a treebank has it, and text of clitics with hosts that stand alone too
 TREEBANK = [
@@ -174,7 +174,7 @@ def test_nothing_to_learn_from() -> None:
 
 
 def test_words_that_are_not_of_the_text() -> None:
-    assert Words(["a"], [False]).part(0, 1) == ("a",)
+    assert SpacedWords(["a"], [False]).part(0, 1) == ("a",)
     with pytest.raises(ConfigError, match="must be those of the text"):
         check_tokeniser(_Wrong({"": 1.0}), [("a b", ["a", "b"])])
 

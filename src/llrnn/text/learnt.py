@@ -82,7 +82,7 @@ class Places:
             if after == "_":
                 if joined and before == "0" == self.kinds[i + 3]:
                     yield i
-            elif before != "_" and (self.groups[i - 1] != self.groups[i] or not (after.isalnum())):
+            elif before != "_" and (self.groups[i - 1] != self.groups[i] or not after.isalnum()):
                 yield i
 
     def features(self, i: int, begin: int) -> list[str]:
@@ -190,10 +190,7 @@ def gap_examples(text: str, words: Sequence[str]) -> Iterable[Example]:
     spans, quotes = align(text, words) or [], Counter[str]()
     for i in range(1, len(spans)):
         quotes.update(words[i - 1])
-        if (i + len(text)) % 4 == 0 or not (
-            words[i - 1][-1].isalpha() and words[i][0].isalpha()
-        ):  # the rest is nearly always one
-            yield gap_features(words, i, quotes), spans[i][0] > spans[i - 1][1]
+        yield gap_features(words, i, quotes), spans[i][0] > spans[i - 1][1]
 
 
 def blanks_between(words: Sequence[str], weights: Mapping[str, float]) -> list[bool]:

@@ -25,7 +25,7 @@ from llrnn.ground.files import StrPath
 from llrnn.ground.plugins import find_kind
 from llrnn.text.learnt import align, blanks_between, cut, cutting_examples, gap_examples, learn
 
-__all__ = ["Blanks", "Learnt", "PreTokeniser", "Tokeniser", "Unicode", "Words", "restore"]
+__all__ = ["Blanks", "Learnt", "PreTokeniser", "SpacedWords", "Tokeniser", "Unicode", "restore"]
 
 Plain = Mapping[str, Any]
 Pair = tuple[str, Sequence[str]]  # a text and its words
@@ -34,27 +34,27 @@ _CLOSING, _EITHER = frozenset("’”»›)]}」』）"), frozenset("\"'")
 JOINER = "\u2060"  # WORD JOINER, which nobody sees: no word ends here
 _EVIDENCE, _PARTNERS, _LONGEST = 0.0003, 3, 5  # of clitics: share of words, different hosts; letters at most
 _ABBREVIATION = 0.3  # Kiss and Strunk (2006)
-_ENOUGH = 5000  # sentences to learn blanks from
+_ENOUGH = 4000  # sentences to learn blanks from
 
 
-class Words(tuple[str, ...]):
+class SpacedWords(tuple[str, ...]):
     """The words of a text, which remember before which of them a blank stood.
 
-    `Words(["No", "."], [False, False])` is written `No.`
+    `SpacedWords(["No", "."], [False, False])` is written `No.`
     """
 
     blanks: tuple[bool, ...]
 
-    def __new__(cls, words: Iterable[str] = (), blanks: Iterable[bool] = ()) -> Words:
+    def __new__(cls, words: Iterable[str] = (), blanks: Iterable[bool] = ()) -> SpacedWords:
         made = super().__new__(cls, words)
         made.blanks = tuple(blanks)
         return made
 
-    def lowercased(self) -> Words:
-        return Words((word.lower() for word in self), self.blanks)
+    def lowercased(self) -> SpacedWords:
+        return SpacedWords((word.lower() for word in self), self.blanks)
 
-    def part(self, start: int, end: int) -> Words:
-        return Words(self[start:end], (False, *self.blanks[start + 1 : end]))
+    def part(self, start: int, end: int) -> SpacedWords:
+        return SpacedWords(self[start:end], (False, *self.blanks[start + 1 : end]))
 
 
 class Tokeniser(ABC):
@@ -69,11 +69,11 @@ class Tokeniser(ABC):
 
     @abstractmethod
     def tokenise(self, text: str) -> Sequence[str]:
-        """Return the words of a text; as `Words`, if they are to be written with the blanks that they had."""
+        """Return the words of a text; as `SpacedWords`, if they are to be written with the blanks that they had."""
 
     def detokenise(self, words: Sequence[str]) -> str:
         """Return the text of words."""
-        return spaced(words, words.blanks if isinstance(words, Words) else [True] * len(words))
+        return spaced(words, words.blanks if isinstance(words, SpacedWords) else [True] * len(words))
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments that it is made with, as plain data."""
@@ -83,13 +83,13 @@ class Tokeniser(ABC):
         """Return plain data that `restore` takes."""
         return {"kind": self.kind or f"{type(self).__module__}:{type(self).__qualname__}", **self.settings()}
 
-    def sentences(self, text: str) -> Iterator[Words]:
+    def sentences(self, text: str) -> Iterator[SpacedWords]:
         """Yield the sentences of a text: one ends at `.`, `!`, `?` or the like unless a lowercase word follows.
 
         `Dr.` ends none where it is one word.
         """
         words = self.tokenise(text)
-        words = words if isinstance(words, Words) else Words(words, [True] * len(words))
+        words = words if isinstance(words, SpacedWords) else SpacedWords(words, [True] * len(words))
         begin, ended = 0, False
         for i, word in enumerate(words):
             closes = word in _CLOSING or (word in _EITHER and not words.blanks[i])
@@ -108,13 +108,13 @@ def spaced(words: Iterable[str], blanks: Iterable[bool]) -> str:
     return "".join(f" {word}" if blank else word for word, blank in zip(words, blanks, strict=True)).strip()
 
 
-def found(text: str, words: Sequence[str]) -> Words:
+def found(text: str, words: Sequence[str]) -> SpacedWords:
     """Return words of a text with the blanks that stand between them in it."""
     spans = align(text, words)
     if spans is None:
         raise ConfigError(f"the words must be those of the text {text!r} in order, found {words!r}")
     ends = [0, *(end for _, end in spans)]
-    return Words(words, (start > end for (start, _), end in zip(spans, ends, strict=False)))
+    return SpacedWords(words, (start > end for (start, _), end in zip(spans, ends, strict=False)))
 
 
 class Blanks(Tokeniser):
@@ -208,7 +208,7 @@ class Writer(Tokeniser):
     def settings(self) -> dict[str, Any]:
         return {"gaps": self.gaps, "casing": None if self.casing is None else self.casing.settings()}
 
-    def tokenise(self, text: str) -> Words:
+    def tokenise(self, text: str) -> SpacedWords:
         text = " ".join(text.split())
         held = {place - n for n, place in enumerate(i for i, one in enumerate(text) if one == JOINER)}
         text = text.replace(JOINER, "")
@@ -219,7 +219,7 @@ class Writer(Tokeniser):
         """Return the words of a text in which every blank is one."""
 
     def detokenise(self, words: Sequence[str]) -> str:
-        if isinstance(words, Words):
+        if isinstance(words, SpacedWords):
             return super().detokenise(words)
         blanks = blanks_between(words, self.gaps)
         for _ in range(2):
