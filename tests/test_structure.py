@@ -33,7 +33,7 @@ SOURCE = ROOT / "src" / "llrnn"
 
 LAB = ROOT / "src" / "llrnn_lab"
 BESIDE = [ROOT / "src" / "llrnn_agreement", ROOT / "src" / "llrnn_morphology"]  # packages of their own
-MOST_LINES, MOST_LINES_WITH_PACKAGES = 32_000, 34_500
+MOST_LINES, MOST_LINES_WITH_PACKAGES = 32_500, 35_000  # issue 40 allows 900 more than before it
 LONGEST_CHAIN = 20  # of modules that import one another
 
 
