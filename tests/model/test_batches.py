@@ -326,7 +326,7 @@ def test_scores_do_not_depend_on_the_size_of_batches_where_the_context_is_the_sa
     short = scored(Windows(3, 4), model, text)  # and here it is not
     assert abs(short - strip) > 1e-6
     assert abs(by_sentence - strip) > 1e-6
-    assert len(score(model, text, Windows(3, 4)).targets) == n
+    assert len(score(model, text, Windows(3, 4)).log_probs) == n
 
 
 def test_scoring_keeps_no_gradients() -> None:

@@ -79,7 +79,7 @@ def say(monkeypatch: pytest.MonkeyPatch, *found: float) -> None:
     told: Iterator[float] = iter(found)
 
     def tell(*_: object) -> Scores:
-        return Scores(torch.zeros(1), torch.tensor([-next(told)], dtype=torch.float64))
+        return Scores(torch.tensor([-next(told)], dtype=torch.float64))
 
     monkeypatch.setattr(llrnn.training.loop, "score", tell)
 

@@ -463,14 +463,15 @@ class LLRNN(Persistent):
         counting = {key: (_counting(here, batch), last) for key, (here, last) in followed.items()}
         known: Followed = {key: (here, last) for key, (here, last) in counting.items() if here is not None}
         inputs = {id(one) for one in self.contextual_inputs}
-        for process, states in zip(self.processes, state.knowledge, strict=True):
-            if id(process) not in inputs and process.state_key not in known:
+        keys = [process.state_key for process in self.processes]
+        for process, key, states in zip(self.processes, keys, state.knowledge, strict=True):
+            if id(process) not in inputs and key not in known:
                 here, last = process.follow(states, batch)
-                known[process.state_key] = here, tuple(last)
+                known[key] = here, tuple(last)
         values: list[AnyValues] = [feature.values(known[feature.state_key][0]) for feature in self.contextual]
-        after = tuple((followed if p.state_key in followed else known)[p.state_key][1] for p in self.processes)
+        after = tuple((followed if key in followed else known)[key][1] for key in keys)
         mixed = [one.prior(known[one.state_key][0]) for one in self.mixed]
-        return self.background.prior(known[self.background.state_key][0]), values, mixed, after
+        return self.background.prior(known[keys[0]][0]), values, mixed, after
 
 
 def require_model(given: object) -> None:

@@ -211,7 +211,6 @@ def _groups_of(size: int, order: Ints) -> list[Ints]:
 class Scores:
     """log p of every target of a text, in the order of its batches."""
 
-    targets: Tensor  # (N,)
     log_probs: Tensor  # (N,) float64
 
     @property
@@ -272,9 +271,7 @@ def score(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> 
 
     score(model, EncodedText.encode(corpus, model.vocabulary)).log_perplexity
     """
-    none = torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.double)
-    targets, log_p = zip(none, *_scored(model, text, batching), strict=True)
-    return Scores(torch.cat(targets), torch.cat(log_p))
+    return Scores(torch.cat([log_p for _, log_p in _scored(model, text, batching)] or [torch.zeros(0).double()]))
 
 
 def sentence_log_probs(model: LLRNN, text: EncodedText) -> list[Floats]:
