@@ -44,7 +44,11 @@ _FOLDS, _POSITIONS = 10, 512
 
 @dataclass(frozen=True)
 class Base:
-    """A language model to adapt: its vocabulary, its distribution as a background, and the LL-RNN where it is one."""
+    """A language model to adapt to a domain: its vocabulary, and its distribution p(x | K) as a prior b(K, x).
+
+    `donor`: the LL-RNN itself where the model is one, else None; the adaptor then copies its network. `tokenizer`: the
+    Hugging Face tokenizer whose tokens are the vocabulary, None for models over words.
+    """
 
     vocabulary: Vocabulary
     background: Background
@@ -52,7 +56,11 @@ class Base:
     tokenizer: Any = None
 
     def read(self, path: str | PathLike[str], *, lowercase: bool | None = None) -> Corpus:
-        """Read a domain text in the words or tokens of the base, lowercased where the base's are."""
+        """Read a text file, one sentence a line, as a corpus in the words (or tokens) of this model.
+
+        `lowercase`: whether words are lowercased first; None: as this model's training text was. A model with a
+        tokenizer ignores it.
+        """
         if self.tokenizer is not None:
             return tokenised(self.tokenizer, (line for _, line in read_lines(path)), name=str(path))
         if lowercase is None:
@@ -63,7 +71,9 @@ class Base:
 def open_base(path: str | PathLike[str]) -> Base:
     """Open a language model to adapt: an llrnn folder, a Hugging Face folder, an ARPA file or an n-gram folder.
 
-    base = open_base("runs/french")
+    Returns a `Base` for `adaptor`; raises ConfigError where the path does not exist.
+
+        base = open_base("runs/french")
     """
     path = Path(path)
     if not path.exists():
@@ -78,17 +88,21 @@ def open_base(path: str | PathLike[str]) -> Base:
 
 
 def base_of(model: LLRNN) -> Base:
-    """Wrap a trained model as a base for `adaptor`; the model is not changed."""
+    """Return a trained model as a `Base` for `adaptor`, which adapts it to a domain.
+
+    The model itself is not changed.
+    """
     return Base(model.vocabulary, Model(model), model)
 
 
 def adaptor(
     base: Base, corpus: Corpus, *, order: int = 3, hidden: int = 128, seed: int = 0, device: str = "cpu"
 ) -> LLRNN:
-    """Return a model ready to train on a domain text; at first it predicts the mixture of base and domain n-grams.
+    """Return a model to be trained on `corpus`, whose prior is a frozen base mixed with n-grams of that text.
 
-    `base` comes from `open_base` or `base_of`; `order` is that of the domain's n-grams, `hidden` the size of the LSTM
-    where the base is no LL-RNN, `seed` decides the weights; `device` is where the base runs, and the model then is.
+    Until it is trained it predicts λ · base + (1 − λ) · n-grams. `base` comes from `open_base` or `base_of`; `corpus`
+    is the domain text; `order` is that of its n-grams, `hidden` the size of the LSTM where the base is no LL-RNN (else
+    the adaptor begins with a copy of its network), `seed` decides the weights; the model is returned on `device`.
 
         model = adaptor(base, corpus)
         records = list(train(model, corpus, settings=default_settings(corpus.tokens)))
@@ -120,20 +134,24 @@ def adaptor(
 
 @torch.no_grad()
 def base_share(base: Background, domain: Background, text: EncodedText, *, device: str = "cpu") -> float:
-    """Fit λ by EM: the share of the base in its mixture with the domain under which the text is most probable."""
+    """Return λ, between 0.001 and 0.999, that maximises the likelihood of a text under λ · base + (1 − λ) · domain.
+
+    Fitted by EM. `base`, `domain`: two priors bound to the vocabulary that `text` is encoded with; `device`: where both
+    are computed.
+    """
     share, _ = fitted_shares(torch.stack([_log_probs(part, text, device).double() for part in (base, domain)]))
     return min(max(share, 0.001), 0.999)
 
 
 @torch.no_grad()
 def base_log_perplexity(base: Base, corpus: Corpus) -> float:
-    """Return the log-perplexity of a text under the base alone, in nats a word."""
+    """Return −mean log p of a text under the base alone, in nats for a word, ends of sentences counted as words."""
     bound = base.background.bind(base.vocabulary)
     return float(-_log_probs(bound, EncodedText.encode(corpus, base.vocabulary)).mean())
 
 
 def _log_probs(background: Background, text: EncodedText, device: str = "cpu") -> Tensor:
-    """Return log b of every target of a training text, (N,)."""
+    """Return log b(K, x) of each of the N words of a text under a prior, ends of sentences included, (N,)."""
     found = []
     for planned in Sentences(_POSITIONS).plan(text):
         batch = planned.to(torch.device(device))
@@ -146,9 +164,10 @@ def _log_probs(background: Background, text: EncodedText, device: str = "cpu") -
 
 
 def default_settings(words: int, *, seed: int = 0) -> TrainingSettings:
-    """Return training settings with some twenty updates an epoch, for a text of `words` words.
+    """Return settings for training an adaptor on a text of `words` words, with about twenty weight updates in an epoch.
 
-    A small text is then stopped in time and a large one is not slow.
+    Batches have a 20th of the text, between 128 and 2048 words, so that early stopping acts in time on a small text,
+    and a large one is not slow. AdamW, at most 40 epochs, patience 3.
 
         records = list(train(model, corpus, settings=default_settings(corpus.tokens)))
     """
@@ -173,7 +192,10 @@ def _features(base: Base, corpus: Corpus) -> Features:
 
 
 class _Domain(Features):
-    """The base's features of words, and the identity of words that the domain text has more than once."""
+    """Features of a word: the base model's, and its identity if the domain text has it twice or more.
+
+    `seen`: the words that get an identity feature `Word:...`; `known`: feature values of each word, by name.
+    """
 
     def __init__(self, seen: frozenset[str], known: Mapping[str, Mapping[str, float]]) -> None:
         self._seen, self._known = seen, known

@@ -47,12 +47,14 @@ _OF_THE_LARGEST = 1e-7  # variances of h below this, of the largest, count as th
 
 
 def condense(model: LLRNN, fewer: float, *, text: Corpus, batching: Batching | None = None) -> LLRNN:
-    """Return a copy of the model with `fewer` times fewer multiplications in Z than a softmax over V has.
+    """Return a copy of the model whose normaliser Z takes `fewer` times fewer multiplications than a softmax.
 
-    Rare words get low-rank, real-valued features of their own, named after those that they stand for most; inputs and
-    outputs are not tied then. `text`: some thousand sentences, on which h varies as it will in use; `batching`: how it
-    is scored. `provenance["condensed"]` has the classes and features of the blocks, and the log-perplexity before and
-    after. `llrnn.train` trains the result on as any other model.
+    The output features of rare words are replaced by low-rank, real-valued ones, named after the features that they
+    approximate; input features stay as they are, and inputs and outputs are no longer tied. `text`: some thousand
+    sentences, on which the network's states h vary as they will in use; `batching`: how its log-perplexity is computed.
+    `provenance["condensed"]` of the result has the sizes of the low-rank blocks and the log-perplexities before and
+    after. The result is an LLRNN like any other, and `llrnn.train` can train it further. Raises ConfigError where
+    `fewer` is not above 1, or cannot be reached.
 
         small = condense(model, 6.0, text=Corpus.from_file("valid.txt"))
     """
@@ -81,7 +83,11 @@ def condense(model: LLRNN, fewer: float, *, text: Corpus, batching: Batching | N
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """Statistics of a text: the mean probability of each class, and the probability and moments of h for each block."""
+    """Statistics of a text: probabilities of classes (words with equal features) and moments of the state h.
+
+    Classes are sorted by falling prior probability and cut into B blocks; of each block, h is weighted by the
+    probability of the block at each position. G classes, H units of h.
+    """
 
     order: Ints  # (G,) the classes by falling mass
     edges: list[int]  # of the blocks in this order
@@ -114,7 +120,10 @@ class _Moments:
             self.second[b] += (weighted.t() @ h).double().cpu().numpy()
 
     def roots(self, b: int) -> tuple[Floats, Floats, Floats]:
-        """Return mean μ, covariance root R and R⁻¹ of h for a block, regularised by the covariance of all positions."""
+        """Return mean μ (H,), root R (H, H) of the covariance, and R⁻¹ of the network's state h for block `b`.
+
+        Regularised by the covariance over all blocks, since few positions may have a rare block.
+        """
         H, total = self.first.shape[1], float(self.total[b])
         everywhere = self.first.sum(0) / self.total.sum()
         common = self.second.sum(0) / self.total.sum() - np.outer(everywhere, everywhere)
@@ -128,7 +137,10 @@ class _Moments:
 
 
 class _RareBlock(NamedTuple):
-    """A block of rare classes: their weights and biases, and the directions of h by how much they tell them apart."""
+    """A block of n classes (words with equal features), and the directions of h that tell them apart, best first.
+
+    `nats`: what leaving each direction out would cost, in nats.
+    """
 
     classes: Ints  # (n,)
     weight: Floats  # m (n, H)
@@ -144,7 +156,10 @@ class _RareBlock(NamedTuple):
         return len(self.classes)
 
     def factors(self, r: int) -> tuple[Floats, Floats, Floats]:
-        """Return the values of r features (n, r), the last constant in h, and their rows of W (r, H) and c (r,)."""
+        """Return r features for the classes of this block: values (n, r), and rows of W (r, H) and c (r,).
+
+        The last feature has weight 0 and bias 1: it holds the part of the scores that does not depend on h.
+        """
         u = self.directions[: r - 1]
         values, rows = self.weight @ (self.root @ u.T), u @ self.inverse
         size = np.sqrt((values**2).mean(0)) + 1e-30  # as large as other features, so that training takes them alike
@@ -168,7 +183,10 @@ def _low_rank_blocks(model: LLRNN, moments: _Moments) -> list[_RareBlock]:
 
 
 def _ranks(blocks: Sequence[_RareBlock], V: int, H: int, fewer: float) -> list[int | None]:
-    """Return the number of features of each block, None where it is kept, for the least loss within the budget."""
+    """Return how many low-rank features each block gets, for the least loss within V · H / `fewer` multiplications.
+
+    None for a block that keeps its features as they are. Raises ConfigError where `fewer` cannot be reached.
+    """
     low, high = -60.0, 20.0  # of log nats a multiplication
     for _ in range(60):
         middle = (low + high) / 2
@@ -182,7 +200,10 @@ def _ranks(blocks: Sequence[_RareBlock], V: int, H: int, fewer: float) -> list[i
 
 
 def _ranks_at(blocks: Sequence[_RareBlock], log_price: float, H: int) -> list[int | None]:
-    """Return the number of features of each block where a multiplication has this price."""
+    """Return how many low-rank features each block gets if one multiplication costs exp(log_price) nats.
+
+    None: it stays full.
+    """
     found, step = list[int | None](), _EIGHTS if H >= _WIDE else 1
     for block in blocks:
         wanted = 1 + int((block.nats > np.exp(log_price) * (block.n + H)).sum())  # one of them constant
@@ -221,7 +242,11 @@ def _with_low_rank_blocks(model: LLRNN, blocks: Sequence[_RareBlock], ranks: Seq
 def _joined(
     matrix: FeatureMatrix, order: Ints, alone: int, names: Sequence[Sequence[str]], values: Sequence[Floats]
 ) -> FeatureMatrix:
-    """Return Φ with its classes in this order: the first `alone` keep their rows, the others have dense ones."""
+    """Return a new feature matrix with low-rank blocks: one row for each class (words with equal features), in `order`.
+
+    The first `alone` classes keep their rows of `matrix`; the others get the dense rows `values`, one array (n, r) for
+    each block, whose columns are called `names`.
+    """
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     rows = [np.arange(*matrix.offsets[s : s + 2]) for s in order[:alone]]
@@ -244,7 +269,10 @@ def _joined(
 
 
 def _names(matrix: FeatureMatrix, number: int, block: _RareBlock, values: Floats) -> list[str]:
-    """Name each new feature after the feature that goes up with it most, and the one that goes down with it."""
+    """Return a name for each new feature of a block, after the old features most correlated with it.
+
+    `values`: (n, r).
+    """
     entries = [np.arange(*matrix.offsets[s : s + 2]) for s in block.classes]
     row = np.repeat(np.arange(block.n), [len(own) for own in entries])
     own = np.concatenate([*entries, np.zeros(0, dtype=np.int64)])

@@ -31,10 +31,10 @@ EVERY = 10  # sentences between two steps
 
 @dataclass(frozen=True)
 class DocumentContext:
-    """How a model adapts to a document as it reads: a cache of its words, dynamic evaluation, or both.
+    """Settings of a model that adapts to a document as it reads: a cache of words, dynamic evaluation, or both.
 
-    `cache`: the share of the cache; `words`: how many words it holds; `step`: the step size of the gradient in dynamic
-    evaluation.
+    `cache`: the weight λ of the cache in the mixture with the model, 0 for none; `words`: how many words it holds;
+    `step`: the step size of a gradient step on every ten sentences that were read (dynamic evaluation), 0 for none.
 
         evaluate(model, corpus, following=DocumentContext(cache=0.1, words=1000, step=0.05))
     """
@@ -51,7 +51,10 @@ class DocumentContext:
             )
 
     def log_probs(self, model: LLRNN, text: EncodedText) -> list[Floats]:
-        """Return log p of the words and end of each sentence given all before it; the model itself is not changed."""
+        """Return log p of the words and end of each sentence given all sentences before it, an array for each.
+
+        The gradient steps of dynamic evaluation are made on a copy: `model` is not changed.
+        """
         self._check(model)
         found = [own for some, follower in self._parts(model, text) for own in sentence_log_probs(follower, some)]
         if not self.cache:
@@ -61,13 +64,16 @@ class DocumentContext:
         return np.split(mixed, np.cumsum([len(own) for own in found])[:-1])
 
     def tally(self, model: LLRNN, text: EncodedText) -> Tally:
-        """Return −log p of the text, summed for each symbol."""
+        """Return for each symbol how often it is a target in the text, and the sum of its −log p in nats."""
         targets, V = text.stream()[1:], len(model.vocabulary)
         nats = -np.concatenate(self.log_probs(model, text))
         return Tally(np.bincount(targets, minlength=V), np.bincount(targets, nats, V).astype(np.float64))
 
     def _parts(self, model: LLRNN, text: EncodedText) -> Iterator[tuple[EncodedText, LLRNN]]:
-        """Yield pieces of the text, each with the model that reads it: after a gradient step on all before it."""
+        """Yield pieces of ten sentences, each with the model that reads it: trained on all pieces before it.
+
+        Without dynamic evaluation (`step` 0) it yields the whole text with `model` itself.
+        """
         if not self.step:
             yield text, model
             return
@@ -97,9 +103,10 @@ def _descend(model: LLRNN, text: EncodedText, step: float) -> None:
 
 
 def recent_log_probs(stream: Ints, length: int) -> Floats:
-    """Return log of the share of each symbol of a stream, but the first, among the `length` symbols before it.
+    """Return log of the relative frequency of each symbol among the `length` symbols before it.
 
-    −infinity where it is not among them.
+    The first symbol is left out. `stream`: T symbols; the result is (T − 1,), −infinity where a symbol is not among
+    those before it.
     """
     counts, found = dict[int, int](), np.full(len(stream) - 1, -np.inf)
     for t, symbol in enumerate(stream.tolist()):

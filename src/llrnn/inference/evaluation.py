@@ -37,7 +37,7 @@ _READ: dict[Reading, str] = {"sentences": "each read by itself", "running text":
 
 @dataclass(frozen=True)
 class Slice:
-    """Number and log-perplexity of a subset of the words."""
+    """Some words of a text, such as the rare ones: their number, and their log-perplexity in nats a word."""
 
     words: int
     log_perplexity: float
@@ -45,20 +45,28 @@ class Slice:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The share of word types on which a feature group fires: rare training types, and types that only the test has."""
+    """The shares of word types on which features of one group fire, to see whether they were made from the test.
+
+    `rare_in_training`: of the types seen once or twice in training and not in the test; `only_here`: of the types that
+    only the test has. Both are from 0 to 1.
+    """
 
     rare_in_training: float
     only_here: float
 
     @property
     def suspicious(self) -> bool:
-        """Whether knowledge covers the test's own words better than comparable training words: a sign of leakage."""
+        """Whether types that only the test has are covered over 0.05 better than rare training types."""
         return self.only_here > self.rare_in_training + 0.05
 
 
 @dataclass(frozen=True)
 class Audit:
-    """Checks of a perplexity: probabilities sum to one, all words count, overlap with training, leaking knowledge."""
+    """The result of checks that a perplexity can be trusted.
+
+    Probabilities sum to one, all words were counted, how many sentences were in the training text, and whether features
+    cover words of the test better than comparable words of training.
+    """
 
     worst_sum_error: float  # largest |Σ p − 1| over the contexts that were checked
     contexts_checked: int
@@ -69,7 +77,10 @@ class Audit:
     coverage: dict[str, Coverage]  # by feature group
 
     def failures(self) -> list[str]:
-        """Reasons why the figure is wrong for any text: defects of the model's code."""
+        """Return sentences on why the perplexity is wrong whatever the text (Σ p ≠ 1, words not counted).
+
+        Empty if it is sound.
+        """
         found = []
         if not self.worst_sum_error <= _SUM_TO_ONE:  # nor is NaN
             found.append(f"probabilities do not sum to one (off by {self.worst_sum_error:.1e})")
@@ -78,7 +89,10 @@ class Audit:
         return found
 
     def problems(self) -> list[str]:
-        """The failures, and problems that come from the texts or from knowledge."""
+        """Return the failures, and warnings about the test: sentences seen in training, features that leak.
+
+        Empty if none.
+        """
         found = self.failures()
         if self.seen_in_training is not None and self.seen_in_training > 0.05:
             found.append(f"{self.seen_in_training:.0%} of the sentences were in the training text")
@@ -105,9 +119,11 @@ class Audit:
 
 @dataclass(frozen=True)
 class Evaluation(Renderable):
-    """Perplexity of one model on one text, with slices by frequency and by feature, and an audit.
+    """Perplexity of one model on one text, with slices by training frequency and by feature, and an audit.
 
-    print(evaluate(model, Corpus.from_file("test.txt")).perplexity)
+    Prints as tables. `words` counts ends of sentences too; `characters` counts a space or line end after every word.
+
+        print(evaluate(model, Corpus.from_file("test.txt")).perplexity)
     """
 
     words: int
@@ -123,25 +139,28 @@ class Evaluation(Renderable):
 
     @property
     def log10_prob(self) -> float:
-        """log10 p of all words that count, ends of sentences included."""
+        """log10 p of the whole text, ends of sentences included, without the words that `oov="skip"` leaves out."""
         return -self.log_perplexity * self.words / math.log(10.0)
 
     @property
     def ppl1(self) -> float:
-        """SRILM's ppl1: log p of words and ends of sentences, divided by the words alone; nan where there are none."""
+        """SRILM's ppl1: exp(−log p of words and ends of sentences / number of words without ends).
+
+        Nan where there is no word.
+        """
         words = self.words - self.sentences
         nats = self.log_perplexity * self.words / words if words else math.nan
         return math.exp(nats) if nats < 709.0 else math.inf if nats == nats else nats
 
     def sound(self, of: str) -> Evaluation:
-        """Return self; raise an AuditError, with `of` as the name of the model, where the audit fails."""
+        """Return self if the audit found no failure, else raise AuditError; `of` is the model's name in the message."""
         if failures := self.audit.failures():
             raise AuditError(f"{of}: {'; '.join(failures)}; this is a defect of llrnn or of a background of your own")
         return self
 
     @property
     def perplexity(self) -> float:
-        """exp(log-perplexity): infinity where that is more than a float can hold (above 709 nats a word)."""
+        """exp(log-perplexity); infinity where that is more than a float can hold (above 709 nats a word)."""
         return math.exp(self.log_perplexity) if self.log_perplexity < 709.0 else math.inf
 
     def sheet(self, name: str = "evaluation") -> Sheet:
@@ -171,15 +190,15 @@ def evaluate(
     oov: Oov | None = None,
     following: DocumentContext | None = None,
 ) -> Evaluation:
-    """Score every word and end of sentence of the corpus, and audit the figure.
+    """Return the perplexity of a model on a corpus, over every word and end of sentence, with an audit of that figure.
 
-    `batching` says how the text is cut (sentence by sentence unless given), `contexts_checked` at how many contexts Σ p
-    is summed word by word, `seed` which ones. `oov`: what becomes of words that the vocabulary does not list, `skip`,
-    `unk` or `error`, see `treat_unknown`; skipped ones are in no figure.
+    `batching`: how the text is cut into batches (sentence by sentence unless given); `contexts_checked`: at how many
+    contexts the audit adds up p over all words; `seed`: which contexts. `oov`: what becomes of words that the
+    vocabulary does not list, `skip` (left out of all figures), `unk` or `error`, see `treat_unknown`.
 
-    `following`: the corpus is a document that the model follows, by a cache or by dynamic evaluation; the audit is that
-    of the model itself. Where the background looks at the words before a sentence (`backgrounds.Recent`), the corpus is
-    one running text.
+    `following`: the corpus is one document that the model adapts to while it reads, by a cache or by dynamic
+    evaluation; the audit is that of the model without it. Where the prior depends on the words before a sentence
+    (`backgrounds.Recent`), the corpus is read as one running text.
 
         print(evaluate(model, Corpus.from_file("test.conllu")))
     """
@@ -223,7 +242,10 @@ def _is_unknown(word: str, model: LLRNN) -> bool:
 
 
 def _by_frequency(model: LLRNN, found: Tally) -> dict[str, Slice]:
-    """Return log-perplexities by how often the word was seen in training."""
+    """Return log-perplexities by training count of the word; the keys are `unseen`, `1-5`, `6-50` and `more`.
+
+    Keys without a word are left out; empty where the model does not know its training counts.
+    """
     seen = model.training_summary.counts if model.training_summary is not None else np.array(model.vocabulary.counts)
     slices: dict[str, Slice] = {}
     if not seen.any():
@@ -237,7 +259,10 @@ def _by_frequency(model: LLRNN, found: Tally) -> dict[str, Slice]:
 
 
 def _by_feature(model: LLRNN, found: Tally) -> dict[str, Slice]:
-    """Return log-perplexities by feature of the word, most frequent first; features of single words are left out."""
+    """Return the log-perplexity of the words that have a feature, by its name, most frequent first.
+
+    Identities are left out.
+    """
     phi = model.output_features
     words = np.bincount(phi.class_of, weights=found.words, minlength=phi.n_classes)
     nats = np.bincount(phi.class_of, weights=found.nats, minlength=phi.n_classes)
@@ -284,7 +309,7 @@ def _audit(
 
 @torch.no_grad()
 def _check_contexts(model: LLRNN, text: EncodedText, contexts: int, seed: int) -> float:
-    """Return the largest |Σ_x p(x) − 1|, summed word by word, at contexts of randomly chosen sentences."""
+    """Return the largest |Σ_x p(x) − 1| over `contexts` positions in randomly chosen sentences."""
     chosen = np.random.default_rng(seed).permutation(len(text.sentences))[: max(1, contexts // 8)]
     some = EncodedText(tuple(text.sentences[i] for i in chosen), tuple(text.conditions[i] for i in chosen), text.eos)
     worst, left = 0.0, contexts
@@ -297,9 +322,10 @@ def _check_contexts(model: LLRNN, text: EncodedText, contexts: int, seed: int) -
 
 
 def _coverage(model: LLRNN, text: EncodedText) -> dict[str, Coverage]:
-    """Return the coverage of each feature group: rare training types against types that only this text has.
+    """Return by feature group how many types it covers: rare training types against types only in this text.
 
-    A feature `GROUP:none`, that nothing is known (`features.Vectors`), does not count.
+    A feature `GROUP:none` (`features.Vectors`: the word has no vector) does not count. Empty where the model does not
+    know its training counts, or where there are no such types.
     """
     if model.training_summary is None:
         return {}

@@ -60,7 +60,10 @@ _SAID = 0.1  # a value of a contextual feature from which on explanations say wh
 
 @dataclass(frozen=True)
 class MixturePart:
-    """One part of a mixture: its weight λ, its own log b of the word, and its share λ b_i(x) / b(x)."""
+    """One component i of a prior that is a mixture, for one word x: its weight λ_i, log b_i(x), and λ_i b_i(x) / b(x).
+
+    `share` is the last: the posterior probability that this component produced the word.
+    """
 
     name: str
     weight: float
@@ -70,9 +73,11 @@ class MixturePart:
 
 @dataclass(frozen=True)
 class Explanation(Chartable):
-    """log p of a word as a sum of terms, `log_b + Σ share − log_z`; prints as a table.
+    """log p of a word after a prefix as an exact sum of terms, `log_b + Σ share − log_z`; prints as a table.
 
-    `terms`: value and weight of each feature that fires on the word, largest first; `chart()`: the sum as a waterfall.
+    `terms`: value and weight of each feature that fires on the word, largest product first; `chart()`: the sum as a
+    waterfall chart. A word outside the vocabulary has a `cell`, the symbol of the set of strings that it belongs to
+    (such as all 4-digit numbers), and `log_inside`, its log-probability within that set.
 
         print(explain(model, "la petite", word="maison"))
     """
@@ -91,12 +96,12 @@ class Explanation(Chartable):
 
     @property
     def total(self) -> float:
-        """The sum of the parts; equals `log_p`."""
+        """The sum log b + Σ a_k φ_k − log Z of the terms; equals `log_p` up to rounding."""
         return self.log_b + sum(term.share for term in self.terms) - self.log_z
 
     @property
     def forbidden_by(self) -> tuple[str, ...]:
-        """Names of the background, or of its factors, that give the word no mass: b = 0."""
+        """Names of the factors of the prior that give the word b = 0, so that p = 0; empty for a possible word."""
         return tuple(name for name, log_b in self.factors if log_b == MINUS_INFINITY)
 
     @property
@@ -110,7 +115,7 @@ class Explanation(Chartable):
         return Sheet((line, *self.told(), self.chart(), self._sum().table("value φ"), *self._mixture()))
 
     def told(self) -> list[tuple[str, ...]]:
-        """Remarks of contextual features as lines of text, without duplicates."""
+        """Return what contextual features say of the word, such as which noun governs it, as lines of text without duplicates."""
         return [(f"{self.word}: {remark}",) for remark in dict.fromkeys(remark for _, remark in self.remarks)]
 
     def _mixture(self) -> tuple[TextTable, ...]:
@@ -121,7 +126,11 @@ class Explanation(Chartable):
         return self._sum().waterfall("log p", " ".join((*self.prefix, self.word)))
 
     def _sum(self) -> Breakdown:
-        """Return the sum with the background as one part; of an unlisted word two: its cell, and the string in it."""
+        """Return the sum for the table and the chart, with log b as one part.
+
+        For a word outside the vocabulary log b is two parts: of its symbol (a set of strings), and of the string within
+        it.
+        """
         parts: tuple[Part, ...] = (Part("log b (background)", self.log_b, factors=self.factors),)
         if self.cell is not None:
             of_cell = Part(f"log b of {self.cell}", self.log_b - self.log_inside, factors=self.factors)
@@ -131,7 +140,7 @@ class Explanation(Chartable):
 
 @dataclass(frozen=True)
 class Comparison(Chartable):
-    """The log-ratio of two words, term by term: why one is more probable than the other; prints as a table.
+    """log p(chosen) − log p(rival) of two words after one prefix as an exact sum over features; prints as a table.
 
     print(explain(model, "la petite", word="maison", rival="maisons"))
     """
@@ -142,7 +151,10 @@ class Comparison(Chartable):
 
     @property
     def log_ratio(self) -> float:
-        """log p(word) / p(rival); where both are forbidden, the difference of their feature scores."""
+        """log p(chosen) / p(rival), in nats.
+
+        Where the prior forbids both words, the difference of their feature scores.
+        """
         both = self.chosen.forbidden_by and self.rival.forbidden_by
         return self.total if both else self.chosen.log_p - self.rival.log_p
 
@@ -154,7 +166,10 @@ class Comparison(Chartable):
 
     @property
     def factors(self) -> tuple[tuple[str, float], ...]:
-        """By how much each factor of the background prefers the word; 0 where it forbids both."""
+        """Pairs (name, log b_i(chosen) − log b_i(rival)) of the factors b_i of the prior.
+
+        0 where a factor forbids both words. Empty where the two explanations do not list the same factors.
+        """
         if len(self.chosen.factors) != len(self.rival.factors):  # one background, which forbids one of the two
             return ()
         return tuple(
@@ -164,7 +179,7 @@ class Comparison(Chartable):
 
     @property
     def total(self) -> float:
-        """The sum of the parts; equals `log_ratio`."""
+        """The sum of the differences in log b and in all features; equals `log_ratio` up to rounding."""
         return self.log_b_difference + sum(term.share for term in self.terms)
 
     def sheet(self) -> Sheet:
@@ -210,10 +225,11 @@ def explain(
     rival: str | None = None,
     condition: object = None,
 ) -> Explanation | Comparison:
-    """Explain log p(word | prefix) as a sum of feature terms, or how much more probable it is than a rival.
+    """Explain log p(word | prefix) as a sum of feature terms, or why a word is more probable than a rival.
 
     `prefix`: a string of words, or their tuple; `word`: the word to explain; `rival`: a word to compare with;
-    `condition`: what the model writes from, if it does. Returns an `Explanation`, with a rival a `Comparison`.
+    `condition`: the input that the text is generated from, for models that have one. Returns an `Explanation`, or with
+    a rival a `Comparison`.
 
         print(explain(model, "la petite", word="maison", rival="maisons"))
     """
@@ -231,9 +247,10 @@ def explain_next(
     word: str,
     rival: str | None = None,
 ) -> Explanation | Comparison:
-    """Explain a word under a distribution at one position, given the model state that it was computed from.
+    """Explain a word under a next-word distribution that was computed already; `explain` computes it from a prefix.
 
-    `prefix`: the words before, for the text of the explanation; `word`, `rival`: see `explain`.
+    `distribution`: one position; `state`: the model's state that it was computed from; `prefix`: the words before, only
+    for the text of the explanation. Returns an `Explanation`, or with a `rival` word a `Comparison`.
     """
     here = state.knowledge[0][0]
     factors, parts = model.background.factors(here), model.background.shares(here)
@@ -251,7 +268,7 @@ def explain_next(
 
 
 def compare(chosen: Explanation, rival: Explanation) -> Comparison:
-    """Subtract two explanations after the same prefix, term by term."""
+    """Return the difference of two explanations after the same prefix, feature by feature, as a `Comparison`."""
     ours, theirs = ({term.name: term for term in side.terms} for side in (chosen, rival))
     none = Term("", 0.0, 0.0)
     differences = {name: ours.get(name, none).value - theirs.get(name, none).value for name in ours | theirs}
@@ -304,13 +321,19 @@ def _log_b(prior: Prior, symbol: int) -> float:
 
 
 def _factors(factors: Sequence[tuple[str, Prior]], symbol: int) -> tuple[tuple[str, float], ...]:
-    """Return log b of a word by factor: of several factors, or of one that forbids the word."""
+    """Return (name, log b_i of the word) for each factor of the prior.
+
+    Empty where the prior is a single factor that allows the word: nothing is to be told apart then.
+    """
     found = [(name, _log_b(prior, symbol)) for name, prior in factors]
     return tuple(found) if len(found) > 1 or found[0][1] == MINUS_INFINITY else ()
 
 
 def _terms(model: LLRNN, distribution: Distribution, symbol: int) -> tuple[Term, ...]:
-    """Return the term of every feature that fires on the word; none for a mixture, which has no weights of its own."""
+    """Return weight and value of every feature that fires on the word, largest product first.
+
+    Empty for a mixture of distributions, which has no feature weights.
+    """
     if isinstance(distribution, MixedDistribution):
         return ()
     a = (distribution.given.adaptor() * distribution.scale)[0]
@@ -329,7 +352,11 @@ _COMPONENT = re.compile(r"(.+):pc[0-9]+")  # of the vectors of `features.Vectors
 
 
 def in_blocks(terms: Sequence[Term]) -> tuple[Term, ...]:
-    """Merge the components of each vector feature into one term: length ‖φ‖ and weight a·φ / ‖φ‖; largest first."""
+    """Merge the components of each word-vector feature (`NAME:pc1`, `NAME:pc2`, …) into one term called `NAME`.
+
+    Its value is the norm ‖φ‖ of the vector and its weight a·φ / ‖φ‖, so that the product is unchanged; other terms
+    stay. The result is sorted, largest product first.
+    """
     blocks: dict[str, list[Term]] = {}
     for term in terms:
         found = _COMPONENT.fullmatch(term.name)
@@ -354,7 +381,10 @@ START = "<s>"  # how the boundary that is fed first is written here
 
 @dataclass(frozen=True)
 class Push:
-    """The contribution of one feature of one earlier word to a weight, by gradient × input."""
+    """The contribution of one input feature of one earlier word to the weight a_k of an output feature: gradient × input.
+
+    `value`: that of the input feature; `share`: its contribution to a_k, to first order.
+    """
 
     position: int  # in the prefix, from 0; -1 is the start of the sentence
     word: str
@@ -365,9 +395,11 @@ class Push:
 
 @dataclass(frozen=True)
 class Influence(Chartable):
-    """How the features of earlier words moved the weight of one feature; prints as a table.
+    """How input features of earlier words moved the weight of one output feature (gradient × input); prints as a table.
 
-    print(influence(model, "les petites", feature="Number:Plur"))
+    The contributions are first-order and need not add up to `weight`.
+
+        print(influence(model, "les petites", feature="Number:Plur"))
     """
 
     prefix: tuple[str, ...]
@@ -376,7 +408,10 @@ class Influence(Chartable):
     terms: tuple[Push, ...]  # in the order of the prefix, largest first at each word
 
     def of_word(self, position: int) -> float:
-        """Return the summed contributions of all features of the word at this position."""
+        """Return the sum of the contributions of the word at an index of the prefix.
+
+        −1 is the start of the sentence.
+        """
         return sum(term.share for term in self.terms if term.position == position)
 
     def sheet(self) -> Sheet:
@@ -386,15 +421,17 @@ class Influence(Chartable):
         return Sheet((weight, self.chart(), TextTable(("word", "feature", "value ψ", "share"), tuple(rows))))
 
     def chart(self) -> BarChart:
-        """Return a bar chart of the contribution of each word."""
+        """Return a bar chart with one bar for each word of the prefix: the sum of its contributions to the weight."""
         bars = [Bar(word, self.of_word(t - 1)) for t, word in enumerate((START, *self.prefix))]
         return BarChart(tuple(bars), f"what moved {self.feature}", "added to the weight, to first order")
 
 
 def influence(model: LLRNN, prefix: str | tuple[str, ...] = "", *, feature: str, condition: object = None) -> Influence:
-    """Attribute a_k, the weight of a feature after the prefix, to the features of earlier words: gradient × input.
+    """Attribute a_k, the weight of an output feature after the prefix, to input features of the words before.
 
-    `prefix`: a string of words, or their tuple; `feature`: its name; `condition`: what the model writes from.
+    The method is gradient × input. `prefix`: a string of words, or their tuple; `feature`: the name of the output
+    feature; `condition`: the input that the text is generated from, for models that have one. Raises ConfigError for a
+    feature that the model does not have.
 
         print(influence(model, "les petites", feature="Number:Plur"))
     """
@@ -426,7 +463,10 @@ def influence(model: LLRNN, prefix: str | tuple[str, ...] = "", *, feature: str,
 
 
 def _gradient(model: LLRNN, ids: Tensor, k: int, condition: object) -> tuple[float, Tensor, Tensor | None]:
-    """Return a_k after all symbols, its gradient in ψ of each, (T, D), and the contextual inputs, (T, k)."""
+    """Return the weight a_k of output feature k after all T symbols, and its gradient in their input vectors, (T, D).
+
+    Third: the values of contextual inputs at each position, (T, number of inputs), None where the model has none.
+    """
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradient outside of training
         state, v = model.start([condition]), None
         psi = model.embedding(ids[None])

@@ -39,7 +39,10 @@ _MOST_TOKENS = 256  # that are written where the harness does not say how many
 
 
 def language_models(background: Background) -> list[HuggingFace]:
-    """Return the Hugging Face models that a background is made of."""
+    """Return the Hugging Face models among the parts of a prior, however products and mixtures are nested.
+
+    May be empty.
+    """
     if isinstance(background, Combined):
         return [lm for part in background.parts for lm in language_models(part)]
     return [background] if isinstance(background, HuggingFace) else []
@@ -47,7 +50,10 @@ def language_models(background: Background) -> list[HuggingFace]:
 
 @dataclass(frozen=True)
 class _Question:
-    """A text to score: its symbols, the position from which they count, and log p of each string within its cell."""
+    """A text to score: its symbols `ids`, the index `start` of the first one that counts, and log p inside symbols.
+
+    `inside` has, for each symbol, log p of the string within its symbol: 0 for words of the vocabulary.
+    """
 
     ids: list[int]
     start: int
@@ -55,9 +61,10 @@ class _Question:
 
 
 class HarnessLM(LM):
-    """Adapter for lm-evaluation-harness: `loglikelihood`, `loglikelihood_rolling` and `generate_until` of a model.
+    """A model as lm-evaluation-harness wants it: `loglikelihood`, `loglikelihood_rolling` and `generate_until`.
 
-    `positions`: the most that are scored at once; `seed`: of what is drawn where a task asks for samples.
+    `positions`: how many words (or tokens) are scored in one batch, at most; `seed`: of sampling, where a task asks for
+    it.
 
         HarnessLM(model).loglikelihood([Instance(args=("elle est", " grande"))])     # [(log p, is it the likeliest?)]
     """
@@ -73,23 +80,36 @@ class HarnessLM(LM):
 
     @property
     def tokenizer_name(self) -> str:
-        """The name under which the harness caches requests."""
+        """The name under which the harness caches requests: that of the Hugging Face tokenizer, or `words`."""
         return str(getattr(self._tokenizer, "name_or_path", "") or "words")
 
     def loglikelihood(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-        """Return for each (context, continuation): log p of the continuation, and whether greedy decoding writes it."""
+        """Return for each request (context, continuation) log p of the continuation in nats, and whether it is the greedy one.
+
+        `requests`: harness instances, whose `args` are the two strings; the order is kept. `disable_tqdm` is ignored.
+        """
         return self._scored([self._pair(*request.args) for request in requests])
 
     def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[float]:
-        """Return for each (text,) log p of all of it."""
+        """Return for each request, whose `args` are (text,), log p of the whole text in nats.
+
+        `disable_tqdm` is ignored.
+        """
         return [log_p for log_p, _ in self._scored([self._pair("", *request.args) for request in requests])]
 
     def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
-        """Return for each (context, options) a continuation, up to the first of `until`, EOS or `max_gen_toks`."""
+        """Return for each request (context, options) the text that the model writes after the context.
+
+        It ends before the first of the strings `until`, at the end of a sentence, or after `max_gen_toks` words (256
+        unless given); greedy, unless `temperature` is above 0. `disable_tqdm` is ignored.
+        """
         return [self._written(*request.args) for request in requests]
 
     def _words(self, text: str) -> list[str]:
-        """Return the symbols of a text, without an end."""
+        """Return a text as a list of vocabulary symbols: tokens, or words with EOS between lines.
+
+        No EOS is added at the end.
+        """
         if self._tokenizer is not None:
             ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
             return [self._model.vocabulary.symbols[one] for one in ids]
@@ -98,7 +118,10 @@ class HarnessLM(LM):
         return [word for n, line in enumerate(lines) for word in ((*line,) if n == 0 else (EOS, *line))]
 
     def _pair(self, context: str, continuation: str) -> _Question:
-        """Return context and continuation as one question; blanks between them belong to the continuation."""
+        """Return context and continuation as one text to score, of which only the continuation counts.
+
+        Spaces at the end of the context are moved to the continuation.
+        """
         stripped = context.rstrip(" ")
         continuation = context[len(stripped) :] + continuation
         whole, before = self._words(stripped + continuation), self._words(stripped)
@@ -107,7 +130,10 @@ class HarnessLM(LM):
 
     @torch.no_grad()
     def _scored(self, cuts: Sequence[_Question]) -> list[tuple[float, bool]]:
-        """Return answers in the order of the questions, computed in batches of similar length."""
+        """Return (log p, is it the greedy continuation?) of each text, in their order.
+
+        Texts of similar length share batches.
+        """
         found: dict[int, tuple[float, bool]] = {}
         lengths = np.array([len(cut.ids) for cut in cuts], dtype=np.int64)
         order = np.argsort(lengths, kind="stable")
@@ -160,9 +186,11 @@ class HarnessLM(LM):
 
 
 def cut_before(text: str, stops: Iterable[str]) -> str:
-    """Return the text up to the first of the stop strings.
+    """Return the beginning of a text, before the first occurrence of any of the stop strings.
 
-    cut_before("yes. no", [".", "n"])  # "yes"
+    All of it where none occurs.
+
+        cut_before("yes. no", [".", "n"])  # "yes"
     """
     ends = [text.index(stop) for stop in stops if stop and stop in text]
     return text[: min(ends, default=len(text))]

@@ -39,7 +39,7 @@ __all__ = ["HarnessLM", "LogLinearProcessor", "corpus", "symbol_of", "token_of",
 
 
 class _Given(Background):
-    """A background whose log b is given as a tensor, because the LM has run already."""
+    """A prior whose log b is set from outside as a tensor (N, V), because the language model has computed it already."""
 
     log_b: Tensor
 
@@ -51,20 +51,20 @@ class _Given(Background):
 
 
 def _replaced(background: Background, given: Background) -> Background:
-    """Return the product or mixture with `given` in place of the Hugging Face LM."""
+    """Return a copy of a product or mixture of priors in which `given` stands in the place of the Hugging Face model."""
     if isinstance(background, Combined):
         return background.with_parts([_replaced(part, given) for part in background.parts])
     return given if isinstance(background, HuggingFace) else background
 
 
 class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
-    """A `LogitsProcessor` for `generate()` of `transformers`: puts a trained adaptor on top of its LM.
+    """A `LogitsProcessor` for `generate()` of `transformers`, which puts a trained llrnn adaptor on top of its LM.
 
-    The LM's own scores are log b, so that it runs once a token. The background of `adaptor` is the LM, or a product or
-    mixture with it: `HuggingFace(...) * Mask(...)` writes only what the mask allows. The adaptor reads EOS and then the
-    tokens of a row; the bos, eos or padding tokens that a row begins with stand for that EOS. Its states are kept by
-    prefix from one call to the next, since beam search puts rows in another order; an unknown prefix is read from the
-    beginning. `condition`: what contextual features and constraints read.
+    The prior of `adaptor` is the LM, or a product or mixture with it: `HuggingFace(...) * Mask(...)` writes only what
+    the mask allows. The LM runs once for each token: its scores are taken as log b. The adaptor reads EOS and then the
+    tokens of a row; bos, eos or padding tokens at the beginning of a row stand for that EOS. Its states are cached by
+    prefix, since beam search reorders rows. `condition`: the input that contextual features and constraints of the
+    adaptor read. Raises ConfigError where the prior does not have exactly one Hugging Face model.
 
         lm.generate(**tokenizer("le chat", return_tensors="pt"), logits_processor=[LogLinearProcessor(adaptor)])
     """
@@ -83,7 +83,10 @@ class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
         self._states: dict[tuple[int, ...], ModelState] = {}
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """Return log p, (B, V), given tokens (B, L) and the LM's scores (B, V)."""
+        """Return log p of the adapted model, (B, V), given the tokens so far (B, L) and the LM's scores (B, V).
+
+        −infinity where the LM has scores for more tokens than the vocabulary.
+        """
         with torch.no_grad(), evaluating(self._model):
             return self._adapted(input_ids, scores)
 
@@ -103,12 +106,12 @@ class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
         return adapted
 
     def _prefix(self, row: list[int]) -> tuple[int, ...]:
-        """Return a row as llrnn reads it: EOS, then its tokens."""
+        """Return the ids of a row as the adaptor reads them: EOS first, in the place of all bos, eos and padding at its start."""
         begin = next((n for n, token in enumerate(row) if token not in self._boundary), len(row))
         return (self._model.vocabulary.eos, *row[begin:])
 
     def _before(self, prefix: tuple[int, ...]) -> ModelState:
-        """Return the adaptor's state after a prefix: cached from the call before, or read anew."""
+        """Return the adaptor's state after a prefix of ids: the one cached by the call before, or computed by reading it anew."""
         if not prefix:
             return self._model.start([self._condition])
         if prefix not in self._states:  # no distribution on the way is asked for

@@ -36,9 +36,10 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def export_keyboard(model: LLRNN, path: str | Path, *, words: int | None = None) -> int:
-    """Write a keyboard file, a compact model for completion; return its size in bytes.
+    """Write a keyboard file, a compact 8-bit model that completes words; return its size in bytes.
 
-    `words`: keep only so many, those of the largest log b.
+    `words`: keep only so many words, the most probable ones under the prior; None: all. Raises ConfigError for models
+    that the small reader does not support (it takes an LSTM, static features and a static prior).
 
         export_keyboard(model, "french.kb"); Keyboard.read("french.kb").complete(["la", "reine", "est"], "gr")
     """
@@ -48,9 +49,11 @@ def export_keyboard(model: LLRNN, path: str | Path, *, words: int | None = None)
 
 
 def keyboard_page(content: bytes, *, title: str = "Typing") -> str:
-    """Return an HTML page that completes words offline; the keyboard file `content` and its reader are inside.
+    """Return the HTML of a page that completes words as one types, offline; model and program are inside.
 
-    Path("typing.html").write_text(keyboard_page(keyboard_bytes(model)))
+    `content`: a keyboard file as bytes, from `keyboard_bytes`; `title`: the heading of the page.
+
+        Path("typing.html").write_text(keyboard_page(keyboard_bytes(model)))
     """
     here = resources.files("llrnn.inference.keyboard")
     page = (here / "page.html").read_text(encoding="utf8")
@@ -65,7 +68,11 @@ def keyboard_page(content: bytes, *, title: str = "Typing") -> str:
 
 
 def keyboard_bytes(model: LLRNN, *, words: int | None = None) -> bytes:
-    """Return the content of a keyboard file; `words`: keep only so many, those of the largest log b."""
+    """Return a keyboard file as bytes: a compact 8-bit model that completes words, to be read by `Keyboard`.
+
+    `words`: keep only so many words, the most probable ones under the prior; None: all. Raises ConfigError for models
+    that the small reader does not support.
+    """
     _check(model)
     vocabulary, log_b = model.vocabulary, _log_b(model)
     listed = [
@@ -116,7 +123,7 @@ def keyboard_bytes(model: LLRNN, *, words: int | None = None) -> bytes:
 
 
 def _check(model: LLRNN) -> None:
-    """Raise an error for models that the small keyboard reader does not support."""
+    """Raise ConfigError with the first reason why a keyboard file cannot hold a model, such as contextual features."""
     classes = max(model.output_features.n_classes, model.input_features.n_classes)
     reasons = (
         ("units in the place of words", model.vocabulary.units is not None),
@@ -158,13 +165,17 @@ def _lstm(model: LLRNN) -> list[tuple[NDArray[np.float64], NDArray[np.float64], 
 
 
 def _quantised(name: str, matrix: NDArray[np.float64]) -> Arrays:
-    """Return the matrix as 8-bit integers from -127 to 127, with a scale for each row."""
+    """Return a matrix as 8-bit integers from −127 to 127 under `name`, and a float32 scale for each row under `NAME.scale`."""
     scale = np.maximum(np.abs(matrix).max(1), 1e-12) / 127
     return {name: np.round(matrix / scale[:, None]).astype(np.int8), f"{name}.scale": scale.astype(np.float32)}
 
 
 def _domains(model: LLRNN, arrays: Arrays) -> list[dict[str, Any]]:
-    """Return the automaton of each domain, and the input class of the cell of every label and range of lengths."""
+    """Describe the model's sets of strings outside the vocabulary (numbers, spellings) for the header of a keyboard file.
+
+    The automaton that recognises each set, and the input class of each of its symbols by label and length, are added to
+    `arrays`; returned are name, alphabet and boundaries of lengths of each set.
+    """
     found, first = list[dict[str, Any]](), model.vocabulary.n_words
     classes = model.input_features.class_of
     for n, domain in enumerate(model.vocabulary.domains):

@@ -29,9 +29,11 @@ _TYPES = {"i8": np.int8, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "f3
 
 
 class Keyboard:
-    """A keyboard file opened for completion; needs numpy only.
+    """A keyboard file opened for completion: a small language model that needs numpy only.
 
-    Keyboard.read("french.kb").complete(["la", "reine", "est"], "gr", k=3)
+    `words`: the words that it can propose, sorted; `header`: what the file says of itself.
+
+        Keyboard.read("french.kb").complete(["la", "reine", "est"], "gr", k=3)
     """
 
     def __init__(self, content: bytes) -> None:
@@ -61,7 +63,10 @@ class Keyboard:
 
     @classmethod
     def read(cls, path: StrPath) -> Keyboard:
-        """Open a file that `llrnn export keyboard` wrote."""
+        """Open a file that `llrnn export keyboard` wrote.
+
+        Raises CheckpointError where it is missing, cut short or another file.
+        """
         try:
             return cls(read_file(path))
         except (OSError, ValueError, LookupError, TypeError, zlib.error) as cause:
@@ -69,7 +74,11 @@ class Keyboard:
             raise CheckpointError(f"{path}: {wanted} ({cause}); write it anew") from None
 
     def complete(self, prefix: Sequence[str], letters: str = "", k: int = 3) -> list[tuple[str, float]]:
-        """Return the k best words after `prefix` that begin with `letters`, and their log p; ties by spelling."""
+        """Return the k most probable words after `prefix` that begin with `letters`, as pairs (word, log p), best first.
+
+        Fewer than k where fewer words begin so; equal ones are in the order of their spelling. Words of the prefix that
+        the model does not know are skipped.
+        """
         small = self.header["lowercase"]
         scores = self._after([word.lower() if small else word for word in prefix])
         typed = letters.lower() if small else letters
@@ -83,7 +92,10 @@ class Keyboard:
         return [(letters + self.words[at[i]][len(typed) :], float(log_p[i])) for i in best]
 
     def _after(self, words: Sequence[str]) -> Floats:
-        """Return a·φ − log Z of every class after these words; words that were read before are not read again."""
+        """Return log p(x) − log b(x) of the words x of each class (words with equal features) after these words.
+
+        States of prefixes are cached: only words after the longest common prefix with the last call are read.
+        """
         known = self._read
         if not known:
             known.append(("", *self._step([np.zeros(n) for n in self.header["state"]], self.header["eos"])))
@@ -110,7 +122,10 @@ class Keyboard:
         return after, scores - (whole.max() + np.log(np.exp(whole - whole.max()).sum()))
 
     def _input_class(self, word: str) -> int | None:
-        """Return the input class of a word, or of the cell it belongs to; None where the model knows neither."""
+        """Return the row of the embedding for a word, or for the set of strings it belongs to (such as numbers).
+
+        None for a word that is neither listed nor in any of these sets.
+        """
         key = word.encode("utf-16-be")
         at = bisect_left(self._keys, key)
         if at < len(self._keys) and self._keys[at] == key:
@@ -127,7 +142,10 @@ class Keyboard:
 
 
 def _column(characters: str, character: str) -> int:
-    """Return the column of a character: its own, or that of lowercase, uppercase, digits, white space or signs."""
+    """Return the column of a character in an automaton's table: its own, or that of its kind.
+
+    Kinds come after `characters`, in this order: lowercase, uppercase, digits, white space, other signs.
+    """
     at, category = characters.find(character), unicodedata.category(character)
     if at >= 0:
         return at
