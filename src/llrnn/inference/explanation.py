@@ -115,7 +115,7 @@ class Explanation(Chartable):
         return Sheet((line, *self.told(), self.chart(), self._sum().table("value φ"), *self._mixture()))
 
     def told(self) -> list[tuple[str, ...]]:
-        """Return what contextual features say of the word, such as which noun governs it, as lines of text without duplicates."""
+        """Return what contextual features say of the word, such as which noun governs it, as lines of text."""
         return [(f"{self.word}: {remark}",) for remark in dict.fromkeys(remark for _, remark in self.remarks)]
 
     def _mixture(self) -> tuple[TextTable, ...]:
@@ -381,7 +381,7 @@ START = "<s>"  # how the boundary that is fed first is written here
 
 @dataclass(frozen=True)
 class Push:
-    """The contribution of one input feature of one earlier word to the weight a_k of an output feature: gradient × input.
+    """The contribution of one input feature of one earlier word to the weight a_k of an output feature.
 
     `value`: that of the input feature; `share`: its contribution to a_k, to first order.
     """

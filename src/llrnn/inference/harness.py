@@ -84,7 +84,7 @@ class HarnessLM(LM):
         return str(getattr(self._tokenizer, "name_or_path", "") or "words")
 
     def loglikelihood(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-        """Return for each request (context, continuation) log p of the continuation in nats, and whether it is the greedy one.
+        """Return for each (context, continuation) log p of the continuation in nats, and whether it is the greedy one.
 
         `requests`: harness instances, whose `args` are the two strings; the order is kept. `disable_tqdm` is ignored.
         """

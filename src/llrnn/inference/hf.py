@@ -39,7 +39,7 @@ __all__ = ["HarnessLM", "LogLinearProcessor", "corpus", "symbol_of", "token_of",
 
 
 class _Given(Background):
-    """A prior whose log b is set from outside as a tensor (N, V), because the language model has computed it already."""
+    """A prior whose log b is set from outside, a tensor (N, V), since the language model has run already."""
 
     log_b: Tensor
 
@@ -51,7 +51,7 @@ class _Given(Background):
 
 
 def _replaced(background: Background, given: Background) -> Background:
-    """Return a copy of a product or mixture of priors in which `given` stands in the place of the Hugging Face model."""
+    """Return a copy of a product or mixture of priors with `given` in the place of the Hugging Face model."""
     if isinstance(background, Combined):
         return background.with_parts([_replaced(part, given) for part in background.parts])
     return given if isinstance(background, HuggingFace) else background
@@ -106,12 +106,12 @@ class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
         return adapted
 
     def _prefix(self, row: list[int]) -> tuple[int, ...]:
-        """Return the ids of a row as the adaptor reads them: EOS first, in the place of all bos, eos and padding at its start."""
+        """Return a row's ids with EOS in the place of all bos, eos and padding at its start."""
         begin = next((n for n, token in enumerate(row) if token not in self._boundary), len(row))
         return (self._model.vocabulary.eos, *row[begin:])
 
     def _before(self, prefix: tuple[int, ...]) -> ModelState:
-        """Return the adaptor's state after a prefix of ids: the one cached by the call before, or computed by reading it anew."""
+        """Return the adaptor's state after a prefix of ids, from the cache or by reading the prefix anew."""
         if not prefix:
             return self._model.start([self._condition])
         if prefix not in self._states:  # no distribution on the way is asked for

@@ -57,7 +57,10 @@ _NOTHING = frozenset({"<eps>", "!NULL", "!ENTER", "!EXIT", "!SENT_START", "!SENT
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An arc of a lattice: a word, or None for silence, and its acoustic and language log-scores."""
+    """An arc of a word lattice from state `source` to state `target`.
+
+    `word`: None for silence; `scores`: its acoustic and its language-model log-score, higher is better.
+    """
 
     source: int
     target: int
@@ -67,7 +70,11 @@ class Edge:
 
 @dataclass(frozen=True)
 class Lattice:
-    """The paths of one utterance, an acyclic graph from `start` to one of `finals`, with scores on its arcs."""
+    """A word lattice of one utterance: an acyclic graph from `start` to a state of `finals`, with scores on arcs.
+
+    `finals`: final states, each with its acoustic and language-model log-score; `place`: file and line, for messages.
+    Raises CorpusError where there is a cycle, or no final state.
+    """
 
     utterance: str
     start: int
@@ -85,7 +92,10 @@ class Lattice:
         return self.place or f"lattice {self.utterance}"
 
     def order(self) -> list[int]:
-        """Return the states reachable from the start, in topological order."""
+        """Return the states that can be reached from the start, in topological order.
+
+        Raises CorpusError for a cycle.
+        """
         after, further, left = self._by_source(), dict[int, list[int]](), [self.start]
         while left:
             if (state := left.pop()) not in further:
@@ -101,7 +111,7 @@ class Lattice:
             ) from None
 
     def number_of_paths(self) -> int:
-        """Return the number of paths from the start to an end, counted without following them."""
+        """Return the number of paths from the start to a final state, by dynamic programming."""
         after, found = self._by_source(), dict[int, int]()
         for state in reversed(self.order()):
             found[state] = (state in self.finals) + sum(found[edge.target] for edge in after[state])
@@ -116,9 +126,11 @@ class Lattice:
     def without_silence(
         self, total: Callable[[tuple[float, float]], float]
     ) -> tuple[dict[int, list[Edge]], dict[int, tuple[float, float]]]:
-        """Return for each state the arcs with words, and the final scores, that it reaches without a word.
+        """Return a lattice without arcs of silence: for each state its arcs with words, and final scores if any.
 
-        Of several ways to one, the best by `total` is kept.
+        Scores of silence are added to what follows. Where several ways lead to the same word and state, the one of
+        highest `total` is kept, a function of (acoustic, language-model) scores. Raises CorpusError where arcs become
+        far too many.
         """
         after, edges, finals, arcs = self._by_source(), dict[int, list[Edge]](), dict[int, tuple[float, float]](), 0
         for state in reversed(self.order()):
@@ -157,9 +169,11 @@ def _sum(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, f
 
 
 def read_lattices(path: StrPath) -> list[Lattice]:
-    """Read lattices in Kaldi's text format.
+    """Read word lattices in Kaldi's text format, one for each utterance; `.gz` files are unpacked.
 
-    lattices = read_lattices("lat.txt.gz")
+    Costs become log-scores (−cost). Raises CorpusError, with file and line, for anything else.
+
+        lattices = read_lattices("lat.txt.gz")
     """
     lines = (Line(path, number, text) for number, text in read_lines(path))
     blocks = [[*block] for there, block in groupby(lines, lambda line: bool(line.text.strip())) if there]
@@ -200,7 +214,7 @@ def _state(line: Line, text: str) -> int:
 
 
 def _costs(line: Line, text: str) -> tuple[float, float]:
-    """Parse `graph,acoustic,alignment` costs; return log-scores, acoustic first."""
+    """Parse Kaldi's costs `graph,acoustic,alignment`; return log-scores (−cost) as (acoustic, language model)."""
     parts = text.split(",")
     try:
         graph, acoustic = float(parts[0] or 0.0), float(parts[1]) if len(parts) > 1 and parts[1] else 0.0
@@ -215,7 +229,7 @@ def _costs(line: Line, text: str) -> tuple[float, float]:
 
 
 class _NGramRows:
-    """States of an n-gram model after the histories of one level."""
+    """States of an n-gram model after several word histories of the same length, one row for each history."""
 
     def __init__(self, ngram: NGram, nodes: torch.Tensor) -> None:
         self._trie, self._ngram, self.nodes = ngram.trie(torch.device("cpu")), ngram, nodes
@@ -239,7 +253,11 @@ class _NGramRows:
 
 @dataclass(slots=True)
 class _Junction:
-    """A node of the rescored graph: a state of the lattice with a state of the model."""
+    """A node of the rescored graph: a state of the lattice together with a state of the model.
+
+    `best`: the highest total of a path to here; `row`: of the model's state among those of this length; `back`: the
+    arcs that lead here.
+    """
 
     state: int
     best: float
@@ -249,7 +267,11 @@ class _Junction:
 
 @dataclass(frozen=True)
 class LatticeScores:
-    """The best paths of a lattice with the model's score last, and how many histories the model scored."""
+    """The result of rescoring a lattice: its n best paths, best first, and how much work it took.
+
+    `best`: the paths as hypotheses with scores `am`, `lm` and the model's; `steps`: how many word histories the model
+    read.
+    """
 
     best: NBest
     steps: int
@@ -268,13 +290,15 @@ def rescore_lattice(
     width: int | None = None,
     oov: Oov | None = None,
 ) -> LatticeScores:
-    """Return the `n` best paths of a lattice by all scores together; paths that differ only in time count once.
+    """Return the `n` best paths of a lattice by acoustic, language-model and new model scores together, best first.
 
-    `weights`: of `am`, `lm` and the model, called `name`, as for lists. `merge`: of a network, histories are one whose
-    last `merge` words are the same; n-grams merge by themselves, exactly. `beam`: paths that are worse than the best of
-    their length by more, a bound on the rest included, are pruned; `width`: at most so many go on. With neither, and
-    without `merge`, the result is exact up to `MOST_ARCS`: what is left out then could not be among the n best. Beyond
-    it fewer go on, and `cut` says how many did not.
+    The total is Σ weight · score + `words` weight · number of words; paths with the same words count once. `weights`
+    names `am`, `lm` and the model's score, called `name`. `merge`: of a network, histories with the same last `merge`
+    words are treated as one (n-gram models merge exactly by themselves). `beam`: prune paths worse than the best of
+    their length by more than this; `width`: follow at most so many of each length. `oov`: words outside the vocabulary
+    are `skip`ped, read as `unk` or an `error`. With neither `merge`, `beam` nor `width` the result is exact up to
+    `MOST_ARCS` followed arcs; beyond, `cut` of the result counts the pruned histories. Raises ConfigError for models
+    that spell words.
 
         rescore_lattice(model, read_lattices("lat.txt")[0], Weights({"am": 0.1, "lm": 0, "llrnn": 1}), n=10).best
     """
@@ -322,16 +346,16 @@ class _LatticeSearch:
         self._levels = 1 + max(self._lengths().values())
 
     def begin_after(self, narrow: _LatticeSearch) -> None:
-        """Prune paths that are worse than the n-th best of a narrower search."""
+        """Prune from now on every path that cannot reach the total of the n-th best path of a narrower search."""
         self.steps += narrow.steps
         self._needed = narrow.last_total - _SLACK
 
     def _total(self, scores: tuple[float, float]) -> float:
-        """Return the weighted sum of the lattice's own scores."""
+        """Return the weighted sum of the two scores that the lattice itself has, (acoustic, language model)."""
         return self._am * max(scores[0], FLOOR) + self._lm * max(scores[1], FLOOR)
 
     def _promises(self) -> dict[int, float]:
-        """Return an upper bound, from each state on, of the lattice's own scores and the score of words."""
+        """Return for each state the most that the rest of a path can add to its total, the model's score left out."""
         found: dict[int, float] = {}
         for state in reversed(self._lattice.order()):
             options = [self._total(self._finals[state])] if state in self._finals else []
@@ -340,7 +364,7 @@ class _LatticeSearch:
         return found
 
     def _lengths(self) -> dict[int, int]:
-        """Return the most words on a path from each state."""
+        """Return for each state the largest number of words on a path from there to an end."""
         found: dict[int, int] = {}
         for state in reversed(self._lattice.order()):
             found[state] = max((1 + found[edge.target] for edge in self._after[state]), default=0)
@@ -359,7 +383,10 @@ class _LatticeSearch:
         return LatticeScores(NBest(self._lattice.utterance, self._nbest(n)), self.steps, self.cut)
 
     def _level(self, level: list[int]) -> list[int]:
-        """Extend all nodes of a level by one word; return the nodes that are reached."""
+        """Extend all paths of one length by one word.
+
+        `level`: indices of their last nodes in `_places`; the indices of the new nodes are returned, empty at the end.
+        """
         asked = [(at, edge) for at in level for edge in self._after[self._places[at].state]]
         ending = [at for at in level if self._places[at].state in self._finals]
         placed = [*(at for at, _ in asked), *ending]
@@ -376,14 +403,18 @@ class _LatticeSearch:
         return self._kept(reached)
 
     def _keys(self, rows: Ints, words: Ints) -> Sequence[object]:
-        """Return the model's state after each word as a key: equal keys continue alike."""
+        """Return a key of the model's state after each (row, word); paths with equal keys may be merged."""
         if isinstance(self._rows, _NGramRows):
             return self._rows.advance(rows, words).nodes.tolist() if len(rows) else []
         pairs = [*zip(rows.tolist(), words.tolist(), strict=True)]
         return pairs if self._merge is None else [(*self._last[row], word)[-self._merge :] for row, word in pairs]
 
     def _kept(self, reached: dict[tuple[int, object], list[tuple[float, int, Edge, float]]]) -> list[int]:
-        """Return the nodes of the next level after pruning, and set up the model's rows for them."""
+        """Prune the paths that were reached, add their nodes and compute the model's states for them.
+
+        `reached`: by (lattice state, key of the model's state) the totals and arcs that lead there. Returns indices of
+        nodes.
+        """
         best_at = {at: max(one[0] for one in found) for at, found in reached.items()}
         alive = {at: best for at, best in best_at.items() if self._hope[at[0]] > -math.inf}
         if not alive:
@@ -412,7 +443,10 @@ class _LatticeSearch:
         return level
 
     def _room(self, ranked: Sequence[tuple[int, object]]) -> int:
-        """Return how many of these may go on: all while there are arcs left, then the share of one length."""
+        """Return how many of the ranked nodes may go on within the limit on followed arcs.
+
+        All while the limit lasts; afterwards as many as the limit has for each length.
+        """
         arcs = np.cumsum([1 + len(self._after[state]) for state, _ in ranked])
         if len(arcs) and self._left < arcs[-1]:
             self._left = 0
@@ -427,7 +461,7 @@ class _LatticeSearch:
         self._rows = self._rows.advance(*(np.array(column, dtype=np.int64) for column in zip(*feeding, strict=True)))
 
     def _nbest(self, n: int) -> tuple[Hypothesis, ...]:
-        """Return the n best paths, searched from their ends backwards with exact scores of their beginnings."""
+        """Return the n best paths, by an exact A* search backwards from their ends; fewer where there are fewer."""
         heap, turn = list[tuple[float, int, int, int, tuple[float, float], float]](), count()
         for at, p in self._ended:
             place, scores = self._places[at], self._finals[self._places[at].state]
@@ -456,7 +490,7 @@ class _LatticeSearch:
 
 
 def _words(parts: Sequence[tuple[str, int]], end: int) -> Words:
-    """Return the words of a path, given by linked entries (word, next) from its end."""
+    """Return the words of a path of linked entries: `parts[end]` is (word, index of the next entry), 0 ends it."""
     found = []
     while end:
         word, end = parts[end]
@@ -465,7 +499,11 @@ def _words(parts: Sequence[tuple[str, int]], end: int) -> Words:
 
 
 def _symbols(model: LLRNN, lattice: Lattice, oov: Oov | None) -> tuple[dict[str, int], set[str]]:
-    """Return the symbol of every word of a lattice, and the words that are read as unknown but not scored."""
+    """Return the vocabulary index of every word of a lattice, and the words outside the vocabulary that score 0.
+
+    The set is empty unless `oov` is `skip`. Raises ConfigError for models that spell words, and for words outside the
+    vocabulary where `oov` is `error` or the model has no symbol for unknown words.
+    """
     words = sorted({edge.word for edge in lattice.edges if edge.word is not None})
     vocabulary, small = model.vocabulary, model.reads_lowercase
     if vocabulary.is_open or vocabulary.units is not None:

@@ -41,7 +41,7 @@ Words = tuple[str, ...]
 
 
 def references_of(corpus: Corpus) -> list[list[Words]]:
-    """Return for each sentence the distinct sentences of the corpus with the same act, itself included."""
+    """Return for each sentence all distinct sentences of the corpus with an equal condition, itself included."""
     said: dict[str, dict[Words, None]] = {}
     for sentence in corpus:
         said.setdefault(str(sentence.condition), {})[sentence.words] = None
@@ -49,9 +49,12 @@ def references_of(corpus: Corpus) -> list[list[Words]]:
 
 
 def bleu(references: Sequence[Sequence[Sequence[str]]], outputs: Sequence[Sequence[str]]) -> float:
-    """Compute corpus BLEU-4 in percent; `references` has one or several sentences for each output.
+    """Compute corpus BLEU-4 in percent with sacrebleu, over words as they are.
 
-    bleu([[["le", "chat", "dort", "bien"]]], [["le", "chat", "dort", "bien"]])     # 100.0
+    `references`: one or several sentences for each output, in the order of `outputs`. Raises CorpusError where an
+    output has none, MissingExtraError without sacrebleu.
+
+        bleu([[["le", "chat", "dort", "bien"]]], [["le", "chat", "dort", "bien"]])     # 100.0
     """
     try:
         from sacrebleu.metrics.bleu import BLEU
@@ -72,7 +75,7 @@ def bleu(references: Sequence[Sequence[Sequence[str]]], outputs: Sequence[Sequen
 
 
 class SlotErrors(NamedTuple):
-    """Number of values that had to be said, and of those missing, repeated or wrong."""
+    """Counts of slot values in generated text: how many had to be said; how many are missing, repeated, wrong."""
 
     required: int = 0
     missing: int = 0
@@ -81,7 +84,10 @@ class SlotErrors(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Slot error rate: errors per value that had to be said."""
+        """The slot error rate (missing + redundant + wrong) / required.
+
+        Raises CorpusError where no value had to be said.
+        """
         if not self.required:
             raise CorpusError("a slot error rate needs an act with a value to say, found none; give such acts")
         return (self.missing + self.redundant + self.wrong) / self.required
@@ -89,7 +95,11 @@ class SlotErrors(NamedTuple):
 
 @dataclass(frozen=True)
 class Inventory:
-    """The values of all slots that could be said by mistake, and which of them are also ordinary words."""
+    """All slot values of some corpora, which a generated sentence could say by mistake.
+
+    `slots`: the slots of each value, a tuple of words; `ordinary`: values that are ordinary words too and are never
+    counted as wrong; `uncounted`: slots that are left out.
+    """
 
     slots: Mapping[Words, frozenset[str]]
     ordinary: frozenset[Words] = frozenset()
@@ -97,7 +107,11 @@ class Inventory:
 
     @classmethod
     def of(cls, *corpora: Corpus, uncounted: Collection[str] = ()) -> Inventory:
-        """Collect the values of corpora with references; values that occur without their slot are ordinary words."""
+        """Collect the slot values of the conditions (dialogue acts or records) of corpora.
+
+        Values that over two sentences say without having them in their condition are taken for ordinary words; slots in
+        `uncounted` are left out.
+        """
         left_out = frozenset(uncounted)
         slots: dict[Words, set[str]] = {}
         for corpus in corpora:
@@ -111,7 +125,10 @@ class Inventory:
         return cls(every.slots, frozenset(value for value, count in said.items() if count > FEW), left_out)
 
     def wrong(self, act: object, words: Sequence[str]) -> list[Words]:
-        """Return the values that a sentence says and the act does not have, with repetitions."""
+        """Return the values in a sentence that its condition `act` does not have, as often as they are said.
+
+        Ordinary words, and values of slots that the act names without a value, are not among them.
+        """
         own = {value for _, value in required_values(act, self.uncounted)}
         free = {slot for slot, text in fields_of(act) if text is None or text.strip().lower() in NOT_SAID}
         others = {
@@ -130,7 +147,10 @@ class Inventory:
 
 
 def required_values(act: object, uncounted: Collection[str] = ()) -> list[tuple[str, Words]]:
-    """Return (slot, words) for every value that an act wants said; slots in `uncounted` are left out."""
+    """Return (slot, words) for every value of a condition that its sentence has to say, such as ("food", ("thai",)).
+
+    `act`: a dialogue act or a record; slots in `uncounted` are left out. Values such as `dontcare` need not be said.
+    """
     return [
         (slot, tuple(part.split()))
         for slot, words in values_of(act)
@@ -140,7 +160,10 @@ def required_values(act: object, uncounted: Collection[str] = ()) -> list[tuple[
 
 
 def slot_errors(act: object, words: Sequence[str], inventory: Inventory) -> SlotErrors:
-    """Count the slot errors of one sentence, as defined at the top of this file."""
+    """Count the slot values that one sentence had to say, and those that are missing, repeated or wrong.
+
+    `act`: its condition, a dialogue act or a record; `inventory`: the values that could be wrong.
+    """
     wanted = Counter(value for _, value in required_values(act, inventory.uncounted))
     found = Counter(find_values(words, wanted).values())
     missing = sum(times for value, times in wanted.items() if not find_values(words, [value]))
@@ -149,14 +172,16 @@ def slot_errors(act: object, words: Sequence[str], inventory: Inventory) -> Slot
 
 
 def sum_of_errors(errors: Iterable[SlotErrors]) -> SlotErrors:
-    """Sum the errors of all sentences of a corpus."""
+    """Return the sum of the slot errors of several sentences, of which `rate` is the rate of the corpus."""
     return SlotErrors(*map(sum, zip(SlotErrors(), *errors, strict=True)))
 
 
 def written_scores(model: LLRNN, corpus: Corpus, *, beam: int = 5, against_references: bool = True) -> dict[str, Any]:
-    """Generate texts from the conditions of a corpus; return slot errors, and BLEU against its sentences.
+    """Generate a text from the condition of each item of a corpus, and score it: slot errors, and BLEU.
 
-    The values that would be wrong are those of the corpus itself.
+    Returns `beam`, `slot_error_rate`, `slot_errors` (a dict of counts) and, unless `against_references` is false,
+    `bleu` in percent against the corpus' sentences of the same condition. Values that would be wrong are those of the
+    corpus. Raises CorpusError where an item has no condition.
 
         written_scores(model, Corpus.from_jsonl("test.jsonl"))["slot_error_rate"]
     """
@@ -171,7 +196,7 @@ def written_scores(model: LLRNN, corpus: Corpus, *, beam: int = 5, against_refer
 
 
 def told_scores(found: Mapping[str, Any]) -> str:
-    """Format the result of `written_scores` on one line."""
+    """Format the dict that `written_scores` returns as one line of text."""
     errors, also = found["slot_errors"], f"; BLEU {found['bleu']:.1f}" if "bleu" in found else ""
     kinds = ", ".join(f"{errors[kind]:,} {kind}" for kind in ("missing", "redundant", "wrong"))
     said = f"slot errors {100 * found['slot_error_rate']:.2f} % of {errors['required']:,} values ({kinds})"

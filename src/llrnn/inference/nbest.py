@@ -48,7 +48,10 @@ _NAME = re.compile(r"[^\s,=]+")
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """A hypothesis of a recogniser: its words, with one log-score for each source."""
+    """One hypothesis of a recogniser or translator: its words and log-scores, one for each name of `NBestLists`.
+
+    `rank`: its number in Kaldi's files, None elsewhere.
+    """
 
     words: Words
     scores: tuple[float, ...] = ()
@@ -57,7 +60,7 @@ class Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class NBest:
-    """The hypotheses of one utterance, in the order of the recogniser."""
+    """The n-best list of one utterance: its name and its hypotheses, in the order of the recogniser."""
 
     utterance: str
     hypotheses: tuple[Hypothesis, ...]
@@ -67,7 +70,9 @@ class NBest:
 class NBestLists:
     """N-best lists of many utterances; `names` are the names of the scores that every hypothesis has.
 
-    lists = read_nbest("nbest.tsv")
+    Raises CorpusError where a list is empty, an utterance has two lists, or a hypothesis has another number of scores.
+
+        lists = read_nbest("nbest.tsv")
     """
 
     names: tuple[str, ...]
@@ -111,7 +116,7 @@ class NBestLists:
     def with_scores(self, name: str, scores: Sequence[Sequence[float]]) -> NBestLists:
         """Return a copy of the lists in which every hypothesis has one more score, called `name`.
 
-        `scores`: one for each hypothesis of each list, in their order.
+        `scores[i][j]`: the log-score of hypothesis j of list i.
         """
         lists = []
         for entry, own in zip(self.lists, scores, strict=True):
@@ -129,12 +134,15 @@ def _faults_in_names(names: Sequence[str]) -> Iterator[str]:
 
 
 def _lines(path: StrPath) -> Iterator[Line]:
-    """Yield the lines of a file that are not blank."""
+    """Yield the lines of a file that are not blank, with file name and line number."""
     return (Line(path, number, text) for number, text in read_lines(path) if text.strip())
 
 
 def _score(line: Line, text: str, *, negate: bool = False) -> float:
-    """Parse a log-score, or a cost that is to be negated; -inf is the score of what is impossible."""
+    """Parse a log-score; with `negate` a cost, whose negative is returned.
+
+    −inf is the score of an impossible hypothesis. Anything but a number below infinity is a CorpusError at that line.
+    """
     value = float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
     value = -value if negate else value
     if not value < math.inf:
@@ -143,9 +151,12 @@ def _score(line: Line, text: str, *, negate: bool = False) -> float:
 
 
 def read_nbest(path: StrPath) -> NBestLists:
-    """Read n-best lists from TSV; lines of one utterance may be anywhere, and their order is kept.
+    """Read n-best lists from a TSV file with columns utterance, hypothesis and one or more log-scores.
 
-    lists = read_nbest("nbest.tsv.gz")
+    A first line that begins with `#utterance` names the scores; without one they are `score1`, `score2`, … Lines of one
+    utterance may be anywhere, and their order is kept. Raises CorpusError with the line.
+
+        lists = read_nbest("nbest.tsv.gz")
     """
     names: tuple[str, ...] = ()
     found: dict[str, list[Hypothesis]] = {}
@@ -188,9 +199,10 @@ def _utterance_in(line: Line, columns: Sequence[str], names: Sequence[str]) -> s
 
 
 def read_kaldi(path: StrPath, scores: Sequence[StrPath]) -> NBestLists:
-    """Read n-best lists from Kaldi's text and score files.
+    """Read n-best lists from Kaldi's text and score files, with lines `UTTERANCE-RANK words` and `UTTERANCE-RANK cost`.
 
-    `path`: the texts; `scores`: files of costs, −log, each a score called after its file.
+    `path`: the texts; `scores`: files of costs (−log, lower is better), each a score called after its file. Hypotheses
+    are sorted by rank. Raises CorpusError with the line.
 
         lists = read_kaldi("nbest/text", ["nbest/am", "nbest/lm"])
     """
@@ -210,7 +222,7 @@ def read_kaldi(path: StrPath, scores: Sequence[StrPath]) -> NBestLists:
 
 
 def _by_key(lines: Iterable[Line]) -> dict[str, Line]:
-    """Return each line under its first word, which may come only once."""
+    """Return each line under its first word; a word that begins two lines is a CorpusError."""
     found: dict[str, Line] = {}
     for line in lines:
         key = line.text.split()[0]
@@ -243,9 +255,11 @@ def _kaldi_scores(path: StrPath, texts: Mapping[str, Line]) -> dict[str, float]:
 
 
 def read_references(path: StrPath, known: Container[str] | None = None) -> dict[str, Words]:
-    """Read reference transcripts from Kaldi's text; with `known` utterances, another one is an error.
+    """Read reference transcripts, lines `UTTERANCE words` as Kaldi writes them; return the words by utterance.
 
-    references = read_references("ref.txt")
+    `known`: utterances that may occur; another one is a CorpusError. None: any.
+
+        references = read_references("ref.txt")
     """
     found = _by_key(_lines(path))
     for utterance, line in found.items():
@@ -260,15 +274,15 @@ def read_references(path: StrPath, known: Container[str] | None = None) -> dict[
 
 
 def write_nbest(path: StrPath, lists: NBestLists) -> None:
-    """Write lists as TSV for `read_nbest`, header included, atomically."""
+    """Write lists as a TSV file that `read_nbest` reads, with a header; the file is replaced atomically."""
     write_lines(path, ["\t".join((*_HEADER, *lists.names)), *(row for entry in lists for row in _rows(entry))])
 
 
 def write_kaldi(folder: StrPath, lists: NBestLists) -> None:
-    """Write lists as a folder for `read_kaldi`: `text`, and a file of costs for each score, under its name.
+    """Write lists as a folder that `read_kaldi` reads: `text`, and a file of costs (−score) for each score.
 
-    Hypotheses keep the numbers that they were read with, so that other files of the same lists stay right; lists that
-    have none are numbered anew. The order of the lines is that of the numbers.
+    Hypotheses keep the ranks that they were read with, so that other files of the same lists still fit; those without a
+    rank are numbered from 1. Lines are in the order of ranks.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     named = [
@@ -287,7 +301,7 @@ def _rows(entry: NBest) -> Iterator[str]:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """Join words with spaces, so that splitting gives them back; raise an error where it would not."""
+    """Join words with spaces; raises CorpusError for a word that is empty or has white space in it."""
     for word in words:
         if word.split() != [word]:
             raise CorpusError(f"a word with whitespace in it cannot be written, found {quoted(word)}; leave it out")
@@ -304,7 +318,10 @@ Symbols = Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Word errors of hypotheses against references of `words` words; errors of several utterances add up."""
+    """Word errors of hypotheses against references, which have `words` words in all.
+
+    Errors of several utterances add up.
+    """
 
     substitutions: int = 0
     deletions: int = 0
@@ -320,14 +337,21 @@ class Errors:
 
     @property
     def rate(self) -> float:
-        """Word error rate: errors per word of the references; more than 1 where too much was inserted."""
+        """The word error rate, errors / words of the references; above 1 where much was inserted.
+
+        Raises CorpusError where the references have no word.
+        """
         if not self.words:
             raise CorpusError("an error rate needs a reference with a word, found none; give what was said")
         return self.total / self.words
 
 
 def alignments(pairs: Sequence[tuple[Symbols, Symbols]]) -> Ints:
-    """Return substitutions, deletions and insertions of each pair (reference, hypothesis) of symbols ≥ 0, (P, 3)."""
+    """Return substitutions, deletions and insertions, (P, 3), of P pairs (reference, hypothesis), fewest errors.
+
+    Both of a pair are sequences of integers ≥ 0. Of the alignments with the fewest errors the one with the fewest
+    substitutions is counted.
+    """
     found = np.zeros((len(pairs), 3), dtype=np.int64)
     # by length, so that references of a block are equally long and little is padded
     order = sorted(range(len(pairs)), key=lambda index: (len(pairs[index][0]), len(pairs[index][1])))
@@ -341,7 +365,7 @@ def alignments(pairs: Sequence[tuple[Symbols, Symbols]]) -> Ints:
 
 
 def _aligned(pairs: Sequence[tuple[Symbols, Symbols]]) -> Ints:
-    """Return substitutions, deletions and insertions of pairs whose references are equally long, (P, 3)."""
+    """Return substitutions, deletions and insertions of P pairs whose references are all of one length, (P, 3)."""
     lengths = np.array([len(hypothesis) for _, hypothesis in pairs])
     references = np.array([reference for reference, _ in pairs], dtype=np.int64)
     hypotheses = np.full((len(pairs), int(lengths.max())), -1, dtype=np.int64)  # -1 is no symbol
@@ -355,7 +379,7 @@ def _aligned(pairs: Sequence[tuple[Symbols, Symbols]]) -> Ints:
 
 
 def _last_row(references: Ints, hypotheses: Ints) -> Ints:
-    """Return the last row d[R, ·] of each pair's edit distances, (P, R) and (P, H) -> (P, H + 1)."""
+    """Return the last row d[R, ·] of P edit-distance tables, from references (P, R), hypotheses (P, H): (P, H + 1)."""
     steps = np.arange(hypotheses.shape[1] + 1) * _ERROR
     row = np.broadcast_to(steps, (len(hypotheses), len(steps))).copy()
     for symbol in references.T:
@@ -369,7 +393,7 @@ def _last_row(references: Ints, hypotheses: Ints) -> Ints:
 
 
 def count_errors(pairs: Sequence[tuple[Words, Words]]) -> list[Errors]:
-    """Count the word errors of each pair (reference, hypothesis).
+    """Count the word errors of each pair (reference, hypothesis) of word tuples; one `Errors` for each pair.
 
     count_errors([(("il", "dort"), ("il", "sort"))])[0].rate     # 0.5
     """
@@ -383,7 +407,10 @@ def count_errors(pairs: Sequence[tuple[Words, Words]]) -> list[Errors]:
 
 
 def errors_of_lists(lists: Iterable[NBest], references: References) -> list[list[Errors]]:
-    """Count the word errors of every hypothesis of every list."""
+    """Count the word errors of hypothesis j of list i against the reference of its utterance, as `result[i][j]`.
+
+    Raises CorpusError where an utterance has no reference.
+    """
     entries = list(lists)
     for entry in entries:
         if entry.utterance not in references:
@@ -397,5 +424,8 @@ def errors_of_lists(lists: Iterable[NBest], references: References) -> list[list
 
 
 def oracle(errors: Iterable[Iterable[Errors]]) -> Errors:
-    """Return the oracle word errors: those of the best hypothesis of each list."""
+    """Return the oracle word errors: the sum over lists of the errors of the best hypothesis of each.
+
+    `errors`: those of all hypotheses of all lists, from `errors_of_lists`.
+    """
     return sum((min(own, key=lambda one: one.total) for own in errors), Errors())

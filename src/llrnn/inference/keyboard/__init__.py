@@ -165,13 +165,13 @@ def _lstm(model: LLRNN) -> list[tuple[NDArray[np.float64], NDArray[np.float64], 
 
 
 def _quantised(name: str, matrix: NDArray[np.float64]) -> Arrays:
-    """Return a matrix as 8-bit integers from −127 to 127 under `name`, and a float32 scale for each row under `NAME.scale`."""
+    """Return {name: the matrix as 8-bit integers from −127 to 127, name.scale: a float32 scale for each row}."""
     scale = np.maximum(np.abs(matrix).max(1), 1e-12) / 127
     return {name: np.round(matrix / scale[:, None]).astype(np.int8), f"{name}.scale": scale.astype(np.float32)}
 
 
 def _domains(model: LLRNN, arrays: Arrays) -> list[dict[str, Any]]:
-    """Describe the model's sets of strings outside the vocabulary (numbers, spellings) for the header of a keyboard file.
+    """Describe the sets of strings outside the vocabulary (numbers, spellings) for a keyboard file's header.
 
     The automaton that recognises each set, and the input class of each of its symbols by label and length, are added to
     `arrays`; returned are name, alphabet and boundaries of lengths of each set.

@@ -74,7 +74,7 @@ class Keyboard:
             raise CheckpointError(f"{path}: {wanted} ({cause}); write it anew") from None
 
     def complete(self, prefix: Sequence[str], letters: str = "", k: int = 3) -> list[tuple[str, float]]:
-        """Return the k most probable words after `prefix` that begin with `letters`, as pairs (word, log p), best first.
+        """Return the k most probable words after `prefix` that begin with `letters`: (word, log p), best first.
 
         Fewer than k where fewer words begin so; equal ones are in the order of their spelling. Words of the prefix that
         the model does not know are skipped.
