@@ -51,13 +51,13 @@ __all__ = ["Accuracy", "Pair", "PairScores", "read_pairs", "score_pairs", "write
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A minimal pair: a grammatical sentence, and one that is not.
+    """A minimal pair: a grammatical sentence `good`, and an ungrammatical one `bad` that differs in one thing.
 
-    `group` names what is wrong with the second (`verb-number`), `distance` how many words away the word is that decides
-    (1 for the neighbour), `distractors` how many words between the two suggest the wrong form, and `place` the index of
-    the first word that differs. A model is right where it finds the first sentence more probable. Sentences that are
-    not `complete` stop in the middle: no end is expected behind them. `readings` are other ways to cut each of the two
-    into words, whose probabilities are added.
+    `group`: what is wrong with the second (`verb-number`); `distance`: how many words before the difference the word
+    stands that decides it (1: the neighbour); `distractors`: how many words between the two suggest the wrong form;
+    `place`: the index of the first word that differs, found by comparing if it is −1. If not `complete`, both stop in
+    the middle, and no end of sentence is scored. `readings`: for each of the two, other ways to cut it into words,
+    whose probabilities are added.
     """
 
     good: Words
@@ -88,9 +88,11 @@ _KEYS = ("sentence_good", "sentence_bad", "group", "distance", "distractors", "p
 
 
 def read_pairs(path: StrPath) -> list[Pair]:
-    """Read all pairs of a TSV or JSON-lines file, by its extension; blank lines are skipped.
+    """Read minimal pairs from a file .tsv or .jsonl (BLiMP's keys), also with .gz; blank lines are skipped.
 
-    pairs = read_pairs("pairs.tsv.gz")
+    Raises CorpusError, with the line, for anything else, and for a file without a pair.
+
+        pairs = read_pairs("pairs.tsv.gz")
     """
     require_file(path)
     is_tsv = _is_tsv(path)
@@ -102,9 +104,10 @@ def read_pairs(path: StrPath) -> list[Pair]:
 
 
 def write_pairs(path: StrPath, pairs: Iterable[Pair], **told: object) -> None:
-    """Write pairs for `read_pairs`, in the format of the extension, atomically.
+    """Write minimal pairs to a file .tsv or .jsonl that `read_pairs` reads; the file is replaced atomically.
 
-    `told`: further fields of each line of JSON, such as where the pairs come from.
+    `told`: further fields of each JSON line, such as where the pairs come from. TSV holds neither these nor readings,
+    `place` and `complete`; several readings are a CorpusError there.
 
         write_pairs("pairs.jsonl", pairs, seed=3)
     """
@@ -116,7 +119,7 @@ def write_pairs(path: StrPath, pairs: Iterable[Pair], **told: object) -> None:
 
 
 def _is_tsv(path: StrPath) -> bool:
-    """Whether a file is TSV by its extension; otherwise it is JSON lines."""
+    """Whether a file is TSV by its extension, or else JSON lines; another extension is a CorpusError."""
     name = PurePath(path).name
     extension = PurePath(name.lower().removesuffix(".gz")).suffix
     if extension not in (".tsv", ".jsonl"):
@@ -175,7 +178,11 @@ def _read_json(line: Line) -> Fields:
 
 
 def read_pair(line: Line, fields: Fields) -> Pair:
-    """Return the pair that the fields of a line describe; errors name their place."""
+    """Return the minimal pair that one line describes.
+
+    `line`: for the place in error messages; `fields`: by JSON key (`sentence_good`, `sentence_bad`, `group`, …) the
+    value and the column where it stands. Raises CorpusError where a field is missing or wrong.
+    """
     (good, *more), (bad, *others) = (_sentences(line, fields, key) for key in _KEYS[:2])
     if good == bad:
         text = " ".join(good)
@@ -212,7 +219,7 @@ def _count(line: Line, fields: Fields, key: str) -> int | None:
 
 
 def _number(text: str) -> object:
-    """Parse a number of a TSV column, None where it is unknown; other text is returned as it is, to be refused."""
+    """Parse a TSV column: a whole number, None where it is empty or `_`; other text is returned, to be refused."""
     text = text.strip()
     if text in ("", "_"):
         return None
@@ -226,7 +233,10 @@ _DISTRACTORS: tuple[Band, ...] = ((0, 0, "0"), (1, 1, "1"), (2, math.inf, "2+"))
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The share of `count` pairs that are right, with its 95 % interval."""
+    """The share of `count` minimal pairs on which a model prefers the grammatical sentence, with its 95 % interval.
+
+    `accuracy`, `low` and `high` are from 0 to 1.
+    """
 
     count: int
     accuracy: float
@@ -235,7 +245,10 @@ class Accuracy:
 
     @classmethod
     def of(cls, right: Sequence[bool]) -> Accuracy:
-        """Return the share with Wilson's interval, which stays within 0 and 1 and holds for few pairs."""
+        """Return the share of true values with Wilson's 95 % interval, which holds for few values.
+
+        At least one is required.
+        """
         n, share = len(right), fmean(right)
         centre = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
         half = _Z / (1 + _Z**2 / n) * math.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
@@ -244,9 +257,10 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class PairScores:
-    """log p of both sentences of every pair, with accuracies overall and by group.
+    """log p (nats) of both sentences of every minimal pair, and accuracies overall, by group, distance and distractors.
 
-    `left_out` are the pairs with words that a closed vocabulary does not list: no share counts them.
+    `left_out`: pairs with words outside a closed vocabulary, which no accuracy counts; `bands`: how distances are
+    grouped, as (least, most, name).
 
         score_pairs(model, read_pairs("pairs.tsv")).overall.accuracy
     """
@@ -259,18 +273,21 @@ class PairScores:
 
     @cached_property
     def right(self) -> tuple[bool, ...]:
-        """Whether the grammatical sentence is more probable, for each pair; a tie is wrong."""
+        """For each pair whether the grammatical sentence is the more probable one.
+
+        A tie (within 1e-9 nats) is False.
+        """
         both = zip(self.log_p_good, self.log_p_bad, strict=True)
         return tuple(good > bad and not _is_tie(good, bad) for good, bad in both)
 
     @property
     def ties(self) -> int:
-        """How many pairs have sentences of equal probability, those with equal sentences among them."""
+        """Number of pairs whose sentences are equally probable, within 1e-9 nats."""
         return sum(map(_is_tie, self.log_p_good, self.log_p_bad))
 
     @property
     def equal(self) -> int:
-        """How many pairs consist of the same sentence twice."""
+        """Number of pairs whose two sentences are the same."""
         return sum(pair.good == pair.bad for pair in self.pairs)
 
     @property
@@ -279,7 +296,7 @@ class PairScores:
 
     @property
     def mean_of_groups(self) -> float:
-        """The mean of the accuracies of all groups, each counting alike."""
+        """The unweighted mean of the accuracies of all groups, from 0 to 1."""
         return fmean(share.accuracy for share in self.by_group.values())
 
     @property
@@ -288,16 +305,22 @@ class PairScores:
 
     @property
     def by_distance(self) -> dict[str, Accuracy]:
-        """Accuracy by distance of the word that decides, 1, 2-4 and 5+; pairs of unknown distance are left out."""
+        """Accuracy by distance of the deciding word, with keys `1`, `2-4` and `5+`.
+
+        Pairs of unknown distance are left out.
+        """
         return self.by(lambda pair: _band(pair.distance, self.bands))
 
     @property
     def by_distractors(self) -> dict[str, Accuracy]:
-        """Accuracy by number of distractors, 0, 1 and 2+; pairs of unknown number are left out."""
+        """Accuracy by number of distractors, with keys `0`, `1` and `2+`; pairs of unknown number are left out."""
         return self.by(lambda pair: _band(pair.distractors, _DISTRACTORS))
 
     def summary(self) -> dict[str, Any]:
-        """Return all accuracies as plain data, for JSON."""
+        """Return all accuracies as a dict for JSON.
+
+        Keys: `overall`, `mean_of_groups`, `ties`, `equal`, `left_out`, `by_group`, `by_distance`, `by_distractors`.
+        """
         return {
             "overall": asdict(self.overall),
             "mean_of_groups": self.mean_of_groups,
@@ -311,7 +334,10 @@ class PairScores:
         }
 
     def by(self, key: Callable[[Pair], K | None]) -> dict[K, Accuracy]:
-        """Return the accuracy for every value of `key`, sorted; pairs whose value is None are left out."""
+        """Return the accuracy of the pairs for which `key` has each of its values, sorted by value.
+
+        None leaves a pair out.
+        """
         parts: dict[K, list[bool]] = {}
         for pair, right in zip(self.pairs, self.right, strict=True):
             name = key(pair)
@@ -329,11 +355,11 @@ def _is_tie(good: float, bad: float) -> bool:
 
 
 def score_pairs(model: LLRNN, pairs: Sequence[Pair], *, rows: int = 1024) -> PairScores:
-    """Score both sentences of every pair in float64, about `rows` sentences in a batch; prefixes are scored once.
+    """Score both sentences of every minimal pair with a model, in float64; return log p of all and accuracies.
 
-    An impossible sentence has log p = −infinity: a grammar as background may well know that the bad one is. Readings
-    with a word that a closed vocabulary does not list are left out, pairs without any other are counted as left out; if
-    no pair is left, that is an UnknownWordError.
+    About `rows` sentences are scored in a batch. An impossible sentence has log p = −infinity. Readings with a word
+    outside a closed vocabulary are left out, and a pair without any other reading is in `left_out` of the result;
+    raises UnknownWordError if that is every pair.
 
         score_pairs(model, read_pairs("pairs.tsv")).overall.accuracy
     """
@@ -357,7 +383,7 @@ def score_pairs(model: LLRNN, pairs: Sequence[Pair], *, rows: int = 1024) -> Pai
 
 
 def _listed(model: LLRNN, pairs: Sequence[Pair]) -> list[tuple[Readings, Readings]]:
-    """Return the readings of both sentences of each pair, without those that have unlisted words."""
+    """Return, for each pair, the readings of good and of bad sentence whose words are all in the vocabulary."""
     normal = str.lower if model.reads_lowercase else str
     all_of = [[(pair.good, *pair.readings[0]), (pair.bad, *pair.readings[1])] for pair in pairs]
     words = list(dict.fromkeys(normal(word) for both in all_of for own in both for word in chain.from_iterable(own)))

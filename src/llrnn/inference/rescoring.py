@@ -87,7 +87,10 @@ _Node = tuple[int, int]  # the row of its parent in the level above, and the wor
 
 @dataclass(frozen=True)
 class SharedScores:
-    """log p of every hypothesis of every list, and how many steps sharing prefixes took, of how many."""
+    """log p in nats of every hypothesis j of every list i, `log_probs[i][j]`, and how much work sharing prefixes saved.
+
+    `steps`: distinct prefixes that the model read; `steps_without_sharing`: words and ends of all hypotheses.
+    """
 
     log_probs: list[list[float]]
     steps: int  # distinct prefixes
@@ -98,9 +101,10 @@ class SharedScores:
 
 @dataclass(frozen=True)
 class ModelScorer:
-    """A scorer of n-best lists by a model.
+    """A scorer of n-best lists by a model: called with lists, it returns log p (nats) of each hypothesis of each list.
 
-    `conditions`: one for each utterance, such as a question before an answer, a topic, a user.
+    `rows`: about how many hypotheses are scored in a batch; `conditions`: for each utterance the input that the model
+    reads with it, such as a question before an answer, a topic or a user.
 
         ModelScorer(model, conditions={"utt7": "what kind of food would you like ?"})
     """
@@ -119,7 +123,7 @@ class ModelScorer:
 
 
 def _conditioned(model: LLRNN, lists: Sequence[NBest], conditions: Mapping[str, object]) -> list[list[float]]:
-    """Return log p of every hypothesis given the condition of its utterance."""
+    """Return log p of every hypothesis of every list, given the condition (an input) of its utterance."""
     fit, given = (str.lower, lowercased) if model.reads_lowercase else (str, lambda condition: condition)
     said = Corpus.from_sentences([list(map(fit, h.words)) for entry in lists for h in entry.hypotheses])
     asked = [given(conditions[entry.utterance]) for entry in lists for _ in entry.hypotheses]
@@ -131,10 +135,10 @@ def _conditioned(model: LLRNN, lists: Sequence[NBest], conditions: Mapping[str, 
 
 
 class Hotwords:
-    """A scorer for names that are likely to be said: the number of words of a hypothesis that belong to one.
+    """A scorer of n-best lists that counts, in each hypothesis, the words that are part of given names (hotwords).
 
-    Names are of one word or several, matched from left to right, the longest first. A look-up costs the same with a
-    hundred names and with a hundred thousand. Its weight is found by `tune`, or is given.
+    Names are of one word or several, matched from left to right, the longest first. The time does not depend on the
+    number of names. Its weight among the scores is found by `tune`, or given.
 
         rescore(lists, {"llrnn": ModelScorer(model), "hotwords": Hotwords(["chez paul", "la tour d'or"])})
     """
@@ -149,7 +153,7 @@ class Hotwords:
         return [[float(self.covered(h.words)) for h in entry.hypotheses] for entry in lists]
 
     def covered(self, words: Words) -> int:
-        """Return how many of the words are parts of names."""
+        """Return how many of these words are part of a name, matched from left to right, the longest name first."""
         place = found = 0
         while place < len(words):
             lengths = (n for n in self._lengths if n <= len(words) - place)
@@ -160,9 +164,11 @@ class Hotwords:
 
 
 def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024, oov: Oov | None = None) -> SharedScores:
-    """Score n-best lists by a model, in batches of about `rows` hypotheses; see `score_sentences`.
+    """Return log p of every hypothesis of n-best lists under a model, scoring common prefixes once.
 
-    `oov`: what becomes of words that the model does not list, as for `treat_unknown`: with `skip` they add nothing.
+    `rows`: about how many hypotheses are in a batch; `oov`: words outside the vocabulary add nothing (`skip`), are read
+    as the unknown-word symbol (`unk`), or are an UnknownWordError (`error`); None: `unk` where the model has that
+    symbol, else `error`.
     """
     named: list[tuple[str, Sequence[Words]]] = [
         (f"utterance {entry.utterance}", [h.words for h in entry.hypotheses]) for entry in lists
@@ -175,7 +181,7 @@ def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024, oov: 
 
 
 def unknown_words(model: LLRNN, lists: Iterable[NBest]) -> Counter[str]:
-    """Count the words of lists that a model does not list."""
+    """Count the words of n-best lists that are not in the model's vocabulary; none for models that spell words."""
     vocabulary = model.vocabulary
     if vocabulary.is_open or vocabulary.units is not None:
         return Counter()
@@ -187,7 +193,10 @@ def unknown_words(model: LLRNN, lists: Iterable[NBest]) -> Counter[str]:
 def _treated(
     model: LLRNN, named: Sequence[tuple[str, Sequence[Words]]], missing: Counter[str], oov: Oov
 ) -> list[tuple[str, Sequence[Words]]]:
-    """Return the hypotheses with unknown words treated by the policy `oov`."""
+    """Return hypotheses in which unknown words are left out (`skip`) or kept (`unk`); `error` raises UnknownWordError.
+
+    `named`: for each list its name for messages and the words of its hypotheses; `missing`: the unknown words.
+    """
     place, first = next((name, word) for name, own in named for words in own for word in words if word in missing)
     others, unknown = [word for word in missing if word != first], model.vocabulary.unknown
     if oov == "error":
@@ -207,12 +216,12 @@ def score_sentences(
     called: str = "sentences",
     open_ended: Container[int] = (),
 ) -> SharedScores:
-    """Return log p of the sentences of each group, ends included, in batches of about `rows` sentences.
+    """Return log p (nats) of the sentences of each group, ends included, scoring common prefixes within a batch once.
 
-    Common prefixes within a batch are scored once. The groups at the places `open_ended` have beginnings of sentences,
-    scored without an end. The name of a group, and what sentences are `called`, is for messages. An impossible sentence
-    has log p = −infinity. Words are lowercased first where the model was trained so; one that the vocabulary does not
-    list is an UnknownWordError, unless it has a symbol for such words.
+    `groups`: pairs of a name, for messages, and sentences; `rows`: about how many sentences are in a batch; `called`:
+    what messages call the sentences; `open_ended`: indices of groups whose sentences are beginnings, scored without an
+    end. An impossible sentence has log p = −infinity. Words are lowercased first where the model was trained so. Raises
+    UnknownWordError for a word outside a vocabulary without an unknown-word symbol.
     """
     if rows < 1:
         raise ConfigError(f"rows must be 1 or more, found {rows}")
@@ -236,7 +245,7 @@ def score_sentences(
 
 
 def _split(groups: Sequence[Sequence[Words]], rows: int) -> list[list[int]]:
-    """Return which groups are scored together: those of similar length, so that all levels of a tree have many rows."""
+    """Return which groups are scored in one batch, by index: of similar length, about `rows` sentences together."""
     order = sorted(range(len(groups)), key=lambda i: max(map(len, groups[i]), default=0))
     filled = accumulate(len(groups[i]) for i in order)
     parts = groupby(zip(order, filled, strict=True), lambda found: (found[1] - 1) // rows)
@@ -246,7 +255,10 @@ def _split(groups: Sequence[Sequence[Words]], rows: int) -> list[list[int]]:
 def _locate_words(
     model: LLRNN, groups: Sequence[tuple[str, Sequence[Words]]], called: str
 ) -> dict[str, tuple[int, float]]:
-    """Return the symbol of every distinct word, and its log p within the symbol; a warning names unknown words."""
+    """Return for each distinct word its vocabulary symbol, and its log p within that symbol (0 for a listed word).
+
+    Warns of words that are read as the unknown-word symbol.
+    """
     vocabulary, texts = model.vocabulary, [(name, [*chain.from_iterable(own)]) for name, own in groups]
     for name in (name for name, words in texts if EOS in words):
         raise CorpusError(f"{name}: {EOS} marks the end of a sentence, found it as a word; take it out")
@@ -264,7 +276,10 @@ def _locate_words(
 
 
 def _prefix_tree(sentences: Sequence[Sequence[int]]) -> tuple[list[list[_Node]], list[tuple[int, int]]]:
-    """Return the distinct prefixes by length, and the level and row of each sentence among them."""
+    """Return the prefix tree of sentences of symbols, level by level, and the place of each sentence in it.
+
+    A level is a list of (row of the parent in the level above, symbol); a place is (level, row).
+    """
     levels: list[dict[_Node, int]] = [{(0, 0): 0}]  # the empty prefix; its word does not matter
     levels += [{} for _ in range(max(map(len, sentences), default=0))]
     ends = []
@@ -277,7 +292,7 @@ def _prefix_tree(sentences: Sequence[Sequence[int]]) -> tuple[list[list[_Node]],
 
 
 class StateRows:
-    """States of a model after the histories of one level, a row each, with p of the next word."""
+    """States of a model after several word histories of the same length, one row each, with p of the next word."""
 
     def __init__(self, model: LLRNN, state: ModelState, distribution: Distribution) -> None:
         self._model, self._state, self._distribution = model, state, distribution
@@ -288,7 +303,10 @@ class StateRows:
         return cls(model, state, distribution)
 
     def log_probs(self, row: Ints, word: Ints) -> Floats:
-        """Return log p of each word after the history of its row, (N,); −infinity where it is impossible."""
+        """Return log p of each symbol `word[i]` after the history of row `row[i]`, (N,).
+
+        −infinity where it is impossible.
+        """
         order, device, found = np.argsort(row, kind="stable"), self._model.device, np.empty(len(row))
         asked = torch.from_numpy(word[order]).to(device), torch.from_numpy(row[order]).to(device)
         log_p = self._distribution.log_prob(*asked).double()
@@ -299,7 +317,7 @@ class StateRows:
         return found
 
     def advance(self, row: Ints, word: Ints) -> StateRows:
-        """Return the rows of the next level: each of these rows after its word."""
+        """Return the states after one more symbol: new row i is the history of row `row[i]` and then `word[i]`."""
         distribution, state = self._model.step(self._state.select(row.tolist()), word.tolist())
         return StateRows(self._model, state, distribution)
 
@@ -307,7 +325,10 @@ class StateRows:
 def _log_probs(
     model: LLRNN, levels: Sequence[Sequence[_Node]], ends: Iterable[tuple[tuple[int, int], bool]]
 ) -> list[float]:
-    """Return log p of each sentence of a prefix tree, with its end or without."""
+    """Return log p of each sentence of a prefix tree, from `_prefix_tree`.
+
+    `ends`: for each sentence its place (level, row), and whether p of the end of the sentence is included.
+    """
     places, ended, read = list(ends), list[dict[int, float]](), list[list[float]]()
     log_p, rows = np.zeros(1), StateRows.begin(model)  # of the prefixes of this level
     for level, nodes in enumerate([*levels[1:], ()]):
@@ -331,9 +352,11 @@ _SWEEPS = 100
 
 
 class Weights(dict[str, float]):
-    """The weight of each score by its name, and last, as `words`, that of the number of words: 0 unless given.
+    """A dict of the weight of each score by name; last `words`, the weight of the number of words (default 0).
 
-    Weights({"am": 1.0, "lm": 0.5, "words": 0.1})
+    The total of a hypothesis is Σ weight · score. Raises ConfigError for a weight that is not finite.
+
+        Weights({"am": 1.0, "lm": 0.5, "words": 0.1})
     """
 
     def __init__(self, weights: Mapping[str, float]) -> None:
@@ -344,12 +367,12 @@ class Weights(dict[str, float]):
 
     @classmethod
     def only(cls, name: str, names: Sequence[str]) -> Weights:
-        """Return weights of 1 for one score and 0 for the others."""
+        """Return weights of 1 for the score called `name` and 0 for all others of `names`."""
         return cls({other: float(other == name) for other in names})
 
     @classmethod
     def parse(cls, text: str) -> Weights:
-        """Parse weights from text such as `am=1,lm=0.5,words=0.1`."""
+        """Parse weights from text such as `am=1,lm=0.5,words=0.1`; raises ConfigError for anything else."""
         found: dict[str, float] = {}
         for part in text.split(","):
             name, sign, value = (piece.strip() for piece in part.partition("="))
@@ -366,7 +389,10 @@ class Weights(dict[str, float]):
         return ",".join(f"{name}={value:.6g}" for name, value in self.items())
 
     def for_scores(self, names: Sequence[str]) -> Weights:
-        """Return these weights in the order of `names`; raise an error where a score has no weight, or the reverse."""
+        """Return these weights in the order of `names`.
+
+        Raises ConfigError unless exactly these scores have a weight.
+        """
         own = [name for name in self if name != WORDS]
         if {*names} != {*own}:
             raise ConfigError(
@@ -376,20 +402,23 @@ class Weights(dict[str, float]):
         return Weights({name: self[name] for name in (*names, WORDS)})
 
     def totals(self, entry: NBest) -> Floats:
-        """Return the weighted total of each hypothesis of a list, (N,)."""
+        """Return Σ weight · score + weight of words · number of words for each of the N hypotheses of a list, (N,)."""
         return np.asarray(_rows(entry) @ np.array([*self.values()]), dtype=np.float64)
 
     def choose(self, entry: NBest) -> int:
-        """Return the index of the hypothesis with the highest total; the first of equals."""
+        """Return the index of the hypothesis of highest total in a list; the first of equal ones."""
         return int(self.totals(entry).argmax())
 
     def errors(self, lists: NBestLists, counted: Sequence[Sequence[Errors]]) -> Errors:
-        """Sum the errors of the hypotheses that these weights choose; `counted`: those of every hypothesis."""
+        """Return the summed word errors of the hypotheses that these weights choose, one in each list.
+
+        `counted[i][j]`: the errors of hypothesis j of list i, from `errors_of_lists`.
+        """
         return sum((own[self.choose(entry)] for entry, own in zip(lists, counted, strict=True)), Errors())
 
 
 def _rows(entry: NBest) -> Floats:
-    """Return the scores and the number of words of each hypothesis, (N, F)."""
+    """Return for each of N hypotheses its scores and, last, its number of words, (N, F); −infinity becomes −1e6."""
     rows = np.array([[*h.scores, float(len(h.words))] for h in entry.hypotheses])
     floored: Floats = np.maximum(rows, FLOOR)
     return floored
@@ -397,9 +426,10 @@ def _rows(entry: NBest) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """N-best lists as arrays: L lists of N hypotheses, F numbers for each; the number of words is the last.
+    """N-best lists as arrays: L lists of N hypotheses with F numbers each, their scores and last the number of words.
 
-    Shorter lists are padded with their last hypothesis, which changes nothing: the first of equals is chosen.
+    `errors`: word errors of each hypothesis. Shorter lists are padded by repeating their last hypothesis, which changes
+    nothing, since the first of equal ones is chosen.
     """
 
     values: Floats  # (L, N, F)
@@ -413,12 +443,12 @@ class ScoreTable:
         return cls(values, np.array([[one[i].total for i in own] for one, own in zip(errors, index, strict=True)]))
 
     def errors_at(self, weights: Floats) -> int:
-        """Return the errors of the hypotheses that these weights choose."""
+        """Return the summed word errors of the hypotheses that weights (F,) choose, one in each list."""
         chosen = (self.values @ weights).argmax(1)
         return int(self.errors[np.arange(len(chosen)), chosen].sum())
 
     def along(self, weights: Floats, coordinate: int) -> StepFunction:
-        """Return the errors as a function of one weight, the others fixed."""
+        """Return the summed word errors as a function of weight number `coordinate`, the other weights fixed."""
         others = weights.copy()
         others[coordinate] = 0.0
         return errors_along(self.values @ others, self.values[:, :, coordinate], self.errors)
@@ -426,13 +456,16 @@ class ScoreTable:
 
 @dataclass(frozen=True, eq=False)
 class StepFunction:
-    """A piecewise constant function: `errors[i]` between `edges[i - 1]` and `edges[i]`, the outer ones open."""
+    """A piecewise constant function of x: `errors[i]` between `edges[i − 1]` and `edges[i]`, unbounded at both ends."""
 
     edges: Floats  # (E,) rising
     errors: Ints  # (E + 1,)
 
     def lowest(self, least: float = -math.inf) -> tuple[float, int] | None:
-        """Return the middle of the widest interval with the fewest errors, at or above `least`, and those errors."""
+        """Return (x, errors) with the fewest errors: x is the middle of the widest such interval at or above `least`.
+
+        None where no interval is wide enough for floating-point numbers.
+        """
         edges = np.maximum(self.edges, least)
         low = np.concatenate([[max(least, edges[0] - 2.0) if len(edges) else max(least, -1.0)], edges])
         high = np.concatenate([edges, [low[-1] + 2.0]])
@@ -445,10 +478,9 @@ class StepFunction:
 
 
 def errors_along(a: Floats, b: Floats, errors: Ints) -> StepFunction:
-    """Sum the errors of the highest lines a + b·x, as a function of x; all arguments are (L, N).
+    """Return, as a function of x, the sum over L lists of the errors of the hypothesis with the highest a + b·x.
 
-    All upper envelopes are followed at once: from the line that is highest at −∞ to the one of greater slope that
-    crosses it first, and on from there.
+    `a`, `b`, `errors`: (L, N), N hypotheses in each list. All upper envelopes are followed at once (Och 2003).
     """
     every = np.arange(len(a))
     line = np.where(b == b.min(1, keepdims=True), a, -np.inf).argmax(1)
@@ -476,17 +508,18 @@ def errors_along(a: Floats, b: Floats, errors: Ints) -> StepFunction:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The weights found by `tune`, and the errors that they leave on the development lists."""
+    """The weights of scores that `tune` found, and the word errors that they leave on the lists that it tuned on."""
 
     weights: Weights
     errors: Errors
 
 
 def tune(lists: NBestLists, references: References, *, seed: int = 0, restarts: int = 8) -> Tuned:
-    """Find weights with the fewest word errors, by coordinate search from several starting points.
+    """Find the weights of scores with the fewest word errors on n-best lists, by MERT (Och 2003).
 
-    `lists`: with the scores to weigh; `references`: what was said, by utterance. It starts from each score alone, from
-    all of them alike, and from `restarts` points drawn by the `seed`.
+    One weight after the other is set to its optimum, from several starts: each score alone, all alike, and `restarts`
+    random points drawn by `seed`. `references`: the words that were said, by utterance; raises CorpusError where one is
+    missing.
 
         tune(add_scores(lists, {"llrnn": ModelScorer(model)}), read_references("dev.txt")).weights
     """
@@ -510,13 +543,13 @@ def _starts(lists: NBestLists, rng: np.random.Generator, restarts: int) -> list[
 
 
 def _scaled(weights: Floats) -> Floats:
-    """Return the weights scaled so that the largest is 1: only ratios matter."""
+    """Return the weights divided by the largest weight of a score: only ratios matter."""
     largest = weights[:-1].max()
     return weights / largest if largest > 0 else weights
 
 
 def _improved(table: ScoreTable, weights: Floats) -> Floats:
-    """Move one weight after the other to where the errors are fewest, until no move helps."""
+    """Return better weights: one after the other is moved to the fewest word errors, until none of them helps."""
     errors = table.errors_at(weights)
     for _ in range(_SWEEPS):
         before = errors
@@ -537,31 +570,37 @@ def _improved(table: ScoreTable, weights: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Rescored:
-    """N-best lists with the new scores, the hypothesis of the highest total first."""
+    """N-best lists with new scores, the hypothesis of highest total first in each, and the weights of the scores."""
 
     lists: NBestLists
     weights: Weights
 
     @property
     def best(self) -> dict[str, Words]:
-        """The chosen hypothesis of each utterance."""
+        """The words of the hypothesis of highest total, by utterance."""
         return {entry.utterance: entry.hypotheses[0].words for entry in self.lists}
 
     def errors(self, references: References) -> Errors:
-        """Count the word errors of the chosen hypotheses."""
+        """Return the summed word errors of the best hypotheses.
+
+        Raises CorpusError where an utterance has no reference.
+        """
         chosen = [NBest(entry.utterance, entry.hypotheses[:1]) for entry in self.lists]
         return sum((own[0] for own in errors_of_lists(chosen, references)), Errors())
 
 
 def add_scores(lists: NBestLists, scorers: Mapping[str, Scorer]) -> NBestLists:
-    """Return the lists with a score of each scorer, under its name."""
+    """Return the lists with one more score from each scorer, under its key.
+
+    A scorer takes the n-best lists and returns one log-score for each hypothesis of each list.
+    """
     for name, scorer in scorers.items():
         lists = lists.with_scores(name, scorer(lists.lists))
     return lists
 
 
 def rescore(lists: NBestLists, scorers: Mapping[str, Scorer], weights: Weights | None = None) -> Rescored:
-    """Score n-best lists, combine the scores and rank the hypotheses anew.
+    """Score n-best lists with models, and rank the hypotheses of each list anew by the weighted sum of all scores.
 
     `lists` come from `read_nbest` or `read_kaldi`; `scorers` by the names of their scores; `weights` from `tune` or
     `Weights.parse`, by default 1 for every score.
@@ -585,7 +624,7 @@ _AT_ONCE = 4_000_000  # numbers of a batch that may be written out: positions ti
 
 @dataclass(frozen=True)
 class Outside:
-    """A sentence that is not in the language of a constraint, and why."""
+    """The name of a sentence that a constraint (a grammar, a dictionary) does not allow, and the reason."""
 
     sentence: str
     reason: str
@@ -593,7 +632,10 @@ class Outside:
 
 @dataclass(frozen=True, eq=False)
 class PositionDistortion:
-    """Columns with one entry for each position of a text, sentence by sentence, ends of sentences included."""
+    """How a constraint changes a model at each of the N positions of a text, as arrays; ends of sentences included.
+
+    p is the model without the constraint, q with it; positions are in the order of the text.
+    """
 
     sentence: Ints  # (N,) which sentence of the corpus
     place: Ints  # (N,) which symbol of it, counted from 0
@@ -607,7 +649,12 @@ class PositionDistortion:
 
 @dataclass(frozen=True)
 class Distortion:
-    """How much a constraint changes a model on a text: means over the positions of sentences in the language."""
+    """How much a constraint changes a model on a text: means over the positions of sentences that it allows.
+
+    `forbidden`: probability that the unconstrained model gives to forbidden symbols; `divergence`: KL(q ‖ p) in nats;
+    `best_is_forbidden`: share of positions whose most probable symbol is forbidden; log-perplexities are in nats a
+    word; `outside`: sentences that the constraint does not allow; `steps`: the values at each position.
+    """
 
     held: bool  # whether the constraint is a factor of the model's own background; then p is the model without it
     sentences: int  # that count
@@ -624,9 +671,10 @@ class Distortion:
 
 
 def measure_distortion(model: LLRNN, corpus: Corpus, constraint: Constraint) -> Distortion:
-    """Measure how much a constraint changes a model's distributions on a text.
+    """Measure how much a constraint (a grammar, a dictionary) changes a model's next-word distributions on a text.
 
-    Sentences that are not in the language are left out; where none is, that is an error with the first reason.
+    Where the constraint is a factor of the model's prior, the model without that factor is compared. Sentences that the
+    constraint does not allow are left out, unless it is soft; raises ZeroMassError where none is left.
 
         measure_distortion(model, Corpus.from_text("test.txt"), backgrounds.Grammar.from_file("json.lark")).forbidden
     """
@@ -659,12 +707,12 @@ def measure_distortion(model: LLRNN, corpus: Corpus, constraint: Constraint) -> 
 
 
 def _nats(log_p: Floats) -> float:
-    """Return the log-perplexity; 0 and not −0 where everything is certain."""
+    """Return the log-perplexity −mean log p in nats; 0 and not −0 where every word is certain."""
     return float(0.0 - log_p.mean())
 
 
 def _outside(corpus: Corpus, text: EncodedText, constraint: Constraint) -> dict[int, Outside]:
-    """Return the sentences that are not in the language, by number."""
+    """Return the sentences that a constraint does not allow, with the reason, by their index in the corpus."""
     strict, found = constraint.strict(), dict[int, Outside]()
     for number, (sentence, symbols) in enumerate(zip(corpus, text.sentences, strict=True)):
         reason = strict.objection(sentence.condition, symbols.tolist())
@@ -675,7 +723,7 @@ def _outside(corpus: Corpus, text: EncodedText, constraint: Constraint) -> dict[
 
 @torch.no_grad()
 def _steps(free: LLRNN, text: EncodedText, counted: list[int], constraint: Constraint) -> PositionDistortion:
-    """Compute the figures of all positions in batches, and return them in the order of the text."""
+    """Compute how a constraint changes the model `free` at each position of the sentences `counted` (indices)."""
     chosen = sorted(counted, key=lambda i: len(text.sentences[i]))
     inside = None if text.inside is None else tuple(text.inside[i] for i in chosen)
     sentences, conditions = [text.sentences[i] for i in chosen], [text.conditions[i] for i in chosen]
@@ -690,7 +738,7 @@ def _steps(free: LLRNN, text: EncodedText, counted: list[int], constraint: Const
 
 
 def _of_batch(free: LLRNN, batch: Batch, p: Distribution, constraint: Constraint) -> list[np.ndarray]:
-    """Return the columns of `PositionDistortion` after the first two, for one batch."""
+    """Return, for the positions of one batch, the columns `target` to `log_q` of `PositionDistortion`."""
     conditions = batch.conditions if batch.conditions is not None else [None] * len(batch.inputs)
     states, _ = constraint.follow([constraint.initial(one) for one in conditions], batch)
     factor, allowed = constraint.prior(states).to(p.h.device), constraint.allows(states).to(p.h.device)
@@ -708,12 +756,12 @@ def _of_batch(free: LLRNN, batch: Batch, p: Distribution, constraint: Constraint
 
 
 def _times(p: Distribution, factor: Prior) -> Distribution:
-    """Return the distribution with its background multiplied by `factor`, at the same h."""
+    """Return the distribution with the same features and state h, but the prior multiplied by `factor`."""
     return Distribution(p.weights, p.h, multiply(p.prior, factor), p.values)
 
 
 def _expected(q: Distribution, factor: Prior) -> Tensor:
-    """Return E_q log c, (N,): 0 where c is 1 wherever q is not 0."""
+    """Return E_q[log c] at each of N positions, (N,), where c is the constraint's factor of each symbol."""
     log_c = factor.dense(q.n).log_b.double()
     possible = log_c > MINUS_INFINITY
     if not bool(log_c[possible].any()):

@@ -43,7 +43,11 @@ UNITS: dict[str, float] = {"nats": math.e, "bits": 2.0, "log10": 10.0}
 
 @dataclass(frozen=True)
 class SentenceScore:
-    """log p of each word of a sentence, its end last, in the unit of the scores."""
+    """log p of each word of one sentence, in `unit`; `words` ends with EOS, the end of the sentence.
+
+    `log_p` is NaN for a word that is left out of all sums; `known` is False for a word that the model reads as its
+    unknown-word symbol.
+    """
 
     words: tuple[str, ...]
     log_p: tuple[float, ...]  # NaN: the word is left out of all sums
@@ -52,37 +56,37 @@ class SentenceScore:
 
     @property
     def counted(self) -> list[float]:
-        """log p of the words that count: all, or those that `oov="skip"` leaves."""
+        """log p of the words that are not left out, as `oov="skip"` does with unknown ones; the end included."""
         return [one for one in self.log_p if not math.isnan(one)]
 
     @property
     def log_prob(self) -> float:
-        """log p of the sentence, its end included."""
+        """log p of the sentence with its end, in `unit`; words that are left out do not count."""
         return math.fsum(self.counted)
 
     @property
     def log_prob_without_end(self) -> float:
-        """log p of the words without the end of the sentence."""
+        """log p of the words of the sentence without its end, in `unit`."""
         return math.fsum(one for one in self.log_p[:-1] if not math.isnan(one))
 
     @property
     def surprisals(self) -> tuple[float, ...]:
-        """−log p of each word."""
+        """−log p of each word, the end of the sentence last, in `unit`; NaN for words that are left out."""
         return tuple(0.0 - one for one in self.log_p)
 
     @property
     def perplexity(self) -> float:
-        """Perplexity over words and end; the same in all units."""
+        """Perplexity over words and end of the sentence; does not depend on the unit."""
         return _perplexity(self.log_prob, len(self.counted), self.unit)
 
     def plain(self) -> dict[str, Any]:
-        """Return plain data for JSON, with the server's field names."""
+        """Return a dict for JSON with the keys `words`, `log_p`, `log_prob`, `perplexity` and `known`."""
         return {name: getattr(self, name) for name in ("words", "log_p", "log_prob", "perplexity", "known")}
 
 
 @dataclass(frozen=True)
 class TextScores:
-    """Scores of the sentences of a text, in order, and totals.
+    """Scores of the sentences of a text, in their order, and totals over all of them; prints as one line.
 
     for row in score(model, ["elle dort ."]).rows(): print(row["word"], row["surprisal"])
     """
@@ -92,48 +96,55 @@ class TextScores:
 
     @property
     def words(self) -> int:
-        """Number of words that count, ends of sentences included."""
+        """Number of words that are not left out, ends of sentences included."""
         return sum(len(one.counted) for one in self.sentences)
 
     @property
     def zero_probabilities(self) -> int:
-        """Number of listed words that are impossible in their context, and therefore left out."""
+        """Number of words in the vocabulary that have p = 0 in their context and, with `oov="skip"`, were left out."""
         pairs = (pair for one in self.sentences for pair in zip(one.log_p, one.known, strict=True))
         return sum(math.isnan(log_p) and known for log_p, known in pairs)
 
     @property
     def unknown(self) -> dict[str, int]:
-        """Words that the model does not list, with their counts."""
+        """Words that the model reads as its unknown-word symbol or not at all, with their counts."""
         pairs = (pair for one in self.sentences for pair in zip(one.words, one.known, strict=True))
         return dict(Counter(word for word, known in pairs if not known))
 
     @property
     def log_prob(self) -> float:
-        """log p of all sentences, their ends included."""
+        """log p of all sentences, their ends included, in `unit`."""
         return math.fsum(one.log_prob for one in self.sentences)
 
     @property
     def log_prob_without_ends(self) -> float:
-        """log p of the words alone."""
+        """log p of all words without the ends of sentences, in `unit`."""
         return math.fsum(one.log_prob_without_end for one in self.sentences)
 
     @property
     def perplexity(self) -> float:
-        """Perplexity over words and ends of sentences; the same in all units."""
+        """Perplexity over words and ends of sentences; does not depend on the unit."""
         return _perplexity(self.log_prob, self.words, self.unit)
 
     @property
     def perplexity_without_ends(self) -> float:
-        """Perplexity over words alone: ends are left out of sum and count; nan where there is no word."""
+        """Perplexity over words alone: ends of sentences are left out of sum and count; nan where there is no word."""
         return _perplexity(self.log_prob_without_ends, self.words - len(self.sentences), self.unit)
 
     @property
     def ppl1(self) -> float:
-        """SRILM's ppl1: log p of all that counts, ends included, over the words alone; nan where there is no word."""
+        """SRILM's ppl1: log p with ends of sentences, divided by the number of words without ends.
+
+        Nan where there is no word.
+        """
         return _perplexity(self.log_prob, self.words - len(self.sentences), self.unit)
 
     def totals(self) -> dict[str, Any]:
-        """Return the figures of the whole text as plain data."""
+        """Return totals of the whole text as a dict for JSON.
+
+        Keys: `unit`, `words`, `sentences`, `log_prob`, `log_prob_without_ends`, `perplexity`,
+        `perplexity_without_ends`, `ppl1`, `reading`, `oovs`, `zero_probabilities` and `unknown`.
+        """
         names = ("unit", "words", "log_prob", "log_prob_without_ends", "perplexity", "perplexity_without_ends", "ppl1")
         own = {name: getattr(self, name) for name in names} | {"reading": "sentences"}
         unknown = self.unknown
@@ -141,10 +152,10 @@ class TextScores:
         return {**own, "sentences": len(self.sentences), **told}
 
     def rows(self, by: By = "words") -> Iterator[dict[str, Any]]:
-        """Yield a row for each word or each sentence, numbered from 1; `pandas.DataFrame(scores.rows())` takes them.
+        """Yield a dict for each word, or each sentence, which `pandas.DataFrame(scores.rows())` takes.
 
-        Of a word: `sentence_id`, `word_id`, `word`, `surprisal`, `known`; of a sentence: `sentence_id`, `words` (its
-        end included), `log_prob`, `perplexity`, `unknown`, `sentence`.
+        Numbers are from 1. Keys for a word: `sentence_id`, `word_id`, `word`, `surprisal`, `known`; for a sentence:
+        `sentence_id`, `words` (number, its end included), `log_prob`, `perplexity`, `unknown` (number), `sentence`.
         """
         if by not in get_args(By):
             raise ConfigError(f"rows are by words or by sentences, found {by!r}; choose one")
@@ -159,7 +170,7 @@ class TextScores:
                 yield {"sentence_id": number, **figures, "unknown": one.known.count(False), "sentence": text}
 
     def tsv(self, by: By = "words") -> str:
-        """Return the rows as tab-separated values with a header."""
+        """Return what `rows` yields as tab-separated text with a header line."""
         rows = list(self.rows(by))
         lines = [[*rows[0]], *([_printed(value) for value in row.values()] for row in rows)]
         return "".join("\t".join(line) + "\n" for line in lines)
@@ -185,13 +196,14 @@ def score(
     lowercase: bool | None = None,
     oov: Oov | None = None,
 ) -> TextScores:
-    """Return log p of every word of each text, the end of the sentence included.
+    """Return log p of every word of each text, and of the end of each sentence.
 
     `model`: a model, its folder, or an n-gram model (an ARPA file, or a folder that `llrnn ngram` wrote). `texts`:
-    sentences as strings of words, as sequences of words, or a corpus; `conditions`, one for each. `unit`: nats, bits or
-    log10. Words are lowercased first if `lowercase` says so, by default where the model was trained so. `oov`: `skip`
-    leaves words that the model does not list out of all sums, and words without any probability; `unk` and `error` are
-    as for `treat_unknown`.
+    sentences as strings of words, as sequences of words, or a corpus; `conditions`: for each text the input that it was
+    generated from, for models that have one. `unit`: nats, bits or log10. Words are lowercased first if `lowercase`
+    says so, by default where the model was trained so. `oov`: words outside the vocabulary, and words of p = 0, are
+    left out of all sums (`skip`); or they are read as the unknown-word symbol (`unk`) or an error (`error`), see
+    `treat_unknown`.
 
         scores = score(model, ["elle dort .", "il dort bien ."], unit="bits")
         for row in scores.rows():
@@ -219,7 +231,10 @@ def score(
 
 
 def _skipping(sentence: Sentence, found: SentenceScore, missing: Container[str]) -> SentenceScore:
-    """Return the score of a sentence with unknown and impossible words left out of its sums."""
+    """Return the score of a sentence with log p = NaN for unknown and impossible words, so that no sum counts them.
+
+    `missing`: the words outside the vocabulary, which `found` does not have where the model has no symbol for them.
+    """
     words, read = (*sentence.words, EOS), iter(zip(found.log_p, found.known, strict=True))
     unread = missing if len(found.words) < len(words) else ()  # the model has no symbol for them
     pairs = [(math.nan, False) if word in unread else next(read) for word in words]
@@ -271,13 +286,19 @@ def _scores(
 
 
 def _by_word(words: Sequence[str], symbols: Ints, log_p: Floats, units: Units) -> tuple[Ints, Floats]:
-    """Return the first unit of each word, and log p summed over its units; the end of the sentence is the last sum."""
+    """Return for each word the symbol of its first unit, and log p summed over its units (characters or byte pairs).
+
+    The last sum is that of the end of the sentence, so there is one more sum than symbols.
+    """
     first = np.cumsum([0, *(len(units.of(word)) for word in words)])
     return symbols[first[:-1]], np.add.reduceat(log_p, first)
 
 
 def _perplexity(log_prob: float, words: int, unit: str) -> float:
-    """Return the perplexity, infinity where it is more than a float can hold."""
+    """Return the perplexity of `words` words with this log p in `unit`.
+
+    Infinity where a float cannot hold it, nan for none.
+    """
     if not words:
         return math.nan
     try:
@@ -287,7 +308,7 @@ def _perplexity(log_prob: float, words: int, unit: str) -> float:
 
 
 def _printed(value: object) -> str:
-    """Format a value for TSV: numbers in full, words without line ends or tabs."""
+    """Format a value for TSV: numbers in full, truth values as 0 or 1, tabs and line ends in words as escapes."""
     if isinstance(value, str):
         return value.replace("\t", "\\t").replace("\n", "\\n")
     return str(int(value)) if isinstance(value, bool) else str(value)
