@@ -59,7 +59,7 @@ _SMALLER = "make the sizes smaller: controller.hidden, training.batches, --count
 
 
 class LazyGroup(TyperGroup):
-    """A click group of the verbs of `VERBS`, each imported when it is needed."""
+    """The click group of `llrnn`: its commands are those of `VERBS`, each imported from its module when it is used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         has_lab = find_spec(_LAB) is not None
@@ -69,7 +69,7 @@ class LazyGroup(TyperGroup):
         return load_verb(cmd_name) if cmd_name in VERBS else None
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Return the names of verbs without importing them, so that completion is fast."""
+        """Return the commands that begin with `incomplete`, with their help; none is imported, so that it is fast."""
         from typer.core import CompletionItem  # type: ignore[attr-defined]  # typer's own copy of click
 
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
@@ -88,7 +88,9 @@ class LazyGroup(TyperGroup):
 
 
 def load_verb(name: str) -> Any:
-    """Import a verb and return its command.
+    """Import the command `name`, a key of `VERBS`, and return its click command.
+
+    An LLRNNError is raised for a command of `llrnn_lab` where that is not installed.
 
     >>> load_verb("train").name
     'train'
@@ -136,7 +138,10 @@ def _options(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run `llrnn`."""
+    """Run the command line `llrnn` and end the process with its exit code.
+
+    `arguments` are those of the process by default.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal without φ still gets the rest
@@ -144,7 +149,11 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run a command and return its exit code."""
+    """Run one command line, such as ["train", "config.toml"], and return its exit code.
+
+    0 where all went well, 2 after a mistake of the user, which is printed as one line on standard error, 130 after
+    Ctrl-C.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("always", LLRNNWarning)
         warnings.showwarning = _show_note
@@ -152,7 +161,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _show_note(message: Warning | str, *place: object, **other: object) -> None:
-    """Print a warning as one line, without the source line that gave it."""
+    """Print a warning as one line on standard error, without the source line; stands in for `warnings.showwarning`."""
     _say("note" if isinstance(message, EstimationWarning) else "warning", str(message))
 
 
@@ -181,7 +190,10 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _in_one_line(complaint: str, context: Any) -> str:
-    """Return the parser's complaint as one line; for a missing verb, with the verbs of the group."""
+    """Return a complaint of the command-line parser as one line that says what to do.
+
+    `context`: click's context, or None; for an unknown or missing command, it says where they are listed.
+    """
     shown = f"`{context.command_path if context is not None else 'llrnn'} --help`"
     if not complaint or "Usage:" in complaint or complaint == "Missing command.":
         return f"a verb is required; {shown} lists them"

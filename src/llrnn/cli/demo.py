@@ -43,7 +43,10 @@ _PLAYGROUND = "http://127.0.0.1:8017/"  # where `llrnn serve` answers
 
 @dataclass(frozen=True)
 class Contender:
-    """One model of the demo, a row of the table."""
+    """One trained model of the demo with its results, a row of the table that compares them.
+
+    `valid`: log-perplexities on validation, one for each epoch; `test`: the evaluation on the test text.
+    """
 
     name: str
     model: LLRNN
@@ -52,6 +55,7 @@ class Contender:
     test: Evaluation
 
     def row(self) -> tuple[str, ...]:
+        """Return the row as text: name, classes, best validation, three test results, training words per second."""
         return (
             self.name,
             f"{self.model.output_features.n_classes:,}",
@@ -65,7 +69,10 @@ class Contender:
 
 @dataclass(frozen=True)
 class Demo:
-    """The results of the demo: models, texts, an explanation."""
+    """The results of the demo: its corpora, the trained models, five generated sentences, and one explained word.
+
+    `corpora` has the keys train, valid and test; `decision` is None where the texts lack the words to explain.
+    """
 
     corpora: dict[str, Corpus]
     contenders: list[Contender]
@@ -73,14 +80,14 @@ class Demo:
     decision: Comparison | None
 
     def results(self) -> TextTable:
-        """Return the table of results, with the best model in bold."""
+        """Return the table of results, a row for each model, with the one of the lowest test log-perplexity in bold."""
         best = min(self.contenders, key=lambda one: one.test.log_perplexity)
         rows = (tuple(map(Strong, one.row())) if one is best else one.row() for one in self.contenders)
         header = ("model", "classes", "valid", "test", "test perplexity", "bits/char", "words/s")
         return TextTable(header, tuple(rows))
 
     def sheet(self) -> Sheet:
-        """Return results, generated texts and an explanation, for the terminal and for the report."""
+        """Return what terminal and report show: results, learning curves, generated sentences and an explanation."""
         curves = {one.name: list(enumerate(one.valid, 1)) for one in self.contenders}
         words = show.words_with_features(self.contenders[-1].model, self.sentences[0])
         why = () if self.decision is None else ((Heading("Why this word?"),), *self.decision.sheet().blocks)
@@ -97,7 +104,10 @@ class Demo:
         )
 
     def page(self, folder: Path = Path("demo")) -> str:
-        """Return the report as one HTML file that opens offline; `folder` has the models."""
+        """Return the report as one HTML file that opens offline.
+
+        `folder` is where the models are, for its command lines.
+        """
         text, decided = self.corpora["train"], self.decision
         other = "" if folder == Path("demo") else f" --demo-folder {shlex.quote(str(folder))}"
         state = {} if decided is None else {
@@ -122,7 +132,12 @@ def run(
     should_stop: Callable[[], bool] = lambda: False,
     follow: Callable[[str, Iterator[Record]], list[Record]] = lambda name, records: list(records),
 ) -> Demo:
-    """Train and test the demo's models, generate and explain; `follow` runs each training and shows its progress."""
+    """Train and test the three models of the demo, generate sentences, explain one word, and return all of it.
+
+    `sentences`: training sentences; validation and test have a tenth of that each. `should_stop`: asked during
+    training; where it returns True, a TrainingError is raised. `follow(name, records)`: runs a training by iterating
+    over its records and returns them all; it may show progress.
+    """
     size = max(1, sentences // 10)
     corpora = embedded_corpora(sentences, size, size)
     train_text, valid, test = corpora.values()
@@ -159,14 +174,20 @@ def _knowledge(corpora: dict[str, Corpus]) -> list[tuple[str, features.Features,
 
 
 def _decision(model: LLRNN) -> Comparison | None:
-    """Explain a feminine form, seldom seen and far from its subject; None where the text is too short to have one."""
+    """Explain why *sucrée* and not *sucré* follows the prefix `DECISION`.
+
+    None where the vocabulary lacks one of its words.
+    """
     prefix, word, rival = DECISION
     known = all(one in model.vocabulary for one in (*prefix.split(), word, rival))
     return explain(model, prefix=prefix, word=word, rival=rival) if known else None
 
 
 def write_report(demo: Demo, folder: Path) -> Path:
-    """Write `report.html` and `results.json`, and the LL-RNN and the fair baseline as model folders."""
+    """Write `report.html`, `results.json` and two model folders, the LL-RNN and its baseline.
+
+    Return the report's path.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     *_, baseline, best = demo.contenders
     best.model.save(folder / MODEL)
@@ -181,7 +202,7 @@ def write_report(demo: Demo, folder: Path) -> Path:
 
 
 def train_demo(out: Path, *, sentences: int, epochs: int, seed: int) -> Demo:
-    """Train the demo's models and write the report and two of them to a folder."""
+    """Train the demo's models with progress bars, write report and models to the folder `out`, return the results."""
     make_output_folder(out)
     with interruptible() as stop:
         demo = run(
@@ -203,7 +224,8 @@ def demo_verb(
 ) -> None:
     """Train, compare and explain models of the embedded French corpus.
 
-    An RNN and an LL-RNN; writes both, and a report with what they generate.
+    Trains two softmax RNNs and an LL-RNN, prints a table of results, generated sentences and one explanation, and
+    writes the report and the models to --out. Exits with 2 where it is stopped before the end.
 
     Example: llrnn demo
     """

@@ -32,12 +32,12 @@ _NAMED = 3  # sentences outside the language that are named
 
 
 def _is_model(path: Path) -> bool:
-    """Whether a path is a model and not a text: a folder that is no built corpus, or an ARPA file."""
+    """Whether a path is a model: an ARPA file, or a folder other than a built corpus (`llrnn data build`)."""
     return not is_built(path) if path.is_dir() else path.is_file() and is_arpa(path)
 
 
 def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:
-    """Split the arguments into models and files."""
+    """Split the paths of a command line into models and texts; raise a ConfigError where either is missing."""
     piped = given[:1] if len(given) > 1 and str(given[0]) == STANDARD else []
     models = [path for path in given if _is_model(path)] or piped
     files = [path for path in given if path not in models]
@@ -59,7 +59,11 @@ def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:
 def _each(
     given: list[Path], asked: options.ModelOptions, device: str, *, oov: Oov | None = None, held: bool = True
 ) -> Iterator[tuple[Path, LLRNN, Path]]:
-    """Yield every model with every file; with `held`, models are under the constraint of the options."""
+    """Yield (folder, model, text file) for every model and every text file among the paths `given`.
+
+    `asked`: how models are changed; `oov`: what to do with unknown words; `held`: whether the --constraint is applied
+    too.
+    """
     folders, files = _told_apart(given)
     for folder in folders:
         model = asked.open(folder, device, oov=oov)
@@ -85,8 +89,10 @@ def evaluate_verb(
 ) -> None:
     """Log-perplexity of models on texts, with an audit of the figure.
 
-    By frequency and feature. Minimal pairs, what models write from conditions, and what a constraint changes:
-    `llrnn model pairs`, `written` and `distortion`.
+    Prints for each model and text the log-perplexity (nats a word), perplexity and bits per character, and the same by
+    word frequency and by feature; warnings of the audit, such as probabilities that do not sum to one, on standard
+    error. Exits with 2 where a file cannot be read or a word is refused. Related: `llrnn model pairs`, `written`,
+    `distortion`.
 
     \b
     Example: llrnn evaluate runs/embedded test.conllu
@@ -116,6 +122,7 @@ def evaluate_verb(
 
 
 def _as_srilm(result: Evaluation) -> str:
+    """Return the results as one line, in the terms of SRILM: sentences, words, OOVs, logprob, ppl, ppl1."""
     counts = f"{result.words - result.sentences:,} words, {result.oovs:,} OOVs"
     figures = f"logprob (log10) {result.log10_prob:.4f}, ppl {result.perplexity:.4f}"
     return f"{result.sentences:,} sentences, {counts}: {figures}, ppl1 {result.ppl1:.4f}"
@@ -131,6 +138,9 @@ def pairs_verb(
     as_json: options.AsJson = False,
 ) -> None:
     """Which sentence of minimal pairs models prefer: accuracy, by group and distance.
+
+    Prints, for each model and file of pairs, the share of pairs whose grammatical sentence has the higher probability,
+    with 95 % intervals. Exits with 2 where a file cannot be read.
 
     Example: llrnn model pairs runs/embedded pairs.jsonl
     """
@@ -157,6 +167,9 @@ def written_verb(
 ) -> None:
     """What models write from the conditions of texts: values missing, repeated or wrong.
 
+    A condition is the input that a text is generated from, such as a dialogue act with slots. Prints, for each model
+    and text, how many values of slots the generated sentences lack, repeat or state wrongly; exits with 2 on an error.
+
     Example: llrnn model written runs/waiter test.jsonl --bleu
     """
     results = []
@@ -181,6 +194,10 @@ def distortion_verb(
 ) -> None:
     """How much holding texts to the language of --constraint changes models, step by step.
 
+    Prints, for each model and text, means over positions: the probability that the model gives to words which the
+    constraint forbids, how often its best word is one of them, the divergence KL, and the log-perplexities without and
+    with the constraint. Exits with 2 on an error.
+
     Example: llrnn model distortion runs/free runs/held test.tsv --constraint geo.lark
     """
     language = asked.language()
@@ -201,7 +218,10 @@ def distortion_verb(
 
 
 def _plain(found: Distortion, symbols: Sequence[str]) -> dict[str, Any]:
-    """Return the means, the sentences outside the language, and every position, as plain data."""
+    """Return a distortion as data for JSON: its means, the sentences outside the language, and lists by position.
+
+    `symbols`: the vocabulary, for the word at each position.
+    """
     means = {name: value for name, value in vars(found).items() if name not in ("outside", "steps")}
     steps = {name: column.tolist() for name, column in vars(found.steps).items()}
     steps["target"] = [symbols[symbol] for symbol in steps["target"]]
@@ -219,7 +239,10 @@ def _show(language: str, rows: list[list[str]], remarks: dict[str, None]) -> Non
 
 
 def _remarks(name: str, file: str, found: Distortion) -> Iterator[str]:
-    """Yield remarks: whether the model has the constraint itself, and how many sentences are outside the language."""
+    """Yield lines of text: whether the model contains the constraint, and which sentences are outside its language.
+
+    `name`: of the model and the text; `file`: of the text.
+    """
     held = "part of its background; the figures without it are of the model without that factor"
     free = "no factor of its background; without it, it is the model as it stands"
     yield f"{name}: the constraint is {held if found.held else free}"

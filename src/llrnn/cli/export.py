@@ -29,7 +29,10 @@ def keyboard_verb(
     words: Annotated[int | None, typer.Option(min=1, help="Only so many words, the most frequent.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """A keyboard: weights of 8 bits, words, and how words that are not listed are read. Python and JavaScript read it.
+    """Write a model as a keyboard: one file with 8-bit weights and the words, which Python and JavaScript read.
+
+    It also holds how words that are not listed are read. With --page it writes one HTML page that predicts words as one
+    types. Prints path and size; exits with 2 where the model cannot be read or exported, or the file not written.
 
     \b
     Example: llrnn export keyboard runs/embedded-open --out french.kb

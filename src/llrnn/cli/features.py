@@ -23,7 +23,10 @@ from llrnn.training.settings import SentenceBatches, SlidingBatches
 
 
 def show_features(summary: FeatureSummary, ways: Forecast) -> None:
-    """Print the features, which of them have no effect, and how log Z will be computed."""
+    """Print what the features amount to, which have no effect, and how log Z, the normaliser, will be computed.
+
+    `summary`: counts of features and of classes (words with equal features); `ways`: the forecast of the cost of log Z.
+    """
     show.facts({**asdict(summary), "times_shorter": summary.reduction})
     many = f"{ways.saved:.1f} times fewer multiplications than" if ways.saved >= 1.05 else "as many multiplications as"
     kept = f"; {ways.kept / 2**20:,.1f} MiB of scores are kept, for knowledge follows the text" if ways.kept else ""
@@ -37,7 +40,10 @@ def show_features(summary: FeatureSummary, ways: Forecast) -> None:
 
 
 def _choice(what: str, choice: WayChoice, besides: str = "") -> None:
-    """Print the chosen way of computing, and the other one where it differs."""
+    """Print which of two ways of computing log Z is taken, and the cost of the other one where it differs.
+
+    `what`: what is computed, at the beginning of the line; `besides`: text at its end.
+    """
     other = "" if choice.taken.multiplications == choice.left.multiplications else f"; {_way(choice.left)}"
     show.text(f"{what}: {_way(choice.taken)}{other}{besides}")
 
@@ -53,7 +59,7 @@ def _number(count: int) -> str:
 
 
 def forecast(project: Project, summary: FeatureSummary) -> Forecast:
-    """Return the cost forecast for the batches and the network of the configuration."""
+    """Return how log Z will be computed and at what cost, for the batch size and network of the configuration."""
     hidden = project.config.controller.hidden
     size = costs.Size(_positions(project), summary.classes, summary.features, summary.read, hidden)
     follows = bool(project.contextual or project.contextual_inputs) or not project.background.is_static
@@ -61,7 +67,7 @@ def forecast(project: Project, summary: FeatureSummary) -> Forecast:
 
 
 def _positions(project: Project) -> int:
-    """Return the number of positions in a training batch."""
+    """Return the number of predicted words in one training batch of the configuration, padding included."""
     batches = project.config.training.batches
     rows = batches.words if isinstance(batches, SentenceBatches) else batches.rows
     return rows * (1 if isinstance(batches, SentenceBatches | SlidingBatches) else batches.length)
@@ -76,7 +82,9 @@ def features_verb(
 ) -> None:
     """What the features amount to, and how log Z will be computed.
 
-    Nothing is trained: the answer is there in seconds.
+    Prints how many features and classes (words with equal features) the configuration makes, which features have no
+    effect, and the cost of log Z, the sum over the vocabulary, against a softmax. Nothing is trained: it takes seconds.
+    Exits with 2 on a mistake in the configuration.
 
     Example: llrnn config features configs/embedded.toml
     """
@@ -100,10 +108,11 @@ def condense_verb(
     force: Annotated[bool, typer.Option("--force", help="Replace another model in --out.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """A cheaper sum for a trained model, where least is lost.
+    """Make a trained model cheaper: fewer multiplications for log Z, where the least log-perplexity is lost.
 
-    Words stay apart, and rare ones are told apart by a few real-valued features of their own. To train a model with
-    fewer classes from the start, set features.coarsen in its configuration.
+    Words stay distinct: rare ones are distinguished by a few real-valued features that are computed from their old
+    ones. To train a model with fewer classes (words with equal features) from the start, set features.coarsen in its
+    configuration. Prints the log-perplexity on --valid before and after; exits with 2 where --out holds another model.
 
     \b
     Example: llrnn model condense runs/french --fewer 6 --valid valid.conllu --out runs/condensed

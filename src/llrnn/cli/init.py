@@ -51,8 +51,9 @@ def init_verb(
 ) -> None:
     """Look at a text, and write a configuration for it.
 
-    Says what was found, in the text and in what is known of its language. `llrnn train` takes the configuration as it
-    is; sizes follow from how much text there is.
+    Prints what was found in the text and in what is known of its language, and writes a TOML file that `llrnn train`
+    takes as it is; sizes of the network follow from the amount of text. Exits with 2 where a file cannot be read, or
+    where --out exists and --force is not given.
 
     \b
     Example: llrnn init mine.txt --out mine.toml
@@ -95,7 +96,7 @@ config_app = typer.Typer(help="What a configuration may say, and what its featur
 
 @config_app.command("reference")
 def reference_verb() -> None:
-    """Every key with its type, default, unit and meaning, as a page of Markdown.
+    """Print a page of Markdown with every key of a configuration: its type, default, unit and meaning.
 
     Example: llrnn config reference > config.md
     """
@@ -104,7 +105,7 @@ def reference_verb() -> None:
 
 @config_app.command("schema")
 def schema_verb() -> None:
-    """A JSON schema of configurations, with which editors complete keys and mark mistakes.
+    """Print a JSON schema of configurations, with which editors complete keys and mark mistakes.
 
     Example: llrnn config schema > llrnn.schema.json
     """
@@ -117,7 +118,9 @@ def check_config_verb(
     changes: options.Changes = None,
     data: options.DataFolder = Path("data"),
 ) -> None:
-    """Name all mistakes of a configuration, a line each, without reading any text.
+    """Check a configuration without reading any text: print its mistakes on standard error, a line each.
+
+    Exits with 2 where there is one, and otherwise prints that there is none.
 
     Example: llrnn config check config.toml
     """
@@ -126,7 +129,9 @@ def check_config_verb(
 
 
 def info_verb(model: options.ModelFolder, as_json: options.AsJson = False) -> None:
-    """What a model is: words, classes, features, sizes, training text, files.
+    """Print what a model is: words, classes (words with equal features), features, sizes, training text, files.
+
+    Exits with 2 where the folder holds no model.
 
     Example: llrnn model info runs/mine
     """
@@ -134,7 +139,12 @@ def info_verb(model: options.ModelFolder, as_json: options.AsJson = False) -> No
 
 
 def model_info(folder: Path) -> dict[str, Any]:
-    """Return the facts of a model folder as plain data."""
+    """Return a description of the model in a folder as data for JSON.
+
+    Keys: model, name, words, domains, cells, unknown, units, lowercase, classes, features (number by group),
+    contextual, contextual_inputs, mixed, background, controller, parameters, training, files (bytes by name). A
+    CheckpointError is raised where the folder holds no model.
+    """
     model = load(folder)
     vocabulary, matrix = model.vocabulary, model.output_features
     trained = _training(model)
@@ -165,7 +175,7 @@ def model_info(folder: Path) -> dict[str, Any]:
 
 
 def _training(model: LLRNN) -> dict[str, Any]:
-    """Return what the model knows of its training text."""
+    """Return the files that the model was trained on, and, where it has counted them, their `sentences` and `words`."""
     summary, corpus = model.training_summary, model.corpus_settings
     files = corpus.get("train") or (["embedded French"] if corpus.get("embedded") else [])
     found: dict[str, Any] = {"files": [str(file) for file in ([files] if isinstance(files, str) else files)]}

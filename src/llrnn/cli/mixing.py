@@ -29,7 +29,9 @@ def mix_verb(
 ) -> None:
     """Mix models into one, with weights fitted on a text.
 
-    The mixed model is a model: `evaluate`, `score`, `generate`, `explain` and `serve` open it.
+    Writes a model whose probability of a word is the weighted mean of theirs; `evaluate`, `score`, `generate`,
+    `explain` and `serve` open it. Prints the weights and, with --valid, the log-perplexities; exits with 2 where
+    vocabularies differ.
 
     \b
     Example: llrnn model mix runs/a runs/b --valid valid.conllu --out runs/mixed

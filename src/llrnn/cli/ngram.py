@@ -60,7 +60,9 @@ def estimate_verb(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Modified Kneser-Ney from text.
+    """Estimate an n-gram model from text, by modified Kneser-Ney smoothing, and write it as an ARPA file or a folder.
+
+    Prints the number of words, types and n-grams, the size and the time; exits with 2 where a text cannot be read.
 
     \b
     Example: llrnn ngram estimate corpus.txt --order 5 --out corpus.arpa.gz
@@ -101,7 +103,10 @@ def estimate_verb(
 
 @dataclass
 class _ReadingText:
-    """An iterator over the pieces of a text that counts their words."""
+    """An iterable over the pieces of a text, arrays of word ids, that counts the ids in `words` as they are read.
+
+    At the end of a text with no words it raises a CorpusError.
+    """
 
     pieces: Iterable[Ints]
     words: int = 0
@@ -115,7 +120,11 @@ class _ReadingText:
 
 
 def _pieces(texts: Sequence[Path], words: list[str], lowercase: bool, listed: list[str] | None) -> Iterator[Ints]:
-    """Yield the text as numbers of `words`; new words are appended to that list."""
+    """Yield the texts as arrays of word ids, indices into `words`, to which new words are appended.
+
+    `listed`: the words to keep, all others become <unk>; None keeps all. A ConfigError is raised where a built corpus
+    (`llrnn data build`) is not the only text.
+    """
     built = [path for path in texts if path.is_dir() and is_built(path)]
     if not built:
         return kneser_ney.stream_pieces(texts, words, lowercase=lowercase, vocabulary=listed)
@@ -130,7 +139,10 @@ def _pieces(texts: Sequence[Path], words: list[str], lowercase: bool, listed: li
 
 
 def _of_built(corpus: BuiltCorpus, words: list[str]) -> Iterator[Ints]:
-    """Yield the numbers of a built corpus; its symbol for unknown words becomes `<unk>`."""
+    """Yield a built corpus as arrays of word ids, beginning with the end of a sentence; append its words to `words`.
+
+    Its symbol for unknown words becomes `<unk>`.
+    """
     symbols = corpus.manifest.words
     if corpus.unknown not in (None, UNKNOWN) and UNKNOWN in symbols:
         raise CorpusError(
@@ -143,6 +155,10 @@ def _of_built(corpus: BuiltCorpus, words: list[str]) -> Iterator[Ints]:
 
 
 def _scratch(out: Path, temporary: Path | None, budget: int | None) -> kneser_ney.Scratch | None:
+    """Return where to put temporary files, in `temporary` or the folder of `out`.
+
+    None without a `budget`, a size in bytes.
+    """
     if budget is None:
         if temporary is not None:
             raise ConfigError("--temporary is for --memory; give both or none")
@@ -159,7 +175,7 @@ def _scratch(out: Path, temporary: Path | None, budget: int | None) -> kneser_ne
 
 
 def _unwind(number: int, frame: FrameType | None) -> None:
-    """End the program on SIGTERM by an exception, so that half-written files are removed."""
+    """Handle a signal by raising SystemExit(128 + its number), so that half-written files are removed."""
     raise SystemExit(128 + number)
 
 
@@ -174,6 +190,7 @@ def _show_estimated(report: dict[str, Any]) -> None:
 
 
 def _bytes(text: str) -> int:
+    """Parse a size such as 500M or 2G into bytes; raise a ConfigError for anything else or less than 1M."""
     found = _SIZE.fullmatch(text.strip())
     size = int(float(found[1]) * _FACTOR[found[2]]) if found else 0
     if size < _LEAST_MEMORY:
@@ -186,7 +203,9 @@ def convert_verb(
     source: ModelPath,
     target: Annotated[Path, typer.Argument(help="NAME.arpa, NAME.arpa.gz, - for standard output, or a folder.")],
 ) -> None:
-    """From one form to another: ARPA, gzip, a folder of arrays that opens at once.
+    """Convert an n-gram model between an ARPA file, a gzipped one, and a folder of arrays that opens at once.
+
+    Prints what was written; exits with 2 where the model cannot be read.
 
     Example: llrnn ngram convert corpus.arpa.gz corpus.ngram
     """
@@ -202,7 +221,9 @@ def query_verb(
     sentence: Annotated[str, typer.Argument(help="Words separated by spaces.")],
     as_json: options.AsJson = False,
 ) -> None:
-    """Each word of a sentence: log10 p, and the length of the n-gram that says so. `llrnn score` reads whole texts.
+    """Print log10 p of each word of a sentence by an n-gram model, and the length of the n-gram that was found.
+
+    `llrnn score` reads whole texts. Exits with 2 where a word is unknown and the model has no <unk>.
 
     Example: llrnn ngram query corpus.arpa "le chat dort"
     """
@@ -235,7 +256,9 @@ def interpolate_verb(
     lowercase: options.Lowercase = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """One model for the weighted mean of several, with weights fitted on a text.
+    """Write one n-gram model for the weighted mean of several, with weights fitted on a text by EM, or given.
+
+    Prints weights and perplexities; exits with 2 where the models have different words.
 
     \b
     Example: llrnn ngram interpolate news.arpa talk.arpa --text dev.txt --out both.arpa.gz
@@ -267,7 +290,10 @@ def _unigrams(table: ngrams.NGramTable) -> ngrams.NGramTable:
 
 
 def told(report: dict[str, Any], out: Path, as_json: bool, show_it: Callable[[dict[str, Any]], None]) -> None:
-    """Print a report; where the model itself goes to standard output, on standard error."""
+    """Print a report: as JSON, or by `show_it`; where `out` is standard output, only one line, on standard error.
+
+    `report` has the keys "out" and "ngrams" (the number of n-grams of each length, from 1).
+    """
     if str(out) == STANDARD:
         show.note(f"{report['out']}: {'/'.join(f'{count:,}' for count in report['ngrams'])} n-grams")
     else:
@@ -294,6 +320,8 @@ def prune_verb(
     as_json: options.AsJson = False,
 ) -> None:
     """Prune n-grams by relative entropy (Stolcke 1998): the model changes as little as possible.
+
+    Prints how many n-grams of each length there were and are; exits with 2 where the model cannot be read.
 
     Example: llrnn ngram prune corpus.arpa --threshold 1e-7 --out small.arpa.gz
     """

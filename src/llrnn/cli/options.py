@@ -82,13 +82,13 @@ Batches = Annotated[
 
 
 def print_json(data: Any) -> None:
-    """Print JSON with infinities as null: log p of what is impossible, or a perplexity without bound."""
+    """Print data as indented JSON on standard output; infinities and NaN become null."""
     finite = map_values(data, lambda one: None if isinstance(one, float) and not math.isfinite(one) else one)
     typer.echo(visible_json(json.dumps(finite, ensure_ascii=False, indent=1, allow_nan=False)))
 
 
 def say(result: Result, as_json: bool, show_it: Callable[[Result], None]) -> None:
-    """Print a result: as JSON, or by `show_it` for people."""
+    """Print a result on standard output: as JSON where `as_json` is given, else by `show_it`, for people."""
     if as_json:
         print_json(result)
     else:
@@ -96,6 +96,7 @@ def say(result: Result, as_json: bool, show_it: Callable[[Result], None]) -> Non
 
 
 def device_named(name: str) -> torch.device:
+    """Return the torch device of --device; raise a ConfigError where it is not there."""
     try:
         return find_device(name)
     except ConfigError as error:
@@ -103,7 +104,10 @@ def device_named(name: str) -> torch.device:
 
 
 def refuse_idle(context: typer.Context, reason: str, *names: str) -> None:
-    """Raise an error for options on the command line that would have no effect."""
+    """Raise a ConfigError where one of the options `names` was given on the command line although it has no effect.
+
+    `names`: as Python parameters (`max_words`); `reason`: why, as in "--seed does nothing with --greedy".
+    """
     for name in names:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
@@ -111,7 +115,7 @@ def refuse_idle(context: typer.Context, reason: str, *names: str) -> None:
 
 
 def oov_policy(given: str | None) -> Oov | None:
-    """Check and return the value of --oov."""
+    """Return the value of --oov, "skip", "unk", "error" or None; raise a ConfigError for any other."""
     if given not in (None, *get_args(Oov)):
         raise ConfigError(f"--oov is skip, unk or error, found {given!r}; choose one")
     return cast(Oov | None, given)
@@ -128,7 +132,10 @@ Dynamic = Annotated[
 
 
 def following_named(cache: float | None, words: int | None, step: float | None) -> DocumentContext | None:
-    """Return the `DocumentContext` of --cache, --cache-words and --dynamic; None where none is given."""
+    """Return the settings of --cache, --cache-words and --dynamic, with which a model adapts to a document as it reads.
+
+    None where none is given: each sentence is then read by itself. A ConfigError is raised for --cache-words alone.
+    """
     if words is not None and cache is None:
         raise ConfigError("--cache-words is how many words --cache holds, found no --cache; give it as well")
     return None if cache is None and step is None else DocumentContext(cache or 0.0, words or 1000, step or 0.0)
@@ -136,7 +143,7 @@ def following_named(cache: float | None, words: int | None, step: float | None) 
 
 @contextlib.contextmanager
 def advising_oov(oov: Oov | None) -> Iterator[None]:
-    """Context manager: errors on unknown words advise --oov, where it was not given."""
+    """Context manager: an UnknownWordError of the block advises --oov skip in its message, unless `oov` is "error"."""
     try:
         yield
     except UnknownWordError as error:
@@ -148,7 +155,7 @@ def advising_oov(oov: Oov | None) -> Iterator[None]:
 
 
 def numbers_in(option: str, text: str) -> list[float]:
-    """Parse numbers separated by commas."""
+    """Parse numbers separated by commas ("0.6,0.4"); raise a ConfigError that names `option` where one is no number."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
@@ -156,7 +163,10 @@ def numbers_in(option: str, text: str) -> list[float]:
 
 
 def split_option(option: str, required: str) -> tuple[str, str]:
-    """Split NAME=VALUE; `required` is how the option is written, for the error message."""
+    """Split NAME=VALUE into (NAME, VALUE); raise a ConfigError where either is empty or "=" is missing.
+
+    `required`: the beginning of the message, which says how the option is written.
+    """
     name, equals, value = option.partition("=")
     if not (name and equals and value):
         raise ConfigError(f"{required}; found {option!r}")
@@ -164,13 +174,19 @@ def split_option(option: str, required: str) -> tuple[str, str]:
 
 
 def require_output_file(out: Path) -> None:
-    """Raise an error where a file cannot be written, before the work that it is to hold."""
+    """Raise a ConfigError where the file --out cannot be written: a folder, or in a folder that does not exist.
+
+    To be called before the work, so that none is lost; `-` is standard output.
+    """
     if str(out) != STANDARD and (out.is_dir() or not out.parent.is_dir()):
         raise ConfigError(f"--out {out}: a file in a folder that exists is required; name another, or make the folder")
 
 
 def make_output_folder(folder: Path) -> None:
-    """Make the folder before the work that it is to hold, so that no work is lost."""
+    """Make the folder --out, with its parents; raise a ConfigError where that is impossible.
+
+    To be called before the work, so that none is lost.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -179,7 +195,7 @@ def make_output_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def handling(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Context manager: handle a signal within the block."""
+    """Context manager: `handler` handles the signal `number` within the block, and the earlier handler after it."""
     before = signal.signal(number, handler)
     try:
         yield
@@ -189,7 +205,10 @@ def handling(number: int, handler: Callable[[int, FrameType | None], None]) -> I
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Context manager: yields a function that tells whether Ctrl-C was pressed; a second one ends the program."""
+    """Context manager that yields a function which returns whether Ctrl-C was pressed in the block.
+
+    The first Ctrl-C only sets this, so that work can end cleanly; a second one raises KeyboardInterrupt.
+    """
     pressed = Event()
 
     def press(number: int, frame: FrameType | None) -> None:
@@ -202,10 +221,12 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
 
 class TrainingBar:
-    """Progress of a training: on a terminal a bar with the time left, elsewhere a line an epoch.
+    """A display of the progress of a training: on a terminal a bar with the time left, elsewhere a line an epoch.
 
-    bar = TrainingBar(epochs=20)
-    records = bar.follow(train(model, corpus, on_step=bar.step))
+    `name`: stands before each line; `quiet`: show nothing; `epochs`: the most that there will be.
+
+        bar = TrainingBar(epochs=20)
+        records = bar.follow(train(model, corpus, on_step=bar.step))
     """
 
     def __init__(self, name: str = "training", *, quiet: bool = False, epochs: int | None = None) -> None:
@@ -215,7 +236,10 @@ class TrainingBar:
         self._task = self._bar.add_task(name, total=None, note="")
 
     def step(self, epoch: int, position: int, batches: int) -> None:
-        """Show that so many batches of an epoch are done."""
+        """Show that `position` of the `batches` batches of an epoch (from 0) are done.
+
+        For `on_step` of `llrnn.train`.
+        """
         if epoch != self._epoch:  # its own time left
             self._epoch = epoch
             self._bar.reset(self._task, total=batches)
@@ -223,7 +247,7 @@ class TrainingBar:
         self._bar.update(self._task, total=batches, completed=position, note=note)
 
     def follow(self, records: Iterable[Record]) -> list[Record]:
-        """Run the training, and return all records."""
+        """Run a training by iterating over its records, show them as they come, and return them all."""
         seen = []
         with self._bar as bar:
             for record in records:
@@ -249,7 +273,11 @@ def _bar(quiet: bool) -> Progress:
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """Options for opening a trained model: other knowledge, other weights, a constraint."""
+    """The values of the command-line options that change a model when it is opened, None or False where not given.
+
+    They change weights of features, replace n-gram models, tables or the background (prior), and set a constraint, a
+    language that texts must belong to. `with_model_options` adds them to a command.
+    """
 
     change: Annotated[
         list[str] | None,
@@ -294,11 +322,18 @@ class ModelOptions:
     ] = None
 
     def open(self, folder: Path, device: str, *, oov: Oov | None = None) -> LLRNN:
-        """Open a model folder or n-grams, with all options applied but the constraint."""
+        """Open a model folder or an n-gram model with these options applied, except the constraint.
+
+        `device`: cpu or cuda; `oov`: what an n-gram model does with unknown words. An LLRNNError says what cannot be
+        opened.
+        """
         return self.steered(open_model(folder, oov=oov)).to(device_named(device))
 
     def steered(self, model: LLRNN) -> LLRNN:
-        """Return the model with other knowledge, then experts, then weights; the model itself where nothing changes."""
+        """Return a copy of the model with --background, --expert and --change applied, in this order.
+
+        The model itself is returned where none is given; a ConfigError is raised for names that it does not have.
+        """
         written = "--expert is written NAME=FACTOR or NAME=PATH, as kn=0.8"
         pairs = [split_option(option, written) for option in self.expert or ()]
         factors = [(name, factor) for name, value in pairs if (factor := _number(value)) is not None]
@@ -312,7 +347,11 @@ class ModelOptions:
         return steer(model, changes) if changes else model
 
     def _swapped(self, model: LLRNN, paths: dict[str, Path]) -> LLRNN:
-        """Return the model with other tables and backgrounds; names are checked before files are read."""
+        """Return a copy of the model with other tables, n-gram models and background, read from files.
+
+        `paths`: the file of each table or n-gram model, by its name in the model; names are checked before files are
+        read.
+        """
         tables = {name: path for name, path in paths.items() if name in tables_of(model)}
         others = {name: path for name, path in paths.items() if name not in tables}
         require_experts(model, others)
@@ -325,9 +364,11 @@ class ModelOptions:
         )
 
     def language(self) -> Constraint | None:
-        """Return the constraint that the options describe, or None.
+        """Return the language that --constraint describes, or None where it is not given.
 
-        A pattern over symbols has blanks between them, one over characters is as Python writes it.
+        `pattern: ...` is a regular expression: of symbols, separated by spaces, or with --over characters as Python
+        writes it; anything else is the path of a grammar. A ConfigError is raised where there is no such file, or for
+        --over, --longest or --violation without --constraint.
         """
         given = {"over": self.over, "longest": self.longest, "violation": self.violation}
         settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -345,12 +386,15 @@ class ModelOptions:
         return Grammar.from_file(self.constraint, **settings)
 
     def constrained(self, model: LLRNN) -> LLRNN:
-        """Return the model under the constraint; the model itself, where none is given."""
+        """Return a copy of the model whose prior forbids texts outside --constraint, or makes them rare by --violation.
+
+        The model itself is returned where no --constraint is given.
+        """
         found = self.language()
         return model if found is None else constrained(model, found)
 
     def note_cut(self, found: Sequence[Generated]) -> None:
-        """Print a note where texts were cut off before their end."""
+        """Print a note on standard error where --max-words cut texts that were generated under --constraint."""
         cut = sum(not one.finished for one in found)
         if self.constraint is not None and cut:
             show.note(
@@ -360,7 +404,10 @@ class ModelOptions:
 
 
 def with_model_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """Return the verb with an option for each field of ModelOptions in place of its parameter `asked`."""
+    """Decorate a command: its parameter `asked` is replaced by an option for each field of `ModelOptions`.
+
+    The command is then called with a `ModelOptions` of their values as `asked`.
+    """
     types = get_type_hints(ModelOptions, include_extras=True)
     own = [one for name, one in signature(verb, eval_str=True).parameters.items() if name != "asked"]
     added = [
@@ -394,7 +441,12 @@ ConditionFile = Annotated[
 
 
 def conditioned(free: LLRNN, model: LLRNN, text: str | None) -> tuple[LLRNN, object]:
-    """Return the model prepared for a condition, and the condition; `free`: the model without its constraint."""
+    """Return the model with the words of a condition added to its vocabulary, and the condition parsed.
+
+    A condition is the input that a text is generated from. `text`: as on the command line, None for none; `free`: the
+    model without its --constraint, which is asked whether it takes conditions. A ConfigError is raised where it does
+    not, or needs one.
+    """
     wanted = None if text is None else decode.read_condition(model, text)
     decode.check_condition(free, wanted)
     decode.warn_of_unknown_names(free, [wanted])
@@ -403,7 +455,11 @@ def conditioned(free: LLRNN, model: LLRNN, text: str | None) -> tuple[LLRNN, obj
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result for one line of a file: a text, or the reason why there is none."""
+    """The result for one line of a file of conditions (inputs to generate from): a generated text or an error.
+
+    `place`: file and line; `condition`: the line as it stands; `found`: the text; `problem`: the message of the error.
+    One of the last two is None.
+    """
 
     place: str
     condition: str
@@ -412,7 +468,11 @@ class Outcome:
 
 
 def write_each_line(model: LLRNN, path: Path, write: Callable[[list[object]], list[Generated]]) -> list[Outcome]:
-    """Generate a text for every line of a file; a line that fails is reported, the others go on."""
+    """Generate a text for every line of a file of conditions, and return a result for each line that is not blank.
+
+    `write`: generates a text for each condition of a list. A line that cannot be read or written from has the message
+    of its error in its result, and the others go on.
+    """
     lines = [(f"{path}:{number}", line) for number, line in read_lines(path) if line.strip()]
     read = [_condition(model, path, line) for _, line in lines]
     conditions = [one for one in read if not isinstance(one, LLRNNError)]
@@ -426,7 +486,7 @@ def write_each_line(model: LLRNN, path: Path, write: Callable[[list[object]], li
 
 
 def _each(write: Callable[[list[object]], list[Generated]], conditions: list[object]) -> list[Generated | LLRNNError]:
-    """Generate all texts in one batch; where that fails, one by one, to find out which it was."""
+    """Return a text or an error for each condition: generated in one batch or, where that fails, one by one."""
     try:
         return [*write(conditions)] if conditions else []
     except LLRNNError as problem:
@@ -436,7 +496,10 @@ def _each(write: Callable[[list[object]], list[Generated]], conditions: list[obj
 
 
 def _condition(model: LLRNN, path: Path, text: str) -> object:
-    """Return the condition of a line, or the error of reading it."""
+    """Return the parsed condition of one line, or, not raised, the error of parsing it.
+
+    `path`: the file, in which .jsonl means that lines are JSON objects with the key "condition".
+    """
     try:
         if not path.name.removesuffix(".gz").endswith(".jsonl"):
             return decode.read_condition(model, text)
@@ -454,7 +517,10 @@ def _condition(model: LLRNN, path: Path, text: str) -> object:
 
 
 def print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> int:
-    """Print each text on stdout and each problem on stderr; return the exit code."""
+    """Print each text on standard output and each problem on standard error; return the exit code, 2 if there is any.
+
+    With `as_json`, all results are printed as one JSON list.
+    """
     if as_json:
         print_json([asdict(one) for one in outcomes])
     for one in outcomes:
@@ -466,13 +532,17 @@ def print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> int:
 
 
 def find_modules_here() -> None:
-    """Add the current folder to the import path, for modules of the user's own such as an analyser."""
+    """Add the current folder to the import path, for a user's modules that an option names, such as an analyser."""
     if "" not in sys.path:
         sys.path.insert(0, "")
 
 
 def read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> Corpus:
-    """Read a text as the model's training text was read."""
+    """Read a text file or a built corpus (`llrnn data build`) in the way in which the model's training text was read.
+
+    `format`: auto, conllu, text, jsonl or tsv; `lowercase`: None is as in training. A ConfigError is raised where one
+    of them is given for a built corpus.
+    """
     if is_built(file):
         if format != "auto" or lowercase is not None:
             raise ConfigError(
@@ -488,7 +558,10 @@ def read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> C
 
 
 def batching_for(batches: str, model: LLRNN, corpus: Corpus) -> Batching:
-    """Parse the batching for a model; only sentences can have conditions."""
+    """Parse --batches, how a corpus is cut into sequences to be read; raise a ConfigError where that is impossible.
+
+    A corpus whose texts have conditions (inputs that they are generated from) can be read by sentences only.
+    """
     try:
         batching = read_batches(batches, model.provenance.get("config", {}))
     except ConfigError as error:
@@ -499,9 +572,9 @@ def batching_for(batches: str, model: LLRNN, corpus: Corpus) -> Batching:
 
 
 def refuse_overwriting(out: Path, model: Path | None, force: bool) -> None:
-    """Raise an error where `out` holds a run, or a model without `force`.
+    """Raise a ConfigError where the folder `out` holds a training run, or a model and `force` is False.
 
-    `model` may be replaced anyway: it is the one that was read.
+    `model`: the folder that was read, which may be replaced without `force`; None for none.
     """
     found, is_read = held_by(out), model is not None and out.resolve() == model.resolve()
     if found is None or (not has_bundle(out, "training") and (force or is_read)):

@@ -96,6 +96,10 @@ def rescore_verb(
 ) -> None:
     """Rescore n-best lists with a model: word error rates.
 
+    The hypotheses of a speech recogniser are ranked by a weighted sum of their scores and the model's log-probability;
+    weights are given, or tuned on --dev. Prints weights and word error rates (with --references), or the best
+    hypothesis of each utterance; exits with 2 where files or options do not fit together.
+
     \b
     Example: llrnn rescore runs/french nbest.tsv --references ref.txt --dev dev.tsv --dev-references devref.txt
     Example: zcat nbest.tsv.gz | llrnn rescore corpus.arpa - --out - --oov skip
@@ -162,11 +166,12 @@ def rescore_verb(
 
 
 def _with(names: Hotwords | None, scored: NBestLists) -> NBestLists:
-    """Return the lists with the score of hotwords, where there are any."""
+    """Return the n-best lists with one more score, "hotwords", for the given names; unchanged where `names` is None."""
     return scored if names is None else add_scores(scored, {HOTWORDS: names})
 
 
 def _write(out: Path, result: Rescored, *, kaldi: bool) -> None:
+    """Write the rescored lists: to a .tsv file, or with `kaldi` to a folder in Kaldi's form, with the file "best"."""
     if not kaldi:
         write_nbest(out, result.lists)
         return
@@ -176,7 +181,10 @@ def _write(out: Path, result: Rescored, *, kaldi: bool) -> None:
 
 @dataclass(frozen=True)
 class _Part:
-    """Lists or lattices, with their references where given."""
+    """N-best lists, or word lattices from which lists are made, with the reference transcripts where they are given.
+
+    `lists`: of lattices, placeholders with the utterances; `search`: finds the best paths of a lattice, None for lists.
+    """
 
     lists: NBestLists
     references: References | None
@@ -185,6 +193,10 @@ class _Part:
 
     @classmethod
     def read(cls, nbest: Path, scores: Sequence[Path] | None, references: Path | None, search: Search | None) -> _Part:
+        """Read lists or, where `search` is given, lattices; raise a ConfigError where an utterance has no reference.
+
+        `scores`: Kaldi's files of costs that belong to `nbest`, if any.
+        """
         lattices = [] if search is None else read_lattices(nbest)
         if search is not None:  # the lists are found later: they depend on the weights
             lists = NBestLists(NAMES, tuple(NBest(one.utterance, (Hypothesis((), (0.0, 0.0)),)) for one in lattices))
@@ -202,6 +214,10 @@ class _Part:
         return cls(lists, found, lattices, search)
 
     def scored(self, model: LLRNN, oov: Oov | None, weights: Weights | None) -> tuple[NBestLists, SharedScores]:
+        """Return the lists with the model's log-probabilities as the score "llrnn", and statistics of the computation.
+
+        Lists of lattices are the best paths by `weights`, by default 1 for each score.
+        """
         if self.search is None:
             with options.advising_oov(oov):
                 found = score_lists(model, self.lists.lists, oov=oov)
@@ -216,7 +232,10 @@ class _Part:
 
 
 def _told_cut(cut: Mapping[str, int]) -> str:
-    """Return a message that names lattices whose search was cut."""
+    """Return a message that names lattices whose search was cut short.
+
+    `cut`: number of lost hypotheses by utterance.
+    """
     names = ", ".join([*cut][:4]) + (", ..." if len(cut) > 4 else "")
     limits = " and ".join(f"{most:,} arcs ({kind})" for kind, most in MOST_ARCS.items())
     return (
@@ -226,7 +245,10 @@ def _told_cut(cut: Mapping[str, int]) -> str:
 
 
 def _errors(scored: NBestLists, result: Rescored, references: References) -> dict[str, Errors]:
-    """Return the errors of each score alone, of all together, and of the oracle."""
+    """Return the word errors of the hypotheses that are chosen by each score alone, by all together, and at best.
+
+    Keys: "NAME alone" for each score, "rescored", and "oracle", the hypotheses with the fewest errors.
+    """
     counted = errors_of_lists(scored, references)
     alone = {f"{name} alone": Weights.only(name, scored.names).errors(scored, counted) for name in scored.names}
     return {**alone, "rescored": result.errors(references), "oracle": oracle(counted)}

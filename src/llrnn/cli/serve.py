@@ -76,7 +76,9 @@ def serve_verb(
 ) -> None:
     """Serve models over HTTP: an API, and a page for people.
 
-    Next words, explanations, influence, scores, texts.
+    It answers next words, explanations, influence, scores and generated texts. Prints its address when it is ready and
+    runs until a signal (Ctrl-C); SIGHUP reads tables and lists of words anew. Exits with 2 where a model cannot be
+    opened or the port is taken.
 
     \b
     Example: llrnn serve runs/embedded
@@ -126,6 +128,7 @@ def serve_verb(
 
 
 def _require_tables(given: Mapping[str, Path], served: Sequence[Served]) -> None:
+    """Raise a ConfigError where a name of --table is that of no table which a served model looks up."""
     known = {name for one in served for name in tables_of(one.model)}
     for name in given:
         if name not in known:
@@ -134,7 +137,7 @@ def _require_tables(given: Mapping[str, Path], served: Sequence[Served]) -> None
 
 
 def require_extra() -> None:
-    """Raise an error where the server's libraries are not installed."""
+    """Raise a MissingExtraError, which says what to install, where fastapi or uvicorn is missing."""
     try:
         import fastapi  # noqa: F401
         import uvicorn  # noqa: F401
@@ -143,7 +146,10 @@ def require_extra() -> None:
 
 
 def named_folders(given: list[str]) -> dict[str, Path]:
-    """Parse [NAME=]DIR into folders by name; folders of the same name are numbered, given names must differ."""
+    """Parse the arguments [NAME=]DIR into model folders by name; without NAME it is the name of the folder.
+
+    Equal folder names get numbers ("mine-2"); a ConfigError is raised where a given NAME comes twice or holds a slash.
+    """
     found: dict[str, Path] = {}
     for option in given:
         name, equals, path = option.partition("=")
@@ -158,7 +164,10 @@ def named_folders(given: list[str]) -> dict[str, Path]:
 
 
 def word_lists(given: list[str], models: Collection[str]) -> dict[str, list[Path]]:
-    """Parse [NAME=]PATH into the lists of words of each model; without NAME, for all of them."""
+    """Parse the options [NAME=]PATH of --words into the files of words to add, by the name of each of `models`.
+
+    A file without NAME is for all models; a NAME that is no model raises a ConfigError.
+    """
     found: dict[str, list[Path]] = {name: [] for name in models}
     for option in given:
         name, equals, path = option.partition("=")
@@ -178,9 +187,10 @@ def _free(name: str, taken: dict[str, Path]) -> str:
 
 
 def read_token(file: Path | None, *, local: bool = True) -> str | None:
-    """Return the token of the file or of the environment; None where there is neither.
+    """Return the token that clients must send, from `file` or the environment variable LLRNN_TOKEN.
 
-    `local`: only this machine can reach the server, so that no token is no danger. An empty variable is none.
+    None where neither is set. `local`: whether only this machine can reach the server; else an empty variable is
+    refused. A ConfigError is raised where both are set, or where the token is not one word of printable ASCII.
     """
     given = os.environ.get(TOKEN) or None
     if given is None and file is None and TOKEN in os.environ:  # as a script leaves it that has found no token
@@ -202,7 +212,7 @@ def read_token(file: Path | None, *, local: bool = True) -> str | None:
 
 
 def demo_models(folder: Path) -> dict[str, Path]:
-    """Return the demo's models by name, trained first where they are not there."""
+    """Return the demo's model folders by name ("ll-rnn", "softmax"), training them first where they are missing."""
     found = {"ll-rnn": folder / demo_module.MODEL, "softmax": folder / demo_module.SOFTMAX}
     if not all(has_bundle(path, "model") for path in found.values()):
         show.note(f"training the demo's models, once; they are kept in {folder}")
@@ -211,7 +221,10 @@ def demo_models(folder: Path) -> dict[str, Path]:
 
 
 def _host_name(name: str) -> str:
-    """Check and return a host name or address, without a port."""
+    """Return a host name or address of --allow-host without brackets.
+
+    Raise a ConfigError where it has a port or a path.
+    """
     bare = name.strip("[]")
     if _address(bare) is None and (not name or any(sign in name for sign in ":/ ")):
         raise ConfigError(f"--allow-host takes a name without a port or a path, found {name!r}")
@@ -219,6 +232,7 @@ def _host_name(name: str) -> str:
 
 
 def _is_local(host: str) -> bool:
+    """Whether an address to listen at can be reached from this machine only."""
     address = _address(host)
     return host == "localhost" if address is None else address.is_loopback
 

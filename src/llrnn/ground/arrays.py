@@ -17,7 +17,10 @@ LARGEST_FLOAT32 = 3.4028234663852886e38  # models compute in float32 unless they
 
 
 def runs(starts: Ints, widths: Ints) -> Ints:
-    """Concatenate the ranges start, start + 1, …, each as long as its width: (n,), (n,) -> (Σ widths,)."""
+    """Concatenate integer ranges: `starts` (n,), `widths` (n,) -> (Σ widths,).
+
+    Range i is starts[i], starts[i] + 1, …, starts[i] + widths[i] − 1; runs([5, 0], [2, 3]) is [5, 6, 0, 1, 2].
+    """
     ends = np.cumsum(widths)
     return np.repeat(starts - ends + widths, widths) + np.arange(widths.sum())
 
@@ -27,10 +30,11 @@ Value = TypeVar("Value")
 
 
 class ByteCache(Generic[Key, Value]):
-    """A cache of the most recently used values, bounded in bytes; `size_of(key, value)` returns the size of an entry.
+    """A least-recently-used cache bounded in bytes; `size_of(key, value)` returns the size of an entry in bytes.
 
-    Requests decide what is in it, never how large it is. A value that alone is larger than the cache is made anew each
-    time. Threads may share a cache: a value may then be made twice, and is never seen half made.
+    When the entries exceed `most_bytes` together, those least recently used are removed. A value that alone is larger
+    than the cache is not kept: `get` makes it anew each time. Threads may share a cache: two that ask for a missing key
+    at once may both make its value.
 
         ByteCache(2**20, lambda key, value: value.nbytes).get("key", make)
     """
@@ -48,7 +52,10 @@ class ByteCache(Generic[Key, Value]):
         return key in self._entries
 
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
-        """Return the value of a key; call `make` where it is not cached."""
+        """Return the cached value of `key`; where there is none, call `make()`, keep its result and return it.
+
+        A result that alone is larger than the cache is returned, but not kept.
+        """
         with self._lock:
             if key in self._entries:
                 self._entries.move_to_end(key)
@@ -65,11 +72,11 @@ class ByteCache(Generic[Key, Value]):
         return value
 
     def clear(self) -> None:
-        """Remove all entries."""
+        """Remove all entries, so that the next `get` of any key calls `make`."""
         with self._lock:
             self._entries.clear()
             self.bytes = 0
 
     def __reduce__(self) -> tuple[type[ByteCache[Key, Value]], tuple[int, Callable[[Key, Value], int]]]:
-        """Copy and pickle as an empty cache: locks cannot be copied, and values can be made again."""
+        """Copy or pickle as an empty cache of the same size: locks cannot be copied, and values can be made again."""
         return type(self), (self.most_bytes, self._size_of)

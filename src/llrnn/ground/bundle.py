@@ -49,7 +49,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Bundle:
-    """Content of a saved bundle: plain data and named tensors."""
+    """What `read_bundle` returns: the JSON data and the named tensors that were saved together in a folder."""
 
     data: dict[str, Any]
     tensors: dict[str, Tensor]
@@ -65,11 +65,13 @@ def write_bundle(
     file: str | None = None,
     header: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write or replace a bundle, a JSON manifest and a safetensors file, atomically.
+    """Save JSON data and tensors in a folder as `NAME.json` and a safetensors file, replacing an older save atomically.
 
-    Data files that no manifest names any more are removed. `version`: the oldest format whose readers understand what
-    it holds. `file`: a fixed name of the data file, for others who look for it; a process killed while such a bundle is
-    replaced leaves one that is refused. `header`: what others look for in the manifest.
+    `name`: for example "model"; safetensors files of earlier saves of it are removed. `data`: what JSON can hold.
+    `version`: the oldest format number whose readers understand `data`. `file`: a fixed name of the safetensors file,
+    for other programs that look for it (by default the name holds a digest); a process killed while such a save is
+    replaced leaves one that `read_bundle` refuses. `header`: further top-level keys of `NAME.json`, for other programs.
+    A CheckpointError is raised where the data are no JSON or too large, or where the folder cannot be written.
     """
     folder = Path(folder)
     plain = _unshared({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()})
@@ -106,7 +108,10 @@ def write_bundle(
 
 @contextlib.contextmanager
 def _one_writer(folder: Path) -> Iterator[None]:
-    """Context manager: a lock on the folder against other processes and threads; none where there are no file locks."""
+    """Context manager that locks the folder against other writing processes and threads.
+
+    It waits until the lock is free; on a file system without locks it locks nothing.
+    """
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         with contextlib.suppress(OSError):
@@ -117,7 +122,7 @@ def _one_writer(folder: Path) -> Iterator[None]:
 
 
 def _unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return tensors with those copied that share memory with another, which safetensors refuses."""
+    """Return the tensors by name, cloning each that shares memory with an earlier one, which safetensors refuses."""
     found: dict[str, Tensor] = {}
     seen: set[int] = set()
     for key, tensor in tensors.items():
@@ -132,7 +137,10 @@ def _file_name(name: str, digest: str) -> str:
 
 
 def _remove_old(folder: Path, name: str, kept: str) -> None:
-    """Remove data files of earlier saves and leftovers of killed processes; failures are ignored."""
+    """Remove safetensors files of earlier saves of `name`, but not the file `kept`, and leftovers of killed processes.
+
+    Errors of the file system are ignored.
+    """
     for pattern in (f"{name}-*.safetensors", f".{name}-*.safetensors.*", f".{name}.json.*"):
         for old in folder.glob(pattern):
             if old.name != kept:
@@ -141,12 +149,16 @@ def _remove_old(folder: Path, name: str, kept: str) -> None:
 
 
 def held_by(folder: Path) -> str | None:
-    """Return what a folder holds that must not be replaced by accident, or None."""
+    """Return "a training run" or "a model" where the folder holds a saved one, else None: it may be written to safely.
+
+    The words are for a message that refuses to overwrite it.
+    """
     names = {"training": "a training run", "model": "a model"}
     return next((said for name, said in names.items() if has_bundle(folder, name)), None)
 
 
 def has_bundle(folder: str | PathLike[str], name: str) -> bool:
+    """Whether the folder holds the file `NAME.json` of a saved bundle; its content is not checked."""
     try:
         return (Path(folder) / f"{name}.json").is_file()
     except OSError:  # a name that is too long
@@ -154,11 +166,12 @@ def has_bundle(folder: str | PathLike[str], name: str) -> bool:
 
 
 def read_bundle(folder: str | PathLike[str], name: str, *, verify: bool = True, copy: bool = False) -> Bundle:
-    """Read and check a bundle; anything wrong with it is a CheckpointError that names the file.
+    """Return the JSON data and the tensors that `write_bundle` saved in `folder` under `name`, after checking them.
 
-    Without `verify`, the manifest and the header of the data file are checked, and that the file is complete, but not
-    the numbers in it: a flipped bit goes unseen, and what is not used is not even read. With `copy`, all is read into
-    memory: later changes of the files do not matter.
+    A file that is missing, cut short or altered raises a CheckpointError that names it. `verify=False` skips the
+    SHA-256 of the tensors: a flipped bit in a number goes unseen, and a large file is read only where its tensors are
+    used. `copy=True` reads all into memory, where by default large files are mapped: later changes of the file do not
+    matter.
 
         bundle = read_bundle("runs/mine", "model")
     """
@@ -184,7 +197,11 @@ def read_bundle(folder: str | PathLike[str], name: str, *, verify: bool = True, 
 
 
 def _opened(folder: Path, manifest_file: Path, name: str) -> tuple[dict[str, Any], Path, BufferedReader]:
-    """Return the manifest and its data file, opened, so that a save at the same time cannot take it away."""
+    """Return the content of the manifest `NAME.json`, and path and open file of the safetensors file that it names.
+
+    Where a save replaces both in between, the new manifest is read. A CheckpointError is raised where one cannot be
+    read.
+    """
     last = None
     for _ in range(_MOST_REPLACED):
         manifest, stamp = _read_manifest(manifest_file, name)
@@ -201,7 +218,10 @@ def _opened(folder: Path, manifest_file: Path, name: str) -> tuple[dict[str, Any
 
 
 def _read_manifest(path: Path, name: str) -> tuple[dict[str, Any], object]:
-    """Return the manifest and a stamp that every save changes."""
+    """Return the checked content of the manifest `NAME.json`, and a value that differs after every save, to notice one.
+
+    A CheckpointError says what is wrong with the file: missing, not JSON, of a newer format, incomplete or altered.
+    """
     try:
         with open_file(path) as file:
             status, content = os.fstat(file.fileno()), read_at_most(file, _LARGEST_MANIFEST + 1)
@@ -232,7 +252,10 @@ def _read_manifest(path: Path, name: str) -> tuple[dict[str, Any], object]:
 
 
 def _check_seal(path: Path, content: bytes, manifest: dict[str, Any]) -> None:
-    """Raise an error where the manifest is not byte for byte as it was written."""
+    """Raise a CheckpointError where the manifest was altered after saving.
+
+    Its bytes `content` must match the SHA-256 in their last key, "seal"; `manifest` is the same content, parsed.
+    """
     tail = b',\n "seal": ' + json.dumps(manifest.get("seal"), ensure_ascii=False).encode(errors="replace") + b"\n}"
     sealed = content.removesuffix(tail) + b"\n}"  # what the seal was made of
     if not content.endswith(tail) or hashlib.sha256(sealed).hexdigest() != manifest["seal"]:
@@ -240,7 +263,11 @@ def _check_seal(path: Path, content: bytes, manifest: dict[str, Any]) -> None:
 
 
 def _read_data(file: BufferedReader, path: Path, name: str, header: object, copy: bool) -> dict[str, Tensor]:
-    """Return the tensors of a data file, after checking its header."""
+    """Return the tensors of an open safetensors file by name; raise a CheckpointError where it is damaged.
+
+    `header`: the SHA-256 of the header of the file, or None for an old save, whose file name holds the digest of the
+    file. `copy`: read all into memory instead of mapping a large file.
+    """
     altered = CheckpointError(f"{path}: altered after saving (its SHA-256 differs); restore it")
     try:
         size = os.fstat(file.fileno()).st_size
@@ -260,7 +287,10 @@ def _read_data(file: BufferedReader, path: Path, name: str, header: object, copy
 
 
 def _tensors(file: BufferedReader, header: dict[str, Any], start: int, size: int, copy: bool) -> dict[str, Tensor]:
-    """Return the tensors that the header lists: copied into memory, or views of the mapped file."""
+    """Return the tensors by name that a safetensors header lists, as copies in memory or views of the mapped file.
+
+    `start`: bytes of the file before the numbers; `size`: bytes of the whole file. A ValueError says what does not fit.
+    """
     places = {name: entry for name, entry in header.items() if name != "__metadata__"}
     end = start + max((entry["data_offsets"][1] for entry in places.values()), default=0)
     if end != size:
@@ -285,7 +315,7 @@ def _read(file: BufferedReader, start: int, size: int) -> Tensor:
 
 
 def _mapped(file: BufferedReader) -> Tensor:
-    """Return the whole file as mapped bytes, read on demand and copied on write."""
+    """Return the file as a uint8 tensor (bytes,) mapped into memory: read when used, and copied when written to."""
     if not faulthandler.is_enabled():  # a page that is gone when it is used ends the process: by no means silently
         with contextlib.suppress(RuntimeError, ValueError, OSError, AttributeError):  # no standard error to tell it to
             faulthandler.enable()

@@ -41,35 +41,50 @@ _LONGEST_QUOTE = 80  # characters of the user's input that a message repeats
 
 
 def short(found: object) -> str:
-    """Format a value for a message: on one line, and cut where it is long."""
+    """Format a value for an error message: as one line, cut to 80 characters."""
     text = " ".join(str(found).split())
     return text if len(text) <= _LONGEST_QUOTE else f"{text[: _LONGEST_QUOTE - 1]}…"
 
 
 def quoted(value: object) -> str:
-    """Format a user's value for a message, as Python writes it."""
+    """Format a value that a user gave for an error message: its `repr` on one line, cut to 80 characters."""
     return short(repr(value))
 
 
 class LLRNNError(Exception):
-    """Base of every error that llrnn raises on purpose."""
+    """Base class of all errors that llrnn raises on purpose.
+
+    The command line prints the message and exits with code 2.
+    """
 
 
 class LLRNNWarning(UserWarning):
-    """A warning of something possible but probably not intended; the command line shows it as one line on stderr."""
+    """Base class of warnings of something possible but probably not intended.
+
+    The command line shows one as one line on standard error.
+    """
 
 
 def warn(message: str, stacklevel: int = 3) -> None:
-    """Give an `LLRNNWarning`, by default at the line that called the caller."""
+    """Give an `LLRNNWarning`.
+
+    `stacklevel` is that of `warnings.warn`; by default the warning names the line that called the caller.
+    """
     warnings.warn(message, LLRNNWarning, stacklevel=stacklevel)
 
 
 class EstimationWarning(LLRNNWarning):
-    """Knowledge that could not be estimated as usual; the message says what was done instead."""
+    """A warning that a prior or a feature could not be estimated as usual, mostly from too little text.
+
+    The message says what was done instead.
+    """
 
 
 class PlacedError(LLRNNError):
-    """An error at a place in a file: `path:line:column: reason`, as compilers print it."""
+    """Base class of errors at a place in a file.
+
+    The message is `path:line:column: reason`, as far as they are given.
+    """
 
     def __init__(
         self,
@@ -86,26 +101,31 @@ class PlacedError(LLRNNError):
 
 
 class CorpusError(PlacedError):
-    """A text file that cannot be read as what it was said to be."""
+    """A text file cannot be opened, read or written, or is not in the format that it was said to have."""
 
 
 class LexiconError(PlacedError):
-    """A lexicon or frequency file that cannot be read."""
+    """A lexicon (words with their tags) or a file of word frequencies cannot be read."""
 
 
 class TableError(PlacedError):
-    """A table of a knowledge base that cannot be read, or that does not hold what is asked of it."""
+    """A table of a knowledge base (CSV, JSON, SQLite) cannot be read, or lacks what is asked of it (a column, say)."""
 
 
 class VocabularyError(LLRNNError):
-    """A vocabulary that cannot be made."""
+    """A vocabulary cannot be made of what was given, such as an empty list of words."""
 
 
 class UnknownWordError(VocabularyError):
-    """A word that the vocabulary does not list."""
+    """A text has a word that the vocabulary does not list, and that is not mapped to an unknown word either."""
 
     def __init__(self, word: str, *, size: int, place: str = "", others: Sequence[str] = (), cure: str = "") -> None:
-        """`word` is the first; `others` are further missing words, in the order of the text."""
+        """Make the message of the first unknown word.
+
+        `size`: number of symbols of the vocabulary; `place`: where the word was found, put before the message;
+        `others`: further unknown words, in the order of the text; `cure`: advice at the end of the message, instead of
+        the usual one.
+        """
         self.word, self.size, self.place, self.others = word, size, place, tuple(others)
         where = f"{place}: " if place else ""
         more = f", nor are {len(others):,} others: {', '.join(quoted(other) for other in others[:4])}" if others else ""
@@ -115,7 +135,7 @@ class UnknownWordError(VocabularyError):
         )
 
     def advising(self, cure: str) -> UnknownWordError:
-        """Return a copy of this error with another piece of advice."""
+        """Return a copy of this error whose message ends with the advice `cure`."""
         return UnknownWordError(self.word, size=self.size, place=self.place, others=self.others, cure=cure)
 
 
@@ -126,23 +146,26 @@ _LISTED = (
 
 
 class DomainError(LLRNNError):
-    """A set of strings that cannot be what it is said to be: cells that overlap, no finite mass, a wrong pattern."""
+    """An infinite set of strings with probabilities (a domain), such as all numbers, is badly defined.
+
+    Its parts overlap, its weights have no finite sum, or its pattern is wrong.
+    """
 
 
 class FeatureError(LLRNNError):
-    """Features that contradict themselves or the vocabulary."""
+    """Features φ contradict themselves or the vocabulary."""
 
 
 class BackgroundError(LLRNNError):
-    """A background that is no background: negative, NaN, or of another vocabulary."""
+    """A background (prior weights b of words) has negative or NaN values, or is made for another vocabulary."""
 
 
 class ZeroMassError(BackgroundError):
-    """The background gives an observed word no mass at all, so its log-probability is minus infinity."""
+    """The background (prior) b is 0 for a word of the text, so its log-probability is minus infinity."""
 
 
 class ConfigError(LLRNNError):
-    """A configuration with an unknown key, a wrong type, or a file that does not exist: a line for each mistake."""
+    """A configuration has unknown keys, wrong types or missing files; `lines` holds one message for each mistake."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
@@ -150,21 +173,21 @@ class ConfigError(LLRNNError):
 
 
 class CheckpointError(LLRNNError):
-    """A model folder with a missing, truncated, altered or mismatched file."""
+    """A folder of a model or a training run has a missing, truncated, altered or mismatched file."""
 
 
 class InputError(LLRNNError, ValueError):
-    """An argument or a tensor that does not fit: of another kind, size or range than is taken."""
+    """An argument or a tensor is of another type, size or range than the function takes; also a ValueError."""
 
 
 def require_kind(given: object, kind: type, cure: str) -> None:
-    """Raise an InputError, which advises `cure`, where `given` is no `kind`."""
+    """Raise an InputError where `given` is no instance of the type `kind`; its message ends with the advice `cure`."""
     if not isinstance(given, kind):
         raise InputError(f"{kind.__name__} is required, found {type(given).__name__}, {quoted(given)}; {cure}")
 
 
 def require_count(name: str, given: object) -> None:
-    """Raise an InputError where `given` is no whole number of 1 or more."""
+    """Raise an InputError, which calls the argument `name`, where `given` is no integer of 1 or more."""
     if not isinstance(given, int) or given < 1:
         raise InputError(
             f"{name} must be a whole number, 1 or more, found {quoted(given)}; correct it, or leave it out"
@@ -172,39 +195,42 @@ def require_count(name: str, given: object) -> None:
 
 
 class NumericalError(LLRNNError):
-    """NaN or infinity where a number is required: in weights, scores, probabilities."""
+    """NaN or infinity was computed where a finite number is required: in weights, scores or probabilities."""
 
 
 class AuditError(LLRNNError):
-    """Figures of a model that cannot be believed; see `inference.evaluation.Audit`."""
+    """An evaluation found results that cannot be right, such as probabilities that do not sum to one.
+
+    See `inference.evaluation.Audit` for what is checked.
+    """
 
 
 class TrainingError(LLRNNError):
-    """Training that cannot start or go on."""
+    """Training cannot start or go on; the message says why."""
 
 
 class NonFiniteError(TrainingError, NumericalError):
-    """NaN or infinity in the loss, a gradient or a weight."""
+    """Training met NaN or infinity in the loss, a gradient or a weight."""
 
 
 class LostWorkerError(TrainingError):
-    """Another process of the same training ended."""
+    """Another process of the same distributed training has ended."""
 
 
 class DatasetError(LLRNNError):
-    """A corpus that cannot be fetched, or that is not what was expected."""
+    """A public corpus cannot be downloaded, or its files are not those expected."""
 
 
 class LawError(LLRNNError):
-    """Features, a background or a contextual feature that break a law; see `llrnn.testing`."""
+    """A user's features, background (prior) or contextual feature fail a check of `llrnn.testing`."""
 
 
 class ServerError(LLRNNError):
-    """A server that refuses, cannot be reached, breaks off or is none of ours.
+    """`llrnn.Client` got no usable answer: the server refuses, cannot be reached, breaks off or is no llrnn server.
 
-    `code` is the server's own (unknown_word, too_many_requests, ...) or one of ours: unreachable, too_slow, cut_off,
-    unreadable, hub (that of Hugging Face). `status` is that of HTTP, where there was an answer; `retry_after` the
-    seconds that the server asks for.
+    `code`: what the server answered (unknown_word, too_many_requests, ...) or what the client found: unreachable,
+    too_slow, cut_off, unreadable, hub (an error of Hugging Face). `status`: the HTTP status, None without an answer.
+    `retry_after`: seconds after which the server asks to try again, or None.
     """
 
     def __init__(self, message: str, *, code: str, status: int | None = None, retry_after: float | None = None) -> None:
@@ -213,7 +239,7 @@ class ServerError(LLRNNError):
 
 
 class MissingExtraError(LLRNNError):
-    """A feature whose optional dependency is not installed."""
+    """A function needs a package that is not installed; the message names the extra that installs it."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"this needs {package}, which is not installed: pip install 'llrnn[{extra}]'")
@@ -225,6 +251,6 @@ __all__ = [
 
 
 def shown_number(value: object) -> str:
-    """Format an integer of any length: Python writes none of more than some thousand digits."""
+    """Return `repr(value)`, or "an integer of n digits" above 256 bits, since Python refuses to print huge integers."""
     too_long = isinstance(value, int) and value.bit_length() > 256
     return f"an integer of {int(value.bit_length() * math.log10(2)) + 1} digits" if too_long else repr(value)  # type: ignore[attr-defined]

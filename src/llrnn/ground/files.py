@@ -43,9 +43,9 @@ _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a dev
 
 
 def open_file(path: StrPath) -> io.BufferedReader:
-    """Open a plain file, a pipe of the shell, or `-` for standard input, to read bytes; each is read once.
+    """Open a plain file, a pipe opened by the shell (`<(zcat text.gz)`), or `-` for standard input, to read bytes.
 
-    Anything else is an OSError that says what was found and what to do.
+    Anything else (folders, devices, other pipes, impossible names) raises an OSError that says what was found.
     """
     if fspath(path) == STANDARD:
         return os.fdopen(os.dup(0), "rb")
@@ -71,7 +71,7 @@ def open_file(path: StrPath) -> io.BufferedReader:
 
 
 def read_file(path: StrPath, *, limit: int = 256_000_000) -> bytes:
-    """Return the bytes of a plain file of at most `limit` bytes."""
+    """Return the bytes of a plain file; raise an OSError where it has more than `limit` bytes or cannot be opened."""
     with open_file(path) as file:
         content = read_at_most(file, limit + 1)
     if len(content) > limit:
@@ -80,7 +80,10 @@ def read_file(path: StrPath, *, limit: int = 256_000_000) -> bytes:
 
 
 def read_at_most(file: BinaryIO, count: int) -> bytes:
-    """Read at most `count` bytes, piece by piece: `file.read(count)` would allocate all of them at once."""
+    """Return the first `count` bytes of an open file, or all where it has fewer.
+
+    It reads in pieces of 1 MiB: `file.read(count)` would allocate all of `count` at once.
+    """
     pieces, left = [], count
     while left and (piece := file.read(min(left, _PIECE))):
         pieces.append(piece)
@@ -89,7 +92,9 @@ def read_at_most(file: BinaryIO, count: int) -> bytes:
 
 
 def parse_json(text: str | bytes, **hooks: Any) -> Any:
-    """Decode JSON; what Python cannot decode is a JSONDecodeError, too: deep nesting, a number of thousands of digits.
+    """Decode JSON; every failure is a JSONDecodeError, also deep nesting and numbers of thousands of digits.
+
+    `hooks` are keyword arguments of `json.loads`.
 
     parse_json(read_file("config.json"))
     """
@@ -103,7 +108,7 @@ def parse_json(text: str | bytes, **hooks: Any) -> Any:
 
 
 def map_values(data: Any, change: Callable[[Any], Any]) -> Any:
-    """Return plain data, of tables and lists, with `change` of every value in it; tuples become lists.
+    """Return a copy of nested dicts and lists with `change(value)` in place of every other value; tuples become lists.
 
     map_values({"a": [1, 2]}, str)  # {"a": ["1", "2"]}
     """
@@ -113,7 +118,7 @@ def map_values(data: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Decode TOML; all faults are TOMLDecodeErrors, also those that tomllib raises otherwise."""
+    """Decode TOML; every failure is a TOMLDecodeError, also deep nesting, for which tomllib has another error."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError:
@@ -123,13 +128,16 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace the file by one with this content, atomically."""
+    """Replace the file at `path` by one with this content: after a crash there is the old file or the new one."""
     with replacing(path) as file:
         file.write(content)
 
 
 def write_lines(path: StrPath, lines: Iterable[str]) -> None:
-    """Write a text file, compressed where its name ends in .gz, reproducibly; `-` is standard output."""
+    """Write lines as a UTF-8 text file; gzipped, without a time stamp, where the name ends in .gz.
+
+    The path `-` is standard output. A CorpusError is raised where the file cannot be written.
+    """
     text = "".join(f"{line}\n" for line in lines)
     if fspath(path) == STANDARD:
         write_standard(text)
@@ -142,7 +150,10 @@ def write_lines(path: StrPath, lines: Iterable[str]) -> None:
 
 
 def write_standard(text: str) -> None:
-    """Write text to standard output, after what was printed before; control characters are made visible."""
+    """Write text to standard output as UTF-8, after flushing what was printed before.
+
+    On a terminal, control characters are replaced by a visible sign.
+    """
     if sys.stdout.isatty():
         text = re.sub("[^\n\t]+", lambda found: visible(found[0]), text)
     sys.stdout.flush()
@@ -155,7 +166,10 @@ def write_standard(text: str) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Context manager: a temporary file to write to, which replaces `path` if all goes well."""
+    """Context manager that yields a temporary file to write bytes to, and renames it to `path` at the end.
+
+    Where the body raises, or the disk is full, the temporary file is removed and `path` stays as it was.
+    """
     descriptor, temporary = temporary_beside(path)
     try:
         # renamed while it is open and locked: nobody takes it for a leftover
@@ -175,12 +189,16 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _named(error: OSError, path: Path) -> OSError:
-    """Return the error with the path of the file to be written in place of the temporary one."""
+    """Return a copy of the error that names `path`, the file to be written, instead of the temporary file."""
     return OSError(error.errno, error.strerror, fspath(path))
 
 
 def temporary_beside(path: Path) -> tuple[int, str]:
-    """Make a temporary file beside this path; return its descriptor, which holds a lock, and its name."""
+    """Create a temporary file in the folder of `path`; return its open, locked file descriptor and its name.
+
+    Temporary files that killed processes left for `path` are removed. An OSError is raised where `path` is a device or
+    pipe.
+    """
     if os.path.lexists(path) and not (path.is_file() or path.is_dir() or path.is_symlink()):
         raise OSError(errno.EINVAL, "a file is required, but this is a device or a pipe; name another", fspath(path))
     _remove_leftovers(path)
@@ -199,7 +217,7 @@ def temporary_beside(path: Path) -> tuple[int, str]:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove temporary files for this path that nobody holds; failures are ignored."""
+    """Remove temporary files for this path that no running process has locked; errors of the system are ignored."""
     named = re.compile(re.escape(f".{path.name}.") + "[a-z0-9_]{8}")  # as tempfile names them
     with contextlib.suppress(OSError, ValueError):
         for leftover in [one for one in os.listdir(path.parent) if named.fullmatch(one)]:
@@ -217,7 +235,10 @@ def _remove_if_nobody_writes(leftover: Path) -> None:
 
 
 def sealed_json(data: Mapping[str, Any], errors: str = "strict") -> bytes:
-    """Return plain data as JSON whose last key, `seal`, is the SHA-256 of everything before it."""
+    """Return a dict as UTF-8 JSON with a last key `seal`: the SHA-256, in hex, of the JSON without it.
+
+    `errors`: how characters that UTF-8 cannot encode are treated, as in `str.encode`.
+    """
 
     def encoded(data: Mapping[str, Any]) -> bytes:
         return json.dumps(data, ensure_ascii=False, indent=1).encode("utf8", errors)
@@ -226,7 +247,7 @@ def sealed_json(data: Mapping[str, Any], errors: str = "strict") -> bytes:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the folder, so that a rename reaches the disk too."""
+    """Flush a folder to disk (fsync), so that renamed files in it survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -27,7 +27,11 @@ RENAMED = {"said": "mentioned", "unsaid": "unmentioned", "announced": "predicted
 
 
 def find_kind(group: str, kind: str, base: type, error: type[LLRNNError] = ConfigError) -> Any:
-    """Return the subclass of `base` for a kind, an entry point of the group or `module:Class`; None if it is neither.
+    """Return the class that the name `kind` of a configuration stands for, among those that other packages bring.
+
+    `group`: for example "backgrounds". `kind`: the name of an entry point of `llrnn.GROUP`, or `module:Class` to
+    import. None where it is neither: the caller looks among the classes of llrnn. `error` is raised where the class
+    cannot be imported, is no subclass of `base`, or is in a package of ours that is not installed.
 
     find_kind("backgrounds", "my_words.priors:Zipf", Background)
     """
@@ -42,13 +46,16 @@ def find_kind(group: str, kind: str, base: type, error: type[LLRNNError] = Confi
 
 
 def missing_package(kind: str) -> str | None:
-    """Return a message on which package of ours has a kind or a verb, and how to install it; None where none has."""
+    """Return how to install the separate llrnn package that has this kind or command; None where none has it."""
     name = next((name for name, kinds in PACKAGES.items() if kind in kinds), None)
     return name and f"another package: pip install llrnn-{name} (or 'llrnn[{name}]')"
 
 
 def _imported(place: str, error: type[LLRNNError]) -> object:
-    """Import what `module:Class` names; modules of Python itself are refused, since importing some has effects."""
+    """Return the object that `module:Class` names, imported; raise `error` where this fails.
+
+    Modules of Python's standard library are refused, since importing some of them has effects.
+    """
     module, _, name = place.partition(":")
     try:
         if module.partition(".")[0] in sys.stdlib_module_names:

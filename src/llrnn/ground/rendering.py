@@ -35,9 +35,11 @@ _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar of a chart, from where it starts; infinite where a word (−) or its rival (+) is forbidden.
+    """One horizontal bar of a chart, from `start` to `start + value`, in nats.
 
-    `is_prior`: it belongs to the background or to log Z, not to a feature.
+    `value` is −∞ where a word is forbidden (probability 0), and +∞ where the word that it is compared with is.
+    `is_sum`: it shows the total. `is_prior`: it shows the prior or the normaliser log Z, not a feature. Both decide the
+    colour.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Bar:
 
     @property
     def bounded(self) -> bool:
+        """Whether `value` is finite."""
         return math.isfinite(self.value)
 
     @property
@@ -56,11 +59,12 @@ class Bar:
 
     @property
     def label_at(self) -> float:
-        """Where the label stands: at the end of the bar, or at the start of an unbounded one."""
+        """The x at which the number stands: the end of the bar, or the start of an infinite one."""
         return self.end if self.bounded else self.start
 
     @property
     def label_on_the_right(self) -> bool:
+        """Whether the number stands to the right of `label_at`: away from a finite bar, or into an infinite one."""
         return (self.value >= 0) == self.bounded
 
     @property
@@ -72,7 +76,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarChart:
-    """A chart of horizontal bars, from the top."""
+    """A chart of horizontal bars, listed from top to bottom, to be drawn by `svg`."""
 
     bars: tuple[Bar, ...]
     title: str
@@ -81,17 +85,20 @@ class BarChart:
 
     @property
     def opacity(self) -> float:
-        """Opacity of finite bars: reduced where another bar is unbounded."""
+        """Opacity of the finite bars, 0 to 1: 0.45 where another bar is infinite and decides alone, otherwise 1."""
         return 1.0 if all(bar.bounded for bar in self.bars) else 0.45
 
     def links(self) -> list[tuple[int, float]]:
-        """Return (row, x) of the lines from the end of each bar down to the next."""
+        """Return the thin lines between bars as (index of the upper bar, x of its end): none unless `linked`.
+
+        A bar that is infinite, or is followed by an infinite one, has no line.
+        """
         pairs = enumerate(zip(self.bars, self.bars[1:], strict=False))
         return [(row, bar.end) for row, (bar, below) in pairs if self.linked and bar.bounded and below.bounded]
 
     @property
     def range(self) -> tuple[float, float]:
-        """Least and greatest finite end of the bars, 0 included."""
+        """The least and greatest finite x of the bars and 0; widened by 0.5 to either side where they are equal."""
         ends = [0.0, *(x for bar in self.bars for x in (bar.start, bar.end) if math.isfinite(x))]
         low, high = min(ends), max(ends)
         return (low, high) if high > low else (low - 0.5, high + 0.5)
@@ -99,7 +106,7 @@ class BarChart:
 
 @dataclass(frozen=True)
 class LineChart:
-    """A chart with one line through the points (x, y) of each name."""
+    """A chart of lines: `curves` maps the name of each line to its points (x, y), in order."""
 
     curves: Mapping[str, Sequence[tuple[float, float]]]
     title: str
@@ -111,26 +118,30 @@ Chart = BarChart | LineChart
 
 
 def log_text(value: float) -> str:
-    """Format a logarithm, or a difference of two."""
+    """Format a log-probability or a difference of two with sign and four decimals.
+
+    −∞ is "forbidden", +∞ (of a difference from a rival word) "rival forbidden".
+    """
     return f"{value:+.4f}" if math.isfinite(value) else "forbidden" if value < 0 else "rival forbidden"
 
 
 def visible(text: str) -> str:
-    """Replace characters that move the cursor, turn text around or cannot be encoded by visible signs."""
+    """Replace each control character, lone surrogate and character that reverses text direction by U+FFFD."""
     return "".join("\ufffd" if unicodedata.category(c) in ("Cc", "Cs") or c in _TURNING else c for c in text)
 
 
 def visible_json(text: str) -> str:
-    """Escape in JSON every character that `visible` would replace: the data stay the same."""
+    r"""Return JSON with every character that `visible` would replace written as \uXXXX; it parses to the same data."""
     return "\n".join("".join(c if visible(c) == c else f"\\u{ord(c):04x}" for c in line) for line in text.split("\n"))
 
 
 def shortened(text: str, longest: int = 25) -> str:
+    """Return the text, cut to `longest` characters with "…" at the end where it is longer."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Return four to ten round numbers between low and high."""
+    """Return the multiples of a round step in [low, high] for the marks of an axis: about four to ten numbers."""
     step = 10.0 ** math.ceil(math.log10(high - low))
     while (high - low) / step < 4:
         step /= 2.5 if f"{step:e}"[0] == "5" else 2
@@ -141,19 +152,19 @@ _WIDE, _NARROW = 640, 340  # pixels: a page or a notebook, and a phone
 
 
 def svg(chart: Chart, *, narrow: bool = False) -> str:
-    """Render the chart as inline SVG; with `narrow`, names stand above the bars, for phones."""
+    """Render the chart as an `<svg>` element 640 pixels wide; with `narrow` 340, for phones, names above their bars."""
     width = _NARROW if narrow else _WIDE
     return _bars(chart, width, narrow) if isinstance(chart, BarChart) else _lines(chart, width, narrow)
 
 
 def svg_file(chart: Chart) -> str:
-    """Render the chart as an SVG file of its own, black on white."""
+    """Render the chart as the content of an SVG file, on a white background."""
     head, rest = svg(chart).split(">", 1)
     return f'{head} xmlns="http://www.w3.org/2000/svg"><rect width="100%" height="100%" fill="#fff"/>{rest}\n'
 
 
 def _bars(chart: BarChart, width: int, narrow: bool) -> str:
-    """Render the bars; `room` is for the figure at the end of a bar, `down` from a row's top to its bar."""
+    """Render a bar chart as an `<svg>` element, `width` pixels wide; with `narrow`, names stand above their bars."""
     row, top, left, room, down = (44, 4, 0, 66, 22) if narrow else (24, 10, 210, 70, 4)
     bottom = top + row * len(chart.bars)
     low, high = chart.range
@@ -177,7 +188,7 @@ def _bars(chart: BarChart, width: int, narrow: bool) -> str:
 
 
 def _rectangle(start: float, end: float, y: float, bar: Bar, opacity: float) -> str:
-    """Render one bar; an unbounded one is dashed and open."""
+    """Render one bar as an SVG `<rect>` from x = `start` to `end`, in pixels; an infinite one is pale and dashed."""
     look = f'fill="{bar.colour}" fill-opacity="{opacity if bar.bounded else 0.25}"'
     if not bar.bounded:
         look += f' stroke="{bar.colour}" stroke-dasharray="5 3"'
@@ -235,7 +246,7 @@ def _line(x1: float, y1: float, x2: float, y2: float, opacity: float) -> str:
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", *, cut: bool = False) -> str:
-    """Render a text; with `cut`, a long name is shortened and shown in full on hover."""
+    """Render an SVG `<text>`; with `cut`, a long text is shortened to 25 characters and shown in full on hover."""
     shown = f"<title>{_escaped(text)}</title>{_escaped(shortened(text))}" if cut else _escaped(text)
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{shown}</text>'
 
@@ -256,15 +267,15 @@ _NUMBER = "text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums
 
 
 class Strong(str):
-    """Bold text."""
+    """A piece of text that is shown in bold."""
 
 
 class Heading(Strong):
-    """The heading of a section."""
+    """A piece of text that is shown as the heading of a section."""
 
 
 class Faint(str):
-    """Dimmed text."""
+    """A piece of text that is shown dimmed."""
 
 
 Line = tuple[str, ...]  # one line of text, in pieces
@@ -272,7 +283,10 @@ Line = tuple[str, ...]  # one line of text, in pieces
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table with header and rows; the first columns are text, aligned left, the others numbers, aligned right."""
+    """A table of strings: a header and rows, to print with rich or to show as HTML.
+
+    The first `text_columns` columns are aligned left, as text, the others right, as numbers.
+    """
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -295,7 +309,10 @@ class TextTable:
         return f'<table style="border-collapse:collapse;margin:.6em 0">{head}{body}</table>'
 
     def _html_row(self, tag: str, cells: Sequence[str], style: str) -> str:
-        """Render a row as HTML; leading spaces become an indentation."""
+        """Render one row as HTML; leading spaces of the first cell become an indentation.
+
+        `tag`: "th" or "td"; `style`: CSS that is added to each cell.
+        """
         made = []
         for index, cell in enumerate(cells):
             side = _NAME if index < self.text_columns else _NUMBER
@@ -306,13 +323,13 @@ class TextTable:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Contents to render, from the top: text, tables, charts; `warnings` come last."""
+    """The contents of a result to render, from top to bottom: lines of text, tables and charts, then `warnings`."""
 
     blocks: tuple[Line | TextTable | Chart, ...]
     warnings: tuple[str, ...] = ()
 
     def __rich__(self) -> Group:
-        """Render for a terminal; charts are left out."""
+        """Render for a terminal, as a group of rich: text, tables and warnings, but no charts."""
         from rich.console import Group
 
         blocks = [block for block in self._all() if not isinstance(block, BarChart | LineChart)]
@@ -322,7 +339,10 @@ class Sheet:
         return f"<div>{''.join(map(_html, self._all()))}</div>"
 
     def page_html(self) -> str:
-        """Render for a web page: each chart twice, of the class `wide` and of the class `narrow`, for a phone."""
+        """Render as HTML for a web page, with each chart twice: in a `<div>` of class `wide`, and of class `narrow`.
+
+        The page shows the second on a phone.
+        """
         return f"<div>{''.join(_html(block, twice=True) for block in self._all())}</div>"
 
     def _all(self) -> list[Line | TextTable | Chart]:
@@ -330,17 +350,17 @@ class Sheet:
 
 
 class Renderable(ABC):
-    """Base class of results that print as tables with rich, and show as HTML in a notebook."""
+    """Base class of results that print as text and tables and show as HTML in a notebook; subclasses define `sheet`."""
 
     @abstractmethod
     def sheet(self) -> Sheet:
-        """Return the contents to render: text, tables, chart."""
+        """Return the contents to render: lines of text, tables and charts, with warnings."""
 
     def __rich__(self) -> Group:
         return self.sheet().__rich__()
 
     def __str__(self) -> str:
-        """Return what a terminal shows, without colours: `print(result)`."""
+        """Return what a terminal shows, without colours, in lines of at most 120 characters."""
         from rich.console import Console
 
         console = Console(file=io.StringIO(), width=_WIDTH, color_system=None, highlight=False, emoji=False)
@@ -353,33 +373,37 @@ class Renderable(ABC):
 
 
 class Chartable(Renderable):
-    """Base class of results that also have a chart."""
+    """Base class of results that print as tables and also have a chart; subclasses define `sheet` and `chart`."""
 
     @abstractmethod
     def chart(self) -> Chart:
-        """Return the chart of its sheet."""
+        """Return the bar or line chart that `sheet` contains."""
 
     def picture(self) -> str:
-        """Return the chart as an SVG file: `Path("why.svg").write_text(why.picture())`."""
+        """Return the chart as the content of an SVG file: `Path("why.svg").write_text(why.picture())`."""
         return svg_file(self.chart())
 
 
 @dataclass(frozen=True)
 class Part:
-    """One summand of a breakdown: its name, its value, and its own summands where they are known."""
+    """One summand of a log-probability that is not a feature, such as log b or −log Z; `share` is its value in nats.
+
+    `factors` are the (name, value) of its own summands, where they are known.
+    """
 
     name: str
     share: float
     factors: tuple[tuple[str, float], ...] = ()
 
     def rows(self) -> list[tuple[str, ...]]:
+        """Return the rows of the table of a breakdown: this summand, then its factors, as (name, "", "", value)."""
         of_it = [(Faint(f"  of it {name}"), "", "", Faint(log_text(share))) for name, share in self.factors]
         return [(self.name, "", "", log_text(self.share)), *of_it]
 
 
 @dataclass(frozen=True)
 class Term:
-    """The contribution of one feature: its weight a_k in this context, its value φ_k, and their product."""
+    """The contribution of a feature to a log-probability: weight a_k(h), value φ_k(x), and their product `share`."""
 
     name: str
     weight: float
@@ -392,7 +416,11 @@ class Term:
 
 @dataclass(frozen=True)
 class Breakdown:
-    """A sum `before + Σ terms + after = total`, with the largest terms one by one and the small ones as one."""
+    """A log-probability as a sum in nats: `before` + Σ `terms` + `after` = `total`.
+
+    `before` and `after` are summands that are no features (such as log b, −log Z), `terms` those of the features,
+    largest first. Tables and charts show 12 terms one by one, and the others as one sum.
+    """
 
     before: tuple[Part, ...]
     terms: Sequence[Term]  # largest first
@@ -405,6 +433,7 @@ class Breakdown:
         return (Part(f"{len(small)} smaller ones", sum(term.share for term in small)),) if small else ()
 
     def table(self, value_name: str) -> TextTable:
+        """Return a table of part, weight, value (headed `value_name`) and share; the last row is the total."""
         large = self.terms[:AT_MOST]
         rows = [row for part in self.before for row in part.rows()]
         rows += [(term.name, f"{term.weight:+.4f}", f"{term.value:+g}", log_text(term.share)) for term in large]
@@ -413,7 +442,10 @@ class Breakdown:
         return TextTable(("part", "weight a", value_name, "share"), tuple(rows))
 
     def waterfall(self, name: str, title: str) -> BarChart:
-        """Return a waterfall chart from 0 by the parts to the sum, which has this name; unbounded bars move nothing."""
+        """Return a chart in which each bar starts where the last one ended; the last bar, `name`, is the total from 0.
+
+        Infinite bars move nothing: the next one starts where they start.
+        """
         bars, at = list[Bar](), 0.0
         for bar in self._bars(unsaid=1.0):
             bars.append(replace(bar, start=at))
@@ -421,11 +453,14 @@ class Breakdown:
         return BarChart((*bars, Bar(name, self.total, is_sum=True)), title, "nats", linked=True)
 
     def balance(self, title: str, x_label: str) -> BarChart:
-        """Return a bar chart of what speaks for (right) and against (left)."""
+        """Return a chart in which each summand is a bar from 0, to the right if above 0; the last bar is the total."""
         return BarChart((*self._bars(), Bar("sum", self.total, is_sum=True)), title, x_label)
 
     def _bars(self, unsaid: float | None = None) -> list[Bar]:
-        """Return the bars from the top; names are followed by the feature's value, unless it is `unsaid`."""
+        """Return one bar for each summand, from the top, without the total.
+
+        Names of features are followed by the feature's value in brackets, unless it equals `unsaid`.
+        """
         terms = [
             Bar(term.name if term.value == unsaid else f"{term.name} ({term.value:+g})", term.share)
             for term in self.terms[:AT_MOST]

@@ -15,7 +15,7 @@ from typing import Any
 
 
 def is_command(arguments: list[str]) -> bool:
-    """Whether a process was started as `llrnn ...` or `python -m llrnn ...`; `arguments` begin with the interpreter."""
+    """Whether a process was started as `llrnn ...` or `python -m llrnn ...`; `arguments` as in `sys.orig_argv`."""
     script = PurePath(arguments[1]).name if len(arguments) > 1 else ""
     return script in ("llrnn", "llrnn.exe") or ["-m", "llrnn"] in [arguments[i : i + 2] for i in range(len(arguments))]
 
@@ -33,6 +33,8 @@ if is_command(sys.orig_argv):
 
 def lazy_getattr(package: str, homes: dict[str, str]) -> Callable[[str], Any]:
     """Return a `__getattr__` for a package that imports names on first use; `homes` maps each name to its module.
+
+    A name that is not in `homes` raises an AttributeError.
 
     Example: __getattr__ = lazy_getattr(__name__, {"Lexicon": "llrnn.text.lexicon"})
     """
