@@ -32,8 +32,10 @@ from llrnn.layer.numerics import MINUS_INFINITY
 
 
 class Pairs(NamedTuple):
-    """The (position, class) pairs whose scores are returned: class `klass[e]` at position `row[e]`, sorted by
-    position.
+    """The E (position, class) pairs whose scores a caller asks for, beside the log-sum over all classes.
+
+    Pair e is class `klass[e]` at position `row[e]`; both are integer tensors (E,), sorted by position. A class is a set
+    of words with equal features.
     """
 
     row: Tensor  # (E,)
@@ -41,8 +43,10 @@ class Pairs(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Results for R positions: e (R, G) or (G, R), its sums t (R,), log Σ exp x (R,) float64, and scores of the
-    pairs.
+    """What was computed for a block of R positions over G classes of words, from scores x.
+
+    `exps`: e = exp(x − max), (R, G), or (G, R) for `DirectBlocks`; `total`: Σ_s e (R,); `log_sum`: log Σ_s exp x, (R,)
+    float64; `asked`: the scores x of the (position, class) pairs that were asked for.
     """
 
     exps: Tensor
@@ -52,7 +56,11 @@ class Block(NamedTuple):
 
 
 class Blocks(ABC):
-    """Scores of blocks of positions from h, weight and bias, and their gradients, summed block by block."""
+    """Computes scores of all G classes of words, and their gradients, for one block of positions at a time.
+
+    Abstract: subclasses differ in how scores x follow from hidden vectors `h` (N, H), `weight` and `bias`. After
+    `start` and one `add` a block, `d_h`, `d_weight` and `d_bias` are the gradients of these three.
+    """
 
     _classes = 1  # the dimension of e that they are
 
@@ -62,14 +70,24 @@ class Blocks(ABC):
 
     @abstractmethod
     def scores(self, part: slice) -> Tensor:
-        """Return the scores x of some positions, in memory that may be overwritten."""
+        """Return the scores x of the positions `part` for all G classes, in memory that the next call may overwrite.
+
+        (R, G) for R positions; `DirectBlocks` returns them transposed, (G, R).
+        """
 
     @abstractmethod
     def add(self, part: slice, exps: Tensor, f: Tensor, pairs: Pairs, g_asked: Tensor) -> None:
-        """Add the gradients of a block: `f` = g / t of its positions, `g_asked` of its pairs."""
+        """Add what one block contributes to the gradients `d_h`, `d_weight` and `d_bias`.
+
+        `part`: its positions; `exps`: e of its `Block`; `f` (R,): the gradient of log_sum over the sum t of e; `pairs`:
+        its (position, class) pairs, positions counted from the block's first; `g_asked`: the gradient of their scores.
+        """
 
     def block(self, part: slice, pairs: Pairs) -> Block:
-        """Compute scores, exponentials and log-sums of some positions."""
+        """Return the `Block` of the positions `part`: exponentials, their sums, log-sums, and the scores of `pairs`.
+
+        Positions in `pairs` are counted from the first one of the block.
+        """
         x = self.scores(part)
         asked = x[(pairs.row, pairs.klass) if self._classes else (pairs.klass, pairs.row)]
         largest = x.amax(self._classes, keepdim=True)
@@ -78,7 +96,7 @@ class Blocks(ABC):
         return Block(x, total, shift.view(-1).double() + total.double().log(), asked)
 
     def start(self) -> None:
-        """Allocate the gradients that `add` fills block by block."""
+        """Allocate the gradients `d_h`, `d_weight` and `d_bias`, before the first `add`, which writes into them."""
         self.d_h, self.d_weight = torch.empty_like(self.h), torch.empty_like(self.weight)
         self.d_bias = torch.zeros_like(self.bias)
 
@@ -90,7 +108,10 @@ class Blocks(ABC):
 
 
 class ComposedBlocks(Blocks):
-    """Scores h Mᵀ + b from M (G, H) and b (G,); the buffer of x is reused by the next block unless `keeps`."""
+    """Blocks of scores x = h Mᵀ + b, where features are already multiplied into the weights: M = Φ W (G, H), b (G,).
+
+    `weight` is M and `bias` is b. The buffer of x is reused by the next block unless `keeps`.
+    """
 
     def __init__(self, h: Tensor, weight: Tensor, bias: Tensor, *, keeps: bool = False) -> None:
         super().__init__(h, weight, bias)
@@ -112,7 +133,11 @@ class ComposedBlocks(Blocks):
 
 
 class SpreadBlocks(Blocks):
-    """Scores S (h Mᵀ + b) + log B from M (P, H) and b (P,) of Φ̃, with the constants S and log B (G,)."""
+    """Blocks of scores x = S (h Mᵀ + b) + log B, for a feature matrix that is a product Φ = S Φ̃ with fewer rows in Φ̃.
+
+    `weight`: M = Φ̃ W (P, H); `bias`: b = Φ̃ c (P,); `phi`: Φ with the blocks of S; `offset`: log B (G,), the log of
+    the summed prior of each class of words. The buffer of x is reused by the next block unless `keeps`.
+    """
 
     def __init__(
         self, h: Tensor, weight: Tensor, bias: Tensor, *, phi: SparseMatrix, offset: Tensor, keeps: bool = False
@@ -148,7 +173,11 @@ class SpreadBlocks(Blocks):
 
 
 class DirectBlocks(Blocks):
-    """Scores Φ (W h + c) + log B from W (m, H) and c (m,), with the constants Φ and log B (G,)."""
+    """Blocks of scores x = Φ (W h + c) + log B, transposed (G, R): feature weights first, then the sparse matrix Φ.
+
+    `weight`: W (m, H); `bias`: c (m,); `phi`: Φ (G, m); `offset`: log B (G,), the log of the summed prior of each class
+    of words.
+    """
 
     _classes = 0
 
@@ -175,9 +204,11 @@ MakeBlocks = Callable[[Tensor, Tensor, Tensor], Blocks]
 def log_sums(
     h: Tensor, weight: Tensor, bias: Tensor, way: MakeBlocks, pairs: Pairs, rows: int, *, keeps: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return log_sum (N,) and the scores of the pairs (E,), computed `rows` positions at a time.
+    """Return log Σ_s exp x[n, s] over all classes s, (N,) float64, and the scores x of the pairs, (E,); differentiable.
 
-    `way` makes the blocks of scores; `keeps`: whether exponentials, N × G, are kept for backward or computed again.
+    `way`: makes the `Blocks` from `h`, `weight` and `bias`; `pairs`: the (position, class) pairs asked for; `rows`: how
+    many positions are computed at a time; `keeps`: whether the N × G exponentials are kept for backward (else they are
+    computed again there).
     """
     return cast(
         tuple[Tensor, Tensor],
@@ -186,7 +217,11 @@ def log_sums(
 
 
 def mean_loss(h: Tensor, weight: Tensor, bias: Tensor, way: MakeBlocks, pairs: Pairs, rows: int) -> Tensor:
-    """Return the mean of log_sum − score over the pairs, a number; its gradients are computed with it."""
+    """Return the mean of log Σ_s exp x[n, s] − x[n, k] over the pairs (n, k), a scalar in the dtype of `h`.
+
+    Gradients are computed in the same pass, so that nothing of size N × G is kept. `way`: makes the `Blocks` from `h`,
+    `weight` and `bias`; `pairs`: position and target class of each term; `rows`: positions computed at a time.
+    """
     return cast(Tensor, _MeanLoss.apply(h, weight, bias, way, pairs, rows))  # type: ignore[no-untyped-call]
 
 
@@ -218,8 +253,9 @@ class _LogSums(torch.autograd.Function):
 
 
 class _MeanLoss(torch.autograd.Function):
-    """Loss and gradients in one pass: a position's gradient is known up to one common factor, so its e is used at
-    once.
+    """The autograd function of `mean_loss`: loss and gradients in one pass over blocks of positions.
+
+    The gradient of a position is known up to one common factor, so its exponentials are used at once and not kept.
     """
 
     @staticmethod
@@ -246,7 +282,7 @@ class _MeanLoss(torch.autograd.Function):
 
 
 def _over(g: Tensor, total: Tensor) -> Tensor:
-    """Return f = g / t; 0 at a position where every class is impossible."""
+    """Return g / total elementwise; 0 where `total` is 0, that is at a position where every class is impossible."""
     return (g / total).masked_fill_(total == 0.0, 0.0)
 
 

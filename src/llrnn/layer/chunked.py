@@ -40,7 +40,11 @@ _FEWEST_ROWS = 4096  # in a chunk: shorter products leave processors idle
 
 
 class Plan(NamedTuple):
-    """Dtypes and chunk size: of the logits and their factors, of D and its factors, and positions in a chunk."""
+    """Dtypes and chunk size of a computation on the GPU.
+
+    `logits`: dtype of the logits x and of the factors h and Φ W; `gradients`: dtype of D, the gradient of x, and its
+    factors; `rows`: the number of positions in a chunk.
+    """
 
     logits: torch.dtype
     gradients: torch.dtype
@@ -48,7 +52,11 @@ class Plan(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """The constants of a loss: Φ, the log-mass of every class (G,), and the target class of each position (N,)."""
+    """What a loss over G classes of words has besides h and the weights: constants without gradient.
+
+    `phi`: the feature matrix Φ; `log_mass` (G,): log B_s, the log of the summed prior b of the words of each class;
+    `klass` (N,): the index of the target class at each position.
+    """
 
     phi: KernelMatrix
     log_mass: Tensor
@@ -56,7 +64,10 @@ class Problem(NamedTuple):
 
 
 class ComposedWeights(NamedTuple):
-    """h unchanged, Φ W in the dtype of the logits, and the bias of every class."""
+    """Hidden vectors h (N, H), as given, with the weight Φ W (G, H) and bias Φ c + log B (G,) of every class of words.
+
+    The weight is in the dtype of the logits.
+    """
 
     h: Tensor  # (N, H)
     weight: Tensor  # (G, H)
@@ -64,17 +75,20 @@ class ComposedWeights(NamedTuple):
 
 
 def plan_for(h: Tensor, n_classes: int, *, exact: bool | None = None) -> Plan:
-    """Return dtypes and chunk size: half precision unless `exact` (default: exact on a CPU alone) or h is float64."""
+    """Return the `Plan` for hidden vectors `h` and `n_classes` classes: dtypes, and positions in a chunk.
+
+    In half precision logits are float16 and gradients bfloat16; otherwise both have the dtype of h. `exact=True` rules
+    half precision out, `False` asks for it; by default it is used on a GPU alone. float64 stays float64.
+    """
     half = h.dtype != torch.float64 and not (not h.is_cuda if exact is None else exact)
     logits, gradients = (torch.float16, torch.bfloat16) if half else (h.dtype, h.dtype)
     return Plan(logits, gradients, max(_FEWEST_ROWS, _CHUNK_BYTES // (n_classes * logits.itemsize)))
 
 
 class Chunks:
-    """Positions chunk by chunk, with a buffer that holds the logits of the current chunk.
+    """An iterator over the N positions in chunks (slices), with one buffer for the logits of the current chunk.
 
-    What else depends on the position (log b of (position, class) pairs, say) has its place in `logits`, where they are
-    made.
+    `composed`: h and the weights of the classes; `problem`: target classes; `plan`: dtypes and chunk size.
     """
 
     def __init__(self, composed: ComposedWeights, problem: Problem, plan: Plan) -> None:
@@ -91,21 +105,29 @@ class Chunks:
                 yield slice(start, min(start + self._rows, N))
 
     def logits(self, part: slice) -> Tensor:
-        """Compute the logits x of a chunk into the buffer, and return them."""
+        """Compute the logits h (Φ W)ᵀ of the positions `part`, without bias, into the buffer.
+
+        Return that part, (C, G).
+        """
         return _product(self._h[part], self.composed.weight.t(), self.current(part))
 
     def current(self, part: slice) -> Tensor:
-        """Return the part of the buffer that holds the current chunk."""
+        """Return the view (C, G) of the buffer that holds the logits of the positions `part`; nothing is computed."""
         return self._buffer[: part.stop - part.start]
 
     def log_sums(self, part: slice, log_sum: Tensor, score: Tensor) -> None:
-        """Compute the logits of a chunk and fill its part of `log_sum` and `score`."""
+        """Compute the logits of the positions `part`; fill their entries of `log_sum` and `score`, each (N,).
+
+        `log_sum`: log Σ_s exp(x_s + bias_s) over the classes s; `score`: the term x_k + bias_k of the target class k.
+        """
         self.ops.log_sums(self.logits(part), self.composed.bias, self.klass[part], log_sum[part], score[part])
 
     def offset_log_sums(self, logit_offsets: LogitOffsets, log_sum: Tensor, score: Tensor) -> OffsetLogits:
-        """Fill `log_sum` and `score` (N,) of all positions at once, with logit offsets in the log-sum alone.
+        """Fill `log_sum` and `score`, each (N,), at all positions at once.
 
-        Returns the changed logits and shares that the gradient needs.
+        Logit offsets of single words change log_sum alone. `logit_offsets`: what contextual features add to the logits
+        of single words. Return the changed logits of their classes and the words' shares of these, which
+        `offset_gradients` needs.
         """
         x, bias = self.logits(slice(0, len(log_sum))), self.composed.bias
         own = x.gather(1, self.klass[:, None]).squeeze(1).to(bias.dtype) + bias[self.klass]
@@ -116,7 +138,10 @@ class Chunks:
 
 
 class Totals:
-    """The gradients, summed chunk by chunk; D overwrites the logits."""
+    """Gradients of h, weights and bias, summed chunk by chunk from D, the gradient of the logits.
+
+    D overwrites the logits in the buffer of `chunks`.
+    """
 
     def __init__(self, chunks: Chunks) -> None:
         self._chunks = chunks
@@ -126,7 +151,10 @@ class Totals:
         self._d_h, self._d_weight = torch.empty_like(self._h), torch.empty_like(weight, dtype=bias.dtype)
 
     def add(self, part: slice, log_sum: Tensor, weights: Tensor) -> None:
-        """Add the gradients of a chunk whose logits are in the buffer; `weights` (N,): of the positions."""
+        """Add the gradients of the chunk `part`, whose logits are in the buffer; they are overwritten.
+
+        `log_sum` (N,): log-sums of all positions; `weights` (N,): the factor of each position in the loss.
+        """
         chunks, x = self._chunks, self._chunks.current(part)
         d = x.view(self._h.dtype)  # of the same size
         of_chunk = chunks.klass[part], log_sum[part], weights[part]
@@ -135,7 +163,9 @@ class Totals:
         _product(d.t(), self._h[part], self._d_weight, adding=part.start > 0)
 
     def finished(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return D Φ W (N, H), Dᵀ h (G, H) and Dᵀ 1 (G,): the gradients of h and, by classes, of weights and bias."""
+        """Return the gradients D Φ W (N, H) of h, Dᵀ h (G, H) of the class weights Φ W, and Dᵀ 1 (G,) of the class
+        biases.
+        """
         return self._d_h, self._d_weight, self._columns.sum(0)
 
 
@@ -145,7 +175,10 @@ def ops_for(tensor: Tensor) -> ModuleType:
 
 
 def converted(tensor: Tensor, dtype: torch.dtype, factor: Tensor | None = None) -> Tensor:
-    """Return factor · tensor in the given dtype."""
+    """Return factor · tensor as `dtype`; `factor` is a scalar tensor, 1 by default.
+
+    The tensor itself if nothing changes.
+    """
     if tensor.dtype == dtype and factor is None:
         return tensor
     out = torch.empty_like(tensor, dtype=dtype)
@@ -167,8 +200,9 @@ def _product(left: Tensor, right: Tensor, out: Tensor, *, adding: bool = False) 
 
 @contextmanager
 def _true_float32() -> Iterator[None]:
-    """Compute float32 products in float32 and sum half-precision ones in float32 within this context, whatever
-    torch's flags.
+    """Within this context, compute float32 products in float32 (no TF32) and sum half-precision ones in float32.
+
+    The flags of torch that say otherwise are restored at the end.
     """
     settings = torch.backends.cuda.matmul
     names = ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
@@ -191,10 +225,12 @@ def weighted_loss(
     plan: Plan | None = None,
     logit_offsets: LogitOffsets | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return Σ_n w_n (log_sum[n] − score[n]), a number, and log_sum − score (N,), without gradient.
+    """Return the loss Σ_n w_n (log_sum[n] − score[n]), a scalar, and log_sum − score (N,), which has no gradient.
 
-    `weights`: w (N,), 1/N if not given; `plan`: dtypes and chunks; `logit_offsets`: of single words, in the log-sum
-    alone (the score is that of the class), and then all positions make one chunk.
+    log_sum is log Σ_s exp(a·φ_s + log B_s) over classes s of words with equal features, a = W h + c; score is the term
+    of the target class. `h` (N, H); `weight`: W (m, H); `bias`: c (m,); `problem`: Φ, log B and the targets; `weights`:
+    w (N,), 1/N by default; `plan`: dtypes and chunk size; `logit_offsets`: changes of single words by contextual
+    features, in log_sum alone (the caller adds those of the targets); with them all positions are one chunk.
     """
     chosen = plan or plan_for(h, problem.phi.rows.n_rows)
     chosen = chosen if logit_offsets is None else chosen._replace(rows=len(h))
@@ -207,8 +243,9 @@ def weighted_loss(
 
 
 class _WeightedLoss(torch.autograd.Function):
-    """Loss and gradients in one pass: the gradient of a position is known up to one common factor, so D is made at
-    once.
+    """The autograd function of `weighted_loss`: loss and gradients in one pass.
+
+    The gradient of a position is known up to one common factor, so D is computed at once and its logits are not kept.
     """
 
     @staticmethod
@@ -253,9 +290,10 @@ class _WeightedLoss(torch.autograd.Function):
 
 
 def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:
-    """Compute Φ W and Φ c + log B, padded to a multiple of 8 classes, in float32, or in float64 where h is.
+    """Return h with Φ W (G, H) and Φ c + log B (G,), padded to a multiple of 8 classes, as `ComposedWeights`.
 
-    Padding classes have weight 0 and no mass.
+    `weight`: W (m, H); `bias`: c (m,). Φ W is in the dtype of the plan's logits, the bias in float32 (float64 where h
+    is). Padding classes have weight 0 and log-mass −∞, so they add nothing to a sum.
     """
     dtype, rows = torch.promote_types(h.dtype, torch.float32), problem.phi.rows
     h, weight, c, offset = h.contiguous(), weight.contiguous(), bias.to(dtype), problem.log_mass.to(dtype)
@@ -272,7 +310,12 @@ def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Pla
 def decompose(
     found: Sequence[Tensor], phi: KernelMatrix, factor: Tensor, dtypes: tuple[torch.dtype, ...]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of h, W and c from those by classes (Φᵀ D for W), times a factor, in the given dtypes."""
+    """Return the gradients of h (N, H), W (m, H) and c (m,) from those of h, of the class weights and of the class
+    biases.
+
+    `found`: the three of `Totals.finished`; the last two are multiplied by Φᵀ. `factor`: a scalar tensor that
+    multiplies all; `dtypes`: of the three results.
+    """
     h, weight, bias = found
     d_h = converted(h, dtypes[0], factor)
     if phi.identity:
@@ -285,7 +328,10 @@ def decompose(
 def _composed_sums(
     phi: KernelMatrix, weight: Tensor, bias: Tensor, offset: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Return Φ W in `dtype` and Φ c + offset, with padding classes; dense columns are a product of their own."""
+    """Return Φ W in `dtype`, (G', H), and Φ c + offset, (G',), where G' counts padding classes.
+
+    Dense columns are a product apart.
+    """
     if phi.dense is None:
         sums: tuple[Tensor, Tensor] = ops_for(bias).row_sums(phi.rows, weight, bias, offset, None, dtype)
         return sums
@@ -300,7 +346,9 @@ def _composed_sums(
 def _by_features(
     phi: KernelMatrix, by_class: Tensor, of_bias: Tensor, factor: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Return Φᵀ D and Φᵀ d, times a factor."""
+    """Return Φᵀ D (m, H) in `dtype` and Φᵀ d (m,), times `factor` (1 by default), for D = `by_class` and d =
+    `of_bias`.
+    """
     product, total = ops_for(of_bias).row_sums(phi.columns, by_class, of_bias, None, factor, dtype)
     if phi.dense is None:
         return product, total
@@ -312,24 +360,28 @@ def _by_features(
 
 
 def composed(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """Return Φ W and Φ c, (m, H), (m,) -> (G, H), (G,)."""
+    """Return Φ W and Φ c, (m, H), (m,) -> (G, H), (G,), differentiable; by Triton kernels on a GPU."""
     return by_kernels(phi, weight, bias) if _has_kernels(phi, weight) else (phi @ weight, phi @ bias)
 
 
 def product(phi: SparseMatrix, dense: Tensor) -> Tensor:
-    """Return Φ W, (m, H) -> (G, H)."""
+    """Return Φ W, (m, H) -> (G, H), differentiable; by Triton kernels on a GPU."""
     return by_kernels(phi, dense, dense.new_zeros(len(dense)))[0] if _has_kernels(phi, dense) else phi @ dense
 
 
 def transposed(phi: SparseMatrix, dense: Tensor) -> Tensor:
-    """Return Φᵀ D, (G, H) -> (m, H); without gradient on a GPU."""
+    """Return Φᵀ D, (G, H) -> (m, H); differentiable on a CPU, without gradient on a GPU."""
     if not _has_kernels(phi, dense):
         return phi.transposed(dense)
     return _by_features(phi.for_kernels(dense), dense.contiguous(), dense.new_zeros(len(dense)), None, dense.dtype)[0]
 
 
 def by_kernels(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """Return Φ W and Φ c in one pass by the Triton kernels; on a CPU by their reference."""
+    """Return Φ W and Φ c, (m, H), (m,) -> (G, H), (G,), in one pass by the Triton kernels; on a CPU by their torch
+    reference.
+
+    Differentiable once.
+    """
     whole, of_bias = _Product.apply(weight, bias, phi.for_kernels(weight))  # type: ignore[no-untyped-call]
     return whole[: phi.n_classes], of_bias[: phi.n_classes]  # rows come in eights
 

@@ -39,7 +39,11 @@ _OF_THE_LIGHTEST = 1e-3  # the mass of a word that b forbids, of the lightest ot
 
 @dataclass(frozen=True, eq=False)
 class Merges:
-    """The merge tree of G classes, cheapest merges first: row `gone[i]` joins row `into[i]` at the cost `cost[i]`."""
+    """The merge tree of G feature classes (sets of words with equal features), cheapest merges first.
+
+    Merge i joins class `gone[i]` into class `into[i]` and costs `cost[i]`, the expected KL divergence in nats where
+    points were scaled by the weights of a trained model. Any smaller number of classes is a prefix of the merges.
+    """
 
     n_classes: int
     cost: Floats  # (n,) nats, where points say how much a varies
@@ -52,11 +56,18 @@ class Merges:
         return self.n_classes - len(self.gone)
 
     def lost(self, classes: int) -> float:
-        """Return ½ Σ_x b(x) ‖φ(x) R − φ̄(x) R‖², the loss of merging down to this many classes."""
+        """Return the loss of merging down to `classes` classes: ½ Σ_x b(x) ‖φ(x) R − φ̄(x) R‖², φ̄ the merged features.
+
+        An estimate of the KL divergence in nats where R comes from trained weights. Raises FeatureError below `fewest`.
+        """
         return float(self.cost[: self._steps(classes)].sum())
 
     def new_classes(self, classes: int) -> Ints:
-        """Return the new class of each old one after merging to `classes`, numbered in order of appearance, (G,)."""
+        """Return the new class of each old one after merging to `classes` classes, (G,), numbered in order of
+        appearance.
+
+        Raises FeatureError if `classes` is below `fewest`.
+        """
         steps = self._steps(classes)
         parent = np.arange(self.n_classes)
         parent[self.gone[:steps]] = self.into[:steps]
@@ -74,9 +85,11 @@ class Merges:
 
 
 def coarsened(matrix: FeatureMatrix, classes: int, mass: Floats, *, seed: int = 0) -> FeatureMatrix:
-    """Return the matrix merged to at most `classes` classes where least is lost; itself if it has no more than that.
+    """Return the feature matrix merged to at most `classes` classes where least is lost.
 
-    `mass` (V,): b of each symbol; `seed`: of the random projection by which rows are compared.
+    Itself if it has no more than that. A merged class has the mean feature row of its members. `mass` (V,): the prior b
+    of each word (or other symbol of the vocabulary); `seed`: of the random projection by which rows are compared.
+    Raises FeatureError if `mass` is not (V,).
 
         coarsened(matrix, 4000, mass=unigram_probabilities)
     """
@@ -94,10 +107,10 @@ def merges(
     scale: Floats | None = None,
     seed: int = 0,
 ) -> Merges:
-    """Compute the merge tree of a matrix over V symbols.
+    """Return the merge tree of the classes (words with equal features) of a matrix over V symbols, by Ward's criterion.
 
-    `mass` (V,): b of each symbol; `scale` (m, k): R, the weights of a trained model, by default a random projection of
-    `seed`.
+    `mass` (V,): the prior b of each symbol; `scale` (m, k): R, by which feature rows are multiplied before distances
+    are taken, for instance from the weights of a trained model; by default a random projection drawn with `seed`.
     """
     if scale is None:
         scale = np.random.default_rng(seed).standard_normal((matrix.n_features, _DIMENSIONS)) / np.sqrt(_DIMENSIONS)
@@ -116,8 +129,9 @@ def merges(
 
 
 def merged(matrix: FeatureMatrix, mass: Floats, new: Ints) -> FeatureMatrix:
-    """Return the matrix with the classes `new` (G,): a row that several old classes share is their mean by mass
-    (V,).
+    """Return the matrix with classes merged: old class s becomes class `new[s]`, `new` (G,) as of `Merges.new_classes`.
+
+    The feature row of a merged class is the mean of the old rows, weighted by `mass` (V,), the prior b of each symbol.
     """
     n = int(new.max()) + 1 if len(new) else 0
     if n == matrix.n_classes:
@@ -141,7 +155,10 @@ def merged(matrix: FeatureMatrix, mass: Floats, new: Ints) -> FeatureMatrix:
 
 
 def symbol_weights(mass: Floats) -> Floats:
-    """Return b divided by its sum, with a little mass for words that it forbids, (V,)."""
+    """Return the prior b of each symbol divided by its sum, (V,) float64.
+
+    A symbol with b = 0 gets a thousandth of the smallest positive b, so that every weight is positive.
+    """
     mass = np.asarray(mass, dtype=np.float64)
     positive = mass[mass > 0]
     lightest = positive.min() if len(positive) else 1.0
@@ -154,7 +171,7 @@ def _class_weights(matrix: FeatureMatrix, mass: Floats) -> Floats:
 
 
 def _buckets(points: Floats, rows: Ints) -> list[Ints]:
-    """Split rows by two-means until each bucket of similar rows is small."""
+    """Split `rows` (indices into `points`) by two-means until no bucket of similar rows is larger than 2,048."""
     todo, done = [rows] if len(rows) else [], list[Ints]()
     while todo:
         own = todo.pop()
@@ -167,7 +184,7 @@ def _buckets(points: Floats, rows: Ints) -> list[Ints]:
 
 
 def _halves(x: Floats) -> Bools:
-    """Return which rows fall into the second cluster of two-means, started along the direction of largest variance."""
+    """Return a mask (n,) of the rows of `x` in the second cluster of two-means, started along the largest variance."""
     centred = x - x.mean(0)
     direction = np.ones(x.shape[1], dtype=x.dtype)
     for _ in range(_POWERS):
@@ -184,10 +201,10 @@ def _halves(x: Floats) -> Bools:
 
 
 def _tree(points: Floats, weights: Floats, rows: Ints) -> Any:
-    """Return Ward's merge tree by nearest-neighbour chains: costs, and of `rows` the one that stays and the one that
-    goes.
+    """Return Ward's merge tree of some points by nearest-neighbour chains: an array of (cost, into, gone).
 
-    A chain of nearest neighbours ends in two that are nearest to each other; these merge, whatever happens elsewhere.
+    `into` and `gone` are values of `rows`: the one that stays and the one that goes. A chain of nearest neighbours ends
+    in two that are nearest to each other; these merge, whatever happens elsewhere.
     """
     order = np.argsort(rows)
     points, w, rows = points[order].astype(np.float64), weights[order].astype(np.float64), rows[order]

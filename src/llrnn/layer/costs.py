@@ -40,7 +40,7 @@ NO_CLASSES = 1.25  # V / G below this: the features hardly share anything betwee
 
 
 class UnitCosts(NamedTuple):
-    """Seconds that each counted operation takes on a device."""
+    """The seconds that each kind of operation takes on a device, and how many positions it computes at a time."""
 
     multiplication: float  # of a dense product
     byte: float  # of the weights that it reads
@@ -71,7 +71,10 @@ CUDA = UnitCosts(  # an H200: python scripts/measure_costs.py fit docs/results/c
 
 
 class LowRankSize(NamedTuple):
-    """Size of the factors of Φ = S Φ̃: P rows and the entries of Φ̃, and Σ n_b r_b entries of the blocks of S."""
+    """The size of a feature matrix given as a product Φ = S Φ̃.
+
+    `rows`: of Φ̃; `entries`: non-zero entries of Φ̃; `expand`: entries of the dense blocks of S.
+    """
 
     rows: int
     entries: int
@@ -79,7 +82,11 @@ class LowRankSize(NamedTuple):
 
 
 class Size(NamedTuple):
-    """Size of a problem: N positions, G classes, m features, E entries of Φ (0 for the identity), H hidden units."""
+    """The size of the problem whose cost is estimated: scores of all classes of words from hidden vectors.
+
+    `positions` N; `classes` G; `features` m; `entries`: non-zero entries of the feature matrix Φ (0 for the identity);
+    `hidden`: units H; `low_rank_blocks`: the factors where Φ is a product.
+    """
 
     positions: int
     classes: int
@@ -91,7 +98,10 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """Operations of one strategy, and the seconds that they take on one core."""
+    """The counts of operations that one way to the scores takes ("composed": h (Φ W)ᵀ, "direct": Φ (W h)).
+
+    `seconds` turns them into time.
+    """
 
     name: ScoreWay
     multiplications: int
@@ -105,17 +115,23 @@ class Work:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The number of each kind of operation, in the order of the constants of `UnitCosts`."""
+        """The number of each kind of operation: multiplications, bytes, additions, entries, terms, blocks, turns.
+
+        That is the order of the fields of `UnitCosts`.
+        """
         work = self.multiplications, self.weight_bytes, self.additions, self.entries, self.terms
         return *work, self.blocks, self.turns
 
     def seconds(self, costs: UnitCosts = CPU) -> float:
-        """Return the estimated time on a device."""
+        """Return the estimated time in seconds with the constants `costs` of a device, one CPU core by default."""
         return sum(count * constant for count, constant in zip(self.counts, costs, strict=False))
 
 
 def composed(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
-    """Return the work of h (Φ W)ᵀ + Φ c; `cached` where Φ W and Φ c are there already."""
+    """Return the work of the composed way, h (Φ W)ᵀ + Φ c: features are multiplied into the weights first.
+
+    `training`: count the backward pass; `cached`: Φ W and Φ c are there already; `costs`: for the block size alone.
+    """
     N, G, _, E, H, low_rank_blocks = size
     P, E, expand = low_rank_blocks or (G, E, 0)
     passes, sums = 3 if training else 1, 0 if cached else 2 if training else 1
@@ -126,7 +142,10 @@ def composed(size: Size, *, training: bool = False, cached: bool = False, costs:
 
 
 def direct(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
-    """Return the work of Φ (W h + c), of which nothing can be cached."""
+    """Return the work of the direct way, Φ (W h + c): feature weights of each position first, then sums with Φ.
+
+    `training`: count the backward pass; `cached` is ignored, nothing can be cached; `costs`: for the block size alone.
+    """
     N, G, m, E, H, _ = size
     passes, sums, rows = 3 if training else 1, 2 if training else 1, min(max(N, 1), costs.direct_rows)
     blocks = -(-N // rows)
@@ -136,28 +155,37 @@ def direct(size: Size, *, training: bool = False, cached: bool = False, costs: U
 
 
 class WayChoice(NamedTuple):
-    """The faster of the two strategies, and the other one."""
+    """The faster of the two ways to the scores, `taken`, and the slower one, `left`, with their counts of
+    operations.
+    """
 
     taken: Work
     left: Work
 
 
 def choice(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> WayChoice:
-    """Return both strategies, the faster one first."""
+    """Return the composed and the direct way to the scores, the one of fewer estimated seconds first.
+
+    `training`: count the backward pass; `cached`: Φ W is there already; `costs`: the constants of the device.
+    """
     usual, other = (way(size, training=training, cached=cached, costs=costs) for way in (composed, direct))
     return WayChoice(other, usual) if other.seconds(costs) < usual.seconds(costs) else WayChoice(usual, other)
 
 
 @lru_cache(maxsize=1024)  # asked at every step
 def cheapest(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
-    """Return the strategy that takes the least time."""
+    """Return the work of the way to the scores ("composed" or "direct") that takes fewer estimated seconds.
+
+    `training`: count the backward pass; `cached`: Φ W is there already; `costs`: the constants of the device.
+    """
     return choice(size, training=training, cached=cached, costs=costs).taken
 
 
 @lru_cache(maxsize=16)
 def unit_costs(device_type: str, threads: int = 1) -> UnitCosts:
-    """Return the constants of a device, "cpu" or any other; `threads` share the work and wait for each other at
-    every call.
+    """Return the seconds an operation takes: of a CPU for "cpu", of a CUDA GPU for any other `device_type`.
+
+    `threads`: of the CPU, among which all work is divided, except for a fixed time for each block.
     """
     if device_type != "cpu":
         return CUDA
@@ -166,13 +194,15 @@ def unit_costs(device_type: str, threads: int = 1) -> UnitCosts:
 
 
 def may_keep(exponentials: int) -> bool:
-    """Return whether so many bytes of exponentials (N × G) may be kept for backward."""
+    """Return whether exponentials of so many bytes (N × G numbers) may be kept for backward: up to 1 GiB."""
     return exponentials <= MOST_KEPT
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Estimate, before training, of which strategies a layer will use, and the numbers that decide it; for one core."""
+    """An estimate, before training, of what a log-linear layer costs on one core, and which way to the scores it
+    takes.
+    """
 
     symbols: int
     classes: int
@@ -184,19 +214,19 @@ class Forecast:
 
     @property
     def saved(self) -> float:
-        """How many times fewer multiplications a batch takes than a softmax over V."""
+        """How many times fewer multiplications a training batch takes than with a dense softmax over V words."""
         return self.dense / self.batch.taken.multiplications
 
     @property
     def has_classes(self) -> bool:
-        """Whether enough words share their features for classes to matter."""
+        """Whether enough words share their features for classes to save work: V is at least 1.25 times their number."""
         return self.symbols >= NO_CLASSES * self.classes
 
 
 def forecast(size: Size, symbols: int, *, follows: bool) -> Forecast:
-    """Return the forecast for a batch of the given size over `symbols` words.
+    """Return the estimated costs for a training batch of `size` over a vocabulary of `symbols` words.
 
-    `follows`: whether the background or contextual features depend on the text; then scores are kept.
+    `follows`: whether the prior or contextual features depend on the preceding text; then scores are kept for backward.
     """
     one, batch = choice(size._replace(positions=1), cached=True), choice(size, training=True)
     kept = 4 * size.positions * size.classes if follows else 0

@@ -50,14 +50,15 @@ _MOST_WRITTEN = 30_000_000  # numbers in all, for memory
 
 
 class Distribution(torch.distributions.Distribution):
-    """Distributions p(· | K) over V words at N positions, normalised exactly; N × V arrays are made only if small or
-    needed.
+    """Distributions p(x | K) ∝ b(K, x) exp(a·φ(K, x)) over V words at N positions, normalised exactly.
 
     One of `torch.distributions`: its values are word ids, and `batch_shape` is the shape (…) of the positions, by
     default (N,): that of `log_prob(words)`, `entropy()` and `log_z`; `sample((5,))` is (5, …), `log_probs()` is (…, V).
+    N × V arrays are made only if small or needed.
 
-    `weights`: W and c; `h` (N, H): hidden vectors; `prior`: the background log b; `values`: of contextual features;
-    `scale`: one over the temperature; `change`: of the weights a, position by position. A `LogLinear` makes it:
+    `weights`: W and c of a = W h + c; `h` (N, H): hidden vectors; `prior`: log b; `values`: of contextual features,
+    those that depend on the context K; `scale`: multiplies a (one over the temperature; `tempered` divides log b too);
+    `change`: scale and offset of the weights a, position by position. A `LogLinear` makes it:
 
         p = layer(h)
         p.log_prob(words), p.entropy(), p.top(5), p.sample((10,)), p.tempered(0.8).sample()
@@ -83,13 +84,13 @@ class Distribution(torch.distributions.Distribution):
         super().__init__(torch.Size((self.n,) if batch_shape is None else batch_shape), validate_args=False)
 
     def _shaped(self, found: Tensor) -> Tensor:
-        """Return results (N, …) in the shape of the positions."""
+        """Return results (N, …) with the first dimension in the shape of the positions, `batch_shape`."""
         return found if len(self.batch_shape) == 1 else found.reshape(self.batch_shape + found.shape[1:])
 
     # --- log p ------------------------------------------------------------------------------------------------------
 
     def log_prob(self, value: Tensor, position: Tensor | None = None) -> Tensor:
-        """Return log p of the words `value`: one a position, (…) -> (…).
+        """Return log p of the word ids `value`, one a position, (…) -> (…), in the dtype of h.
 
         `position` (E,), in rising order: the positions of E words, (E,) -> (E,), any number at each.
 
@@ -118,13 +119,17 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def log_total(self) -> Tensor:
-        """log Z less `origin`, float64 (N,)."""
+        """log Z less `origin` (what all words have in common) at each position, float64 (N,); −∞ where no word is
+        possible.
+        """
         return self._sums(*torch.zeros(2, 0, dtype=torch.long, device=self.h.device))[0]
 
     @cached_property
     def origin(self) -> Tensor:
-        """The part of the log-score that all words share, float64 (N,): the scale of b, and a·φ of contextual
-        features.
+        """The part of log b + a·φ that all words at a position share, float64 (N,).
+
+        It is the scale of the prior, and a·φ of contextual features with the value that they have on most words. Other
+        sums are kept relative to it, so that they do not lose digits.
         """
         scale = self.centred[1].expand(self.n)
         if not self.values:
@@ -133,7 +138,10 @@ class Distribution(torch.distributions.Distribution):
         return scale + (self.context_adaptor.double() * rest.double()).sum(-1)
 
     def require_mass(self) -> Distribution:
-        """Return self; raise where every word has zero mass, or log Z is no number."""
+        """Return self if some word is possible at every position.
+
+        Raises ZeroMassError where every word has b = 0, NumericalError where log Z is NaN or infinite.
+        """
         numerics.require_numbers(self.log_total)
         nowhere = torch.nonzero(self.log_total == MINUS_INFINITY)
         if len(nowhere):
@@ -145,24 +153,26 @@ class Distribution(torch.distributions.Distribution):
 
     @property
     def changes_weights(self) -> bool:
-        """Whether weights differ from those of the layer: steered, or at another temperature than 1."""
+        """Whether the weights a differ from W h + c of the layer: steered, or at a temperature other than 1."""
         return self.scale != 1.0 or self.change is not None
 
     @cached_property
     def adaptor(self) -> Tensor:
-        """The weights a of the static features, (N, m), with steering and temperature applied."""
+        """The weights a of the static (context-independent) features, (N, m), after steering and temperature."""
         a = self.weights.adaptor(self.h)
         return (a if self.change is None else self.change.changed(a, 0)) * self.scale
 
     @cached_property
     def context_adaptor(self) -> Tensor:
-        """The weights a of the contextual features, (N, k), with steering and temperature applied."""
+        """The weights a of the contextual features that are not linear in static ones, (N, k), after steering and
+        temperature.
+        """
         a = self.weights.context_adaptor(self.h)
         return (a if self.change is None else self.change.changed(a, len(self.weights.weight))) * self.scale
 
     @cached_property
     def scores(self) -> Tensor:
-        """The scores a·φ_s of every class, (N, G)."""
+        """The scores a·φ_s of every class s (words with equal static features), (N, G), without log b."""
         if self.change is not None:  # composed weights would be of no use to other rows
             return (self.weights.phi @ self.adaptor.t()).t()
         return self.weights.scores(self.h) * self.scale if self.scale != 1.0 else self.weights.scores(self.h)
@@ -171,28 +181,45 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def centred(self) -> tuple[Prior, Tensor]:
-        """The prior without its scale, and the log of that scale, float64 (N,) or (1,)."""
+        """The prior divided by a factor for each position, so that log b is near 0, and the log of that factor.
+
+        The factors are float64, (N,), or (1,) for all positions; 0 where b was not far from 1.
+        """
         return self.prior.centred(self.h.dtype)
 
     @cached_property
     def known(self) -> Knowledge:
-        """Prior and contextual values with one common list of exceptions; log b without its scale."""
+        """The scaled prior and all contextual feature values, over one common list of exceptions.
+
+        Exceptions are the (position, word) pairs whose log b or feature values differ from those of most words there.
+        """
         return join(self.centred[0], self.values, self.n)
 
     @cached_property
     def static_mass(self) -> ClassMass | None:
-        """The class masses of the only table, or None where anything depends on the context."""
+        """The prior summed by classes, if b is one table at every position and there are no contextual features.
+
+        Else None.
+        """
         table = None if self.values else self.prior.only_table
         return None if table is None else self.classes.mass(table)
 
     @cached_property
     def left(self) -> Left:
-        """The (position, class) pairs whose class loses mass to exceptions."""
+        """The (position, class) pairs whose class contains an exception.
+
+        An exception is a word whose log b or contextual features differ from the general ones at that position; its
+        class is then summed without it.
+        """
         return self.classes.left_by(self.known.position, self.known.word)
 
     @cached_property
     def log_mass(self) -> tuple[Tensor, Cells | None]:
-        """log-mass of classes without exceptions: of whole classes, (N, G) or (1, G), and of the pairs in `left`."""
+        """log Σ b(x) over the words of each class that are no exceptions: for whole classes, and for single pairs.
+
+        A tensor (N, G) or (1, G), and the (position, class) pairs `left` with their own log-sums, or None if there are
+        none. An exception is a word whose log b or contextual features differ from the general ones at that position.
+        """
         known, prior, dtype = self.known, self.known.prior, self.h.dtype
         if isinstance(prior, FullPrior):
             return self.classes.log_mass_dense(prior.dense(self.n), known.position, known.word).to(dtype), None
@@ -202,7 +229,7 @@ class Distribution(torch.distributions.Distribution):
         return whole, Cells(*self.left[:2], self.classes.log_rest(prior, known.word, self.left).to(dtype))
 
     def log_b(self, word: Tensor) -> Tensor:
-        """Return log b of one word a position, (N,) -> (N,) float64.
+        """Return log b, the log of the prior, of one word a position, word ids (N,) -> (N,) float64.
 
         Example:
 
@@ -211,22 +238,29 @@ class Distribution(torch.distributions.Distribution):
         return self.prior.at(torch.arange(self.n, device=word.device), word)
 
     def own_terms(self, static: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return the terms of the exceptions: a·φ with contextual features, less the origin, and log b; each (E,)."""
+        """Return a·φ (with contextual features, less `origin`) and log b of the exceptions.
+
+        Each (E,), in the dtype of h. Exceptions are the (position, word) pairs in `known`. `static` (E,): their scores
+        a·φ by static features, if the caller has them.
+        """
         known = self.known
         static = self.scores[known.position, self.classes.class_of[known.word]] if static is None else static
         own = static + self.logit_offsets(known.value, known.position) if self.values else static
         return own, known.log_b.to(self.h.dtype)
 
     def logit_offsets(self, values: Tensor, position: Tensor) -> Tensor:
-        """Return what contextual features with these values add to the scores of words beyond `rest`, (E, k) ->
-        (E,).
+        """Return what contextual feature values add to the scores of E words, beyond their general value there, (E, k)
+        -> (E,).
+
+        `values` (E, k): of the features on these words; `position` (E,): the position of each word.
         """
         return (self.context_adaptor[position] * (values - self.known.rest[position])).sum(-1)
 
     def context_values(self, word: Tensor, position: Tensor | None = None) -> Tensor:
-        """Return the values of the contextual features on one word a position, (N,) -> (N, k).
+        """Return the values of the k contextual features on one word a position, word ids (N,) -> (N, k).
 
-        `position` (E,): the positions of E words, (E,) -> (E, k).
+        Features that are linear in static ones are not among them. `position` (E,): the positions of E words, (E,) ->
+        (E, k).
         """
         known, at = self.known, torch.arange(self.n, device=word.device) if position is None else position
         values = ContextValues(known.rest, known.position, known.word, known.value)
@@ -236,8 +270,9 @@ class Distribution(torch.distributions.Distribution):
 
     @numerics.eager
     def _sums(self, position: Tensor | None, word: Tensor) -> Found:
-        """Return log Z (N,), and log b + a·φ of (position, word) pairs (E,), whose positions rise, or one word a
-        position.
+        """Return log Z (N,), and log b + a·φ of (position, word) pairs (E,), both float64 and less `origin`.
+
+        `position` (E,) rises; None: one word a position. Of the ways to log Z, the cheapest one that is exact is taken.
         """
         way = self.way or ("words" if self.static_mass is None and self._prefers_words() else "static")
         found = self._static(position, word) if way == "static" else None
@@ -251,20 +286,25 @@ class Distribution(torch.distributions.Distribution):
         return self._leaving(position, word) if found is None else found
 
     def _prefers_words(self) -> bool:
-        """Return whether summing N × V terms is cheaper than handling the exceptions: a small vocabulary, or a beam."""
+        """Return whether a sum over all N × V words is cheaper than one by classes: a small vocabulary, or few
+        positions.
+        """
         listed = len(self.prior.exceptions) if isinstance(self.prior, SparsePrior) else 0
         exceptions = listed + sum(len(part.position) for part in self.values)
         return self.n * self.prior.n_symbols <= min(FEW_TERMS + AN_EXCEPTION * exceptions, MANY_TERMS)
 
     def _by_words(self, position: Tensor, word: Tensor) -> Found:
-        """Return log Z and the terms of the pairs by a sum over all words."""
+        """Return log Z (N,) and the terms log b + a·φ of the pairs (E,), less `origin`, by a sum over all words."""
         terms, shift = self.word_terms
         log_sum, asked = numerics.class_logsumexp(terms, None, None, position, word)
         return log_sum + shift, asked.double() + shift[position]
 
     @cached_property
     def word_terms(self) -> tuple[Tensor, Tensor]:
-        """log b + a·φ of every word, (N, V), less the origin and a shift, and that shift, float64 (N,)."""
+        """log b + a·φ of every word, less `origin` and a shift of each position, (N, V).
+
+        And that shift, float64 (N,).
+        """
         whole, prior = self.scores.index_select(1, self.classes.class_of), self.centred[0]
         weights = torch.split(self.context_adaptor, [part.width for part in self.values], 1) if self.values else ()
         for part, a in zip(self.values, weights, strict=True):
@@ -273,9 +313,10 @@ class Distribution(torch.distributions.Distribution):
         return terms, terms.new_zeros(self.n, dtype=torch.float64) if shift is None else shift.double()
 
     def _static(self, position: Tensor | None, word: Tensor) -> Found | None:
-        """Return log Z and terms where b is one table and nothing depends on the context; None elsewhere.
+        """Return log Z (N,) and the terms of the pairs (E,), where b is one table and nothing depends on the context.
 
-        None also where no word is asked for: then the scores by themselves serve other questions as well.
+        Else None. None also where no word is asked for, or scores are so large that digits would be lost: another way
+        is then taken.
         """
         mass, prior = self.static_mass, self.prior
         if mass is None or not isinstance(prior, SparsePrior) or word.numel() == 0 or self.changes_weights:
@@ -291,8 +332,11 @@ class Distribution(torch.distributions.Distribution):
         return log_sum + shift, term + shift
 
     def _adding(self, position: Tensor, word: Tensor) -> Found | None:
-        """Return log Z and terms from full class masses plus the difference that exceptions make; None where digits
-        are lost.
+        """Return log Z (N,) and the terms of the pairs (E,): sums of whole classes, plus the difference that exceptions
+        make.
+
+        Exceptions are words whose log b or features differ from the general ones at a position. None where the
+        difference would lose digits: another way is then taken.
         """
         known, prior, dtype = self.known, self.known.prior, self.h.dtype
         rows, columns = self._pairs(position, word)
@@ -309,10 +353,10 @@ class Distribution(torch.distributions.Distribution):
         return None if log_total is None else (log_total, terms)
 
     def _full_log_sums(self, prior: FullPrior, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log Z and terms for a prior of N × V values.
+        """Return log Z (N,) and the static scores of the pairs (`rows`, `columns`), (E,), for a prior of N × V values.
 
-        Where it sums to one and most words have the same features, only the other words are summed; none where the
-        layer adds nothing, as in a mixture of models.
+        `columns` are class indices. Where the prior sums to one and most words share one class, only the other words
+        are summed; none where all weights are 0, as in a mixture of models.
         """
         if prior.sums_to_one and self._is_silent():
             return self.h.new_zeros(self.n, dtype=torch.float64), self.h.new_zeros(len(rows))
@@ -326,26 +370,34 @@ class Distribution(torch.distributions.Distribution):
         return log_sum, self.scores[rows, columns]
 
     def _is_silent(self) -> bool:
-        """Return whether a = 0 everywhere: no network, no bias, no steering, and no gradient of these."""
+        """Return whether a = 0 everywhere, so that p is the prior: no network, no bias, no steering, and no gradient
+        of these.
+        """
         bias = self.weights.bias
         is_fixed = self.weights.weight.shape[1] == 0 and not self.changes_weights and not needs_gradient(bias)
         return is_fixed and not self.values and not bool(bias.any())
 
     def _leaving(self, position: Tensor, word: Tensor) -> Found:
-        """Return log Z and terms from class masses without the exceptions, plus the exceptions one by one."""
+        """Return log Z (N,) and the terms of the pairs (E,): classes summed without exceptions, plus the exceptions one
+        by one.
+
+        Exceptions are words whose log b or features differ from the general ones at a position.
+        """
         log_rest, score = numerics.class_logsumexp(self.scores, *self.log_mass, *self._pairs(position, word))
         terms, static = self._terms(position, word, score)
         own, log_b = self.own_terms(static)
         return torch.logaddexp(log_rest, numerics.segment_logsumexp(own, self.known.position, self.n, log_b)), terms
 
     def _pairs(self, position: Tensor, word: Tensor) -> Pairs:
-        """Return the (position, word) pairs that are asked for, then the exceptions."""
+        """Return the given (position, word) pairs, then all exceptions, as (position, class) pairs."""
         words = torch.cat([word, self.known.word])
         return Pairs(torch.cat([position, self.known.position]), self.classes.class_of[words])
 
     def _terms(self, position: Tensor, word: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log b + a·φ of the words asked for, and the static scores of the exceptions, from the scores of
-        both.
+        """Return log b + a·φ of the pairs (position, word), (E',) float64, and the static scores of the exceptions,
+        (E,).
+
+        `score` (E' + E,): the static scores of both, in the order of `_pairs`.
         """
         asked, static = score[: len(position)], score[len(position) :]
         if self.values:
@@ -356,7 +408,10 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def log_parts(self) -> tuple[Tensor, Tensor]:
-        """log p of the remaining words of each class, (N, G), and of each exception, (E,)."""
+        """log p of the words of each class that are no exceptions, taken together, (N, G); and of each exception, (E,).
+
+        Exceptions are the (position, word) pairs in `known`, words whose log b or features differ at that position.
+        """
         (whole, cells), scores, log_total = self.log_mass, self.scores, self.require_mass().log_total
         rest = less(scores, whole, log_total[:, None])
         if cells is not None:
@@ -365,14 +420,14 @@ class Distribution(torch.distributions.Distribution):
         return rest, less(*self.own_terms(), log_total[self.known.position])
 
     def class_probabilities(self) -> Tensor:
-        """The probability of each class with its exceptions, (N, G)."""
+        """Return the total probability of the words of each class (words with equal static features), (N, G)."""
         (rest, own), known = self.log_parts, self.known
         return rest.exp().index_put((known.position, self.classes.class_of[known.word]), own.exp(), accumulate=True)
 
     def expected_features(self) -> Tensor:
         """Return E_p φ(K, x), static features first, then contextual ones, (…, m + k): the model side of the gradient.
 
-        E φ = Σ_s P(s) φ_s + Σ_{x∈E} p(x) φ(K, x), where P(s) is that of the rest of the class.
+        It is a sum over classes and single words, not over V.
 
             p.expected_features()
         """
@@ -383,10 +438,10 @@ class Distribution(torch.distributions.Distribution):
         return self._shaped(torch.cat([static, self.given.joined(context.to(static.dtype), static)], 1))
 
     def entropy(self) -> Tensor:
-        """Return the entropy −Σ p log p in nats, (…).
+        """Return the entropy −Σ p log p in nats, (…), in the dtype of h.
 
-        Computed as Σ_s P(s) [H(s) − log P(s)] − Σ_{x∈E} p(x) log p(x), H(s) that within a class. No part is below 0,
-        and none is a difference of large numbers: log Z − E[a·φ] − E[log b] would be.
+        Computed as Σ_s P(s) [H(s) − log P(s)] − Σ_x p(x) log p(x) over classes s with entropy H(s) within, and single
+        words x that differ from their class. No part is below 0, and none is a difference of large numbers.
         """
         prior, position = self.known.prior, self.known.position
         if isinstance(prior, FullPrior) or len(prior.tables) > 1:
@@ -402,7 +457,7 @@ class Distribution(torch.distributions.Distribution):
     # --- other distributions -----------------------------------------------------------------------------------------
 
     def row(self, n: int) -> Distribution:
-        """Return the distribution at position n alone."""
+        """Return the distribution at position n (0 … N − 1) alone, with N = 1."""
         weights, h, values, change = self.given.row(n)
         return Distribution(weights, h, self.prior.row(n), values, scale=self.scale, change=change)
 
@@ -443,7 +498,7 @@ class Distribution(torch.distributions.Distribution):
         return self._drawn(math.prod(sample_shape), generator).reshape((*sample_shape, *self.batch_shape))
 
     def _drawn(self, count: int, generator: torch.Generator | None) -> Tensor:
-        """Draw `count` words at each position, (count, N)."""
+        """Draw `count` words at each position, ids (count, N)."""
         if self.static_mass is not None:
             return self._drawn_statically(self.static_mass, count, generator)
         prior = self.known.prior
@@ -454,7 +509,11 @@ class Distribution(torch.distributions.Distribution):
         return drawing.Parts(self.classes, self.known, self.left, prior, rest, own).sample(count, generator)
 
     def _drawn_statically(self, mass: ClassMass, count: int, generator: torch.Generator | None) -> Tensor:
-        """Draw words, (count, N), where nothing depends on the context: a class by its weight, then a word of it."""
+        """Draw words, ids (count, N), where nothing depends on the context: a class by its probability, then a word of
+        it.
+
+        `mass`: the prior summed by classes.
+        """
         if count * self.n <= _FEW_DRAWS and self.scores.device.type == "cpu":
             return drawing.one_by_one(self._class_ends, mass, count, generator)
         klass = drawing.inverted(self._class_weights(), count, generator)
@@ -462,11 +521,16 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def _class_ends(self) -> Floats:
-        """The cumulated weights of the classes where nothing depends on the context, (N, G), for repeated draws."""
+        """Cumulated sums of `_class_weights`, float64 numpy array (N, G), for repeated draws where nothing depends
+        on the context.
+        """
         return self._class_weights().double().cumsum(-1).numpy()
 
     def _class_weights(self) -> Tensor:
-        """Return B_s exp(a·φ_s) of every class, scaled so that the largest is 1, (N, G)."""
+        """Return Σ b(x) exp(a·φ_s) of every class s, scaled so that the largest is 1, (N, G).
+
+        For a prior that does not depend on the context. Raises ZeroMassError where no class has any mass.
+        """
         assert self.static_mass is not None
         logs, _ = numerics.shifted_sums(self.scores.detach(), self.static_mass.as_dtype(self.scores.dtype))
         largest = logs.amax(-1, keepdim=True)
@@ -476,8 +540,9 @@ class Distribution(torch.distributions.Distribution):
 
     @numerics.eager
     def top(self, k: int) -> tuple[Tensor, Tensor]:
-        """Return log p and ids of the k most probable words at each position, exactly, each (…, k); ties by the smaller
-        id.
+        """Return log p and ids of the k most probable words at each position, exactly, each (…, k), best first.
+
+        Ties go to the smaller id; with fewer than k words in the vocabulary, all of them are returned.
 
         Example:
 
@@ -495,7 +560,9 @@ class Distribution(torch.distributions.Distribution):
         return self._shaped(log_p), self._shaped(words)
 
     def _walked(self, prior: SparsePrior, k: int) -> tuple[Tensor, Tensor]:
-        """Return the k best words of a prior with one table, class by class, without touching all of V."""
+        """Return log p and ids of the k best words, each (N, k), for a prior with one table, without looking at all
+        of V.
+        """
         scores, log_total = self.scores.detach(), self.require_mass().log_total.detach()
         known, own = self.known, list[list[drawing.Word]]([] for _ in range(self.n))
         if len(known.position):
@@ -515,7 +582,9 @@ def _surprise(log_p: Tensor) -> Tensor:
 
 @numerics.in_full
 def _with_logit_offsets(part: ContextValues, a: Tensor, whole: Tensor) -> Tensor:
-    """Return the rows with the logit offsets of one source added."""
+    """Return `whole` (N, V), scores of all words, plus what the contextual features `part` with weights `a` (N, k)
+    add.
+    """
     if part.everywhere is not None:  # the same columns in every row
         above = part.value.view(len(a), -1, part.width) - part.rest.unsqueeze(1)
         return whole.index_add(1, part.everywhere, torch.bmm(above, a.unsqueeze(2)).squeeze(2))

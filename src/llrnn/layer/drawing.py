@@ -29,7 +29,12 @@ Word = tuple[float, int]  # log p, or a score, and the word
 
 
 class Parts(NamedTuple):
-    """Probabilities at N positions of each exception and of the remaining mass of each class; draws words from them."""
+    """The parts that p is made of at N positions, from which words are drawn exactly.
+
+    `rest` (N, G): the probability of the words of each class that are no exceptions; `own` (E,): of each exception, a
+    word whose log b or features differ at that position, as listed in `known`; `left`: which classes they come from;
+    `classes`, `prior`: the classes of words with equal features, and log b.
+    """
 
     classes: Classes
     known: Knowledge
@@ -39,7 +44,7 @@ class Parts(NamedTuple):
     own: Tensor  # (E,) float64
 
     def sample(self, count: int, generator: torch.Generator | None) -> Tensor:
-        """Draw `count` words at each position, (count, N)."""
+        """Draw `count` words independently at each position, ids (count, N)."""
         rest, n = self.rest, len(self.rest)
         position = torch.arange(n, device=rest.device).expand(count, -1).reshape(-1)
         own_total = rest.new_zeros(n).index_add(0, self.known.position, self.own)
@@ -52,8 +57,10 @@ class Parts(NamedTuple):
         return word.view(count, n)
 
     def _exceptions(self, own_total: Tensor, position: Tensor, u: Tensor) -> Tensor:
-        """Return exceptions by inverting their cumulated probabilities; u lies between 0 and the total of the
-        position.
+        """Return an exception for each draw, word ids (n,), by inverting their cumulated probabilities.
+
+        `own_total` (N,): the summed probability of the exceptions at each position; `position`, `u` (n,): of the draws,
+        u a random number between 0 and that sum.
         """
         before = torch.cat([own_total.new_zeros(1), own_total.cumsum(0)[:-1]])
         index = torch.searchsorted(self.own.cumsum(0), before[position] + u, right=True)
@@ -82,7 +89,7 @@ class Parts(NamedTuple):
         return word
 
     def _tables(self, position: Tensor, klass: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Return the table of the mixture that each draw comes from, by its share in the remaining mass of the
+        """Return which table of the prior each draw comes from, indices (n,), by its share in the prior of the drawn
         class.
         """
         if len(self.prior.tables) == 1:
@@ -109,7 +116,10 @@ class Parts(NamedTuple):
 
 
 def _draw_classes(rest: Tensor, position: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Draw a class at each of the given positions; `rest` (N, G) holds their weights."""
+    """Draw a class at each of the given positions, class indices (n,).
+
+    `rest` (N, G): the weights of classes by position.
+    """
     counts = torch.bincount(position, minlength=len(rest))
     klass = torch.zeros_like(position)
     wanted = torch.nonzero(counts).view(-1)
@@ -122,7 +132,11 @@ def _draw_classes(rest: Tensor, position: Tensor, generator: torch.Generator | N
 
 
 def inverted(weights: Tensor, count: int, generator: torch.Generator | None) -> Tensor:
-    """Draw columns by their weights, (N, G) -> (count, N), by inverting the cumulated weights."""
+    """Draw columns in proportion to their weights, (N, G) -> column indices (count, N), by inverting the cumulated
+    weights.
+
+    A column of weight 0 is never drawn.
+    """
     ends = weights.double().cumsum(-1)
     total = ends[:, -1:].contiguous()
     u = torch.rand(len(weights), count, dtype=torch.float64, generator=generator, device=weights.device) * total
@@ -132,10 +146,11 @@ def inverted(weights: Tensor, count: int, generator: torch.Generator | None) -> 
 
 
 def one_by_one(rows: Floats, mass: ClassMass, count: int, generator: torch.Generator | None) -> Tensor:
-    """Draw `count` words at each position, (count, N), without tensor operations: faster for the few draws of a
-    decoding step.
+    """Draw `count` words at each position, ids (count, N), without tensor operations: faster for the few of a decoding
+    step.
 
-    `rows` (N, G): cumulated weights of the classes. Given the same random numbers, the words are those of `inverted`.
+    `rows` (N, G): cumulated weights of the classes (words with equal features); `mass`: the prior within classes. Given
+    the same random numbers, the classes are those of `inverted`.
     """
     u = torch.rand(len(rows), count, dtype=torch.float64, generator=generator).tolist()
     found = [[_where(row, x) for x in own] for row, own in zip(rows, u, strict=True)]
@@ -149,8 +164,8 @@ def _where(ends: Floats, u: float) -> int:
 
 
 def largest(weights: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the k largest values and their indices, (N, V) -> (N, k); of equal values, the smallest index comes
-    first.
+    """Return the k largest values and their indices, (N, V) -> two tensors (N, k); of equal values, the smallest
+    index first.
     """
     values, words = weights.topk(k, -1)
     least = values[:, -1:]
@@ -164,9 +179,11 @@ def largest(weights: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def best_words(mass: ClassMass, scores: Tensor, shift: list[float], own: list[list[Word]], k: int) -> list[list[Word]]:
-    """Return the k most probable words of each position, merged from the best of the classes and from its exceptions.
+    """Return the k most probable words of each position as (log p, word id), best first: a list of N lists.
 
-    `scores` (N, G) float64: a·φ_s; `shift`: what log p of a word has besides a·φ and log b; `own`: the exceptions.
+    `mass`: the prior summed by classes; `scores` (N, G) float64: a·φ_s of each class; `shift` (N): what log p of a word
+    has besides a·φ and log b; `own`: of each position, (log p, word id) of the exceptions, whose log b or features
+    differ.
     """
     bound = scores + mass.best_log_b  # (N, G)
     rows = []
@@ -186,7 +203,10 @@ def _falling(pair: Word) -> Word:
 
 
 def _walk(mass: ClassMass, classes: list[int], static: list[float]) -> Iterator[Word]:
-    """Yield the words of some classes by falling score, with a heap that holds the next member of each."""
+    """Yield (a·φ + log b, word id) of all words of some classes, highest first.
+
+    `classes`: their indices; `static`: the score a·φ of each. A heap holds the next member of each class.
+    """
     ranked = [mass.ranked(klass) for klass in classes]
     heap = [(-(static[i] + log_b[0]), words[0], i, 0) for i, (words, log_b) in enumerate(ranked)]
     heapq.heapify(heap)

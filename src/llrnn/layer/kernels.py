@@ -192,8 +192,9 @@ if available:
 def row_sums(
     rows: KernelRows, matrix: Tensor, vector: Tensor, offset: Tensor | None, scale: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Compute scale · Φ M (rows, H) in `dtype` and scale · Φ v + offset (rows,) with Triton; see
-    `reference.row_sums`.
+    """Return scale · Φ M (rows, H) in `dtype` and scale · Φ v + offset (rows,) float32, by a Triton kernel on a GPU.
+
+    `rows`: the sparse matrix Φ; `matrix`: M; `vector`: v; `scale`: a scalar tensor, or None for 1.
     """
     H, pieces = matrix.shape[1], rows.pieces
     out, out_vector = matrix.new_empty(rows.n_rows, H, dtype=dtype), matrix.new_empty(rows.n_rows, dtype=torch.float32)
@@ -214,13 +215,19 @@ def row_sums(
 
 
 def convert(tensor: Tensor, factor: Tensor | None, out: Tensor) -> None:
-    """Fill `out` with factor · tensor, both contiguous: two to four times as fast as torch between half types."""
+    """Fill `out` with factor · tensor in the dtype of `out`, by a Triton kernel; both contiguous and on a GPU.
+
+    `factor`: a scalar tensor, or None for 1. Two to four times as fast as torch between half-precision types.
+    """
     size = tensor.numel()
     _convert[(triton.cdiv(size, 4096),)](tensor, factor, out, size, factor is not None, BLOCK=4096, num_warps=8)
 
 
 def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score: Tensor) -> None:
-    """Fill `log_sum` and `score`, each (C,), from logits (C, G) without bias, with Triton; see `reference.log_sums`."""
+    """Fill `log_sum` with log Σ_s exp(x_s + bias_s) and `score` with x_k + bias_k, each (C,), by a Triton kernel.
+
+    `logits`: x (C, G); `bias` (G,); `klass` (C,): the target class k of each of C positions.
+    """
     C, G = logits.shape
     block = min(_SUM_COLUMNS, triton.next_power_of_2(G))
     _log_sums[(triton.cdiv(C, _SUM_ROWS),)](
@@ -231,7 +238,12 @@ def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score
 def gradients(
     logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, weight: Tensor, out: Tensor, sums: Tensor
 ) -> None:
-    """Fill `out` (C, G) with D and add its column sums to `sums` (PARTS, G), with Triton; see `reference.gradients`."""
+    """Fill `out` (C, G) with the gradient of the logits and add its column sums to `sums` (PARTS, G), by a Triton
+    kernel.
+
+    The gradient is w[n] · (exp(x[n, s] + bias[s] − log_sum[n]) − [s = k(n)]), with x = `logits`, which `out` may
+    overwrite, w = `weight` (C,), k = `klass` (C,). Each row of `sums` gets the sum of some of the C positions.
+    """
     C, G = logits.shape
     per_part = _GRADIENT_ROWS * triton.cdiv(C, _GRADIENT_ROWS * len(sums))
     grid: Any = (triton.cdiv(G, _GRADIENT_COLUMNS), triton.cdiv(C, per_part))
@@ -242,7 +254,10 @@ def gradients(
 
 
 def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
-    """Add logit offsets to `logits` (N, G) in place, with Triton; returns what `reference.offset_logits` does."""
+    """Add logit offsets of single words to `logits` (N, G) in place, by a Triton kernel.
+
+    Return the new logits of the words' classes and the words' shares of these, each (E,).
+    """
     (N, G), E, K = logits.shape, len(logit_offsets.klass), logit_offsets.value.shape[1]
     of_words = (_first(logit_offsets, N), *logit_offsets[1:])  # class, share, value, weights
     gone, become = torch.empty(2, N * G, device=logits.device)
@@ -256,7 +271,11 @@ def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
 def offset_gradients(
     logit_offsets: LogitOffsets, found: OffsetLogits, bias: Tensor, log_sum: Tensor, w: Tensor
 ) -> Tensor:
-    """Return the gradient of the contextual weights a, (N, k), with Triton; see `reference.offset_gradients`."""
+    """Return the gradient of the weights a of contextual features, (N, k), by a Triton kernel.
+
+    `found`: the result of `offset_logits`; `bias` (G,): of the classes; `log_sum` (N,); `w` (N,): the weight of each
+    position in the loss.
+    """
     N, K = logit_offsets.weights.shape
     out, first = torch.empty_like(logit_offsets.weights), _first(logit_offsets, N)
     _offset_gradients[(N, K)](
@@ -266,5 +285,5 @@ def offset_gradients(
 
 
 def _first(logit_offsets: LogitOffsets, n: int) -> Tensor:
-    """Return where the words of each position begin in the sorted list, (N + 1,)."""
+    """Return where the words of each of n positions begin in the list, which is sorted by position, (n + 1,)."""
     return torch.searchsorted(logit_offsets.position, torch.arange(n + 1, device=logit_offsets.position.device))

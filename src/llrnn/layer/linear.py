@@ -26,13 +26,17 @@ _ALIGNED = 8  # hidden units: products in half precision are slow on a GPU where
 
 
 def placed(h: Tensor, prior: Prior, values: Sequence[AnyValues]) -> tuple[Tensor, Prior, list[AnyValues]]:
-    """Return h, prior and values on the device of h and in its dtype, or in float32 where that is half precision."""
+    """Return h, prior and values on the device of h and in its dtype; all in float32 where h is in half precision."""
     h = h if h.dtype.itemsize >= torch.float32.itemsize else h.float()
     return h, prior.to(h.device), [part.to(h.device, h.dtype) for part in values]
 
 
 class Given(NamedTuple):
-    """The arguments of a distribution, before linear features became offsets of the weights."""
+    """The arguments that a `Distribution` was made from, with all contextual features.
+
+    (The distribution itself then treats contextual features that are linear in static ones as offsets of weights.)
+    `weights`, `h` (N, H), `values` of contextual features, `change` of the weights a, or None.
+    """
 
     weights: LayerWeights
     h: Tensor
@@ -40,18 +44,22 @@ class Given(NamedTuple):
     change: WeightChange | None
 
     def row(self, n: int) -> Given:
-        """Return the arguments of position n alone."""
+        """Return the arguments at position n alone, with N = 1."""
         change = self.change and self.change.row(n)
         return Given(self.weights, self.h[n : n + 1], [part.row(n) for part in self.values], change)
 
     def adaptor(self) -> Tensor:
-        """a of all features, contextual ones last, (N, m + k)."""
+        """Return the weights a of all features, static ones first, then contextual ones, (N, m + k), with `change`
+        applied.
+        """
         a = self.weights.full_adaptor(self.h)
         return a if self.change is None else self.change.changed(a, 0)
 
     def joined(self, other: Tensor, static: Tensor) -> Tensor:
-        """Return the values of all contextual features, (N, k), from those that are not linear and from all static
-        features.
+        """Return the values of all contextual features, (N, k), in their order.
+
+        `other`: the values (or expectations) of those that are not linear in static features, (N, k'); `static` (N, m):
+        of all static features, from which the linear ones are computed.
         """
         own = iter(torch.split(other, [part.width for part in self.values if isinstance(part, ContextValues)], 1))
         found = [part.of(static) if isinstance(part, LinearValues) else next(own) for part in self.values]
@@ -59,11 +67,10 @@ class Given(NamedTuple):
 
 
 def folded(given: Given) -> tuple[LayerWeights, Tensor, list[ContextValues], WeightChange | None]:
-    """Rewrite linear features as offsets of static weights: return weights, h, the remaining values, and the weight
-    change.
+    """Rewrite contextual features that are linear in static ones as offsets of the static weights.
 
-    The distributions are the same. The offsets are extra columns of h with weights of their own, or, where weights are
-    changed anyway, part of that change.
+    Return weights, h, the values of the other contextual features, and the weight change (or None): the same
+    distributions. The offsets become extra columns of h with weights of their own, or part of an existing change.
     """
     weights, h, values, change = given
     others = [part for part in values if isinstance(part, ContextValues)]
@@ -96,8 +103,9 @@ def _with_offset(change: WeightChange, m: int, o: Tensor, columns: list[int], ke
 
 
 def _widened(weights: LayerWeights, columns: tuple[int, ...], kept: tuple[int, ...]) -> LayerWeights:
-    """Return the weights with J more hidden units, each adding to one column or to none, and the contextual features
-    `kept`.
+    """Return the weights with more hidden units, unit j adding 1 to the weight of static feature `columns[j]`.
+
+    `kept`: indices of the contextual features that remain. Padding units add to no feature.
     """
 
     def made() -> LayerWeights:
@@ -116,13 +124,13 @@ def _widened(weights: LayerWeights, columns: tuple[int, ...], kept: tuple[int, .
 
 
 def _aligned(hidden: int, n: int) -> int:
-    """Return how many hidden units to add for n columns: n, rounded up so that their total is aligned."""
+    """Return how many hidden units to add for n columns: n, rounded up so that all are a multiple of 8."""
     return n + -(hidden + n) % _ALIGNED
 
 
 @lru_cache(maxsize=16)  # few: one for a model and a device
 def _picks(columns: tuple[int, ...], m: int, H: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Return the matrix (m, J) with a 1 where hidden unit j adds to column i."""
+    """Return a matrix (m, J) with a 1 at (`columns[j]`, j): hidden unit j adds to the weight of that static feature."""
     picks = torch.zeros(m, _aligned(H, len(columns)) if columns else 0, dtype=dtype)
     picks[list(columns), range(len(columns))] = 1.0
     return picks.to(device)

@@ -44,9 +44,9 @@ class LogLinear(nn.Module):
     """Output layer log p(x | K) = log b(K, x) + a·φ(K, x) − log Z, a = W h + c, on top of any network.
 
     `features`: Φ, as a `FeatureMatrix` or a matrix (V, m), dense or sparse; `hidden`: the size H of h; `contextual`:
-    the number k of contextual features; `background`: log b of every word, (V,), or a prior, for all calls that give
-    none of their own, uniform by default; `zero`: begin with W = c = 0, so that p is the background at first (by
-    default scores begin as large as those of `nn.Linear(hidden, V)`).
+    the number k of contextual features, whose values are given with each call; `background`: the prior log b of every
+    word, (V,), or a `Prior`, for all calls that give none, uniform by default; `zero`: begin with W = c = 0, so that p
+    is the prior at first (by default scores begin as large as those of `nn.Linear(hidden, V)`).
 
         layer = LogLinear(features, hidden=256)
         layer.loss(h, targets).backward()                     # h (…, 256), targets (…), as for cross_entropy
@@ -86,7 +86,11 @@ class LogLinear(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw W and c uniformly within 1/√H over the size of a φ(x); weights of contextual features are set to 0."""
+        """Draw W and c anew, uniformly within ±1/(√H · r), r the root mean square of ‖φ(x)‖.
+
+        Nothing is drawn for a layer made with `zero=True`; weights of contextual features are left as they are (0 at
+        first).
+        """
         bound = 1.0 / (self._size * math.sqrt(max(self.weight.shape[1], 1))) if self._size else 0.0
         for parameter in (self.weight, self.bias) if bound else ():
             nn.init.uniform_(parameter, -bound, bound)
@@ -95,21 +99,28 @@ class LogLinear(nn.Module):
         return f"{self.n_symbols} words in {self.phi.n_classes} classes, features by hidden: {tuple(self.weight.shape)}"
 
     def weights(self) -> LayerWeights:
-        """Return W and c with Φ as `LayerWeights`, in float32 where they are in half precision."""
+        """Return W and c with Φ as `LayerWeights`, a tuple of tensors for computing.
+
+        Float32 where they are in half precision.
+        """
         tensors = self.weight, self.bias, self.context_weight, self.context_bias
         if needs_gradient(*tensors):
             self.clear_cache()  # training needs the memory, and some optimizers write without being counted
         return LayerWeights(self.phi, self.classes, *tensors, self._kept).in_float32()
 
     def clear_cache(self) -> None:
-        """Drop the cached Φ W and Φ c; needed only after a write that torch does not count, as through
-        `weight.data`.
+        """Drop the cached products Φ W and Φ c.
+
+        Needed only after a write to the weights that torch does not count, such as one through `weight.data`.
         """
         self._kept.clear()
 
     @property
     def background(self) -> Prior:
-        """The prior that is used where a call gives none."""
+        """The prior log b that is used where a call gives none.
+
+        Uniform (log b = 0) unless one was given to the constructor.
+        """
         if self._background is None:
             self._background = Table(torch.zeros(self.n_symbols)).everywhere()
         return self._background
@@ -123,7 +134,7 @@ class LogLinear(nn.Module):
         change: WeightChange | None = None,
         batch_shape: Sequence[int] | None = None,
     ) -> Distribution:
-        """Return the distributions at the N positions of h (N, H), without checking the arguments.
+        """Return the `Distribution` at the N positions of h (N, H), without checking the arguments.
 
         `prior`: log b; `values`: of the contextual features; `change`: a → scale∘a + offset; `batch_shape`: the shape
         of the positions, (N,) by default.
@@ -132,10 +143,10 @@ class LogLinear(nn.Module):
 
     @eager
     def forward(self, h: Tensor, background: Background | None = None, values: Values = ()) -> Distribution:
-        """Return the distributions at the positions of h (…, H).
+        """Return the `Distribution` over words at the positions of h (…, H).
 
-        `background`: log b, (V,) or (…, V), or a prior, instead of that of the layer; `values`: of the contextual
-        features.
+        `background`: the prior log b, (V,) or (…, V), or a `Prior`, instead of that of the layer; `values`: of the
+        contextual features, one entry for each source. Raises InputError or BackgroundError where shapes do not fit.
 
             p = layer(h)
             p = layer(h, background=log_b)
@@ -159,11 +170,12 @@ class LogLinear(nn.Module):
         ignore_index: int = -100,
         precision: WantedPrecision = "auto",
     ) -> Tensor:
-        """Return the mean of −log p of the targets (…) that are not `ignore_index`, a number, as `cross_entropy` does.
+        """Return the mean of −log p of the target words that are not `ignore_index`, a scalar, as `cross_entropy` does.
 
-        `h` (…, H); `background`, `values`: see `forward`; `precision`: "half" is float16 and bfloat16 products with
-        float32 sums, on a GPU, where the background is static; "auto" takes it under autocast, or where h or the
-        weights are in half precision; "full" never.
+        `h` (…, H); `targets` (…): word ids; `background`, `values`: see `forward`; `precision`: "half" is float16 and
+        bfloat16 products with float32 sums, on a GPU, where the prior is the same at all positions; "auto" takes it
+        under autocast, or where h or the weights are in half precision; "full" never. Raises InputError where no target
+        is left, or one is no id.
 
             layer.loss(h, targets).backward()
         """
@@ -174,7 +186,7 @@ class LogLinear(nn.Module):
 
     @eager
     def log_prob(self, h: Tensor, words: Tensor, background: Background | None = None, values: Values = ()) -> Tensor:
-        """Return log p of one word a position, (…, H), (…) -> (…); `background`, `values`: see `forward`.
+        """Return log p of one word a position, h (…, H), word ids (…) -> (…); `background`, `values`: see `forward`.
 
         Example:
 
@@ -191,10 +203,10 @@ def exact_loss(
     kept: Tensor | None = None,
     weights: Tensor | None = None,
 ) -> Tensor:
-    """Return −mean log p of one word a position, (N,) -> ().
+    """Return −mean log p of one word a position, a scalar; `targets` (N,): word ids.
 
-    `precision`: see `taken_precision`; `kept`: which positions count, all by default; `weights` (N,), which sum to one,
-    make it a weighted mean.
+    `precision`: see `taken_precision`; `kept`: indices of the positions that enter the mean (not padding), all by
+    default; `weights`, of these positions and with sum one, make it a weighted mean.
     """
     mass = p.static_mass
     if mass is None and kept is None and adds_logit_offsets(p):
@@ -208,7 +220,11 @@ def exact_loss(
 
 
 def taken_precision(p: Distribution, wanted: WantedPrecision, *, auto: Precision = "half") -> Precision:
-    """Return the precision of the loss: `wanted`, or for "auto" the precision `auto` where it is possible."""
+    """Return the precision for the loss of `p`: `wanted`, or for "auto" the one in `auto`; "full" where half is
+    impossible.
+
+    Raises ConfigError if `wanted` is unknown, or "half" is wanted and impossible (see `why_no_half`).
+    """
     if wanted not in get_args(WantedPrecision):
         raise ConfigError(f"precision is one of {', '.join(get_args(WantedPrecision))}; found {quoted(wanted)}")
     taken = auto if wanted == "auto" else wanted
@@ -222,7 +238,7 @@ def taken_precision(p: Distribution, wanted: WantedPrecision, *, auto: Precision
 
 
 def why_no_half(p: Distribution) -> str | None:
-    """Return what rules out half precision, as a message, or None."""
+    """Return why the loss of `p` cannot be computed in half precision, as a phrase for a message; None if it can."""
     if not p.h.is_cuda:
         return "a model on the CPU"
     if p.static_mass is None and not adds_logit_offsets(p):
@@ -231,10 +247,11 @@ def why_no_half(p: Distribution) -> str | None:
 
 
 def adds_logit_offsets(p: Distribution) -> bool:
-    """Return whether contextual features enter the sum over classes as logit offsets: on a GPU, or where lists are
-    padded.
+    """Return whether the loss of `p` adds contextual features to the sum over classes as offsets of single words'
+    logits.
 
-    That is where they change single words of a background that is one table everywhere.
+    That is on a GPU, or where lists of words are padded, if the prior is one table at all positions and the words with
+    contextual values are few beside N × G.
     """
     if not p.values or p.prior.only_table is None or p.changes_weights:
         return False
@@ -244,13 +261,18 @@ def adds_logit_offsets(p: Distribution) -> bool:
 
 
 def _listed_alike(p: Distribution) -> bool:
-    """Return whether all contextual values share one list of words."""
+    """Return whether the values of all contextual features are given for the same (position, word) pairs, as the
+    same tensors.
+    """
     position, word = p.values[0].position, p.values[0].word
     return all(part.position is position and part.word is word for part in p.values)
 
 
 def _loss_with_offsets(p: Distribution, targets: Tensor, precision: Precision, weights: Tensor | None) -> Tensor:
-    """Return −mean log p where contextual features change single words of a static background."""
+    """Return −mean log p, a scalar, where contextual features change the scores of single words.
+
+    The prior is one table. `targets` (N,): word ids; `weights` (N,), with sum one: of the positions.
+    """
     assert p.prior.only_table is not None
     mass = p.classes.mass(p.prior.only_table)
     logit_offsets, of_targets = _logit_offsets(p, mass, targets)
@@ -260,7 +282,10 @@ def _loss_with_offsets(p: Distribution, targets: Tensor, precision: Precision, w
 
 
 def _logit_offsets(p: Distribution, mass: ClassMass, targets: Tensor) -> tuple[LogitOffsets, Tensor]:
-    """Return the logit offsets of all exceptions, and those of the targets, (N,)."""
+    """Return what contextual features add to the scores of the words that they list, and to those of the targets, (N,).
+
+    `mass`: the prior summed by classes; `targets` (N,): word ids.
+    """
     a, here = p.context_adaptor.contiguous(), torch.arange(p.n, device=targets.device)
     if _listed_alike(p):
         rest, value = (torch.cat(parts, 1) for parts in zip(*((v.rest, v.value) for v in p.values), strict=True))

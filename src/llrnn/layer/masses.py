@@ -43,10 +43,12 @@ from llrnn.layer.priors import DensePrior, SparsePrior, Table
 
 
 class AliasTables:
-    """Alias tables (Walker) of the words of each class: draw a word of class s with probability `share`, in constant
-    time.
+    """Walker's alias tables for the words of each class: they draw a word in constant time, whatever the size of the
+    class.
 
-    `members` (V,): words in the order of their classes, those of class s are `members[offsets[s] : offsets[s + 1]]`.
+    `share` (V,): the probability of each word within its class; `members` (V,): word ids in the order of their classes;
+    those of class s are `members[offsets[s] : offsets[s + 1]]`. The table of a class is made when it is first drawn
+    from.
     """
 
     def __init__(self, share: Tensor, members: Tensor, offsets: Tensor) -> None:
@@ -59,7 +61,7 @@ class AliasTables:
         self._placed = torch.from_numpy(self._keep).to(share.device), torch.from_numpy(self._other).to(share.device)
 
     def draw(self, klass: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Draw a word of each of some classes, (n,) -> (n,), with two uniform numbers each."""
+        """Draw a word of each of n classes, class indices (n,) -> word ids (n,), by two uniform random numbers each."""
         asked = klass.cpu().numpy()
         for one in set(asked[~self._made[asked]].tolist()):
             self._make(one)
@@ -71,7 +73,10 @@ class AliasTables:
         return self._members[torch.where(u[1] < keep[slot], slot, slot + other[slot])]
 
     def draw_few(self, classes: Sequence[int], generator: torch.Generator | None) -> list[int]:
-        """Draw a word of each of a few classes without tensor operations, which take longer for few (on a CPU)."""
+        """Draw a word of each of a few classes on a CPU; return the word ids.
+
+        No tensor operations are used, which take longer for a few.
+        """
         u = torch.rand(2, len(classes), dtype=torch.float64, generator=generator)
         return [self._word(klass, *pair) for klass, pair in zip(classes, u.t().tolist(), strict=True)]
 
@@ -93,10 +98,11 @@ class AliasTables:
 
 
 def alias_of(share: Floats) -> tuple[Floats, Ints]:
-    """Return keep-probabilities and aliases of a distribution: each slot holds 1/size, of its own word and one other.
+    """Return the alias table of a distribution of n words: the probability to keep each slot's word, and its alias,
+    each (n,).
 
-    Words above their slot, one after the other, fill up those below; one that has given too much is filled up by the
-    next. Who gives to whom is read off the cumulated sums of what they lack and of what they have to give.
+    `share` (n,): probabilities with sum one. Slot i, drawn with probability 1/n, gives word i with probability keep[i],
+    else word alias[i].
     """
     keep, alias = share * len(share), np.arange(len(share))
     lack = 1.0 - keep
@@ -121,7 +127,10 @@ _WORDS_AT_ONCE = 32_768
 
 
 def log_masses(log_b: Tensor, class_of: Tensor, count: int) -> Tensor:
-    """Compute log B_s, the log-mass of each class, (V,), (V,) -> (G,)."""
+    """Return log B_s = log Σ b(x) over the words x of each class s, (G,) float64; −∞ for a class without mass.
+
+    `log_b` (V,): of each word; `class_of` (V,): the class of each word; `count`: G, the number of classes.
+    """
     largest = float(log_b.amax()) if len(log_b) else MINUS_INFINITY
     if log_b.device.type != "cpu" or largest == MINUS_INFINITY:
         return segment_logsumexp(log_b, class_of, count)
@@ -135,7 +144,7 @@ def log_masses(log_b: Tensor, class_of: Tensor, count: int) -> Tensor:
 
 
 def _scaled_sums(log_b: Floats, class_of: Ints, count: int, largest: float) -> Tensor:
-    """Compute Σ exp(log b − largest) of each class, (G,), in pieces that stay in the cache."""
+    """Return Σ exp(log b − largest) over the words of each class, (G,); computed in pieces that stay in the cache."""
     piece = max(_WORDS_AT_ONCE, 4 * count)
     total, scaled = np.zeros(count), np.empty(min(piece, len(log_b)))
     for start in range(0, len(log_b), piece):
@@ -149,7 +158,12 @@ _SUM_ANEW_BELOW = 1e-6
 
 
 class Left(NamedTuple):
-    """The (position, class) pairs whose class loses mass to exceptions, and to which of them each exception belongs."""
+    """The C (position, class) pairs whose class contains exceptions, and the pair to which each of E exceptions
+    belongs.
+
+    An exception is a word whose log b or features at a position differ from the general ones. `of_exception` holds
+    indices into the pairs.
+    """
 
     position: Tensor  # (C,)
     klass: Tensor  # (C,)
@@ -157,14 +171,20 @@ class Left(NamedTuple):
 
 
 class Remainder(NamedTuple):
-    """The mass of each (position, class) pair without its exceptions: its logarithm, and the entropy of its words."""
+    """What is left of a class at a position without its exceptions, for C (position, class) pairs.
+
+    `log_mass`: log Σ b(x) of the remaining words; `entropy`: in nats, of these words by b.
+    """
 
     log_mass: Tensor  # (C,)
     entropy: Tensor  # (C,)
 
 
 class Masses(WeakKeyDictionary[Table, "ClassMass"]):
-    """Cache of class masses by table, for as long as the table lives; a copy begins empty."""
+    """A dict from prior tables to the sums of b by class, `ClassMass`, while the table lives.
+
+    Copies and pickles are empty.
+    """
 
     def __reduce__(self) -> tuple[type[Masses], tuple[()]]:
         return Masses, ()
@@ -174,7 +194,10 @@ class Masses(WeakKeyDictionary[Table, "ClassMass"]):
 
 
 class Classes(torch.nn.Module):
-    """The partition of V into classes, on the device of the model, with the cached class masses of tables."""
+    """The partition of V words into G classes of equal features, as a module that moves with the model.
+
+    `class_of` (V,): the class of each word. It also caches the prior summed by classes, for each table.
+    """
 
     class_of: Tensor
 
@@ -192,12 +215,14 @@ class Classes(torch.nn.Module):
 
     @property
     def members(self) -> Tensor:
-        """The words in the order of their classes, (V,); sorted on first use."""
+        """All word ids in the order of their classes, (V,); sorted on first use."""
         return self._partition()[0]
 
     @property
     def member_offsets(self) -> Tensor:
-        """Where the words of each class begin in `members`, (G + 1,)."""
+        """Where the words of each class begin in `members`, (G + 1,): class s is members[offsets[s] : offsets[s +
+        1]].
+        """
         return self._partition()[1]
 
     def _partition(self) -> tuple[Tensor, Tensor]:
@@ -209,7 +234,9 @@ class Classes(torch.nn.Module):
 
     @property
     def bulk(self) -> tuple[int, Tensor | None]:
-        """The largest class, and the words outside it, (F,); None for these where they are more than a quarter of V."""
+        """The index of the largest class, and the ids of the words outside it, (F,), or None if these are more than
+        V / 4.
+        """
         if self._bulk is None:
             sizes = self._features.member_offsets[1:] - self._features.member_offsets[:-1]
             klass = int(sizes.argmax())
@@ -219,20 +246,27 @@ class Classes(torch.nn.Module):
         return klass, None if few is None else few.to(self.class_of.device)
 
     def mass(self, table: Table) -> ClassMass:
-        """Return the class masses of a table, cached."""
+        """Return the prior `table` summed by classes; cached while the table lives."""
         found = self.masses.get(table)
         if found is None:
             found = self.masses[table] = ClassMass(table.log_b, self)
         return found
 
     def left_by(self, position: Tensor, word: Tensor) -> Left:
-        """Return the (position, class) pairs that the given exceptions leave."""
+        """Return the (position, class) pairs to which the (position, word) pairs belong, without repetition, as a
+        `Left`.
+
+        `position`, `word` (E,): the exceptions, words that are summed apart from their class at a position.
+        """
         key = position * self.count + self.class_of[word]
         unique, inverse = torch.unique(key, return_inverse=True)
         return Left(unique // self.count, unique % self.count, inverse)
 
     def log_mass(self, prior: SparsePrior, dtype: torch.dtype) -> Tensor:
-        """Return the log-mass of every class, exceptions ignored, (N, G) or (1, G)."""
+        """Return log Σ b(x) over the words of every class by the prior's tables, its exceptions ignored, as `dtype`.
+
+        (N, G), or (1, G) where the prior is the same at every position.
+        """
         if prior is prior.tables[0].everywhere():
             return self.mass(prior.tables[0]).as_dtype(dtype)[None]
         return self._blended(prior).to(dtype)
@@ -249,13 +283,19 @@ class Classes(torch.nn.Module):
         return blended
 
     def log_rest(self, prior: SparsePrior, word: Tensor, left: Left) -> Tensor:
-        """Return the log-mass of each (position, class) pair without its exceptions, (C,)."""
+        """Return log Σ b(x) over the remaining words of each (position, class) pair in `left`, (C,) float64.
+
+        `word` (E,): the exceptions that are left out, words with a log b or features of their own at a position.
+        """
         shift = prior.shift[left.position] if prior.n > 1 else prior.shift.expand(len(left.position), -1)
         parts = [self.mass(table).without(word, left).log_mass + shift[:, k] for k, table in enumerate(prior.tables)]
         return parts[0] if len(parts) == 1 else torch.logsumexp(torch.stack(parts), 0)
 
     def log_mass_dense(self, prior: DensePrior, position: Tensor, word: Tensor) -> Tensor:
-        """Return the log-mass of every class without its exceptions, for a prior that lists all of V, (N, G)."""
+        """Return log Σ b(x) over the words of every class, for a prior that lists all of V, (N, G).
+
+        The (position, word) pairs, each (E,), are left out of the sums.
+        """
         log_b = prior.log_b
         if len(position):
             log_b = log_b.index_put((position, word), log_b.new_tensor(MINUS_INFINITY))
@@ -268,7 +308,9 @@ class Classes(torch.nn.Module):
 
 
 class ClassMass:
-    """A table summed by classes: masses, entropies, members ranked by b, and alias tables for drawing."""
+    """A prior table log b (V,) summed by classes of words: `log_mass` (G,), and on first use what drawing and
+    ranking need.
+    """
 
     def __init__(self, log_b: Tensor, classes: Classes) -> None:
         self.log_b, self._classes, self._class_of = log_b, classes, classes.class_of  # (V,)
@@ -280,16 +322,20 @@ class ClassMass:
 
     @cached_property
     def log_share(self) -> Tensor:
-        """log b(x) / B_s of every word, (V,).
+        """log of b(x) / B_s, the share of every word in the prior mass of its class, (V,); −∞ for words with b = 0.
 
-        B_s is summed class by class here: the quick sum may differ in the last digit, equal shares would then be paired
-        otherwise in the alias tables, and a seed would draw other words.
+        B_s is summed class by class here, not as in `log_mass`, whose last digit may differ: a seed draws the same
+        words.
         """
         log_mass = segment_logsumexp(self.log_b, self._class_of, len(self.log_mass))
         return self.log_b - _or_zero(log_mass)[self._class_of]
 
     def log_share_of(self, word: Tensor) -> Tensor:
-        """Return log b(x) / B_s of some words, (E,) -> (E,), without computing it for all of V."""
+        """Return log of b(x) / B_s, the share of some words in the prior mass of their class, word ids (E,) -> (E,)
+        float64.
+
+        Computed for these words alone in the first call.
+        """
         if self._asked:
             return self._log_shares.index_select(0, word)
         self._asked = True
@@ -300,7 +346,7 @@ class ClassMass:
         return self.log_b - _or_zero(self.log_mass)[self._class_of]
 
     def as_dtype(self, dtype: torch.dtype) -> Tensor:
-        """log B_s cast to `dtype`, (G,), cached."""
+        """Return log B_s, the log of the summed prior of each class, as `dtype`, (G,); cached."""
         if dtype not in self._cast:
             self._cast[dtype] = self.log_mass.to(dtype)
         return self._cast[dtype]
@@ -311,12 +357,12 @@ class ClassMass:
 
     @cached_property
     def _surprise(self) -> Tensor:
-        """−share · log share of every word, (V,), never below 0."""
+        """−q log q of every word, q its share of the prior mass of its class, (V,), never below 0."""
         return torch.where(self._share > 0, -self._share * self.log_share.clamp(max=0.0), 0.0)
 
     @cached_property
     def entropy(self) -> Tensor:
-        """The entropy of the words of each class by their shares, (G,)."""
+        """The entropy in nats of the words within each class by the prior, (G,)."""
         return self._per_class(self._surprise)
 
     @cached_property
@@ -327,7 +373,10 @@ class ClassMass:
         return values.new_zeros(len(self.log_mass)).index_add(0, self._class_of, values)
 
     def without(self, word: Tensor, left: Left) -> Remainder:
-        """Return mass and entropy of each (position, class) pair without its exceptions, `word` (E,)."""
+        """Return log-mass and entropy of each (position, class) pair in `left` without its exceptions, `word` (E,).
+
+        −∞ and 0 where no word with b > 0 remains. Where less than a millionth remains, the words are summed anew.
+        """
 
         def gone(values: Tensor) -> Tensor:
             return values.new_zeros(len(left.klass)).index_add(0, left.of_exception, values[word])
@@ -355,7 +404,7 @@ class ClassMass:
         return {}
 
     def ranked(self, klass: int) -> tuple[list[int], list[float]]:
-        """Return the members of a class by falling b, ties by id, and their log b; cached."""
+        """Return the word ids of a class by falling b, ties by id, and their log b, as two lists; cached."""
         if klass not in self._ranked:
             members = self._classes.members_of(klass)
             log_b, order = torch.sort(self.log_b[members], descending=True, stable=True)
@@ -364,16 +413,16 @@ class ClassMass:
 
     @cached_property
     def best_log_b(self) -> Tensor:
-        """log b of the most probable member of each class, (G,)."""
+        """The largest log b in each class, (G,)."""
         lowest = torch.full_like(self.log_mass, MINUS_INFINITY)
         return lowest.scatter_reduce(0, self._class_of, self.log_b, "amax")
 
     @cached_property
     def words(self) -> AliasTables:
-        """Alias tables that draw a word of a class with probability b(x) / B_s."""
+        """Alias tables that draw a word of a class s with probability b(x) / B_s."""
         return AliasTables(self._share, self._classes.members, self._classes.member_offsets)
 
 
 def _or_zero(log_mass: Tensor) -> Tensor:
-    """Return the log-masses with 0 for minus infinity, so that log b − log B of an impossible class stays −∞."""
+    """Return `log_mass` with 0 for −∞, so that log b − log B of a class without mass is −∞ and not NaN."""
     return log_mass.masked_fill(log_mass == MINUS_INFINITY, 0.0)

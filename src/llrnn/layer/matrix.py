@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class LowRankBlock(NamedTuple):
-    """Classes that have all columns of a group of features and no others: a dense block of Φ."""
+    """A dense block of the feature matrix Φ: a range of classes whose features are exactly a range of columns."""
 
     classes: slice
     columns: slice
@@ -80,7 +80,8 @@ class FeatureMatrix:
         """Return the feature matrix of an array or tensor (V, m), dense or sparse (torch's or scipy's), a row for each
         word.
 
-        `names`: of the m features, "feature 0", "feature 1", … by default.
+        Words with equal rows form a class. `names`: of the m features, "feature 0", "feature 1", … by default. Raises
+        FeatureError for values that are not finite, or a wrong number of names.
 
             FeatureMatrix.of(torch.tensor([[1.0, 0.0], [1.0, 0.5], [1.0, 0.0]]), names=["noun", "length"])
         """
@@ -106,7 +107,9 @@ class FeatureMatrix:
 
     @property
     def size(self) -> float:
-        """The root mean square of ‖φ(x)‖ over V: 1 for the softmax, and for no features at all."""
+        """The root mean square of ‖φ(x)‖ over the V words: 1 for one indicator a word (a softmax), and without any
+        features.
+        """
         row = np.repeat(np.arange(self.n_classes), np.diff(self.offsets))
         squares = np.bincount(row, weights=self.values**2, minlength=self.n_classes)
         return float(np.sqrt(squares[self.class_of].mean() if len(self.class_of) else 0.0)) or 1.0
@@ -123,29 +126,31 @@ class FeatureMatrix:
 
     @property
     def n_classes(self) -> int:
-        """G, the number of distinct rows."""
+        """G, the number of classes: distinct feature rows."""
         return len(self.offsets) - 1
 
     @cached_property
     def members(self) -> Ints:
-        """The words in the order of their classes, (V,)."""
+        """All word ids in the order of their classes, (V,)."""
         few = self.n_classes <= 1 << 16  # two bytes are sorted by radix
         return np.argsort(self.class_of.astype(np.uint16) if few else self.class_of, kind="stable")
 
     @cached_property
     def member_offsets(self) -> Ints:
-        """Where the words of each class begin in `members`, (G + 1,)."""
+        """Where the words of each class begin in `members`, (G + 1,): class s is members[offsets[s] : offsets[s +
+        1]].
+        """
         return _ends(self.class_of, self.n_classes)
 
     def largest_classes(self, count: int, examples: int) -> list[Ints]:
-        """Return, for each of the `count` largest classes with several words, its first `examples` words."""
+        """Return the first `examples` word ids of each of the `count` largest classes that have several words."""
         sizes = np.diff(self.member_offsets)
         order = [s for s in np.argsort(-sizes, kind="stable")[:count].tolist() if sizes[s] > 1]
         return [self.members[self.member_offsets[s] :][: min(examples, sizes[s])] for s in order]
 
     @property
     def constant_columns(self) -> list[int]:
-        """Return the features with one value on every class: they cancel in the normalisation."""
+        """The columns of features with the same non-zero value on every class: they cancel in the normalisation."""
         fired = np.bincount(self.columns, minlength=self.n_features)
         value = common_values(self.columns, self.values, self.n_features)
         return list(np.flatnonzero((fired == self.n_classes) & ~np.isnan(value)).tolist())
@@ -164,7 +169,10 @@ class FeatureMatrix:
 
     @cached_property
     def low_rank_blocks(self) -> tuple[LowRankBlock, ...]:
-        """The low-rank blocks: runs of classes at the end of Φ that have all features of one group and no others."""
+        """The dense blocks of Φ at its end: runs of classes that have all features of one group and no others.
+
+        A block has at least twice as many classes as features; () where there are none.
+        """
         found, end = list[LowRankBlock](), self.n_classes
         starts = [j for j in range(self.n_features) if j == 0 or self.groups[j] != self.groups[j - 1]]
         for first, last in reversed([*pairwise([*starts, self.n_features])]):
@@ -182,11 +190,11 @@ class FeatureMatrix:
 
     @cached_property
     def column_of(self) -> dict[str, int]:
-        """The column of each feature, by name."""
+        """A dict from the name of each feature to its column."""
         return {name: column for column, name in enumerate(self.names)}
 
     def row(self, symbol: int) -> dict[str, float]:
-        """Return the features that fire on a word, {name: value}."""
+        """Return the non-zero features of the word with id `symbol`, {name: value}."""
         start, stop = self.offsets[self.class_of[symbol] :][:2]
         return {
             self.names[column]: float(value)
@@ -194,11 +202,13 @@ class FeatureMatrix:
         }
 
     def named(self, symbol: int) -> list[str]:
-        """Return the features that fire on a word as text, with values where they are not 1."""
+        """Return the non-zero features of the word with id `symbol` as text: "name", or "name=value" where it is not
+        1.
+        """
         return [name if value == 1.0 else f"{name}={value:.3g}" for name, value in self.row(symbol).items()]
 
     def bytes(self) -> int:
-        """Return the memory that the arrays take."""
+        """Return the memory of the four arrays in bytes."""
         return sum(array.nbytes for array in (self.class_of, self.offsets, self.columns, self.values))
 
     def __repr__(self) -> str:
@@ -206,7 +216,10 @@ class FeatureMatrix:
 
 
 def common_values(key: Ints, values: Floats, count: int) -> Floats:
-    """Return the value that all entries of a key share, NaN where they differ or there is none, (count,)."""
+    """Return, for each key 0 … count − 1, the value that all its entries share, (count,) float64.
+
+    `key` and `values` are the entries. NaN where values differ, or a key has no entry.
+    """
     lowest, highest = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(lowest, key, values)
     np.maximum.at(highest, key, values)
@@ -214,7 +227,10 @@ def common_values(key: Ints, values: Floats, count: int) -> Floats:
 
 
 def _entries(matrix: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
-    """Return row, column and value of the non-zero entries, row by row, and the shape."""
+    """Return row, column and value of the non-zero entries of a matrix, row by row, and its shape (V, m).
+
+    Raises FeatureError if it is not a matrix of numbers with two dimensions.
+    """
     if isinstance(matrix, Tensor):
         matrix = matrix.detach().cpu()
         matrix = matrix.double().numpy() if matrix.layout == torch.strided else matrix.to_sparse_coo().coalesce()
@@ -242,9 +258,9 @@ def _entries(matrix: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
 
 
 class WeightCache(Generic[T]):
-    """Cache of one value computed from weights, until one of them changes; for weights that need no gradient now.
+    """A cache of one value computed from weights, valid until one of them changes.
 
-    Weights are the same if they are the same memory and torch has counted no write to it. Writes that torch does not
+    Weights are unchanged if they are the same memory and torch has counted no write to it. Writes that torch does not
     count (through `weight.data`, by fused optimizers, by CUDA graphs) need `clear`, or `increment_version` of torch.
     """
 
@@ -254,7 +270,10 @@ class WeightCache(Generic[T]):
         self._kept: tuple[tuple[Tensor, ...], tuple[object, ...], T] | None = None
 
     def get(self, make: Callable[[], T], *weights: Tensor, key: object = None) -> T:
-        """Return the cached value, or call `make`; `key`: what else the value depends on."""
+        """Return the cached value, or that of `make()`, called without gradients, if a weight or `key` has changed.
+
+        `weights`: the tensors that the value is computed from; `key`: what else it depends on.
+        """
         kept, versions = self._kept, (key, *map(_version, weights))
         if kept is None or kept[1] != versions:
             with torch.inference_mode(False), torch.no_grad():
@@ -275,12 +294,18 @@ def _version(weight: Tensor) -> tuple[object, ...]:
 
 
 def needs_gradient(*weights: Tensor) -> bool:
-    """Return whether what is computed from these weights now must be differentiable."""
+    """Return whether results computed from these weights now must be differentiable: grad mode is on and one
+    requires it.
+    """
     return torch.is_grad_enabled() and any(weight.requires_grad for weight in weights)
 
 
 def can_be_cached(entries: int, *weights: Tensor) -> bool:
-    """Return whether a product with so many entries may be cached: no gradient, no uncounted writes, not too large."""
+    """Return whether a product with `entries` numbers, computed from the weights, may be cached.
+
+    No if a gradient is needed now, a weight is an inference tensor (torch counts no writes to it), or it exceeds 256
+    MiB.
+    """
     trains = torch.is_grad_enabled()
     for weight in weights:
         if weight.is_inference() or (trains and weight.requires_grad):
@@ -289,7 +314,7 @@ def can_be_cached(entries: int, *weights: Tensor) -> bool:
 
 
 class _Times(torch.autograd.Function):
-    """Φ W forward, Φᵀ g backward: both as sums of rows, which is the fastest sparse product that torch has."""
+    """The autograd function of a product with the sparse matrix Φ: Φ W forward, Φᵀ g backward, both as sums of rows."""
 
     @staticmethod
     def forward(ctx: Any, factor: Tensor, forward: Callable[[Tensor], Tensor], backward: Callable[..., Any]) -> Tensor:
@@ -306,7 +331,7 @@ def _sums(offsets: Tensor, columns: Tensor, values: Tensor, dense: Tensor) -> Te
 
 
 class _Constants(torch.nn.Module):
-    """Constant arrays that move with a model."""
+    """A module with constant arrays as buffers, which move with the model but are not saved; `values` stays float64."""
 
     values: Tensor
 
@@ -317,8 +342,9 @@ class _Constants(torch.nn.Module):
         self._cast: dict[torch.dtype, Tensor] = {}
 
     def _apply(self, fn: Any, recurse: bool = True) -> _Constants:
-        """Move to the model's device, but stay float64, so that a model cast to half precision and back keeps its
-        features.
+        """Move the buffers with the model, but keep `values` float64.
+
+        A model cast to half precision and back keeps its feature values.
         """
         exact = self.values
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
@@ -331,14 +357,16 @@ class _Constants(torch.nn.Module):
         return {**self.__dict__, "_cast": {}}
 
     def as_dtype(self, dtype: torch.dtype) -> Tensor:
-        """Return the values cast to `dtype`, cached."""
+        """Return `values` cast to `dtype`; cached."""
         if dtype not in self._cast:
             self._cast[dtype] = self.values.to(dtype)
         return self._cast[dtype]
 
 
 class CompressedRows(_Constants):
-    """A sparse matrix in compressed rows."""
+    """A sparse matrix in compressed rows: row i has `values[j]` in `columns[j]`, j from offsets[i] to offsets[i +
+    1].
+    """
 
     offsets: Tensor
     columns: Tensor
@@ -347,11 +375,14 @@ class CompressedRows(_Constants):
         super().__init__(offsets=offsets, columns=columns, values=values)
 
     def sums(self, dense: Tensor) -> Tensor:
-        """Return the product with a dense matrix, (n, H) -> (rows, H)."""
+        """Return the product of this matrix (rows, n) with a dense one, (n, H) -> (rows, H)."""
         return _sums(self.offsets, self.columns, self.as_dtype(dense.dtype), dense)
 
     def for_kernels(self, device: torch.device, dtype: torch.dtype, multiple: int = 1) -> KernelRows:
-        """Return these rows cut into pieces, padded with empty ones to a multiple."""
+        """Return this matrix in the form that the Triton kernels read, on `device`, with values as `dtype`.
+
+        Empty rows are added up to a multiple of `multiple`; long rows are cut into pieces.
+        """
         offsets = self.offsets.cpu().numpy()
         offsets = np.append(offsets, np.full(-(len(offsets) - 1) % multiple, offsets[-1]))
         pieces = Pieces(*(torch.from_numpy(part).to(device) for part in _cut(offsets)))
@@ -360,7 +391,10 @@ class CompressedRows(_Constants):
 
 
 class DenseColumns(_Constants):
-    """The columns of Φ that are non-zero on so many classes (word vectors) that a dense product is faster."""
+    """The columns of the feature matrix Φ that are non-zero on so many classes that a dense product is faster.
+
+    Word vectors, for instance. `column` (k,): their indices in Φ; `values`: (G, k).
+    """
 
     column: Tensor  # (k,) where they stand in Φ; `values` is (G, k)
 
@@ -372,7 +406,10 @@ class DenseColumns(_Constants):
 
     @staticmethod
     def worth_it(features: FeatureMatrix) -> npt.NDArray[np.bool_]:
-        """Return which columns to treat as dense, (m,); none where they are few or short."""
+        """Return a mask (m,) of the columns to treat as dense: those non-zero on more than a quarter of the classes.
+
+        All False where such columns, or classes, are too few to gain from it.
+        """
         often = np.bincount(features.columns, minlength=features.n_features) > features.n_classes // _DENSE
         return often if features.n_classes >= _FEWEST_CLASSES and often.sum() >= _FEWEST_DENSE else often & False
 
@@ -386,7 +423,10 @@ class DenseColumns(_Constants):
 
 
 class Spread(_Constants):
-    """The expansion Y_b (n, r) of a low-rank block, with its classes and the rows of Φ̃ that are its features."""
+    """The dense factor Y_b (n, r) of a low-rank block of Φ: `values` maps r features to the scores of n classes.
+
+    `classes`: the range of classes; `inner`: the range of rows of the reduced matrix Φ̃ that are its features.
+    """
 
     def __init__(self, classes: slice, inner: slice, values: Floats) -> None:
         super().__init__(values=values)
@@ -394,7 +434,7 @@ class Spread(_Constants):
 
 
 class SparseMatrix(torch.nn.Module):
-    """The constant matrix Φ (G × m) on the device of a model, ready to be multiplied; its dense columns stand apart.
+    """The constant feature matrix Φ (G × m) as a module on the device of a model: `phi @ W` is Φ W, with gradients.
 
     Where there are low-rank blocks, Φ = S Φ̃: `reduced` is Φ̃, and `expansions` are the blocks Y_b of S. Else `reduced`
     is Φ itself, and there are no expansions.
@@ -432,8 +472,10 @@ class SparseMatrix(torch.nn.Module):
         return sum(part.values.numel() for part in self.expansions)
 
     def expand(self, inner: Tensor, offset: Tensor | float = 0.0) -> Tensor:
-        """Return S y + offset, the scores of all classes from those of the rows of Φ̃, (N, P) -> (N, G); y itself
-        without S.
+        """Return S y + offset, scores of all G classes from those of the rows of the reduced matrix Φ̃, (N, P) -> (N,
+        G).
+
+        Without low-rank blocks y is returned as it is, without `offset`.
         """
         if self._reduced is None:
             return inner
@@ -442,8 +484,10 @@ class SparseMatrix(torch.nn.Module):
         return torch.cat([single, *parts], 1) + offset
 
     def for_kernels(self, like: Tensor) -> KernelMatrix:
-        """Return Φ in the form that the kernels read, on the device and in the dtype of `like` (at least float32);
-        cached.
+        """Return Φ in the form that the Triton kernels read, on the device and in the dtype of `like` (at least
+        float32).
+
+        The last result is cached.
         """
         dtype = torch.promote_types(like.dtype, torch.float32)
         found = _for_kernels.get(self)
@@ -464,7 +508,7 @@ class SparseMatrix(torch.nn.Module):
         return cast(Tensor, _Times.apply(dense, self._times, self._transposed))  # type: ignore[no-untyped-call]
 
     def transposed(self, dense: Tensor) -> Tensor:
-        """Return Φᵀ W, (G, H) -> (m, H), without gradient."""
+        """Return Φᵀ W, (G, H) -> (m, H), differentiable."""
         if self.is_identity:
             return dense
         return cast(Tensor, _Times.apply(dense, self._transposed, self._times))  # type: ignore[no-untyped-call]
@@ -478,7 +522,7 @@ class SparseMatrix(torch.nn.Module):
         return sums if self._dense is None else self._dense.put_transposed(factor, sums)
 
     def rows(self, dense: Tensor, classes: Tensor) -> Tensor:
-        """Return the rows Φ[classes] W alone, (m, H), (B,) -> (B, H), for one step of decoding."""
+        """Return some rows of Φ W alone, W (m, H), class indices (B,) -> (B, H); for a single step of decoding."""
         if self.is_identity:
             return dense[classes]
         starts, stops = self._rows.offsets[classes], self._rows.offsets[classes + 1]
@@ -495,7 +539,9 @@ class SparseMatrix(torch.nn.Module):
 
 
 def _reduced(features: FeatureMatrix) -> FeatureMatrix:
-    """Return Φ̃: the classes before the first block, then one row for each column of a low-rank block."""
+    """Return the reduced matrix Φ̃: the classes before the first low-rank block, then one row for each column of a
+    block.
+    """
     single, first = features.low_rank_blocks[0].classes.start, features.low_rank_blocks[0].columns.start
     kept = features.offsets[: single + 1]
     own = np.arange(first, features.n_features)
@@ -518,12 +564,16 @@ def _spreads(features: FeatureMatrix) -> Iterator[Spread]:
 
 
 def _ends(of: Ints, count: int) -> Ints:
-    """Return offsets (count + 1,) of rows (or columns) from the row (or column) of each entry."""
+    """Return offsets (count + 1,) of compressed rows from the row index of each entry, `of`."""
     return np.concatenate([[0], np.cumsum(np.bincount(of, minlength=count))]).astype(np.int64)
 
 
 class Pieces(NamedTuple):
-    """Rows cut into pieces of at most 64 entries; a row of several pieces is the sum of as many partial sums."""
+    """The rows of a sparse matrix cut into pieces of at most 64 entries, so that GPU programs share the sum of a long
+    row.
+
+    A row of several pieces is the sum of as many partial sums.
+    """
 
     offsets: Tensor  # (P + 1,) where the entries of each piece start
     target: Tensor  # (P,) the row whose only piece it is, or −1 − j for partial sum j
@@ -534,7 +584,9 @@ class Pieces(NamedTuple):
 
 
 class KernelRows(NamedTuple):
-    """A sparse matrix on the device that it is multiplied on."""
+    """A sparse matrix in compressed rows on the device of its product, with its long rows cut into pieces for GPU
+    kernels.
+    """
 
     n_rows: int
     offsets: Tensor  # (rows + 1,)
@@ -543,12 +595,15 @@ class KernelRows(NamedTuple):
     pieces: Pieces
 
     def sums(self, dense: Tensor) -> Tensor:
-        """The product with a dense matrix, (n, H) -> (rows, H)."""
+        """Return the product of this matrix (rows, n) with a dense one, (n, H) -> (rows, H)."""
         return _sums(self.offsets, self.columns, self.values.to(dense.dtype), dense)
 
 
 class KernelMatrix(NamedTuple):
-    """Φ (G, m) by rows and by columns; `identity` where every class has one feature of its own."""
+    """The feature matrix Φ (G, m) as the GPU kernels read it: by rows, and by columns for Φᵀ.
+
+    `identity`: whether class s has feature s alone, with value 1; `dense`: columns that are multiplied apart, or None.
+    """
 
     rows: KernelRows
     columns: KernelRows

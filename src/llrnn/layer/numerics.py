@@ -27,9 +27,7 @@ _ENOUGH_LEFT = 0.1  # of a sum from which is subtracted: one digit of seven may 
 
 
 class _ClassLogSumExp(torch.autograd.Function):
-    """Log-sum and picked scores with one common gradient, softmax(scores + log_mass) · g plus the picks, in one
-    pass.
-    """
+    """The autograd function of `class_logsumexp`: the gradient of log-sum and picked scores together, in one pass."""
 
     @staticmethod
     def forward(
@@ -50,10 +48,10 @@ class _ClassLogSumExp(torch.autograd.Function):
 
 
 def shifted_sums(scores: Tensor, log_mass: Tensor | None, cells: Cells | None = None) -> tuple[Tensor, Tensor | None]:
-    """Return the terms scores + log_mass − shift, (N, G), and the shift (N,), None where it is 0.
+    """Return the terms scores + log_mass − shift, (N, G), and the shift of each row, (N,), or None where it is 0.
 
-    Where the largest term of a row is large, it is subtracted from the scores first: numbers close to each other
-    are subtracted exactly, and log_mass keeps its digits.
+    `cells`: single entries with another log_mass. Where the largest term of a row is large, it is subtracted from the
+    scores first, so that float32 keeps the digits of log_mass.
     """
     if log_mass is None and cells is None:
         return scores, None
@@ -66,7 +64,7 @@ def shifted_sums(scores: Tensor, log_mass: Tensor | None, cells: Cells | None = 
 
 
 def are_large(log_sums: Tensor) -> bool:
-    """Return whether some log-sums are so large that float32 sums of their size lose digits."""
+    """Return whether some log-sum is beyond ±128 (or NaN), so that float32 sums of that size lose digits."""
     if log_sums.numel() <= _FEW:  # one question instead of four operations
         return not all(abs(log_sum) <= _LARGE for log_sum in log_sums.tolist())
     return not bool((log_sums.detach().abs() <= _LARGE).all())
@@ -81,11 +79,11 @@ def _summed(scores: Tensor, log_mass: Tensor | None, cells: Cells | None) -> Ten
 
 
 def log_sums(terms: Tensor, shift: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Return shift + logsumexp of each row, float64 (N,), the exponentials less their largest (N, G), and their sums t
+    """Return shift + logsumexp of each row, (N,) float64, the exponentials exp(term − largest) (N, G), and their sums
     (N,).
 
-    torch adds these up pairwise, while its softmax adds one by one: over the 45,000 words of a novel, the frequent ones
-    first, that loses four of seven digits. A row of minus infinities has log-sum minus infinity, and t = 0.
+    `terms` (N, G); `shift` (N,), or None for 0. A row of minus infinities has log-sum −∞ and sum 0. torch adds these up
+    pairwise, which keeps digits that its softmax loses.
     """
     largest = terms.amax(-1, keepdim=True).clamp_(min=torch.finfo(terms.dtype).min)  # no minus infinity
     exps = (terms - largest).exp_()
@@ -100,7 +98,10 @@ def _gradient(exps: Tensor, total: Tensor, grad_log_sum: Tensor) -> Tensor:
 
 
 class Cells(NamedTuple):
-    """Single (position, class) pairs whose mass is not that of the whole class."""
+    """C single (position, class) pairs whose log-mass is not that of the whole class, with their own log-mass.
+
+    The mass of a class is the summed prior Σ b(x) of its words; here some of these words are left out.
+    """
 
     position: Tensor  # (C,)
     klass: Tensor  # (C,)
@@ -110,10 +111,10 @@ class Cells(NamedTuple):
 def class_logsumexp(
     scores: Tensor, log_mass: Tensor | None, cells: Cells | None, rows: Tensor | None, columns: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Compute logsumexp_s(scores[n, s] + log_mass[n, s]), float64 (N,), and pick `scores[rows, columns]`.
+    """Return logsumexp_s(scores[n, s] + log_mass[n, s]), (N,) float64, and `scores[rows, columns]`, (E,).
 
-    `log_mass`: constant, (N, G) or (1, G), or None where the scores include it; `cells`: other masses of single
-    (position, class) pairs. Where `rows` is None, there is one column a row.
+    Differentiable in `scores` (N, G). `log_mass`: constant, (N, G) or (1, G), or None where the scores include it;
+    `cells`: other log-masses of single (position, class) pairs; `rows` None: one column a row.
     """
     differentiable = torch.is_grad_enabled() and scores.requires_grad
     if rows is None and log_mass is None and cells is None and not differentiable and scores.shape[0] <= _FEW:
@@ -129,12 +130,12 @@ def class_logsumexp(
 
 
 def few_words_logsumexp(scores: Tensor, bulk: int, klass: Tensor, log_b: Tensor) -> Tensor | None:
-    """Compute log Σ_x b(x) exp(s(x)), float64 (N,), where Σ_x b(x) = 1 and all words but a few are in one class,
-    `bulk`.
+    """Return log Σ_x b(x) exp(s(x)), (N,) float64, where Σ_x b(x) = 1 and all words but a few are in the class `bulk`.
 
         s_0 + log(1 + Σ_{x few} b(x) (exp(s(x) − s_0) − 1))            `klass` (F,) and `log_b` (N, F) of the few
 
-    Words of the bulk are not looked at. Returns None where the result would lose digits.
+    `scores` (N, G): s of every class, s_0 that of `bulk`. Words of the bulk are not looked at. Returns None where the
+    result would lose digits: the caller then sums all words.
     """
     most = scores[:, bulk]
     differences = log_b.exp() * torch.expm1(scores.index_select(1, klass) - most[:, None])
@@ -145,10 +146,9 @@ def few_words_logsumexp(scores: Tensor, bulk: int, klass: Tensor, log_b: Tensor)
 
 
 def less(scores: Tensor, log_mass: Tensor | float, log_sum: Tensor) -> Tensor:
-    """Compute scores + log_mass − log_sum without losing digits, where log_sum is float64 and of the size of the
-    scores.
+    """Return scores + log_mass − log_sum in the dtype of the scores, without losing digits where both are large.
 
-    A log-sum of minus infinity takes nothing away: there every term is minus infinity itself.
+    `log_sum`: float64. Where it is −∞ nothing is subtracted: there every term is −∞ itself.
     """
     log_sum = finite(log_sum)
     first = log_sum.to(scores.dtype)
@@ -156,7 +156,10 @@ def less(scores: Tensor, log_mass: Tensor | float, log_sum: Tensor) -> Tensor:
 
 
 def segment_logsumexp(values: Tensor, segment: Tensor, count: int, log_mass: Tensor | float = 0.0) -> Tensor:
-    """Compute logsumexp of values + log_mass in each segment 0 … count − 1, float64 (count,); −∞ for an empty one."""
+    """Return logsumexp of values + log_mass in each segment 0 … count − 1, (count,) float64; −∞ for an empty one.
+
+    `segment`: the segment of each value.
+    """
     largest = _largest_of_each(values.detach() + log_mass, segment, count)
     shift = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
     terms = (values - shift[segment] + log_mass).exp()
@@ -172,10 +175,11 @@ def _largest_of_each(values: Tensor, segment: Tensor, count: int) -> Tensor:
 def add_differences(
     log_sum: Tensor, after: tuple[Tensor, Tensor], before: tuple[Tensor, Tensor], position: Tensor
 ) -> Tensor | None:
-    """Compute log(exp log_sum[n] + Σ_{e at n} (exp new[e] − exp old[e])), float64 (N,) -> (N,).
+    """Return log(exp log_sum[n] + Σ_{e at n} (exp new[e] − exp old[e])), (N,) float64.
 
-    `after` and `before`: the scores and log b that make up new and old terms of some words, each (E,). Returns None
-    where the difference at some position would lose its digits.
+    `after`, `before`: (scores, log b), each (E,), whose sums are the new and old terms of some words; `position` (E,):
+    of these. Returns None where the difference at some position would lose its digits: the caller then sums in another
+    way.
     """
     (new, log_new), (old, log_old) = after, before
     largest_new = _largest_of_each(new.detach() + log_new, position, len(log_sum))
@@ -190,9 +194,9 @@ def add_differences(
 
 
 def log_matmul(left: Tensor, right: Tensor) -> Tensor:
-    """Compute log(exp left @ exp right), (N, K), (K, G) -> (N, G), as one product of scaled numbers.
+    """Return log(exp left @ exp right), (N, K), (K, G) -> (N, G), as one product of scaled numbers.
 
-    What is smaller than the largest of its row by more than the range of the numbers is minus infinity.
+    Results too small beside the largest of their row for the range of the dtype are −∞.
     """
     of_right = right.amax(1).nan_to_num(neginf=0.0)  # (K,)
     shifted = left + of_right
@@ -205,7 +209,7 @@ R = TypeVar("R")
 
 
 def in_full(call: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a method of (self, h, …) to compute in full precision, also under `autocast`."""
+    """Decorate a function whose second argument is a tensor (a method of h) so that it ignores `torch.autocast`."""
 
     @wraps(call)
     def within(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -218,14 +222,14 @@ def in_full(call: Callable[P, R]) -> Callable[P, R]:
 
 
 def computes_in_half(*tensors: Tensor) -> bool:
-    """Return whether a program computes in half precision: under `autocast`, or because a tensor has such a dtype."""
+    """Return whether the program computes in half precision: under `torch.autocast`, or a tensor has a half dtype."""
     half = any(tensor.dtype.itemsize < torch.float32.itemsize for tensor in tensors)
     return half or torch.is_autocast_enabled(tensors[0].device.type)
 
 
 def eager(call: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function that `torch.compile` must not trace: its gradients are written by hand, its branches need
-    numbers.
+    """Decorate a function that `torch.compile` must not trace, since its gradients are written by hand and it
+    branches on values.
     """
 
     @wraps(call)
@@ -238,12 +242,12 @@ def eager(call: Callable[P, R]) -> Callable[P, R]:
 
 
 def finite(log: Tensor) -> Tensor:
-    """Return `log` with 0 for minus infinity: in an expectation, 0 · log 0 is 0, and so is its gradient."""
+    """Return `log` with 0 for −∞, so that in an expectation 0 · log 0 is 0, and so is its gradient."""
     return log.masked_fill(log == MINUS_INFINITY, 0.0)
 
 
 def require_numbers(log_z: Tensor) -> None:
-    """Raise unless log Z is a number, or minus infinity, at every position."""
+    """Raise NumericalError unless log Z (N,) is below infinity and not NaN at every position; −∞ is allowed."""
     broken = torch.nonzero(~(log_z.detach() < math.inf)).view(-1)
     if len(broken):
         n, found = int(broken[0]), float(log_z[broken[0]].detach())

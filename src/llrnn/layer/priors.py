@@ -30,16 +30,20 @@ _FAR = 128.0  # nats: float32 numbers of this size have five digits behind the p
 
 
 class Table:
-    """A vector log b(x) over the vocabulary, float64 (V,), that holds in every context.
+    """A vector log b(x) over the vocabulary, (V,) float64, that is the prior in every context.
 
-    Class masses are cached by table object: make one table and use it again.
+    Sums over classes are cached by table object: make one table and use it again.
 
         table = Table(torch.log_softmax(counts.log(), 0))
         SparsePrior.static(table)
     """
 
     def __init__(self, log_b: Tensor, *, checked: bool = True) -> None:
-        """Hold log b (V,); `checked=False` skips the check of the values, for those known to be 0 or minus infinity."""
+        """Hold log b (V,), not necessarily normalised; −∞ forbids a word.
+
+        Raises BackgroundError for NaN, +∞ or values that float32 cannot hold. `checked=False` skips that, for values
+        known to be 0 or −∞.
+        """
         self.log_b = log_b.detach().to(torch.float64)  # (V,)
         self._made: dict[object, Table] = {}
         self._cast: dict[torch.dtype, Tensor] = {}
@@ -70,11 +74,11 @@ class Table:
 
     @cached_property
     def largest(self) -> Tensor:
-        """log b of the most probable word, a scalar tensor; minus infinity if no word has any mass."""
+        """The largest log b of a word, a scalar tensor; −∞ if every word has b = 0."""
         return self.log_b.amax() if len(self.log_b) else self.log_b.new_tensor(MINUS_INFINITY)
 
     def as_dtype(self, dtype: torch.dtype) -> Tensor:
-        """log b cast to `dtype`, (V,), cached."""
+        """Return log b as `dtype`, (V,); cached."""
         if dtype == self.log_b.dtype:
             return self.log_b
         if dtype not in self._cast:
@@ -82,13 +86,13 @@ class Table:
         return self._cast[dtype]
 
     def powered(self, exponent: float) -> Table:
-        """Return the table of b(x)^exponent, for a temperature 1/exponent; where b is 0 it stays 0."""
+        """Return the table of b(x)^exponent, for a temperature of 1/exponent; b = 0 stays 0. Cached."""
         if exponent not in self._made:
             self._made[exponent] = Table(_times(self.log_b, exponent))
         return self._made[exponent]
 
     def everywhere(self) -> SparsePrior:
-        """Return the prior of this table at every position without exceptions; always the same object."""
+        """Return the prior that is this table at every position; always the same object."""
         if self._everywhere is None:
             device = self.log_b.device
             shift = torch.zeros(1, 1, dtype=torch.float64, device=device)
@@ -96,7 +100,7 @@ class Table:
         return self._everywhere
 
     def times(self, other: Table) -> Table:
-        """Return the table of b(x) · b'(x), cached for each `other`."""
+        """Return the table of b(x) · b'(x), b' = `other`; cached for each `other`."""
         key = id(other)
         if key not in self._made:
             product = Table(self.log_b + other.log_b)
@@ -107,9 +111,9 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Exceptions:
-    """Words whose log b differs from that of the tables: `log_b[e]` is that of `word[e]` at `position[e]`, each (E,).
+    """E (position, word) pairs whose log b is given by itself, where it differs from the general table of a prior.
 
-    Sorted by position, then by word.
+    `log_b[e]` is that of word id `word[e]` at position `position[e]`, each (E,), sorted by position, then by word.
 
         Exceptions.listed([{3: -0.5}, {}, {1: -2.0, 7: -1.0}])          # three positions
     """
@@ -123,13 +127,16 @@ class Exceptions:
 
     @classmethod
     def none(cls, device: torch.device | None = None) -> Exceptions:
-        """Return an empty list of exceptions."""
+        """Return exceptions for no word at all, E = 0, on `device`."""
         empty = torch.zeros(0, dtype=torch.long, device=device)
         return cls(empty, empty, torch.zeros(0, dtype=torch.float64, device=device))
 
     @classmethod
     def listed(cls, per_position: Sequence[Mapping[int, float]]) -> Exceptions:
-        """Return exceptions from one mapping {word id: log b} for each position."""
+        """Return exceptions from one mapping {word id: log b} for each position, {} where there are none.
+
+        Raises BackgroundError for a log b that is NaN, +∞ or beyond float32.
+        """
         rows = [(n, word, row[word]) for n, row in enumerate(per_position) for word in sorted(row)]
         if not rows:
             return cls.none()
@@ -143,10 +150,10 @@ class Exceptions:
 
 @dataclass(frozen=True, eq=False)
 class SparsePrior:
-    """Background log b at N positions: Σ_k exp(shift[n, k]) table_k(x), with other values for a few exceptions.
+    """A prior b at N positions: Σ_k exp(shift[n, k]) · table_k(x) over K tables, with other values for a few words.
 
     `tables`: K vectors over V; `shift`: the log-weights of the tables, (N, K), or (1, K) for every position;
-    `exceptions`: words whose log b is given by itself. Its size does not depend on N × V.
+    `exceptions`: (position, word) pairs whose log b is given by itself. Its size does not depend on N × V.
 
         SparsePrior.listed(table, [{5: -1.0}, {}])         # at position 0, word 5 has log b = -1; all else is the table
     """
@@ -164,9 +171,11 @@ class SparsePrior:
     def listed(
         cls, table: Table, per_position: Sequence[Mapping[int, float]], shift: Sequence[float] | None = None
     ) -> SparsePrior:
-        """Return a prior of one table, with a mapping {word id: log b} of exceptions for each of N positions.
+        """Return a prior of one table, with a mapping {word id: log b} for each of N positions, for words that differ
+        from it.
 
-        `shift`: N numbers that are added to log b of the table at each position, 0 by default.
+        `shift`: N numbers that are added to log b of the table at each position, 0 by default. Raises BackgroundError
+        for a word id outside the table.
         """
         _check_words(per_position, len(table))
         log_shift = torch.zeros(len(per_position), 1, dtype=torch.float64)
@@ -189,7 +198,7 @@ class SparsePrior:
 
     @cached_property
     def only_table(self) -> Table | None:
-        """The table, if b is that one table everywhere up to a factor; None if anything depends on the context."""
+        """The table, if b is that one table at every position; None if anything depends on the context."""
         return self.tables[0] if self.is_static and len(self.tables) == 1 and self._centred[0] is self else None
 
     @property
@@ -198,7 +207,10 @@ class SparsePrior:
 
     @cached_property
     def active(self) -> Tensor | None:
-        """The index of the only table with mass at each position, (N,) or (1,); None where several are mixed."""
+        """The index of the only table with weight > 0 at each position, (N,) or (1,).
+
+        None where tables are mixed somewhere.
+        """
         if len(self.tables) == 1:
             return torch.zeros(self.n, dtype=torch.long, device=self.shift.device)
         with_mass = self.shift > MINUS_INFINITY
@@ -206,12 +218,17 @@ class SparsePrior:
 
     @cached_property
     def regions(self) -> Tensor | None:
-        """The index of the only table with mass on each word, (V,), 0 where none has; None where tables overlap."""
+        """The index of the only table with b > 0 on each word, (V,), 0 where none has.
+
+        None where tables overlap on a word.
+        """
         with_mass = torch.stack([table.log_b for table in self.tables]) > MINUS_INFINITY  # (K, V)
         return with_mass.long().argmax(0) if bool((with_mass.sum(0) <= 1).all()) else None
 
     def rest(self, position: Tensor, word: Tensor) -> Tensor:
-        """Return log b of (position, word) pairs by the tables alone, exceptions ignored, (E,)."""
+        """Return log b of (position, word) pairs by the tables alone, exceptions ignored, (E,), (E,) -> (E,)
+        float64.
+        """
         row = position if self.n > 1 else torch.zeros_like(position)
         if len(self.tables) == 1:
             return self.shift[row, 0] + self.tables[0].log_b[word]
@@ -222,14 +239,17 @@ class SparsePrior:
         return torch.logsumexp(self.shift[row] + tables[:, word].t(), -1)
 
     def at(self, position: Tensor, word: Tensor) -> Tensor:
-        """Return log b of (position, word) pairs, exceptions included, (E,)."""
+        """Return log b of (position, word) pairs, (E,), (E,) -> (E,) float64."""
         if len(self.exceptions) == 0:
             return self.rest(position, word)
         own, found = _look_up(self.exceptions.position, self.exceptions.word, position, word, self.n_symbols)
         return torch.where(found, self.exceptions.log_b[own], self.rest(position, word))
 
     def dense(self, n: int, dtype: torch.dtype = torch.float64) -> DensePrior:
-        """Return all values of log b at n positions, (n, V); the last few answers are cached."""
+        """Return all values of log b at n positions, (n, V), as a `DensePrior`; n is N, or any number where N = 1.
+
+        The last small result is cached.
+        """
         if (n, dtype) not in self._written:
             made = self._dense(n, dtype)
             if n * self.n_symbols > _FEW:
@@ -259,10 +279,10 @@ class SparsePrior:
         return DensePrior(log_b)
 
     def centred(self, dtype: torch.dtype) -> tuple[Prior, Tensor]:
-        """Return the prior divided by a factor for each position, and the log of that factor, (N,) or (1,).
+        """Return the prior divided by a factor for each position, and the log of that factor, (N,) or (1,) float64.
 
-        The factor is 1 unless b is far from 1. A prefix of a grammar may have a weight of e^−600: beside that, float32
-        has few digits for words.
+        The factor is 1 (log 0) unless some log b is beyond ±128, where float32 would lose digits, as for a prefix of a
+        grammar with a weight of e^−600. `dtype` is not used.
         """
         return self._centred
 
@@ -278,7 +298,7 @@ class SparsePrior:
         return SparsePrior(self.tables, self.shift - scale[:, None], moved), scale
 
     def row(self, n: int) -> SparsePrior:
-        """Return the prior at position n alone; itself where it is static."""
+        """Return the prior at position n alone, with N = 1; itself where it is the same at every position."""
         if self.is_static:
             return self
         own, old = _own(self.exceptions.position, n), self.exceptions
@@ -287,7 +307,7 @@ class SparsePrior:
         return SparsePrior(self.tables, shift, alone)
 
     def powered(self, exponent: float) -> Prior:
-        """Return the prior b^exponent; written out in full where several tables overlap on a word."""
+        """Return the prior b^exponent, not normalised; as a `DensePrior` where several tables overlap on a word."""
         blends = self.active is None and self.regions is None
         if blends and self.n > 1:
             return self.dense(self.n).powered(exponent)
@@ -310,10 +330,10 @@ class SparsePrior:
 
 
 class FullPrior(ABC):
-    """Background that has a value log b for each of N × V (position, word) pairs: `DensePrior`, or computed:
-    `LazyPrior`.
+    """A prior with a value log b for each of N × V (position, word) pairs; abstract.
 
-    `like`: some tensor of their dtype, on their device; `sums_to_one`: whether Σ_x b(x) = 1 at every position.
+    `DensePrior` holds them as a tensor, `LazyPrior` computes them. `shape`: (N, V); `like`: some tensor of their dtype,
+    on their device; `sums_to_one`: whether Σ_x b(x) = 1 at every position.
     """
 
     only_table: ClassVar[None] = None
@@ -329,16 +349,20 @@ class FullPrior(ABC):
         """All values of log b, (N, V)."""
 
     def at(self, position: Tensor, word: Tensor) -> Tensor:
-        """Return log b of (position, word) pairs, (E,) float64."""
+        """Return log b of (position, word) pairs, (E,), (E,) -> (E,) float64."""
         return self.log_b[position if self.n > 1 else torch.zeros_like(position), word].to(torch.float64)
 
     def dense(self, n: int, dtype: torch.dtype | None = None) -> DensePrior:
-        """Return the values at n positions in the given dtype; one row (1, V) is repeated n times."""
+        """Return the values of log b at n positions in `dtype`, (n, V), as a `DensePrior`.
+
+        With N = 1 the row is repeated.
+        """
         return DensePrior(self.log_b.expand(n, -1).to(dtype or self.log_b.dtype), self.sums_to_one)
 
     def centred(self, dtype: torch.dtype) -> tuple[Prior, Tensor]:
-        """Return the prior in `dtype`, divided by a factor for each position where digits would be lost, and its
-        logarithm.
+        """Return the prior divided by a factor for each position, and the log of that factor, (N,) or (1,) float64.
+
+        The factor is 1 unless the values have more digits than `dtype`; then the largest b of a position becomes 1.
         """
         if torch.finfo(dtype).eps <= torch.finfo(self.like.dtype).eps:
             return self, self.like.new_zeros(1, dtype=torch.float64)
@@ -347,11 +371,11 @@ class FullPrior(ABC):
         return DensePrior((self.log_b - scale[:, None]).to(dtype)), scale.double()
 
     def row(self, n: int) -> FullPrior:
-        """Return the prior at position n alone."""
+        """Return the prior at position n alone, with N = 1."""
         return self if self.n == 1 else DensePrior(self.log_b[n : n + 1], self.sums_to_one)
 
     def powered(self, exponent: float) -> Prior:
-        """Return the prior b^exponent."""
+        """Return the prior b^exponent, not normalised; b = 0 stays 0."""
         return DensePrior(_times(self.log_b, exponent))
 
     def to(self, device: torch.device) -> FullPrior:
@@ -360,7 +384,7 @@ class FullPrior(ABC):
 
 
 class DensePrior(FullPrior):
-    """Background given as a tensor log b (N, V), or (1, V) for every position; for small vocabularies or neural models.
+    """A prior given as a tensor log b (N, V), or (1, V) for every position; for small vocabularies or neural models.
 
     `sums_to_one`: whether exp(log_b) sums to one in every row, which saves a sum.
 
@@ -376,7 +400,7 @@ class DensePrior(FullPrior):
 
 
 class LazyPrior(FullPrior):
-    """Background that is another model's distribution, which sums to one and is computed only for the words asked for.
+    """A prior that is another model's distribution: it sums to one and is computed only for the words asked for.
 
     `shape`: (N, V); `some(position, word)`: returns log p of words at given positions in rising order, (E,), without a
     sum over V; `whole()`: returns log p of all words, (N, V); `like`: a tensor of the dtype and device. Gradients are
@@ -395,7 +419,7 @@ class LazyPrior(FullPrior):
 
     @property
     def log_b(self) -> Tensor:
-        """All values of log p, (N, V); cached separately with and without gradients."""
+        """All values of log p, (N, V), by `whole()`; cached separately with and without gradients."""
         asked = torch.is_grad_enabled()
         if asked not in self._made:
             self._made[asked] = self._whole()
@@ -412,10 +436,10 @@ Prior = SparsePrior | FullPrior
 
 @dataclass(frozen=True, eq=False)
 class ContextValues:
-    """Values of k contextual features at N positions: `rest[n]` (k,) on every word, `value[e]` on the exceptions.
+    """Values of k contextual features (those that depend on the text before) at N positions.
 
-    `rest` (N, k); exception e is the word `word[e]` at `position[e]`, with `value[e]`: (E,), (E,), (E, k), sorted by
-    position, then word.
+    `rest` (N, k): their value at a position on every word but a few; these are listed: `word[e]` at `position[e]` has
+    `value[e]`, (E,), (E,), (E, k), sorted by position, then word.
 
         one = torch.tensor([[1.0]])                                            # 1 on word 7 at position 0, else 0
         ContextValues(torch.zeros(2, 1), torch.tensor([0]), torch.tensor([7]), one)
@@ -431,7 +455,7 @@ class ContextValues:
 
     @classmethod
     def none(cls, n: int, width: int) -> ContextValues:
-        """Return values that are 0 on every word at n positions, for `width` features."""
+        """Return values of `width` features that are 0 on every word at n positions."""
         empty = torch.zeros(0, dtype=torch.long)
         return cls(torch.zeros(n, width), empty, empty, torch.zeros(0, width))
 
@@ -457,14 +481,14 @@ class ContextValues:
         )
 
     def row(self, n: int) -> ContextValues:
-        """Return the values at position n alone."""
+        """Return the values at position n alone, with N = 1."""
         own = _own(self.position, n)
         position = torch.zeros_like(self.position[own])
         rest = self.rest if len(self.rest) == 1 else self.rest[n : n + 1]
         return ContextValues(rest, position, self.word[own], self.value[own], self.everywhere)
 
     def at(self, position: Tensor, word: Tensor, n_symbols: int) -> Tensor:
-        """Return the feature values of (position, word) pairs, (E, k)."""
+        """Return the feature values of (position, word) pairs, (E,), (E,) -> (E, k); `n_symbols`: V."""
         if len(self.position) == 0:
             return self.rest[position]
         own, found = _look_up(self.position, self.word, position, word, n_symbols)
@@ -473,10 +497,10 @@ class ContextValues:
 
 @dataclass(frozen=True, eq=False)
 class LinearValues:
-    """Values of k contextual features that are linear in static ones: φ_i(K_n, x) = Σ_j slope[n, i, j] Φ[x,
-    columns[j]].
+    """Values of k contextual features that are linear in static ones.
 
-    `slope` (N, k, J); `columns`: the J columns of Φ. Any number of words may have a value: no list of words is made.
+    φ_i(K_n, x) = Σ_j slope[n, i, j] Φ[x, columns[j]] at position n, for any number of words x: no list of words is
+    made. `slope` (N, k, J); `columns`: J column indices of the static feature matrix Φ.
 
         LinearValues(torch.ones(4, 1, 2), columns=(0, 3))          # at 4 positions, one feature: column 0 plus column 3
     """
@@ -500,12 +524,13 @@ class LinearValues:
         return replace(self, slope=self.slope.to(device, dtype))
 
     def row(self, n: int) -> LinearValues:
-        """Return the values at position n alone."""
+        """Return the values at position n alone, with N = 1."""
         return self if self.n == 1 else replace(self, slope=self.slope[n : n + 1])
 
     def of(self, static: Tensor) -> Tensor:
-        """Compute the values of these features, (N, k), from the values (or expectations) of all static features,
-        (N, m).
+        """Return the values of these features, (N, k), from those of all static features, (N, m).
+
+        Expectations give expectations.
         """
         slope = self.slope.expand(len(static), -1, -1)
         return torch.bmm(slope, static[:, list(self.columns)].to(slope.dtype).unsqueeze(2)).squeeze(2)
@@ -516,7 +541,11 @@ AnyValues = ContextValues | LinearValues
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """A prior and the values of all contextual features, with one common list of exceptions."""
+    """A prior and the values of all k contextual features, with one common list of E exceptions.
+
+    An exception is a (position, word) pair whose log b or feature values differ from the general ones: `log_b[e]` and
+    `value[e]` are those of `word[e]` at `position[e]`; `rest` (N, k) are the values on all other words.
+    """
 
     prior: Prior
     position: Tensor  # (E,)
@@ -528,10 +557,10 @@ class Knowledge:
 
 
 def join(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
-    """Merge the exceptions of a prior and of contextual features into one list; n is the number of positions.
+    """Merge the exceptions of a prior and of contextual features into one sorted list; `n`: the number of positions.
 
-    A word that is an exception in one source takes the value `rest` of every other. Each list is sorted by position and
-    word, and they are merged, not sorted again: two experts of one text list the same words, and most others list few.
+    Exceptions are (position, word) pairs with a log b or feature values of their own. A word that is one in some source
+    takes the general value in every other source.
     """
     V, device = prior.n_symbols, (prior.shift if isinstance(prior, SparsePrior) else prior.like).device
     own = prior.exceptions if isinstance(prior, SparsePrior) else Exceptions.none(device)
@@ -552,7 +581,7 @@ def join(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
 
 
 def _union(keys: Sequence[Tensor]) -> Tensor:
-    """Return all keys sorted and without repetition; few are sorted again, many are merged."""
+    """Return all keys of some sorted tensors, sorted and without repetition."""
     listed = [key for key in keys if len(key)]
     if len(listed) > 1 and sum(map(len, listed)) < _FEW_EXCEPTIONS:
         found: Tensor = torch.unique(torch.cat(listed))
@@ -561,7 +590,9 @@ def _union(keys: Sequence[Tensor]) -> Tensor:
 
 
 def _filled(usual: Tensor, own: Tensor, key: Tensor, mine: Tensor) -> Tensor:
-    """Return `usual` at all keys, replaced by `own` at the keys `mine`."""
+    """Return `usual` (E, …), the values at the sorted keys `key`, replaced by `own` at the keys `mine`, which are
+    among them.
+    """
     if len(mine) == 0:
         return usual
     if len(mine) == len(key):
@@ -570,8 +601,9 @@ def _filled(usual: Tensor, own: Tensor, key: Tensor, mine: Tensor) -> Tensor:
 
 
 def merged(left: Tensor, right: Tensor) -> Tensor:
-    """Return the union of two sorted lists without repetition; cheap where the right one is short or brings nothing
-    new.
+    """Return the union of two sorted tensors without repetition, sorted.
+
+    Cheap where `right` is short or brings nothing new.
     """
     if len(right) == 0 or (len(left) == len(right) and torch.equal(left, right)):
         return left
@@ -585,7 +617,7 @@ def merged(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _own(position: Tensor, n: int) -> slice:
-    """Return the slice of a list sorted by position that holds the entries of position n."""
+    """Return the slice of the entries of position n in a list of positions in rising order."""
     first, last = torch.searchsorted(position, torch.tensor([n, n + 1], device=position.device)).tolist()
     return slice(first, last)
 
@@ -593,7 +625,11 @@ def _own(position: Tensor, n: int) -> slice:
 def _look_up(
     listed_position: Tensor, listed_word: Tensor, position: Tensor, word: Tensor, n_symbols: int
 ) -> tuple[Tensor, Tensor]:
-    """Return where each (position, word) pair stands in a sorted list, and whether it is there."""
+    """Return, for each pair (position, word), its index in a sorted list of such pairs, and whether it is there, each
+    (E,).
+
+    The index means nothing where the pair is not in the list.
+    """
     listed = listed_position * n_symbols + listed_word
     asked = position * n_symbols + word
     if len(listed) == 0:
@@ -603,7 +639,7 @@ def _look_up(
 
 
 def _check_words(per_position: Sequence[Mapping[int, float]], n_symbols: int) -> None:
-    """Raise if a word id is outside 0 … V − 1: it would be taken for a word of another position."""
+    """Raise BackgroundError if a word id is outside 0 … n_symbols − 1."""
     for n, row in enumerate(per_position):
         for word in row:
             if not 0 <= word < n_symbols:
@@ -613,7 +649,7 @@ def _check_words(per_position: Sequence[Mapping[int, float]], n_symbols: int) ->
 
 
 def _require_float32(log_b: float, place: str) -> None:
-    """Raise if log b is beyond the range of float32, in which models compute by default."""
+    """Raise BackgroundError if log b is beyond the range of float32; −∞ is allowed. `place`: words for the message."""
     if log_b != MINUS_INFINITY and not abs(log_b) <= LARGEST_FLOAT32:
         raise BackgroundError(
             f"log b {place} must be within ±{LARGEST_FLOAT32:.1e}, which float32 can hold, or minus infinity, "
@@ -622,5 +658,5 @@ def _require_float32(log_b: float, place: str) -> None:
 
 
 def _times(log_b: Tensor, exponent: float) -> Tensor:
-    """exponent · log b, where minus infinity stays minus infinity even for exponent 0."""
+    """Return exponent · log b, where −∞ stays −∞ even for exponent 0."""
     return torch.where(log_b == MINUS_INFINITY, log_b, log_b * exponent)

@@ -20,7 +20,11 @@ Background = Tensor | Prior  # log b of every word, (V,), or of every word at ev
 
 
 def flat(h: Tensor, weight: Tensor) -> Tensor:
-    """Return h (…, H) as (N, H); raise where H is not that of the layer's `weight` (m, H)."""
+    """Return hidden vectors h (…, H) as (N, H).
+
+    Raises InputError where H is not that of the layer's `weight` (m, H), h is not floating point, or one of the two
+    alone is float64.
+    """
     H = weight.shape[1]
     if h.dim() == 0 or h.shape[-1] != H or not h.is_floating_point():
         raise InputError(
@@ -35,7 +39,11 @@ def flat(h: Tensor, weight: Tensor) -> Tensor:
 
 
 def require_positions(n: int, prior: Prior, values: Sequence[AnyValues], k: int) -> None:
-    """Raise unless background and contextual values are of n positions, and of k features."""
+    """Raise unless prior and contextual values are of n positions, or of one for all, and the values of k features in
+    all.
+
+    BackgroundError for the prior, InputError for the values.
+    """
     if prior.n not in (1, n):
         raise BackgroundError(f"the background speaks of {prior.n} positions, h has {n}: give one row for each, or one")
     found = [(part.n, part.width) for part in values]
@@ -47,7 +55,11 @@ def require_positions(n: int, prior: Prior, values: Sequence[AnyValues], k: int)
 
 
 def words(shape: Sequence[int], given: Tensor, V: int, ignored: int | None = None) -> tuple[Tensor, Tensor | None]:
-    """Return the words as one row (N,) and a mask of those that count, None for all; ignored ones become word 0."""
+    """Return word ids of shape `shape` as one tensor (N,), and the indices of those that are not `ignored`.
+
+    The indices are None if none is ignored; ignored ids become 0. Raises InputError for another shape or dtype, ids
+    outside 0 … V − 1, or if all are ignored.
+    """
     if given.shape != torch.Size(shape) or given.dtype.is_floating_point or given.dtype == torch.bool:
         raise InputError(
             f"one word a position is needed, integers of shape {tuple(shape)}; found {_shown(given)}: give "
@@ -69,7 +81,10 @@ def words(shape: Sequence[int], given: Tensor, V: int, ignored: int | None = Non
 
 
 def as_prior(given: Any, n_symbols: int) -> Prior:
-    """Return log b as a prior: given as a prior, as (V,) for all positions, or as (…, V)."""
+    """Return log b as a `Prior`, from one, or from a tensor (V,) for all positions, or (…, V).
+
+    Raises BackgroundError where it is no such tensor, needs a gradient, or has not `n_symbols` words.
+    """
     if isinstance(given, SparsePrior | FullPrior):
         prior: Prior = given
     else:

@@ -26,7 +26,10 @@ LEAST = 1e-37  # of a float32 that is divided by
 def row_sums(
     rows: KernelRows, matrix: Tensor, vector: Tensor, offset: Tensor | None, scale: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Return scale · Φ M in the given dtype, (n, H) -> (rows, H), and scale · Φ v + offset, (n,) -> (rows,)."""
+    """Return scale · Φ M as `dtype`, (n, H) -> (rows, H), and scale · Φ v + offset, (n,) -> (rows,).
+
+    `rows`: the sparse matrix Φ (rows, n); `matrix`: M; `vector`: v; `scale`: a scalar tensor, or None for 1.
+    """
     product, sums = rows.sums(matrix), rows.sums(vector.unsqueeze(-1)).squeeze(-1)
     if scale is not None:
         product, sums = product * scale, sums * scale
@@ -34,12 +37,15 @@ def row_sums(
 
 
 def convert(tensor: Tensor, factor: Tensor | None, out: Tensor) -> None:
-    """Fill `out` with factor · tensor."""
+    """Fill `out` with factor · tensor, in the dtype of `out`; `factor`: a scalar tensor, or None for 1."""
     out.copy_(tensor if factor is None else tensor * factor)
 
 
 def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score: Tensor) -> None:
-    """Fill `log_sum` and `score`, each (C,), from logits (C, G) without their bias (G,)."""
+    """Fill `log_sum` with log Σ_s exp(x_s + bias_s), and `score` with x_k + bias_k, each (C,).
+
+    `logits`: x (C, G), without bias; `bias` (G,); `klass` (C,): the target class k of each of C positions.
+    """
     terms = logits.to(bias.dtype) + bias
     largest = terms.amax(1)
     shift = largest.masked_fill(largest == MINUS_INFINITY, 0.0)  # a row of minus infinities has that as its sum
@@ -50,9 +56,11 @@ def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score
 def gradients(
     logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, weight: Tensor, out: Tensor, sums: Tensor
 ) -> None:
-    """Fill `out` (C, G) with D, which may overwrite `logits`, and add its column sums to `sums` (n, G), over n rows.
+    """Fill `out` (C, G) with D, the gradient of the loss by the logits, and add its column sums to `sums[0]`.
 
-    D[n, s] = w[n] · (exp(x[n, s] + b[s] − log_sum[n]) − [s = k(n)]), `weight` w (C,), `klass` k (C,).
+    `sums` (n, G). D[n, s] = w[n] · (exp(x[n, s] + b[s] − log_sum[n]) − [s = k(n)]), x = `logits`, which `out` may
+    overwrite, w = `weight` (C,), the weight of each position in the loss, b = `bias` (G,), k = `klass` (C,), the target
+    classes.
     """
     p = (logits.to(bias.dtype) + (bias - log_sum.unsqueeze(1))).exp_()
     p.masked_fill_((log_sum == MINUS_INFINITY)[:, None], 0.0).mul_(weight[:, None])
@@ -62,11 +70,11 @@ def gradients(
 
 
 class LogitOffsets(NamedTuple):
-    """Logit offsets g = a·v of E words, sorted by position, from contextual features.
+    """What contextual features add to the logits of E single words: g = a·v, sorted by position.
 
-    Of each word: its position, its class, its share q of the mass of that class, and the values v of the features less
-    those of other words there. `weights` a (N, k) alone have gradients. Entries at position N, which does not exist,
-    are padding.
+    Of each word: its position, its class (words with equal static features), its share q of the prior mass of that
+    class, and the values v of the features less those of other words there. Only `weights`, a (N, k), have gradients.
+    Entries at position N, which does not exist, are padding.
     """
 
     position: Tensor  # (E,)
@@ -77,16 +85,19 @@ class LogitOffsets(NamedTuple):
 
 
 class OffsetLogits(NamedTuple):
-    """For words with logit offsets: the new logit x of their class, and their share of the new mass of the class."""
+    """For E words with logit offsets: the new logit `x` of each one's class, and its `share` of the new mass of the
+    class.
+    """
 
     x: Tensor  # (E,)
     share: Tensor  # (E,)
 
 
 def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
-    """Add logit offsets to the logits (N, G) in place; return the new logits and shares of the words.
+    """Add the logit offsets of single words to the logits of their classes (N, G) in place.
 
-    Words that are alone in their class leave exactly 0 there; two of one class both write the same new logit.
+    The logit of a class becomes x + log(1 − Σ q + Σ q exp g) over its words with offsets g and shares q of its mass.
+    Return these new logits and the words' new shares, each (E,).
     """
     (N, G), (_, klass, share, value, a) = logits.shape, logit_offsets
     n = logit_offsets.position.clamp(max=N - 1)
@@ -103,7 +114,11 @@ def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
 def offset_gradients(
     logit_offsets: LogitOffsets, found: OffsetLogits, bias: Tensor, log_sum: Tensor, w: Tensor
 ) -> Tensor:
-    """Return the gradient of the contextual weights a, (N, k)."""
+    """Return the gradient of the loss by the weights a of contextual features, (N, k).
+
+    `found`: the result of `offset_logits`; `bias` (G,): of the classes; `log_sum` (N,): with the offsets; `w` (N,): the
+    weight of each position in the loss.
+    """
     n = logit_offsets.position.clamp(max=len(w) - 1)
     d = w[n] * (found.x + bias[logit_offsets.klass] - log_sum[n]).exp() * found.share
     return torch.zeros_like(logit_offsets.weights).index_add_(0, n, d[:, None] * logit_offsets.value)

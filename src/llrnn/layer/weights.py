@@ -32,7 +32,7 @@ Precision = Literal["full", "half"]
 
 
 class WeightChange(NamedTuple):
-    """A change of the weights, position by position: a → scale∘a + offset.
+    """A change of the feature weights a, position by position: a → scale∘a + offset.
 
     `scale`, `offset`: (N, m + k), static features first, or (1, m + k) for every position. For a change that comes with
     a request; `model.steering` makes a new model for one that stays.
@@ -44,17 +44,20 @@ class WeightChange(NamedTuple):
     offset: Tensor
 
     def changed(self, a: Tensor, first: int) -> Tensor:
-        """Return the changed weights; the columns of `a` are those from `first` on."""
+        """Return scale∘a + offset for some columns of the weights, (N, j) -> (N, j): those from column `first` on."""
         columns = slice(first, first + a.shape[1])
         return a * self.scale[:, columns] + self.offset[:, columns]
 
     def row(self, n: int) -> WeightChange:
-        """Return the change at position n alone."""
+        """Return the change at position n alone, (1, m + k)."""
         return self if len(self.scale) == 1 else WeightChange(self.scale[n : n + 1], self.offset[n : n + 1])
 
 
 class Caches:
-    """Values computed from weights, cached while no gradient is needed; a copy begins empty."""
+    """The values computed from a layer's weights that are cached while no gradient is needed.
+
+    Pickles and copies are empty.
+    """
 
     def __init__(self) -> None:
         self.composed = WeightCache[tuple[Tensor, Tensor]]()  # Φ W and Φ c
@@ -68,7 +71,12 @@ class Caches:
 
 
 class LayerWeights(NamedTuple):
-    """The weights of a layer as values: W and c of static and of contextual features, with Φ and the classes."""
+    """The weights of a log-linear layer as a tuple of tensors, which computes feature weights, scores and losses from
+    h.
+
+    W and c of the m static features, `context_weight` and `context_bias` of k contextual ones, with the feature matrix
+    Φ and the classes of words with equal features.
+    """
 
     phi: SparseMatrix
     classes: Classes
@@ -80,26 +88,29 @@ class LayerWeights(NamedTuple):
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """W, c, and those of the contextual features."""
+        """The four weights: W (m, H), c (m,), and those of the contextual features, (k, H) and (k,)."""
         return self.weight, self.bias, self.context_weight, self.context_bias
 
     @numerics.in_full
     def adaptor(self, h: Tensor) -> Tensor:
-        """Return a = W h + c of the static features, (N, H) -> (N, m)."""
+        """Return the weights a = W h + c of the static features, (N, H) -> (N, m)."""
         return torch.addmm(self.bias, h, self.weight.t())
 
     @numerics.in_full
     def context_adaptor(self, h: Tensor) -> Tensor:
-        """Return a of the contextual features, (N, H) -> (N, k)."""
+        """Return the weights a of the contextual features, (N, H) -> (N, k)."""
         return torch.addmm(self.context_bias, h, self.context_weight.t())
 
     def full_adaptor(self, h: Tensor) -> Tensor:
-        """Return a of all features, contextual ones last, (N, H) -> (N, m + k)."""
+        """Return the weights a of all features, static ones first, then contextual ones, (N, H) -> (N, m + k)."""
         return torch.cat([self.adaptor(h), self.context_adaptor(h)], 1)
 
     @numerics.in_full
     def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
-        """Return a·φ_s + offset_s of every class, (N, H) -> (N, G), composed or direct, whichever is cheaper."""
+        """Return a·φ_s + offset_s of every class s of words with equal features, (N, H) -> (N, G).
+
+        `offset` (G,), or a number. Composed, h (Φ W)ᵀ, or direct, Φ (W h), whichever is cheaper.
+        """
         if isinstance(offset, Tensor) and h.shape[0] <= costs.FEW_POSITIONS and not torch.is_grad_enabled():
             cached = self.kept.few.get(partial(self._for_few, h, offset), self.weight, self.bias, offset)
             if cached is not None:
@@ -109,27 +120,36 @@ class LayerWeights(NamedTuple):
         return self.composed_scores(h, offset)
 
     def composed_scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
-        """Return S (h (Φ̃ W)ᵀ + Φ̃ c) + offset, (N, G): the weights are composed once; without S, a softmax over G
-        words.
+        """Return h (Φ W)ᵀ + Φ c + offset, the scores of all classes, (N, H) -> (N, G); Φ W is computed once for all
+        positions.
+
+        Where Φ is a product S Φ̃ with low-rank blocks, S is applied last.
         """
         weight, bias = self.composed(offset)
         return self.phi.expand(torch.addmm(bias, h, weight.t()), offset)
 
     def direct_scores(self, h: Tensor) -> Tensor:
-        """Return Φ (W h + c), (N, G), on a CPU in blocks that fit the cache: for few positions, or few features."""
+        """Return Φ (W h + c), the scores of all classes, (N, H) -> (N, G); cheap for few positions, or few features.
+
+        On a CPU it is computed in blocks of positions that fit the cache.
+        """
         rows = costs.unit_costs(h.device.type).direct_rows
         return torch.cat([product(self.phi, self.adaptor(x).t().contiguous()).t() for x in torch.split(h, rows)])
 
     def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
-        """Return Φ W (G, H) and Φ c + offset (G,); where there are low-rank blocks, Φ̃ W (P, H) and Φ̃ c, without
-        offset.
+        """Return Φ W (G, H) and Φ c + offset (G,).
+
+        Where Φ has low-rank blocks, Φ̃ W (P, H) and Φ̃ c (P,), without offset.
         """
         make = partial(composed, self.phi.reduced, self.weight, self.bias)
         weight, bias = self.kept.composed.get(make, self.weight, self.bias) if self.caches else make()
         return weight, bias if self.phi.expansions or (isinstance(offset, float) and not offset) else bias + offset
 
     def _for_few(self, h: Tensor, offset: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return (Φ W)ᵀ and Φ c + offset for a step of decoding; None where composing is not worth it."""
+        """Return (Φ W)ᵀ and Φ c + offset for a step of decoding.
+
+        None where the direct way is cheaper, or nothing is cached.
+        """
         if not self.caches or self.work(h).name == "direct":
             return None
         weight, bias = self.composed(offset)
@@ -141,8 +161,9 @@ class LayerWeights(NamedTuple):
         return can_be_cached(self.phi.reduced.n_classes * self.weight.shape[1], self.weight, self.bias)
 
     def derived(self, key: object, make: Callable[[], LayerWeights]) -> LayerWeights:
-        """Return weights that `make` computes from these; the last ones are cached by key while no gradient is
-        needed.
+        """Return the weights that `make` computes from these.
+
+        The last result is cached under `key` while no gradient is needed.
         """
         if needs_gradient(*self.tensors) or not self.caches:
             return make()
@@ -159,7 +180,7 @@ class LayerWeights(NamedTuple):
         return LayerWeights(self.phi, self.classes, weight, bias, context_weight, context_bias, Caches())
 
     def size(self, positions: int) -> Size:
-        """Return the size of the problem at so many positions, by which a strategy is chosen."""
+        """Return the size of the problem at `positions` positions, by which the cheaper way to the scores is chosen."""
         phi, (m, H) = self.phi, self.weight.shape
         low_rank_blocks = (
             LowRankSize(phi.reduced.n_classes, phi.reduced.entries, phi.expansion_entries) if phi.expansions else None
@@ -167,14 +188,19 @@ class LayerWeights(NamedTuple):
         return Size(positions, phi.n_classes, m, phi.entries, H, low_rank_blocks)
 
     def work(self, h: Tensor, *, training: bool = False) -> Work:
-        """Return the cheaper strategy for the scores of all classes; `training`: count the backward pass too."""
+        """Return the cheaper of the two ways to the scores of all classes, with its counts of operations.
+
+        `training`: count the backward pass too.
+        """
         cached, unit = self.caches, costs.unit_costs(h.device.type, torch.get_num_threads())
         training = training or (not cached and needs_gradient(h, self.weight, self.bias))
         return costs.cheapest(self.size(len(h)), training=training, cached=cached, costs=unit)
 
     def log_sums(self, h: Tensor, offset: Tensor, position: Tensor | None, klass: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log Σ_s exp(a·φ_s + offset_s) (N,), and a·φ_s + offset_s of (position, class) pairs (E,),
-        differentiable.
+        """Return log Σ_s exp(a·φ_s + offset_s) over all classes, (N,) float64, and single terms of it, (E,).
+
+        Differentiable. `offset` (G,); the terms are those of the (position, class) pairs `position` and `klass`, (E,),
+        positions in rising order; `position` None: one class a position.
         """
         if h.shape[0] <= costs.FEW_POSITIONS or h.device.type != "cpu":
             return numerics.class_logsumexp(self.scores(h, offset), None, None, position, klass)
@@ -189,7 +215,9 @@ class LayerWeights(NamedTuple):
         return blocks.log_sums(h, *self._factors(taken.name, offset, keeps=keeps), pairs, rows, keeps=keeps)
 
     def _factors(self, way: ScoreWay, offset: Tensor, *, keeps: bool = False) -> tuple[Tensor, Tensor, MakeBlocks]:
-        """Return the weights and biases that h is multiplied with, and the maker of the blocks of scores."""
+        """Return the weight and bias that h is multiplied with, and a function that makes the `Blocks` of scores
+        from the three.
+        """
         if way == "direct":
             return self.weight, self.bias, partial(DirectBlocks, phi=self.phi, offset=offset)
         if self.phi.expansions:
@@ -206,10 +234,12 @@ class LayerWeights(NamedTuple):
         weights: Tensor | None = None,
         logit_offsets: LogitOffsets | None = None,
     ) -> Tensor:
-        """Return the mean of log_sum − score of one class a position, `klass` (N,), without keeping N × G numbers.
+        """Return the mean over positions of log Σ_s exp(a·φ_s + offset_s) minus the term of the target class, a scalar.
 
-        `offset` (G,): log B; `weights` (N,): of the positions, which sum to one. On a GPU, in half precision, or with
-        logit offsets it is composed, chunk by chunk, by the kernels (`layer.chunked`).
+        `offset` (G,): log B, the log of the summed prior of each class; `klass` (N,): the target classes; `weights`
+        (N,), with sum one: make it a weighted mean; `logit_offsets`: of single words, by contextual features. No N × G
+        numbers are kept. On a GPU, in half precision, or with logit offsets, it is computed chunk by chunk by
+        `layer.chunked`.
         """
         if h.is_cuda or precision == "half" or logit_offsets is not None:
             problem = Problem(self.phi.for_kernels(self.weight), offset, klass)
@@ -224,5 +254,5 @@ class LayerWeights(NamedTuple):
 
 
 def weighted_mean(values: Tensor, weights: Tensor | None) -> Tensor:
-    """Return the mean of the values, or their sum with weights that sum to one."""
+    """Return the mean of the values, or Σ values · weights if `weights` (with sum one) are given; a scalar."""
     return values.mean() if weights is None else (values * weights.to(values.dtype)).sum()
