@@ -48,7 +48,11 @@ _RESTORERS: dict[str, Callable[[Saved], ContextualFeature]] = {
 
 
 def restore(saved: Saved) -> ContextualFeature:
-    """Return the contextual feature that was saved in a model folder: the inverse of `saved`."""
+    """Return the contextual feature that a model folder stores as `saved`: the inverse of `ContextualFeature.saved`.
+
+    Raises a CheckpointError for an unknown `saved.kind`, and for a feature of the user's class that no package
+    registers: that one must be given again, `llrnn.load(folder, contextual=[...])`.
+    """
     saved = replace(saved, kind=RENAMED.get(saved.kind, saved.kind))
     restorer = _RESTORERS.get(saved.kind) or own_restorer(saved, "contextual", ContextualFeature, "contextual=[...]")
     found: ContextualFeature = restorer(saved)
@@ -63,7 +67,11 @@ _INPUTS: dict[str, Callable[[Saved], ContextualInput]] = {
 
 
 def restore_input(saved: Saved) -> ContextualInput:
-    """Return the contextual input that was saved in a model folder: the inverse of `saved`."""
+    """Return the contextual input that a model folder stores as `saved`: the inverse of `ContextualInput.saved`.
+
+    Raises a CheckpointError for an unknown `saved.kind`, and for an input of the user's class that no package
+    registers: that one must be given again, `llrnn.load(folder, contextual_inputs=[...])`.
+    """
     saved = replace(saved, kind=RENAMED.get(saved.kind, saved.kind))
     own = (saved, "contextual_inputs", ContextualInput, "contextual_inputs=[...]")
     found: ContextualInput = (_INPUTS.get(saved.kind) or own_restorer(*own))(saved)

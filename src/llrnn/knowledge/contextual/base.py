@@ -50,8 +50,10 @@ Value = float | Sequence[float]  # of one feature, or of several that follow the
 
 
 class NamedProcess(Process[S]):
-    """A process that returns named numbers: for the output layer (`ContextualFeature`) or the network
-    (`ContextualInput`).
+    """Base class of processes (states that follow a prefix, see `Process`) whose result at a state is k named numbers.
+
+    Its subclasses are `ContextualFeature`, whose numbers are feature values of words in the output layer, and
+    `ContextualInput`, whose numbers the network reads. Misuse raises a FeatureError.
     """
 
     _error = FeatureError
@@ -63,11 +65,15 @@ class NamedProcess(Process[S]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its numbers, usually one."""
+        """The names of its k numbers, in order; by default one, `name`, which by default is the name of the class."""
         return (self.name,)
 
     def _numbers(self, values: Sequence[Value], width: int, place: Callable[[int], str]) -> Tensor:
-        """Return values as a tensor (E, k); raise where one is not finite, naming the `place`."""
+        """Return E values, each a float or a sequence of k = `width` floats, as a float64 tensor (E, k).
+
+        Raises a FeatureError where a value is NaN, infinite or too large for float32; `place(e)` describes value e in
+        its message.
+        """
         try:
             made = torch.tensor(values, dtype=torch.float64).view(-1, width)
         except OverflowError:  # an integer of hundreds of digits
@@ -83,7 +89,9 @@ class NamedProcess(Process[S]):
 
 
 class Following(NamedProcess[S]):
-    """A process over the states of another one, `followed`, which are computed once for both."""
+    """A process without states of its own: it uses those of the process `followed`, so that a model computes them
+    once.
+    """
 
     followed: Process[S]
 
@@ -116,10 +124,12 @@ class Following(NamedProcess[S]):
 
 
 class ContextualFeature(NamedProcess[S]):
-    """A feature φ(K, x) of context and word, or several that share a state: `initial`, `advance` and `value`.
+    """A feature φ(K, x) of a context K and a word x, or several features that share a state.
 
-    `ContextualFeature[S]` says what its states are; `names`: of the features, the coordinates of a. A subclass has
-    `value` (one state) or `values` (a batch).
+    `ContextualFeature[S]`: S is the type of its states. A subclass has `initial(condition)`, the state before any word
+    (`condition`: the input that the text is generated from, or None), `advance(state, symbol)`, the state after the
+    word with this id, and `value` (for one state) or `values` (for a batch); `names` where it has several features.
+    Each feature has a weight, a coordinate of the network's a(h).
 
         class Stutter(ContextualFeature[int]):                                # 1 on the word that came last
             def initial(self, condition=None): return self.vocabulary.eos
@@ -132,31 +142,39 @@ class ContextualFeature(NamedProcess[S]):
 
     @property
     def static(self) -> Features | None:
-        """The static features of words that it needs, which a model adds to its own; None if it needs none."""
+        """The context-independent features φ(x) that it computes from and that a model adds to its output features,
+        or None.
+        """
         return None
 
     def on(self, features: FeatureMatrix) -> Self:
-        """Return a copy that knows the feature matrix of the model."""
+        """Return a copy that uses the columns of `features`, the model's matrix Φ (words × static features).
+
+        By default the feature needs no such matrix, and is returned itself.
+        """
         return self
 
     def value(self, state: S) -> tuple[Value, Mapping[int, Value]]:
-        """Return the value on all words, and {word id: value} for those that differ; tuples of values for several
-        names.
+        """Return the feature's value on all words in general, and {word id: value} for the words with another value.
+
+        With several `names`, each value is a sequence of floats, one for each name.
         """
         found = self.values([state])
         rest, own = (found.rest, found.value) if len(self.names) > 1 else (found.rest[:, 0], found.value[:, 0])
         return rest[0].tolist(), dict(zip(found.word.tolist(), own.tolist(), strict=True))
 
     def remarks(self, state: S, words: Sequence[str]) -> Mapping[str, str]:
-        """Return, by feature name, a text that says what its value at this state is due to; explanations quote it.
+        """Return {feature name: text}, where the text says what caused its value at `state`; explanations quote it.
 
-        `words`: the prefix that the state has read.
+        `words`: the words of the prefix that led to the state. By default {}.
         """
         return {}
 
     def values(self, states: Sequence[S]) -> Any:  # a subclass says which
-        """Return `ContextValues` (or `LinearValues`) for a batch of N states; a subclass has this method, or
-        `value`.
+        """Return the feature values at N states as `ContextValues`, or `LinearValues` from a `LinearFeature`.
+
+        `ContextValues` holds (N, k) values for words in general, and the (position, word, values) that differ from
+        them. By default it is made from `value`; a subclass that defines neither method raises a TypeError.
         """
         if type(self).value is ContextualFeature.value:
             raise TypeError(f"{type(self).__name__} needs a method `value`, or `values` for a batch of states")
@@ -172,11 +190,12 @@ class ContextualFeature(NamedProcess[S]):
 
 
 class LinearFeature(ContextualFeature[S]):
-    """Contextual features that are linear in static ones: φ_i(K, x) = Σ_j S_ij(K) φ_j(x), on any number of words.
+    """Contextual features that are linear in static features of words: φ_i(K, x) = Σ_j S_ij(K) φ_j(x).
 
-    A subclass has `names`, of the features φ_i; `static`, the features φ_j of words, None where they are not known, as
-    in a model that was loaded; their names, `columns`; and `slopes`. One that never fires on a vocabulary has no column
-    there, and counts for nothing. See `layer.linear`.
+    Unlike exceptions listed word by word, they may differ on any number of words. A subclass has `names` (of the k
+    features φ_i), `columns` (names of the J static features φ_j), `slopes` (S at each state), and `static` (the
+    features φ_j themselves, to be added to the output features; None in a model that was loaded). A static feature that
+    is 0 on all words of the vocabulary has no column in Φ and is ignored. See `layer.linear`.
     """
 
     _there: tuple[int, ...] = ()  # which of `columns` are in Φ
@@ -184,14 +203,19 @@ class LinearFeature(ContextualFeature[S]):
     @property
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """The names of the J static features φ_j."""
+        """The names of the J static features φ_j, in the order of the last axis of `slopes`."""
 
     @abstractmethod
     def slopes(self, states: Sequence[S]) -> Tensor:
-        """Return S for a batch of states, (N, k, J)."""
+        """Return the coefficients S of φ_i(K, x) = Σ_j S_ij(K) φ_j(x) at N states, (N, k, J): k = len(names), J =
+        len(columns).
+        """
 
     def on(self, features: FeatureMatrix) -> Self:
-        """Return a copy that knows the positions of its columns in Φ."""
+        """Return a copy that knows the column numbers of its static features in the matrix `features`.
+
+        Raises a FeatureError if the matrix has none of them.
+        """
         there = [j for j, name in enumerate(self.columns) if name in features.column_of]
         if not there:
             raise FeatureError(
@@ -211,7 +235,9 @@ class LinearFeature(ContextualFeature[S]):
 
 
 class Repeated(ContextualFeature[tuple[int, ...]]):
-    """A feature that is 1 on the words among the last `window` symbols of the prefix, 0 on all others.
+    """A contextual feature that is 1 on the words among the last `window` words of the prefix, 0 on all others.
+
+    Ends of sentences do not count as words.
 
     Example:
 
@@ -232,7 +258,7 @@ class Repeated(ContextualFeature[tuple[int, ...]]):
         return ()
 
     def advance(self, state: tuple[int, ...], symbol: int) -> tuple[int, ...]:
-        """Return the last words with one more; EOS is not counted as a word."""
+        """Return the ids of the last `window` words, `symbol` included; after EOS the state is unchanged."""
         if symbol == self.vocabulary.eos:
             return state
         return (*state[-(self._window - 1) :], symbol) if self._window > 1 else (symbol,)
@@ -251,15 +277,16 @@ _LIMIT = 50.0  # nats: a word that the expert forbids has this little, since fea
 
 
 class Expert(Following[S], ContextualFeature[S]):
-    """A background as a feature, whose weight the network chooses at every step (paper §6).
+    """A contextual feature made of a background b_e (a prior over the next word): the network chooses how far to follow
+    it (paper §6).
 
         φ_e(K, x) = log b_e(K, x) − log b_ref(x)        its weight a_e: 0 not at all, 1 as it is, below 0 against it
 
-    `background`: the expert; `name`: what explanations and `--expert NAME=FACTOR` call it. The reference b_ref is what
-    the expert itself says of words in general: the unigrams of an n-gram model. Then the feature is one number on all
-    words but those that the expert knows of in this context. An expert that says nothing of words in general (another
-    model, a mixture) has none: its feature is log b_e on every word. A new word, of which it knows no n-grams, has that
-    number too.
+    `background`: the expert; `name`: what explanations and `--expert NAME=FACTOR` call it. The reference b_ref is the
+    expert's context-independent part, such as the unigrams of an n-gram model: then the feature is one number on all
+    words except those with values of their own in this context. An expert without such a part (another model, a
+    mixture) has no reference: its feature is log b_e on every word. Values are clamped to ±50 nats. A word added to the
+    vocabulary later has the value of words in general.
 
         Expert(NGram.from_path("legal.arpa"), name="legal")
     """
@@ -294,9 +321,10 @@ class Expert(Following[S], ContextualFeature[S]):
 
 
 def _by_region(prior: SparsePrior, n: int) -> ContextValues:
-    """Return values where each table has words of its own: those of the largest table are `rest`, others exceptions.
+    """Return `ContextValues` of a prior whose K static tables cover disjoint sets of words (regions).
 
-    But only at positions where they differ from the rest: N times the words of the smaller tables at most.
+    The value on words in general is that of the largest table. Words of other tables are listed as exceptions only at
+    positions where their value differs from it. Where the tables overlap, every word is listed (`_everywhere`).
     """
     if (region := prior.regions) is None:
         return _everywhere(prior.dense(n))
@@ -314,7 +342,7 @@ def _by_region(prior: SparsePrior, n: int) -> ContextValues:
 
 
 def _everywhere(prior: DensePrior) -> ContextValues:
-    """Return values with every word of every position as an exception: exact, at the cost of N × V."""
+    """Return `ContextValues` that list the value log b of every word at every position: exact, with N × V entries."""
     (N, V), like = prior.log_b.shape, prior.log_b
     position = torch.arange(N, device=like.device).repeat_interleave(V)
     word = torch.arange(V, device=like.device).repeat(N)
@@ -322,7 +350,10 @@ def _everywhere(prior: DensePrior) -> ContextValues:
 
 
 def _differing(shift: Tensor, region: Tensor, main: Tensor) -> tuple[Tensor, Tensor]:
-    """Return positions and words of the smaller regions where their weight differs from that of the main region."""
+    """Return (position, word), each (E,), for words of other regions whose shift there differs from the main region's.
+
+    `shift` (N, K): log weight of each table by position; `region` (V,): the table of each word; `main`: one of them.
+    """
     position, table = torch.nonzero(shift != shift[:, main][:, None], as_tuple=True)
     words, count = torch.argsort(region, stable=True), torch.bincount(region, minlength=shift.shape[1])
     which, place = ranges((count.cumsum(0) - count)[table], count[table])
@@ -330,7 +361,7 @@ def _differing(shift: Tensor, region: Tensor, main: Tensor) -> tuple[Tensor, Ten
 
 
 def _difference(log_b: Tensor, reference: Tensor) -> Tensor:
-    """Return log b − log ref, and 0 where neither has any mass."""
+    """Return log_b − reference elementwise, and 0 where both are equal, also where both are minus infinity."""
     return torch.where(log_b == reference, 0.0, log_b - reference)
 
 
@@ -348,21 +379,30 @@ _KNOWN: ByteCache[Words, Steps] = ByteCache(32 * 2**20, lambda value, steps: 200
 
 
 class ConditionValue(NamedTuple):
-    """A value of a condition: its words, its slot, and the automaton that matches it."""
+    """A value of a slot of the condition: its words as ids, the slot's name, and a Knuth-Morris-Pratt automaton of the
+    words.
+
+    `steps[k]` maps the next word's id to the number of matched words after k of them matched; −1 when the value is
+    complete.
+    """
 
     words: Words
     slot: str
     steps: Steps
 
     def match(self, sentence: Words) -> int:
-        """Return the length of the longest proper prefix of the value with which a sentence ends."""
+        """Return the length of the longest proper prefix of the value that is a suffix of `sentence`, a tuple of
+        word ids; 0 if none.
+        """
         longest = min(len(self.words) - 1, len(sentence))
         return next((k for k in range(longest, 0, -1) if sentence[-k:] == self.words[:k]), 0)
 
 
 class CopyProgress(NamedTuple):
-    """The state: the values of a condition, all their words, and for each value how many words match, or that it was
-    said.
+    """The state of features that copy values of a condition: the values, and how far each was said in this sentence.
+
+    `words`: ids of all their words; `matched[i]`: how many words of value i the sentence ends with, or −1 once all of
+    value i was said.
     """
 
     values: tuple[ConditionValue, ...]
@@ -371,7 +411,7 @@ class CopyProgress(NamedTuple):
     sentence: Words | None = None  # the words so far, where a value is a part of another one
 
     def behind(self, symbol: int) -> CopyProgress:
-        """Return the state after one more word."""
+        """Return the state after the word with id `symbol`; the state itself where the word changes nothing."""
         if self.sentence is None and symbol not in self.words and max(self.matched, default=0) <= 0:
             return self  # most words have nothing to do with it
         pairs = zip(self.values, self.matched, strict=True)
@@ -383,22 +423,26 @@ class CopyProgress(NamedTuple):
         return self._replace(matched=self._without_parts(matched, sentence) if ends else matched, sentence=sentence)
 
     def _without_parts(self, matched: tuple[int, ...], sentence: Words) -> tuple[int, ...]:
-        """Return the matches, where a value that occurred only within a longer one does not count as said."""
+        """Return `matched` in which a value that occurred only within a longer value of the sentence does not count
+        as said.
+        """
         said = said_values([value.words for value in self.values], sentence)
         pairs = zip(self.values, matched, strict=True)
         return tuple([k if k != _SAID or value.words in said else value.match(sentence) for value, k in pairs])
 
 
 def said_of(state: CopyProgress, known: dict[int, Any], work: Callable[[CopyProgress], Any]) -> Any:
-    """Return `work(state)`, computed once for all positions that share the state."""
+    """Return `work(state)`, looked up in and added to the cache `known` by the identity of the state."""
     if (found := known.get(id(state))) is None:
         found = known[id(state)] = work(state)
     return found
 
 
 def _steps(value: Words) -> Steps:
-    """Return the Knuth-Morris-Pratt automaton of a value: for each number of matched words, where the next word
-    leads.
+    """Return the Knuth-Morris-Pratt automaton of a value: element k maps word ids to the number of matched words after
+    k.
+
+    Completing the value leads to −1; a word that is not in the mapping leads to 0.
     """
     steps, fallback = [{value[0]: 1}], 0
     for k, word in enumerate(value[1:], 1):
@@ -409,14 +453,20 @@ def _steps(value: Words) -> Steps:
 
 
 def _nested(values: Sequence[Words]) -> bool:
-    """Return whether a value is a part of a longer one."""
+    """Return whether one of these values, tuples of word ids, occurs as consecutive words of a longer one."""
     known, lengths = set(values), {len(value) for value in values}
     shorter = ((value, n) for value in values for n in lengths if n < len(value))
     return any(value[i : i + n] in known for value, n in shorter for i in range(len(value) - n + 1))
 
 
 class ConditionFeature(ContextualFeature[CopyProgress]):
-    """A feature of which values of the condition were said: of all slots, or of those that are named."""
+    """Base class of features that follow which slot values of the condition the sentence has said so far.
+
+    The condition is the input that the sentence is generated from: a dialogue act or record of slots with values.
+
+    `slots`: the names of the slots whose values count; none means all. Subclasses: `Copied`, `Continued`, `Mentioned`,
+    `Unmentioned`. A value with a word outside the vocabulary is ignored.
+    """
 
     def __init__(self, *slots: str) -> None:
         if not all(isinstance(slot, str) for slot in slots) or len(set(slots)) < len(slots):
@@ -429,7 +479,9 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
 
     @property
     def state_key(self) -> object:
-        """A key of its states: all such features follow all values, and share the states."""
+        """A key that is equal for all such features of one vocabulary: they share their states, whatever their
+        slots.
+        """
         return ConditionFeature, id(self.vocabulary)
 
     def initial(self, condition: object = None) -> CopyProgress:
@@ -444,14 +496,20 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
         return CopyProgress(values, frozenset(chain(*(words for words, _ in found))), (0,) * len(values), sentence)
 
     def _own(self, state: CopyProgress) -> list[tuple[Words, int, int]]:
-        """Return the values of its slots: their words, the feature that they belong to, and how many words match."""
+        """Return, for each value of its slots: the word ids, the index of its feature in `names`, and the matched
+        words.
+
+        The number of matched words is −1 once the value was said.
+        """
         columns, of_all = self._columns, zip(state.values, state.matched, strict=True)
         if not columns:
             return [(value.words, 0, k) for value, k in of_all]
         return [(value.words, columns[value.slot], k) for value, k in of_all if value.slot in columns]
 
     def progress(self, state: CopyProgress) -> list[list[float]]:
-        """Return how many values are unsaid, begun and said, for each named slot, or for all together."""
+        """Return [unsaid, begun, said], the numbers of values in each stage, for each of `slots`, or one such list
+        for all slots.
+        """
         counts = [[0.0, 0.0, 0.0] for _ in self.slots or ("all",)]
         for _, column, k in self._own(state):
             counts[column][2 if k == _SAID else 1 if k else 0] += 1.0
@@ -472,7 +530,10 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
 
 
 class Pointing(ConditionFeature):
-    """Features that are 1 on words of values: one feature for all slots, or one for each that is named."""
+    """Base class of features that are 1 on certain words of the condition's values and 0 elsewhere.
+
+    There is one feature for all slots, or one for each of `slots`, named `Class:slot`.
+    """
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -480,14 +541,14 @@ class Pointing(ConditionFeature):
 
     @abstractmethod
     def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
-        """Return the (word, feature) pairs whose value is 1, in any order, perhaps repeated."""
+        """Return the (word id, index into `names`) pairs whose value is 1, in any order, possibly repeated."""
 
     def _keys(self, state: CopyProgress) -> list[int]:
         width = len(self.slots) or 1
         return [word * width + column for word, column in self._pointed(state)]
 
     def values(self, states: Sequence[CopyProgress]) -> ContextValues:
-        """Return the values of N states; (position, word, feature) triples are sorted as single numbers."""
+        """Return the `ContextValues` of N states: 0 on words in general, 1 on the pairs of `_pointed`."""
         V, width = len(self.vocabulary), len(self.names)
         known: dict[int, list[int]] = {}
         of_states = [said_of(state, known, self._keys) for state in states]
@@ -503,9 +564,11 @@ class Pointing(ConditionFeature):
 
 
 class Copied(Pointing):
-    """1 on the words with which a value of the condition that was not said yet begins, or goes on.
+    """A feature that is 1 on words with which a value of the condition that was not said yet begins, or continues.
 
-    `slots`: one feature for each of these slots; without, one for all.
+    The condition is the input that the text is generated from, such as inform(name='alamo square';food=thai). A value
+    continues with its word k if the sentence ends with its first k words. `slots`: one feature for each of these slots;
+    without, one for all.
 
         Copied("name", "food")
     """
@@ -516,7 +579,9 @@ class Copied(Pointing):
 
 
 class Continued(Pointing):
-    """1 on the word with which a value that was begun, and not said yet, goes on.
+    """A feature that is 1 on the next word of a value that the sentence has begun and not finished.
+
+    Values are those of the slots of the condition, the input that the text is generated from.
 
     Example:
 
@@ -531,7 +596,11 @@ class Continued(Pointing):
 
 
 class Mentioned(Pointing):
-    """1 on the first word of a value that was said already, unless an unsaid value of the same slots offers it.
+    """A feature that is 1 on the first word of a value that the sentence has said already, to discourage repetition.
+
+    Values are those of the slots of the condition, the input that the text is generated from. It is 0 on words with
+    which an unsaid value of the same slots begins or continues. `slots`: one feature for each of these slots; without,
+    one for all.
 
     Example:
 
@@ -547,7 +616,11 @@ class Mentioned(Pointing):
 
 
 class Unmentioned(ConditionFeature):
-    """On EOS, how many values of the condition were not said yet: what a sentence that ends here leaves out.
+    """A feature whose value on EOS is how many values of the condition the sentence has not said yet; 0 on all other
+    words.
+
+    The condition is the input that the text is generated from. `slots`: only values of these slots count; without, all
+    do.
 
     Example:
 

@@ -34,14 +34,19 @@ _WHOLE = -1  # the fold of a text that nothing was counted in
 
 
 class Read(NamedTuple):
-    """A symbol of a frame: a word, or a slot, with the number of words that it covers."""
+    """A symbol of the text before: a word, or `<slot>` in place of a value's words; `words`: how many words it
+    covers.
+    """
 
     symbol: str
     words: int
 
 
 class FrameState(NamedTuple):
-    """The state: values of the condition, longest first; words so far; last symbols; fold of the sentence; what was
+    """The state of `Framed`: the condition's values, and the sentence so far, as words and with values read as slots.
+
+    `values`: (words, slot) pairs, longest value first; `words`: of the sentence; `read`: its last symbols; `fold`:
+    which part of the training text the sentence is in, −1 outside training; `said`: the values that the sentence has
     said.
     """
 
@@ -57,7 +62,10 @@ class FrameState(NamedTuple):
         return cls(tuple(sorted(found.items(), key=lambda one: -len(one[0]))), (), (), fold)
 
     def behind(self, word: str, order: int) -> FrameState:
-        """Return the state after one more word; a value that ends here becomes one symbol."""
+        """Return the state after one more word; the words of a value that ends with it become one symbol `<slot>`.
+
+        `order`: how many symbols before a value will be looked at; older ones are dropped.
+        """
         longest = len(self.values[0][0]) if self.values else 1
         words, read, said = (*self.words, word), (*self.read, Read(word, 1)), self.said
         ended = [(value, slot) for value, slot in self.values if words[-len(value) :] == value]
@@ -70,7 +78,9 @@ class FrameState(NamedTuple):
         return ("<s>", *(one.symbol for one in self.read))[-order:]
 
     def going_on(self) -> set[str]:
-        """Return the words that continue values which were begun."""
+        """Return the next words of all values that the sentence has begun: it ends with one or more of their first
+        words.
+        """
         return {
             value[k]
             for value, _ in self.values
@@ -80,7 +90,7 @@ class FrameState(NamedTuple):
 
 
 def _without(read: tuple[Read, ...], words: int) -> tuple[Read, ...]:
-    """Return the symbols without those of the last `words` words."""
+    """Return the symbols `read` without the last ones, which cover the last `words` words."""
     while words > 0 and read:
         words -= read[-1].words
         read = read[:-1]
@@ -88,12 +98,15 @@ def _without(read: tuple[Read, ...], words: int) -> tuple[Read, ...]:
 
 
 class Framed(ContextualFeature[FrameState]):
-    """log p(s | the words before) − log p(s) on the first words of unsaid values of each slot s; 0 on all others.
+    """A feature that says which slot's value comes next: log p(s | the words before) − log p(s) for each slot s.
+
+    Slots and values are those of the condition, the input that a sentence is generated from. The feature has this value
+    on the first word of each value of s that the sentence has not said yet, and is 0 on all other words.
 
         Framed.counted(corpus, order=6, folds=10)          corpus: sentences with conditions
 
     order   how many symbols before a value count, at most; a value among them is one
-    folds   of the training text, each of which reads the counts of the others; 0: none
+    folds   parts of the training text: in training, a sentence uses counts without its own part; 0: no such parts
     """
 
     def __init__(self, counts: Counts, *, order: int = 6, folds: Sequence[Counts] | None = None) -> None:
@@ -110,7 +123,11 @@ class Framed(ContextualFeature[FrameState]):
 
     @classmethod
     def counted(cls, corpus: Corpus, *, order: int = 6, folds: int = 10) -> Framed:
-        """Return the feature with counts from sentences with conditions; `order`, `folds`: see `Framed`."""
+        """Return the feature with counts of what stands before values, from sentences with conditions.
+
+        `order`: the longest context, in symbols; `folds`: parts for cross-fitting, 0 or at least 2. Raises a
+        FeatureError if no sentence says a value of its condition.
+        """
         if folds < 0 or folds == 1:
             raise FeatureError(f"Framed.counted(folds=...) must be 0, or 2 or more, found {folds}")
         counts: Counts = defaultdict(Counter)
@@ -129,7 +146,9 @@ class Framed(ContextualFeature[FrameState]):
 
     @property
     def state_key(self) -> object:
-        """A key of its states, which do not depend on the counts."""
+        """A key that is equal for features of one vocabulary, `order` and number of folds: their states do not
+        depend on counts.
+        """
         return Framed, self._order, None if self._folds is None else len(self._folds), id(self.vocabulary)
 
     def initial(self, condition: object = None) -> FrameState:
@@ -141,7 +160,11 @@ class Framed(ContextualFeature[FrameState]):
         return state.behind(self.vocabulary.symbols[symbol], self._order)
 
     def follow(self, states: Sequence[FrameState], batch: Batch) -> tuple[Sequence[FrameState], Sequence[FrameState]]:
-        """Return the states of a batch; in training, each sentence uses the counts without its fold."""
+        """Return the states at the positions of a batch that are not padding, and the states after its last column.
+
+        In training (`batch.sentences` is given), each sentence is assigned its fold, whose counts are then left out.
+        Raises a TrainingError if the feature comes from a model folder, which does not store the folds.
+        """
         if batch.sentences is None or self._folds == []:
             return super().follow(states, batch)
         if self._folds is None:
@@ -163,22 +186,24 @@ class Framed(ContextualFeature[FrameState]):
         return 0.0, found
 
     def _listed(self, values: Values) -> list[int | None]:
-        """Return the first word of each value, None where one of its words is not listed."""
+        """Return the id of the first word of each value, None where the vocabulary does not list all of its words."""
         known = self.vocabulary
         return [known.id(words[0]) if all(word in known for word in words) else None for words, _ in values]
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """The slots that were counted."""
+        """The names of the slots that the training text has values of, sorted."""
         return tuple(sorted(self._counts[()]))
 
     def opinion(self, state: FrameState) -> dict[str, float]:
-        """Return {slot: log p(s | the words before) − log p(s)} at a state."""
+        """Return {slot s: log p(s | the words before) − log p(s)} at a state, for all `slots`; cached."""
         context = state.context(self._order)
         return self._known.get((context, state.fold), lambda: self._made(context, state.fold))
 
     def _made(self, context: Context, fold: int) -> dict[str, float]:
-        """Return log p(s | u) − log p(s) of every slot, smoothed from no context to the longest one."""
+        """Return {slot s: log p(s | context) − log p(s)}, interpolated (Witten and Bell) from no context up to the
+        whole one.
+        """
         slots, whole = self._counts[()], self._followed((), fold)
         share = {slot: (whole[slot] + 1) / (whole.total() + len(slots)) for slot in slots}
         found = dict(share)
@@ -191,7 +216,10 @@ class Framed(ContextualFeature[FrameState]):
         return {slot: math.log(found[slot] / share[slot]) for slot in slots}
 
     def _followed(self, context: Context, fold: int) -> Counter[str]:
-        """Return how often each slot followed a context, without the counts of a fold."""
+        """Return how often a value of each slot followed a context in the training text, less the counts of one fold.
+
+        `fold`: −1 leaves nothing out.
+        """
         seen = self._counts.get(context, Counter())
         if fold == _WHOLE or not self._folds:
             return seen
@@ -206,7 +234,9 @@ class Framed(ContextualFeature[FrameState]):
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Framed:
-        """Return the feature from what `saved` wrote, which is without the folds."""
+        """Return the feature from the `fields` of `saved`; it can be used but not trained with, since folds are not
+        stored.
+        """
         counts = {tuple(context): Counter(slots) for context, slots in fields["counts"]}
         return cls(counts, order=fields["order"])
 
@@ -215,7 +245,10 @@ class Framed(ContextualFeature[FrameState]):
 
 
 def _beginnings(condition: object, words: Iterable[str], order: int) -> Iterator[tuple[Context, str]]:
-    """Yield (the symbols before, slot) for each value that a sentence says; of those that overlap, the longest."""
+    """Yield (context, slot) for each value that a sentence says: the `order` symbols before it at most, and its slot.
+
+    Of values that overlap, the longest counts.
+    """
     text, state, states = tuple(words), FrameState.of(condition), list[FrameState]()
     for word in text:
         states.append(state)

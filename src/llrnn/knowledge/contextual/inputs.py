@@ -28,7 +28,9 @@ from llrnn.text.vocabulary import Revision
 
 
 class ContextualInput(NamedProcess[S]):
-    """Numbers that the network reads beside the word: `initial`, `advance`, and `number(state)`.
+    """Named numbers that follow the prefix and that the network reads beside the embedding of each word.
+
+    A subclass has `initial(condition)`, `advance(state, symbol)`, and `number(state)` or `numbers(states)`.
 
         class Depth(ContextualInput[int]):
             def initial(self, condition=None): return 0
@@ -39,12 +41,16 @@ class ContextualInput(NamedProcess[S]):
     """
 
     def number(self, state: S) -> Value:
-        """Return the number at a state, or a tuple with one for each name."""
+        """Return the number at a state as a float, or a sequence with one float for each of `names`."""
         found = self.numbers([state])[0].tolist()
         return found if len(self.names) > 1 else float(found[0])
 
     def numbers(self, states: Sequence[S]) -> Tensor:
-        """Return the numbers for a batch of states, (N, k); a subclass has this method, or `number`."""
+        """Return the numbers at N states as a float32 tensor (N, k), k = len(names); by default made from `number`.
+
+        Raises a FeatureError where `number` returns another count than k, or a number that is not finite; a TypeError
+        if the subclass has neither method.
+        """
         if type(self).number is ContextualInput.number:
             raise TypeError(f"{type(self).__name__} needs a method `number`, or `numbers` for a batch of states")
         width = len(self.names)
@@ -57,11 +63,12 @@ class ContextualInput(NamedProcess[S]):
 
 
 class SlotProgress(Following[CopyProgress], ContextualInput[CopyProgress]):
-    """How many values of each slot of the condition are unsaid, begun and said, as inputs of the network.
+    """A contextual input of the network: how many values of the condition are unsaid, begun and said in this sentence.
 
         SlotProgress("name", "area", "food")            three numbers for each; without names, of all slots together
 
-    Values are followed as `Copied` follows them, and with it: their states are computed once.
+    The condition is the input that the text is generated from, with slots that have values. States are those of
+    `Copied`.
     """
 
     followed: Unmentioned
@@ -86,9 +93,9 @@ class SlotProgress(Following[CopyProgress], ContextualInput[CopyProgress]):
 
 
 class PredictedSlot(Following[FrameState], ContextualInput[FrameState]):
-    """log p(s | the words before) − log p(s) of each slot s as inputs of the network: which slot comes next.
+    """A contextual input of the network: log p(s | the words before) − log p(s) for each slot s, one number each.
 
-    `framed`: the feature that has counted what comes before values of each slot.
+    It tells which slot's value is likely next. `framed`: the feature with the counts of what stands before values.
 
         PredictedSlot(Framed.counted(corpus))
     """
@@ -114,7 +121,10 @@ class PredictedSlot(Following[FrameState], ContextualInput[FrameState]):
 
 
 class ConditionNumbers(ContextualInput[tuple[float, ...]]):
-    """The numbers of a condition, a record such as {"price": 37, "stars": 4} or a vector, as inputs at every step.
+    """A contextual input of the network: the numbers of a condition, such as {"price": 37, "stars": 4} or a vector.
+
+    The condition is the input that a text is generated from. They are the same at every step, standardised by the mean
+    and standard deviation of the training conditions. A condition must be given.
 
     Example:
 
@@ -128,8 +138,10 @@ class ConditionNumbers(ContextualInput[tuple[float, ...]]):
 
     @classmethod
     def fitted(cls, conditions: Iterable[object], names: Collection[str] = ()) -> ConditionNumbers:
-        """Return inputs normalised by the means and deviations of these conditions; with `names`, of these fields
-        alone.
+        """Return the input with means and standard deviations estimated from `conditions`: records, or vectors of one
+        length.
+
+        `names`: the fields of records to use; empty means all, which must then be numbers.
         """
         return cls(NumericFields.fitted(conditions, names))
 

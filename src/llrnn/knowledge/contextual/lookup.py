@@ -57,16 +57,20 @@ _BYTES_A_VALUE = 200
 
 @dataclass(frozen=True)
 class Matching:
-    """A ready query of a table: the rows of what was spoken of last, else the rows that are asked for.
+    """A query for `Lookup` that returns rows of a table: those of the entity spoken of last, else those the condition
+    fits.
 
         Matching(subject="name", on=("food", "area"), history=("turns",))
 
-    1. If the words of a row's `subject` (the name of a venue) stand in the prefix, in order and without a gap, its
-       rows are right; of several names the one that ended last, and of those the longest.
-    2. Else likewise in the texts of the condition's fields `history`, the last one first. A later text of a list is
-       more recent than an earlier one, and a later field than an earlier one.
-    3. Else the rows whose columns `on` have the values that the condition's fields of these names have. A list is any
-       of its values; a field that is not there, or that says dontcare or none, does not restrict.
+    It is called with a table, a condition (the input that the text is generated from) and the words of the sentence so
+    far, and returns a tuple of rows:
+
+    1. If the value of some row's column `subject` (the name of a venue) occurs in the prefix as consecutive words, in
+       any case, the rows with that name. Of several names, the one that ended last; of those, the longest.
+    2. Else the rows of a name found in this way in the texts of the condition's fields `history`. Later fields, and
+       later texts of a list, are searched first.
+    3. Else the rows whose columns `on` have the values that the condition's fields of these names have. Of a list, any
+       value will do; a field that is missing, empty, dontcare or none does not restrict.
 
     `words` tokenizes names and texts as the model's text is tokenized.
     """
@@ -89,7 +93,7 @@ class Matching:
         return self.before(kb, condition) if spoken_of is None else spoken_of
 
     def before(self, kb: KnowledgeBase, condition: object) -> TableRows:
-        """Return the rows that are right as long as the sentence has said no name."""
+        """Return the rows for a condition as long as the sentence has mentioned no name: steps 2 and 3 of the class."""
         index = self.index(kb)
         given = [(name, text) for name, text in fields_of(condition) if text is not None]
         fields = {name: tuple(text for own, text in given if own == name) for name in (*self.history, *self.on)}
@@ -99,7 +103,10 @@ class Matching:
         return index.restricted(tuple(fields[name] for name in self.on))
 
     def index(self, kb: KnowledgeBase) -> _Index:
-        """Return the index of names of a table, made once and kept with the table."""
+        """Return the index of the names in column `subject` of a table, built once and kept in `kb.derived`.
+
+        Raises a TableError if the table lacks the column `subject` or one of `on`.
+        """
         if self not in kb.derived:
             kb.derived[self] = _Index(kb, self)
         found = kb.derived[self]
@@ -107,12 +114,12 @@ class Matching:
         return found
 
     def settings(self) -> dict[str, Any]:
-        """Return its arguments, as a model folder stores them."""
+        """Return {"subject", "on", "history"}, the arguments that a model folder stores; `words` is not among them."""
         return {"subject": self.subject, "on": list(self.on), "history": list(self.history)}
 
 
 class _Index:
-    """The names of one table by their last words, with cached answers."""
+    """An index of the names in the subject column of one table, by their last words, with cached results."""
 
     def __init__(self, kb: KnowledgeBase, query: Matching) -> None:
         subject = query.subject or ""
@@ -128,23 +135,28 @@ class _Index:
         self._cache: ByteCache[str | Values, TableRows | None] = ByteCache(_MATCH_BYTES, _bytes_of)
 
     def spoken_of(self, words: Sequence[str]) -> TableRows | None:
-        """Return the rows of the name that ended last in some words; of the longest, where several end at one word."""
+        """Return the rows of the name that ends last in `words`, the longest where several end there; None without
+        a name.
+        """
         found = (self.named_at(words, end) for end in range(len(words), 0, -1))
         return next((rows for rows in found if rows is not None), None)
 
     def named_at(self, words: Sequence[str], end: int) -> TableRows | None:
-        """Return the rows of the longest name that ends with the word before `end`."""
+        """Return the rows of the longest name whose last word is `words[end - 1]`; None if no name ends there."""
         for name, rows in self._by_last.get(words[end - 1].lower(), ()):
             if len(name) <= end and [word.lower() for word in words[end - len(name) : end]] == name:
                 return rows
         return None
 
     def spoken_of_in(self, text: str) -> TableRows | None:
-        """Return the rows of the name that ended last in a text."""
+        """Return the rows of the name that ends last in a text; None if it mentions none; cached."""
         return self._cache.get(text, lambda: self.spoken_of(self._words(text)))
 
     def restricted(self, values: Values) -> TableRows:
-        """Return the rows that have one of the values in each column of `on`, given in that order."""
+        """Return the rows that have, in each column of `on`, one of the values given for it; cached.
+
+        `values`: a tuple of texts for each column of `on`, in order; an empty one, or dontcare, does not restrict.
+        """
         said = [{plain(value) for value in column} - _ANYTHING for column in values]
         wanted = [(column, any_of) for column, any_of in zip(self._on, said, strict=True) if any_of]
         found = (row for row in self._kb.rows if all(plain(row.get(c, "")) in any_of for c, any_of in wanted))
@@ -152,13 +164,15 @@ class _Index:
 
 
 def _bytes_of(key: str | Values, rows: TableRows | None) -> int:
-    """Return the memory of an entry: its key, and one place for each row, which the table holds anyway."""
+    """Return the estimated memory of a cache entry in bytes: its key, and a reference for each row."""
     texts = (key,) if isinstance(key, str) else (text for column in key for text in column)
     return 200 + sum(map(sys.getsizeof, texts)) + sys.getsizeof(rows or ())
 
 
 class TableColumn(NamedTuple):
-    """A column of the table with its values in words, and its domain: all words that it decides on."""
+    """A column of a table with its values split into words, and its domain: all words whose value depends on the
+    table.
+    """
 
     name: str
     spelled: dict[str, tuple[str, ...]]  # its values, each in words
@@ -173,7 +187,9 @@ class TableColumn(NamedTuple):
 
 
 class BoundColumns(NamedTuple):
-    """The columns over the ids of a vocabulary; there are k features: one for each column, and `begun`, the last."""
+    """The columns of a `Lookup` as tensors over word ids, for k features: one for each column, and `begun` as the
+    last.
+    """
 
     ids: Tensor  # (D,) all words of all domains, rising
     rest: Tensor  # (k,) the values on all other words
@@ -195,7 +211,11 @@ class BoundColumns(NamedTuple):
 
 
 def going_on(values: Iterable[tuple[str, ...]], prefix: tuple[str, ...]) -> set[str]:
-    """Return the words that continue those values that the prefix has begun."""
+    """Return the next word of every value that the end of `prefix` has begun.
+
+    Of each value, the longest beginning that the prefix ends with counts; a value that was said in full has no next
+    word.
+    """
     found: set[str] = set()
     for words in values if prefix else ():
         said = next((n for n in range(len(words), 0, -1) if prefix[-n:] == words[:n]), len(words))
@@ -206,10 +226,13 @@ def going_on(values: Iterable[tuple[str, ...]], prefix: tuple[str, ...]) -> set[
 def value_words(
     values: Iterable[str], corpus: Corpus, support: float = 0.9, tokenize: Tokenize = str.split
 ) -> tuple[str, ...]:
-    """Return the words of these values that sentences use only within a value: text has them from a table.
+    """Return, sorted, the words of table values that sentences use nearly only inside such values.
 
-    `support`: the share of a word's occurrences that must be within a value, that is, up to the word and with it the
-    sentence has begun a value; a word that does not occur counts too. `tokenize`: of values.
+    values      texts, such as all values of some columns
+    corpus      sentences to count in
+    support     the least share of a word's occurrences at which the sentence, up to this word, ends with the beginning
+                of a value; a word that does not occur is returned too
+    tokenize    splits a value into words
 
         value_words(["12 main street", "cheap"], train)
     """
@@ -227,7 +250,11 @@ def value_words(
 
 
 class LookupState(NamedTuple):
-    """The state: condition, prefix, and the entries of the (domain × features) table of values that are 1 now."""
+    """The state of `Lookup`: condition, prefix, and which feature values are 1 because of the table.
+
+    `right`: flat indices into the (domain words × features) array of values, of those that are 1 now; `rows`: the rows
+    that the query returned.
+    """
 
     condition: object
     prefix: tuple[str, ...]
@@ -236,7 +263,11 @@ class LookupState(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """The values of some rows in words, by column, and the entries of their first words."""
+    """Cached words of some rows: their values by column, each as a tuple of words, and the entries of their first
+    words.
+
+    `first`: flat indices into the (domain words × features) array of values.
+    """
 
     rows: Rows
     values: tuple[list[tuple[str, ...]], ...]
@@ -244,7 +275,7 @@ class _Cut(NamedTuple):
 
 
 def _no_cuts() -> ByteCache[int, _Cut]:
-    """Return an empty cache by the id of the rows, which stays unique while the rows are cached."""
+    """Return an empty cache of `_Cut`, keyed by `id(rows)`; an entry keeps its rows alive, so the key stays unique."""
     return ByteCache(_KNOWN_BYTES, _bytes_of_cut)
 
 
@@ -253,13 +284,22 @@ def _bytes_of_cut(_: int, cut: _Cut) -> int:
 
 
 class Lookup(ContextualFeature[LookupState]):
-    """Features that look up a table: `name:column` for each column, and `name:begun`.
+    """Contextual features that look up a table: they tell the network which words of a column are correct now.
 
-    `kb`: the table; `query`: (table, condition, prefix) -> the rows that are right now; `columns`: those to look up;
-    `domain` adds words to the domains of columns: those of a former table, which are wrong now; `words` tokenizes
-    values. The vocabulary must list the words of the columns. In an open vocabulary, or one with a symbol for unknown
-    words, a word that is not listed belongs to no domain until it is: the features are on its cell what they are on
-    other words. States belong to the table that they were made for.
+    The feature `name:column` is 0 on words of the column's values that no row returned by the query supports now, and 1
+    on all other words; `name:begun` is 1 on words that continue a value of these rows which the prefix has begun, else
+    0.
+
+    kb          the table
+    query       a function (table, condition, words of the sentence so far) -> the rows that hold now, such as
+                `Matching`
+    columns     the columns to look up
+    name        of the features
+    domain      {column: words} to treat as words of the column too, such as those of a former table
+    words       splits a value into words
+
+    A closed vocabulary must list all words of the columns. In one with unknown or open words, a word that is not listed
+    is no word of any column. States belong to the table that they were made for.
 
         Lookup(table, Matching(subject="name", on=["food", "area"]), "phone", "address", name="venues")
     """
@@ -286,16 +326,19 @@ class Lookup(ContextualFeature[LookupState]):
 
     @property
     def words_of_table(self) -> tuple[str, ...]:
-        """All words of its columns, which the vocabulary must list."""
+        """All words of the values in its columns, sorted; the vocabulary must list them."""
         return tuple(sorted(frozenset().union(*self.words_by_column.values())))
 
     @property
     def words_by_column(self) -> dict[str, tuple[str, ...]]:
-        """The words of the table, by column."""
+        """{column: the sorted words of its values} for the columns that are looked up."""
         return {column.name: tuple(sorted(column.words)) for column in self._columns}
 
     def with_table(self, kb: KnowledgeBase) -> Lookup:
-        """Return a copy that looks up another table; the words of this one stay in the domains, as wrong values.
+        """Return an unbound copy that looks up another table; words of the present one still count as words of their
+        columns.
+
+        They are 0 unless the new table has them too.
 
         Example:
 
@@ -325,7 +368,9 @@ class Lookup(ContextualFeature[LookupState]):
         return self._state(state.condition, (*state.prefix, self.vocabulary.symbols[symbol]), state.rows)
 
     def values(self, states: Sequence[LookupState]) -> ContextValues:
-        """Return the values of N states; all words of the domains are exceptions, of which a few entries are set."""
+        """Return the `ContextValues` of N states: every word of every column is listed, with (N · D, k) values in
+        all.
+        """
         ids, rest, usual, _ = self._compiled
         N, (D, k) = len(states), usual.shape
         value = usual.repeat(N, 1)
@@ -340,9 +385,10 @@ class Lookup(ContextualFeature[LookupState]):
         return self._bound
 
     def _state(self, condition: object, prefix: tuple[str, ...], before: Rows | None = None) -> LookupState:
-        """Return the state after a prefix: the rows that are right, as entries of the table of values.
+        """Return the state after a prefix, which asks the query for its rows.
 
-        A function of one's own is asked at every word; a `Matching` has other rows only where the prefix ends a name.
+        `before`: the rows of the state one word earlier, None at the start. A `Matching` is asked again only where the
+        prefix ends a name; any other function at every word.
         """
         query, kb = self._query, self.table
         if not isinstance(query, Matching):
@@ -371,7 +417,7 @@ class Lookup(ContextualFeature[LookupState]):
         return _Cut(rows, values, tuple(sorted(first)))
 
     def _values(self, column: TableColumn, rows: Rows, condition: object) -> list[tuple[str, ...]]:
-        """Return the distinct values of some rows of a column, in words."""
+        """Return the distinct values of a column in some rows, each as a tuple of words."""
         found = [row[column.name] for row in rows if column.name in row]
         texts = dict.fromkeys(text if isinstance(text, str) else repr(text) for text in found if text is not None)
         values = (column.spelled.get(text) or self._spelled(column, text, condition) for text in texts)
@@ -389,7 +435,9 @@ class Lookup(ContextualFeature[LookupState]):
         return rows
 
     def _spelled(self, column: TableColumn, text: str, condition: object) -> tuple[str, ...]:
-        """Return the words of a value that a query returned; raise if one is no word of the table."""
+        """Return the words of a value that a query returned; raise a FeatureError if the table's column lacks one
+        of them.
+        """
         words = tuple(self._words(text))
         if not column.words.issuperset(words):
             said = f"its query returned {quoted(text)} in column {column.name!r}"
@@ -404,7 +452,11 @@ class Lookup(ContextualFeature[LookupState]):
         return self.bind(revision.vocabulary)
 
     def saved(self) -> Saved:
-        """Return what a model folder stores, with the table, if the query can be written down."""
+        """Return what a model folder stores: settings and the whole table.
+
+        With a query other than `Matching`, or another tokenizer than `str.split`, only a description: the feature must
+        then be given again at loading.
+        """
         if not isinstance(self._query, Matching) or self._words is not str.split or self._query.words is not str.split:
             return super().saved()
         kb, columns = self.table, [column.name for column in self._columns]
@@ -415,7 +467,7 @@ class Lookup(ContextualFeature[LookupState]):
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Lookup:
-        """Return the feature from what `saved` wrote."""
+        """Return the feature, with its table, from the `fields` of `saved`."""
         kb, query = KnowledgeBase(**fields["table"]), Matching(**fields["query"])
         return cls(kb, query, *fields["columns"], name=fields["name"], domain=fields["domain"])
 
