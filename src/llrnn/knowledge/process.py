@@ -34,8 +34,12 @@ State = Any  # of some process, where several kinds of them are kept side by sid
 
 @dataclass(frozen=True)
 class Saved:
-    """A source of knowledge as a model folder stores it: its kind, plain fields, tensors, and its parts, stored
-    likewise.
+    """A background, contextual feature or input in the form that a model folder stores.
+
+    kind        the name under which its class is found again
+    fields      settings as plain data, which JSON can write
+    tensors     its tensors by name
+    parts       the parts of a combination, such as the factors of a product, in this form too
 
     Example:
 
@@ -58,7 +62,16 @@ REMOVED = {
 
 
 def own_restorer(saved: Saved, group: str, base: type, again: str) -> Callable[[Saved], Any]:
-    """Return `restored` of a class that another package registers under this kind; raise if there is none."""
+    """Return the function `restored` of the class that another package registers for `saved.kind`, to be called with
+    `saved`.
+
+    group       the entry-point group, such as "backgrounds" or "contextual"
+    base        the class that it must be a subclass of
+    again       how the user gives the object again at loading, for the message
+
+    Raises a CheckpointError if no package registers the kind, if llrnn has dropped it, or if it is "custom": an object
+    of an unregistered class.
+    """
     what = "contextual feature" if group == "contextual" else group.replace("_", " ").removesuffix("s")
     if saved.kind == "custom":
         raise CheckpointError(
@@ -78,7 +91,9 @@ def own_restorer(saved: Saved, group: str, base: type, again: str) -> Callable[[
 
 @dataclass(frozen=True, eq=False)
 class PackedStates(Sequence[S]):
-    """A batch of states in a form that only its process reads, such as a tensor: it has a length, but no elements."""
+    """A batch of `n` states in a form that only their process reads, such as a tensor: `len` works, indexing raises
+    TypeError.
+    """
 
     n: int
 
@@ -89,13 +104,15 @@ class PackedStates(Sequence[S]):
         raise TypeError(f"the states in {type(self).__name__} cannot be taken one by one")
 
     def taken(self, places: Sequence[int]) -> PackedStates[S] | None:
-        """Return the states at some places; None if the process has to compute them anew."""
+        """Return the states at these indices into the batch; None if that is not possible: compute them again then."""
         return None
 
 
 @dataclass(frozen=True)
 class Parallel(PackedStates[tuple[State, ...]]):
-    """States of several processes side by side, each batch in its own form."""
+    """A batch of states of several processes: state n is the tuple of `column[n]` for each of `columns`, one per
+    process.
+    """
 
     columns: tuple[Sequence[State], ...]
 
@@ -104,9 +121,12 @@ class Parallel(PackedStates[tuple[State, ...]]):
 
 
 class Process(ABC, Generic[S]):
-    """Something with a state that reads a condition, then the words of a prefix: a background, feature or input.
+    """Base class of backgrounds, contextual features and inputs: a state that reads a condition, then a prefix word by
+    word.
 
-    A subclass has `initial(condition)` and `advance(state, symbol)`. States are values: `advance` returns a new one.
+    The condition is the input that a text is generated from, or None. A subclass has `initial(condition)` and
+    `advance(state, symbol)`, neither where the context plays no part. States are immutable: `advance` returns a new
+    one.
 
         process = process.bind(vocabulary)
         state = process.advance(process.initial(condition), vocabulary.ids(["le"])[0])
@@ -119,23 +139,27 @@ class Process(ABC, Generic[S]):
 
     @property
     def is_static(self) -> bool:
-        """Whether neither condition nor prefix matter; then no state is kept and one answer holds everywhere."""
+        """Whether its results depend on neither condition nor prefix; then no states are kept."""
         return False
 
     @property
     def reads_conditions(self) -> bool:
-        """Whether a condition can make a difference: by default, whether the class has an `initial` of its own."""
+        """Whether its results may depend on the condition: by default, whether its class defines `initial`."""
         return type(self).initial is not Process.initial and not self.is_static
 
     def bind(self, vocabulary: Vocabulary) -> Self:
-        """Return a copy for one vocabulary; a model binds what it is given."""
+        """Return a copy for one vocabulary, needed before its states and results are used; a model binds what it is
+        given.
+        """
         bound = copy.copy(self)
         bound._vocabulary = vocabulary
         return bound
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The vocabulary that it is bound to; raises if there is none."""
+        """The vocabulary that it is bound to; raises an LLRNNError (by subclass, a Background- or FeatureError) if
+        unbound.
+        """
         if self._vocabulary is None:
             raise self._unbound()
         return self._vocabulary
@@ -145,35 +169,48 @@ class Process(ABC, Generic[S]):
 
     @property
     def state_key(self) -> object:
-        """A key of its states: processes with equal keys have equal states, which a model computes once."""
+        """A hashable key: processes with equal keys have equal states, which a model computes once; by default the
+        object's id.
+        """
         return id(self)
 
     def initial(self, condition: object = None) -> S:
-        """Return the state before any symbol, given the condition."""
+        """Return the state before any symbol; `condition`: the input that the text is generated from, or None."""
         return None  # type: ignore[return-value]  # without a context there is none
 
     def advance(self, state: S, symbol: int) -> S:
-        """Return the state after one more symbol, given by its id."""
+        """Return the state after one more symbol, given by its id in the vocabulary; by default the state is
+        unchanged.
+        """
         return state
 
     def scan(self, states: Sequence[S], rows: Sequence[Sequence[int]]) -> list[list[S]]:
-        """Return, for each row of symbol ids, the states after each of them, starting from the state of the row."""
+        """Return, for each of B rows of symbol ids, the list of states after each symbol.
+
+        `states`: the B states before the rows.
+        """
         seen: list[list[S]] = []
         for state, row in zip(states, rows, strict=True):
             seen.append([state := self.advance(state, symbol) for symbol in row])
         return seen
 
     def read_ahead(self, rows: Iterable[tuple[int, ...]], processes: int) -> None:
-        """Precompute, in several processes, what `follow` will need for these sentences (ids, each from EOS on).
+        """Precompute and cache what `follow` will need for these sentences, in several operating-system processes.
 
-        Nothing changes but the time that `follow` takes. By default nothing is done.
+        rows        sentences as symbol ids, each beginning with EOS
+        processes   how many processes to use
+
+        Results do not change, `follow` is faster. By default nothing is done.
         """
 
     def follow(self, states: Sequence[S], batch: Batch) -> tuple[Sequence[S], Sequence[S]]:
-        """Return the states at the N positions of a batch that count, row by row, and the states after its last column.
+        """Return the states after the N inputs of a batch that are not padding, row by row, and the B states after its
+        last column.
 
-        `states`: those of the B rows before the batch. Where the batch names its sentences, in training only, knowledge
-        that was estimated on the training text leaves out what it learnt from each (`CrossFitted`).
+        states      the states of the B rows before the batch
+
+        Where `batch.sentences` is given, in training only, knowledge estimated on the training text must leave out what
+        it learnt from each sentence (`CrossFitted`).
         """
         if self.is_static:
             return [], states
@@ -182,10 +219,11 @@ class Process(ABC, Generic[S]):
         return flat if counting is None else [flat[place] for place in counting], [row[-1] for row in seen]
 
     def revised(self, revision: Revision) -> Self:
-        """Return this knowledge for a vocabulary with words added or removed; on all other words it is unchanged.
+        """Return this process for a vocabulary with words added or removed; results on all other words are unchanged.
 
-        Up to one factor at each context, which the log-linear layer cancels. A process that cannot tell what it would
-        say of a new word, as another neural model cannot, does not override this.
+        `revision`: the new vocabulary, and where its words come from. A prior may change by one factor at each context,
+        which normalisation cancels. Raises an LLRNNError where the class does not support it, such as for another
+        neural model.
         """
         raise LLRNNError(
             f"words cannot be added to {self!r} or removed from it: it speaks of the words that it was made with, as "
@@ -193,14 +231,15 @@ class Process(ABC, Generic[S]):
         )
 
     def _changed(self, vocabulary: Vocabulary, **attributes: Any) -> Self:
-        """Return a copy with other attributes, bound to another vocabulary, for `revised`."""
+        """Return a copy with these attributes replaced, bound to another vocabulary; used by `revised`."""
         made = copy.copy(self)
         vars(made).update(attributes)
         return made.bind(vocabulary)
 
     def saved(self) -> Saved:
-        """Return what a model folder stores; a class of the user's own is stored by name, and given again at
-        loading.
+        """Return what a model folder stores, to be read by the `restored` or `restore` function of its kind.
+
+        By default, for classes of the user, only their `repr`: such an object must be given again at loading.
         """
         return Saved("custom", {"repr": repr(self)})
 
@@ -212,7 +251,7 @@ class Process(ABC, Generic[S]):
 
 
 class BatchRead(NamedTuple):
-    """The inputs of a batch as Python numbers, for knowledge to read without waiting for a GPU."""
+    """The inputs of a batch as Python integers on the CPU, so that reading them does not wait for a GPU."""
 
     rows: list[list[int]]  # the inputs
     counting: list[int] | None  # the numbers of the positions that count, row by row; None where all of them do
@@ -220,11 +259,12 @@ class BatchRead(NamedTuple):
 
 @dataclass(frozen=True)
 class Precomputed:
-    """What was computed for a batch before the training step, each None where it was not.
+    """Results that were computed for a batch before its training step; each is None where it was not.
 
-    `teacher`: log-probabilities of the teacher model at the N positions that count; `numbers`, `slopes`, `exceptions`,
-    `differences`: what contextual inputs and features return (`LLRNN.precompute`); `weights`: of the positions of a
-    batch that was padded to a frequent shape (`Batch.padded`), 1/count for `count` of them, and 0 for the others.
+    teacher     log-probabilities of a teacher model at the N positions that are not padding
+    numbers, slopes, exceptions, differences    values of contextual inputs and features (`LLRNN.precompute`)
+    weights     of each position of a batch that was padded to a frequent shape (`Batch.padded`): 1/count, 0 on padding
+    count       the number of its positions that are not padding
     """
 
     teacher: Tensor | None = None  # (N, V)
@@ -237,17 +277,21 @@ class Precomputed:
 
     @property
     def has_knowledge(self) -> bool:
-        """Whether contextual inputs and features are precomputed, so that a step need not compute them."""
+        """Whether values of contextual inputs or features are precomputed, so that the training step need not
+        compute them.
+        """
         return any(part is not None for part in (self.numbers, self.slopes, self.exceptions))
 
 
 @dataclass(frozen=True)
 class Batch:
-    """B rows of T symbols: inputs x_t, targets x_{t+1}, which positions count (`mask`), and the condition of each row.
+    """A batch of B rows of T symbol ids: inputs x_t, targets x_{t+1}, a mask that is False on padding, and conditions.
 
-    `sentences`, in training only: the number of the sentence of each target (see `Process.follow`); `inside`: for an
-    open vocabulary, the log-probability of each target within its cell (`text.vocabulary`); `precomputed`: of a batch
-    that is not cut into rows any more.
+    conditions  of each row, the input that its text is generated from; None: there are none
+    sentences   in training only, a hash of the sentence of each target (see `Process.follow`)
+    inside      for an open vocabulary, the log-probability of each target string given its cell, the set of unlisted
+                strings that share its symbol
+    precomputed results that were computed before; such a batch cannot be divided into rows any more
 
         ids = torch.tensor([[0, 5, 7, 0]])
         Batch(ids[:, :-1], ids[:, 1:], torch.ones(1, 3, dtype=torch.bool))
@@ -263,33 +307,41 @@ class Batch:
 
     @cached_property
     def positions(self) -> Tensor | None:
-        """The flat indices of the positions that count, row by row, (N,); None where all of them do."""
+        """Indices into the flattened (B · T) positions of those where the mask is True, (N,), row by row; None if
+        all are.
+        """
         return None if bool(self.mask.all()) else self.mask.flatten().nonzero().view(-1)
 
     @cached_property
     def read(self) -> BatchRead:
-        """The inputs, and the positions that count, as Python numbers; kept when the batch moves to a device."""
+        """The inputs and `positions` as Python integers; computed once, and kept when the batch moves to a device."""
         return BatchRead(self.inputs.tolist(), None if self.positions is None else self.positions.tolist())
 
     @property
     def n_positions(self) -> int:
-        """N, the number of positions that count."""
+        """N, the number of positions where the mask is True."""
         return self.mask.numel() if self.positions is None else len(self.positions)
 
     @property
     def n_words(self) -> int:
-        """The number of positions that count, without padding."""
+        """The number of targets to predict, without any padding; unlike `n_positions` also in a batch made by
+        `padded`.
+        """
         return self.n_positions if self.precomputed.count is None else self.precomputed.count
 
     def mean(self, values: Tensor) -> Tensor:
-        """Return the mean of values over the positions that count, (N,) -> ()."""
+        """Return the mean of `values` (N,), one for each masked-in position, as a scalar tensor; padding has weight
+        0.
+        """
         weights = self.precomputed.weights
         return values.mean() if weights is None else (values * self.picked(weights).to(values.dtype)).sum()
 
     def padded(self, rows: int, columns: int, symbol: int) -> Batch:
-        """Return a batch of `rows` × `columns` positions with the same mean loss: those that are new have weight 0.
+        """Return a batch of shape (rows, columns) whose mask is True everywhere and whose mean loss is that of this
+        batch.
 
-        `symbol`: the input there. Batches of one shape can share one CUDA graph, whatever their sentences are.
+        New positions have weight 0 in `mean`; `symbol`: the id of the input there. Batches of one shape can share a
+        CUDA graph.
         """
         (B, T), some = self.inputs.shape, int(self.targets[self.mask][0])  # it has mass: 0 · log p must be 0
 
@@ -307,24 +359,26 @@ class Batch:
         )
 
     def picked(self, values: Tensor) -> Tensor:
-        """Return the values at the positions that count, (B, T, …) -> (N, …)."""
+        """Return the values at positions where the mask is True, row by row: (B, T, …) -> (N, …)."""
         flat = values.flatten(0, 1)
         return flat if self.positions is None else flat.index_select(0, self.positions)
 
     def everywhere(self) -> Batch:
-        """Return a copy of this batch in which every position counts."""
+        """Return a copy of this batch whose mask is True everywhere, so that padding is scored too."""
         made = replace(self, mask=torch.ones_like(self.mask))
         vars(made).update(positions=None, read=BatchRead(self.read.rows, None))
         return made
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return all tensors of the batch by name, to be moved to a device."""
+        """Return {name: tensor} of all tensors of the batch that are not None, `precomputed` ones and `positions`
+        included.
+        """
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         given = {**own, **vars(self.precomputed), "positions": self.positions}
         return {name: value for name, value in given.items() if isinstance(value, Tensor)}
 
     def with_tensors(self, tensors: dict[str, Tensor]) -> Batch:
-        """Copy of this batch backed by `tensors`, for example on another device."""
+        """Return a copy of this batch backed by `tensors`, named as in `tensors()`, for example on another device."""
         own = {field.name for field in fields(self)}
         ahead: dict[str, Any] = {name: tensors[name] for name in tensors.keys() - own - {"positions"}}
         given: dict[str, Any] = {name: tensors[name] for name in tensors.keys() & own}
@@ -333,7 +387,7 @@ class Batch:
         return made
 
     def to(self, device: torch.device) -> Batch:
-        """Return the batch on a device; to a GPU, pinned memory is copied asynchronously."""
+        """Return the batch on a device, itself if it is there; pinned memory is copied to a GPU asynchronously."""
         if self.mask.device == device:
             return self
         moved = {k: part.to(device, non_blocking=device.type == "cuda") for k, part in self.tensors().items()}
@@ -342,19 +396,22 @@ class Batch:
         return made
 
     def pinned(self) -> Batch:
-        """Return the batch in pinned memory, from which a GPU copies asynchronously."""
+        """Return a copy of the batch in pinned (page-locked) memory, from which a GPU copies asynchronously."""
         on_cpu = {k: part.contiguous().pin_memory() for k, part in self.tensors().items() if part.device.type == "cpu"}
         return self.with_tensors(self.tensors() | on_cpu)
 
     def select(self, rows: slice) -> Batch:
-        """Return the batch of some of the rows."""
+        """Return the batch of these rows; `precomputed` results are not divided and stay as they are."""
         given = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "precomputed")
         return replace(self, **{name: value[rows] for name, value in given if value is not None})
 
 
 @dataclass(frozen=True)
 class ModelState:
-    """The state of B sequences: the controller's tensors, and for each source of knowledge a state of each sequence.
+    """The state of a model after B prefixes: the network's tensors, and the states of backgrounds, features and inputs.
+
+    controller  tensors of the recurrent network, (B, …) each
+    knowledge   for each process, a tuple of B states
 
     Example:
 
@@ -365,17 +422,19 @@ class ModelState:
     knowledge: tuple[tuple[State, ...], ...]  # one tuple of B states for each process
 
     def detached(self) -> ModelState:
-        """Return the state without gradients."""
+        """Return the state with the network's tensors detached from the gradient graph."""
         return ModelState(tuple(part.detach() for part in self.controller), self.knowledge)
 
     def select(self, rows: Sequence[int]) -> ModelState:
-        """Return the states of some rows, in that order, as beam search and sampling need them."""
+        """Return the states of these rows, indices below B, in this order; a row may be repeated, as in a beam
+        search.
+        """
         index = torch.tensor(list(rows), dtype=torch.long)
         controller = tuple(part[index.to(part.device)] for part in self.controller)
         return ModelState(controller, tuple(tuple(states[row] for row in rows) for states in self.knowledge))
 
     def rows(self) -> list[ModelState]:
-        """Return the state of each sequence by itself."""
+        """Return B states of one sequence each; `joined` is the inverse."""
         parts = [torch.split(part, 1) for part in self.controller]
         controllers = zip(*parts, strict=True) if parts else repeat(())
         knowledge = zip(*self.knowledge, strict=True)
@@ -386,7 +445,9 @@ class ModelState:
 
     @staticmethod
     def joined(states: Sequence[ModelState], device: torch.device) -> ModelState:
-        """Return the sequences of several states as one state, on one device: the inverse of `rows`."""
+        """Return one state that holds the sequences of several states in order, on one device: the inverse of
+        `rows`.
+        """
         controller = zip(*(state.controller for state in states), strict=True)
         knowledge = zip(*(state.knowledge for state in states), strict=True)
         return ModelState(
@@ -396,7 +457,7 @@ class ModelState:
 
 
 def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
-    """Concatenate tensors (B_i, …) to (ΣB_i, …); memories (B, S, D) and (B, S) are padded with zeros in front."""
+    """Concatenate tensors (B_i, …) to (ΣB_i, …); where lengths S_i in axis 1 differ, zeros are added in front."""
     if len({part.shape[1:] for part in parts}) > 1:
         S = max(part.shape[1] for part in parts)
         parts = [torch.cat([p.new_zeros(len(p), S - p.shape[1], *p.shape[2:]), p], 1) for p in parts]

@@ -38,9 +38,10 @@ _RESTORERS: dict[str, Restorer] = {
 
 
 def register(kind: str, restorer: Restorer) -> None:
-    """Register a deserialiser for a kind of background, the `kind` that `Background.saved` returns.
+    """Register the function that restores a kind of background from a model folder; an earlier one is replaced.
 
-    `restorer(saved, parts)` returns the background; `parts` are its restored parts.
+    kind        the `kind` of what `Background.saved` of the class returns
+    restorer    a function (saved, parts) -> background; `parts`: the backgrounds of `saved.parts`, restored before
 
         register("no stutter", lambda saved, parts: NoStutter(**saved.fields))
     """
@@ -48,7 +49,11 @@ def register(kind: str, restorer: Restorer) -> None:
 
 
 def restore(saved: Saved) -> Background:
-    """Return the background that was saved: the inverse of `Background.saved`."""
+    """Return the background that a model folder stores as `saved`: the inverse of `Background.saved`.
+
+    Raises a CheckpointError for an unknown kind, and for an object of the user's class that was not registered: give it
+    again at loading, `llrnn.load(folder, background=...)`.
+    """
     if saved.kind in _RESTORERS:
         return _RESTORERS[saved.kind](saved, [restore(part) for part in saved.parts])
     found: Background = own_restorer(saved, "backgrounds", Background, "background=...")(saved)

@@ -45,9 +45,12 @@ from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 
 
 class Background(Process[S]):
-    """A background b(K, x): `initial(condition)`, `advance(state, symbol)`, and `prior(states)`, log b for N states.
+    """A prior b(K, x) ≥ 0 over the next word x in context K, which the model multiplies: p(x | K) ∝ b(K, x) ·
+    exp(a(h)·φ).
 
-    `Background[S]` says what its states are: `class NoStutter(Background[int])` remembers the last word.
+    It need not be normalised; b = 0 forbids a word. A subclass has `initial(condition)`, `advance(state, symbol)`, and
+    `prior(states)`, which returns log b for N states. `Background[S]`: S is the type of its states; the example
+    remembers the last word. `b1 * b2` is the product of two.
 
         class NoStutter(Background[int]):
             def initial(self, condition=None): return self.vocabulary.eos
@@ -61,24 +64,35 @@ class Background(Process[S]):
 
     @abstractmethod
     def prior(self, states: Sequence[S]) -> Prior:
-        """Return log b at N states: `SparsePrior.static(table)`, `SparsePrior.listed(...)` or `DensePrior(log_b)`."""
+        """Return log b of all V symbols at N states, as a `Prior`.
+
+        `SparsePrior.static(table)` where all contexts are alike, `SparsePrior.listed(table, ...)` where few words
+        differ from a common table, `DensePrior(log_b)` for a tensor (N, V).
+        """
 
     def factors(self, state: S) -> list[tuple[str, Prior]]:
-        """Return the factors of a product by name, each with its prior at one state, for explanations."""
+        """Return the factors of a product as (name, log b at this one state) pairs, for explanations; one pair if
+        it is none.
+        """
         return [(repr(self), self.prior([state]))]
 
     def shares(self, state: S) -> list[tuple[str, float, Prior]]:
-        """Return the parts of a mixture at one state: name, log weight and prior of each; empty if it is none."""
+        """Return the parts of a mixture at one state as (name, log weight, log b) triples; empty if it is no
+        mixture.
+        """
         return []
 
     def as_expert(self) -> Self:
-        """Return this background in the form that `Expert` needs: tables for words in general, the rest as
-        exceptions.
+        """Return a copy whose priors `Expert` can use: a table for words in general, and the words that differ listed.
+
+        By default the background itself.
         """
         return self
 
     def refusal(self, state: S) -> str | None:
-        """Return why no word can follow at a state, as a message, where the prefix is the reason; None if not known."""
+        """Return a message that says why no word can follow at a state, where the prefix is the cause; None if it
+        is not known.
+        """
         return None
 
     def __mul__(self, other: Background) -> Product:
@@ -86,16 +100,22 @@ class Background(Process[S]):
 
 
 class UnboundBackground(Background[None]):
-    """A background that becomes another when it is bound to a vocabulary: counts become a vector, a text n-grams."""
+    """Base class of backgrounds whose `bind(vocabulary)` returns one of another class, such as counts a vector over
+    words.
+
+    Before it is bound, `prior` raises a BackgroundError.
+    """
 
     def prior(self, states: Sequence[None]) -> Prior:
         raise self._unbound()
 
 
 class Static(Background[None]):
-    """A background log b(x) that is the same in every context, a vector over the vocabulary; `Unigram` becomes one.
+    """A background log b(x) that is the same in every context, a vector over the vocabulary; `Unigram` becomes one when
+    bound.
 
-    `log_b` (V,): unnormalised is fine; `name`: what explanations call it.
+    `log_b`: (V,), need not be normalised; `name`: what explanations call it. `bind` raises a BackgroundError if the
+    vocabulary has another size.
 
         Static(torch.log(torch.tensor([0.5, 0.3, 0.2])))
     """
@@ -109,7 +129,7 @@ class Static(Background[None]):
 
     @property
     def log_b(self) -> Tensor:
-        """log b of every word, (V,) float64."""
+        """log b of every symbol of the vocabulary, (V,) float64."""
         return self._table.log_b
 
     def bind(self, vocabulary: Vocabulary) -> Self:
@@ -138,7 +158,7 @@ Together = tuple[State, ...]  # the states of several backgrounds
 
 
 class Combined(Background[Together]):
-    """Two or more backgrounds side by side; the state is the tuple of their states."""
+    """Base class of a product or mixture of backgrounds `parts`; its state is the tuple of their states."""
 
     def __init__(self, *parts: Background) -> None:
         self.parts: tuple[Background, ...] = parts
@@ -148,7 +168,7 @@ class Combined(Background[Together]):
         return all(part.is_static for part in self.parts)
 
     def with_parts(self, parts: Iterable[Background]) -> Self:
-        """Return a copy of this combination with other backgrounds as its parts."""
+        """Return a copy of this combination, with the same weights, whose parts are replaced by these backgrounds."""
         made = copy.copy(self)
         made.parts = tuple(parts)
         return made
@@ -168,7 +188,7 @@ class Combined(Background[Together]):
         return next((reason for reason in reasons if reason is not None), None)
 
     def _revisions(self, revision: Revision) -> list[Revision]:
-        """Return the revision that each part is given: for a sum of masses, the same for all."""
+        """Return a revision for each part: how probability mass passes to new words. By default the same for all."""
         return [revision] * len(self.parts)
 
     @property
@@ -200,7 +220,10 @@ class Combined(Background[Together]):
 
 
 class Product(Combined):
-    """The product b₁(K, x) · b₂(K, x) · …; a word that is impossible in one part is impossible. Also `b1 * b2`.
+    """The product b₁(K, x) · b₂(K, x) · … of backgrounds (priors over the next word); a word with b = 0 in one part has
+    0.
+
+    It can be written `b1 * b2`. Raises a BackgroundError without parts.
 
     Example:
 
@@ -214,8 +237,10 @@ class Product(Combined):
         super().__init__(*flat)
 
     def _revisions(self, revision: Revision) -> list[Revision]:
-        """Return the revision for each part: the mass of new words enters one factor alone, else it would be
-        multiplied.
+        """Return a revision for each part: only the first gives new words their share of probability mass.
+
+        In the other factors a new word has the value of the symbol that it comes from; its share must not be multiplied
+        twice.
         """
         others = revision.of_a_factor(len(self.vocabulary))
         return [revision, *([others] * (len(self.parts) - 1))]
@@ -234,8 +259,10 @@ class Product(Combined):
 
 
 class Mixture(Combined):
-    """The mixture Σ wᵢ bᵢ(K, x) with fixed weights; `weights`: equal by default; `names`: of the parts, in
-    explanations.
+    """The mixture Σ wᵢ bᵢ(K, x) of backgrounds (priors over the next word) with fixed weights.
+
+    weights     above 0, one for each part; equal by default
+    names       of the parts, in explanations; by default their `repr`
 
     Example:
 
@@ -256,12 +283,12 @@ class Mixture(Combined):
 
     @property
     def weights(self) -> list[float]:
-        """The weights w, one for each part."""
+        """The weights w of the mixture, one for each part."""
         return self._weights
 
     @property
     def names(self) -> list[str]:
-        """The names of the parts."""
+        """The names of the parts in explanations: those given, or the `repr` of each part."""
         return list(map(repr, self.parts)) if self._names is None else self._names
 
     def prior(self, states: Sequence[Together]) -> Prior:
@@ -274,7 +301,7 @@ class Mixture(Combined):
         return list(zip(self.names, map(math.log, self._weights), self._priors([state]), strict=True))
 
     def _blend(self, priors: list[SparsePrior]) -> Table:
-        """Return one table that is the mixture of static parts."""
+        """Return one table log Σ wᵢ bᵢ(x), (V,), of parts that do not depend on the context; cached."""
         tables = tuple(table for prior in priors for table in prior.tables)
         if self._blended is None or self._blended[0] != tables:
             dense = [prior.dense(1).log_b[0] + math.log(w) for prior, w in zip(priors, self._weights, strict=True)]
@@ -290,7 +317,11 @@ class Mixture(Combined):
 
 
 def multiply(left: Prior, right: Prior) -> Prior:
-    """Return the product of two priors: a word that is an exception in either is one in the product."""
+    """Return the product of two priors, log b + log b' at each of N positions, sparse if both are.
+
+    A word whose value is listed by itself at a position in either prior is listed in the product. A prior of one
+    position (n == 1) holds for all.
+    """
     n = _common_n([left, right])
     if isinstance(left, FullPrior) or isinstance(right, FullPrior):
         first, second = _written_out([left, right], n)
@@ -307,7 +338,11 @@ def multiply(left: Prior, right: Prior) -> Prior:
 
 
 def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
-    """Return the mixture Σ wᵢ bᵢ of priors; the tables stay side by side, weighted by position."""
+    """Return the mixture log Σ wᵢ bᵢ of priors over N positions, given the logs of its weights.
+
+    It is sparse if all are (their tables stay apart, each weighted), lazy if all are and the weights sum to 1, else
+    dense.
+    """
     n = _common_n(priors)
     lazy = [prior for prior in priors if isinstance(prior, LazyPrior)]
     if len(lazy) == len(priors) and math.isclose(sum(map(math.exp, log_weights)), 1):
@@ -325,8 +360,9 @@ def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
 
 
 def mix_models(priors: Sequence[LazyPrior], log_weights: Tensor) -> LazyPrior:
-    """Return the mixture Σ wᵢ pᵢ of models, weights (1, n) or (N, n) that sum to one; only the words asked for are
-    computed.
+    """Return the mixture Σ wᵢ pᵢ of models' distributions; only words that are asked for are computed.
+
+    `log_weights`: (1, n) for all positions, or (N, n); weights sum to 1.
     """
     like = priors[0].like
 
@@ -342,12 +378,14 @@ def mix_models(priors: Sequence[LazyPrior], log_weights: Tensor) -> LazyPrior:
 
 
 def _common_n(priors: Sequence[Prior]) -> int:
-    """Return the number of positions of the priors; one with n == 1 holds for every position."""
+    """Return the number N of positions of the priors, where a prior with n == 1 holds for any N."""
     return next((prior.n for prior in priors if prior.n != 1), 1)
 
 
 def _written_out(priors: Sequence[Prior], n: int) -> list[Tensor]:
-    """Return all priors as (N, V), on the device and in the dtype of the dense ones."""
+    """Return all priors as dense tensors log b (N, V), on the device and in the dtype of those that are dense
+    already.
+    """
     models = [prior.log_b for prior in priors if isinstance(prior, FullPrior)]
     dtype = reduce(torch.promote_types, (log_b.dtype for log_b in models))
     return [prior.to(models[0].device).dense(n, dtype).log_b for prior in priors]
@@ -361,7 +399,9 @@ def _union(*priors: SparsePrior) -> tuple[Tensor, Tensor]:
 
 
 class Uniform(UnboundBackground):
-    """1/|V| for every symbol: no prior belief.
+    """A background (prior over the next word) of 1/V for every symbol: no preference.
+
+    Binding it to an open vocabulary, of infinitely many words, raises a BackgroundError.
 
     Example:
 
@@ -383,9 +423,11 @@ class Uniform(UnboundBackground):
 
 
 class Unigram(UnboundBackground):
-    """Relative frequency of each word, with `smoothing` added to every count (with 0, unseen symbols have no mass).
+    """A background b(x): the relative frequency of each word, the same in every context.
 
-    `counts`: of words, and of "</s>" for ends of sentences.
+    counts      {word: count}, with "</s>" for ends of sentences; words outside the vocabulary count for its unknown
+                symbol
+    smoothing   added to every count; with 0, words that were not counted have probability 0
 
         Unigram.from_corpus(train, smoothing=0.1)
     """
@@ -399,7 +441,11 @@ class Unigram(UnboundBackground):
 
     @classmethod
     def from_corpus(cls, *corpora: Corpus, smoothing: float = 0.0) -> Unigram:
-        """Return a unigram model from the counts of words, and of ends of sentences, in the corpora."""
+        """Return a unigram background from the counts of words, and of one end for each sentence, in the corpora
+        together.
+
+        `smoothing`: added to every count.
+        """
         counts: Counter[str] = Counter()
         for corpus in corpora:
             counts.update(corpus.counts())
@@ -408,7 +454,11 @@ class Unigram(UnboundBackground):
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], *, smoothing: float = 0.0) -> Unigram:
-        """Return a unigram model from a frequency file: a form and its count on each line."""
+        """Return a unigram background from a frequency file, lines `form TAB count`; see
+        `text.lexicon.read_frequencies`.
+
+        `smoothing`: added to every count.
+        """
         return cls(read_frequencies(path), smoothing=smoothing)
 
     def bind(self, vocabulary: Vocabulary) -> Static:  # type: ignore[override]
@@ -431,9 +481,13 @@ class Unigram(UnboundBackground):
 
 
 class Discounted(UnboundBackground):
-    """Relative frequency with absolute discounting: the mass that is taken off goes to new words, by their cells.
+    """A background b(x) of relative frequencies with absolute discounting, which leaves probability for unseen words.
 
-    `counts`: of words in a text; `frequencies`: counts of a larger frequency list.
+    What is taken off the counts goes to words of `frequencies` that the text lacks, and in an open vocabulary to its
+    cells, the sets of unlisted strings that share a symbol.
+
+    counts          {word: count} in a text, with "</s>" for ends of sentences
+    frequencies     {word: count} of a larger frequency list
 
         Discounted.from_corpus(train)
     """
@@ -445,7 +499,10 @@ class Discounted(UnboundBackground):
 
     @classmethod
     def from_corpus(cls, *corpora: Corpus, frequencies: Mapping[str, float] | None = None) -> Discounted:
-        """Return the background from the counts of words, and of ends of sentences, in the corpora."""
+        """Return the background from the counts of words, and of one end for each sentence, in the corpora together.
+
+        `frequencies`: {word: count} of a larger list.
+        """
         return cls(Unigram.from_corpus(*corpora)._counts, frequencies)
 
     def bind(self, vocabulary: Vocabulary) -> Static:  # type: ignore[override]
@@ -464,7 +521,11 @@ class Discounted(UnboundBackground):
         return _static(mass, repr(self), vocabulary)
 
     def _cells(self, vocabulary: Vocabulary, once: Mapping[str, float]) -> Floats:
-        """Return how the mass of new words is shared between the cells, (C,)."""
+        """Return the part of the new words' probability that each of the C cells gets, (C,), summing to 1.
+
+        A cell is a set of unlisted strings with one symbol; `once`: {word: 1.0} of the words seen once, whose cells
+        count.
+        """
         counted = {word: 1.0 for word in once if word not in vocabulary.as_new}
         ends = np.cumsum([len(domain.cells) for domain in vocabulary.domains])[:-1]
         n, opinion = _cell_mass(vocabulary, counted, extra=0.0), _spread(vocabulary)
@@ -488,9 +549,10 @@ def _checked(counts: Mapping[str, float]) -> dict[str, float]:
 
 
 def _leave_one_out(n: Floats, opinion: Floats) -> float:
-    """Return κ, between 10 and a million, that maximises Π (n(c) − 1 + κ o(c)) / (n − 1 + κ) over all n.
+    """Return the weight κ, from 10 to a million, that maximises Π_c ((n(c) − 1 + κ o(c)) / (n − 1 + κ))^n(c).
 
-    Not below 10: a few words say little about the cells that none of them is in.
+    `n`: how many words seen once each cell has; `opinion`: the prior o(c) of the cells. At least 10, since few words
+    say little about the cells that none of them is in; 10 for fewer than two words.
     """
     seen = (n > 0) & (opinion > 0)
     if n.sum() < 2:
@@ -505,16 +567,20 @@ def _leave_one_out(n: Floats, opinion: Floats) -> float:
 
 
 def absolute_discount(counts: Mapping[str, float]) -> float:
-    """Return D = n₁ / (n₁ + 2 n₂), the absolute discount of Ney, Essen and Kneser (1994).
+    """Return D = n₁ / (n₁ + 2 n₂), the absolute discount of Ney, Essen and Kneser (1994), from {word: count}.
 
-    A text too small to have words that were seen twice would lose all that were seen once: D is then 0.5.
+    n₁ and n₂ are the numbers of words counted once and twice; if either is 0, D is 0.5.
     """
     once, twice = (sum(count == k for count in counts.values()) for k in (1, 2))
     return once / (once + 2 * twice) if once and twice else 0.5
 
 
 def _cell_mass(vocabulary: Vocabulary, counts: Mapping[str, float], *, extra: float) -> Floats:
-    """Return counts of words by their cells, plus `extra` words distributed by the weights of the domains, (C,)."""
+    """Return the summed counts of the words of each of the C cells, plus `extra` spread over them, (C,).
+
+    A cell is a set of unlisted strings that share a symbol. `extra` is divided equally among domains, and within a
+    domain by its own probabilities. Words in no cell are ignored, and so are cells whose strings are all listed.
+    """
     log_left = np.concatenate(vocabulary.cell_log_mass)
     mass = extra / len(vocabulary.domains) * _spread(vocabulary)
     words = [word for word in counts if word not in (EOS, vocabulary.unknown)]
@@ -526,7 +592,11 @@ def _cell_mass(vocabulary: Vocabulary, counts: Mapping[str, float], *, extra: fl
 
 
 def _spread(vocabulary: Vocabulary) -> Floats:
-    """Return how each domain distributes its mass over its cells, (C,); it sums to one for each domain."""
+    """Return the probability of each cell within its domain, given that a string is not listed, (C,); 1 in sum per
+    domain.
+
+    A domain whose strings are all listed has zeros.
+    """
     spread = []
     for left in vocabulary.cell_log_mass:
         whole = np.logaddexp.reduce(left)
@@ -547,8 +617,9 @@ MaskState = tuple[object, tuple[str, ...]]  # the condition, and the words of th
 class Mask(Background[MaskState]):
     """A background that is 1 for allowed and 0 for forbidden words.
 
-    Give either `allowed` or `forbidden`: a set of symbols that holds everywhere, or a function that returns one for
-    (condition, words of the sentence so far). Its words are then the exceptions at each position, whatever |V| is.
+    Give either `allowed` or `forbidden`: a collection of words that holds everywhere, or a function of (condition,
+    words of the sentence so far) that returns one. The condition is the input that the text is generated from, or None;
+    "</s>" is the end of a sentence. The cost of a function's mask does not depend on the size of the vocabulary.
 
         Mask(forbidden={"<unk>"})
         Mask(allowed=lambda condition, prefix: ("a", "b") if len(prefix) < 3 else ("</s>",))
@@ -568,7 +639,7 @@ class Mask(Background[MaskState]):
 
     @property
     def _own(self) -> float:
-        """log b of the listed words: 0 if they are allowed, minus infinity if forbidden."""
+        """log b of the words that are named: 0 if they are allowed, minus infinity if forbidden."""
         return 0.0 if self._allows else MINUS_INFINITY
 
     def bind(self, vocabulary: Vocabulary) -> Self:
@@ -580,8 +651,9 @@ class Mask(Background[MaskState]):
         return bound
 
     def revised(self, revision: Revision) -> Self:
-        """Return the mask for a revised vocabulary: a new word is forbidden if only listed words are allowed, else
-        allowed.
+        """Return the mask bound to the revised vocabulary.
+
+        A new word that is not named is forbidden by `allowed=...` and allowed by `forbidden=...`.
         """
         return self.bind(revision.vocabulary)
 
@@ -616,7 +688,10 @@ class Mask(Background[MaskState]):
 
 
 def symbol_mass(background: Background, vocabulary: Vocabulary) -> Floats:
-    """Return b of every symbol if the background is static, else its count plus one half, (V,)."""
+    """Return the unnormalised probability b(x) of every symbol, (V,): b itself if it does not depend on the context.
+
+    Otherwise each symbol's count in the vocabulary plus one half.
+    """
     if not background.is_static:
         return np.asarray(vocabulary.counts) + 0.5
     log_b = background.bind(vocabulary).prior([]).dense(1).log_b[0]

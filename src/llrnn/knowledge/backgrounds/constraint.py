@@ -55,8 +55,10 @@ _HOW = {"violation", "longest", "weights", "weighted", "name"}  # not which lang
 
 
 class At(NamedTuple):
-    """The place of a sentence in a language: its reader and node; no node once it has left, but the symbol that did
-    it.
+    """The state of a `Constraint`: where a sentence is in the formal language.
+
+    `node` is None once the sentence has left the language; `left` then holds the state before and the symbol id that
+    did it.
     """
 
     reader: SymbolReader
@@ -67,7 +69,7 @@ class At(NamedTuple):
 
 
 class HeldTo(TypedDict, total=False):
-    """Options that all constraints share: `violation`, `longest` and `spelling` (see `Automaton`)."""
+    """Keyword options of all constraints: `violation`, `longest` and `spelling`, explained in `Automaton`."""
 
     violation: float
     longest: int | None
@@ -75,8 +77,13 @@ class HeldTo(TypedDict, total=False):
 
 
 class Constraint(Background[At]):
-    """A formal language as a background; a subclass implements `_readers()`, which returns a reader for each
-    condition.
+    """Base class of backgrounds that hold a text to a formal language: `Automaton` and `Grammar`.
+
+    b(K, x) is the weight of x after the prefix, and `violation` (0 by default: forbidden) where no string of the
+    language continues with x. EOS is allowed where a string is complete. A subclass implements `_readers()`.
+
+    over        "symbols" or "characters": what a letter of the language is
+    violation, longest, spelling: see `Automaton`
     """
 
     def __init__(
@@ -105,7 +112,9 @@ class Constraint(Background[At]):
         return bound
 
     def _readers(self) -> Callable[[object], SymbolReader]:
-        """Return a function from a condition to the reader of its language, over the symbols of the vocabulary."""
+        """Return a function from a condition to a `SymbolReader`, which follows its language over the bound
+        vocabulary's symbols.
+        """
         raise NotImplementedError
 
     def _letters(self, vocabulary: Vocabulary) -> list[str]:
@@ -113,19 +122,24 @@ class Constraint(Background[At]):
         return letters_of(symbols, self.over, self.spelling)
 
     def as_expert(self) -> Self:
-        """Return a copy whose prior is one constant, with the allowed symbols as exceptions."""
+        """Return a copy, bound if this one is, whose priors are one constant, with the allowed symbols listed by
+        themselves.
+        """
         found = copy.copy(self)  # the language is bound already, and need not be compiled again
         found._as_exceptions = True
         return found
 
     def strict(self) -> Self:
-        """Return a copy with `violation` 0: what is outside the language is impossible."""
+        """Return a copy with `violation` 0: symbols that leave the language are impossible."""
         found = copy.copy(self)
         found.violation, found._as_exceptions = 0.0, False
         return found
 
     def is_of(self, other: Background) -> bool:
-        """Return whether `other` is the same language: equal but for violation, length, weights and name."""
+        """Return whether `other` is a constraint of the same class and language.
+
+        They may differ in `violation`, `longest`, `weights`, `weighted` and `name`.
+        """
         if type(self) is not type(other):
             return False
         own, its = self.saved(), other.saved()
@@ -133,9 +147,7 @@ class Constraint(Background[At]):
         return own.kind == its.kind and same
 
     def revised(self, revision: Revision) -> Self:
-        """Return the constraint bound to the new vocabulary; new words are judged by their spelling, like any
-        others.
-        """
+        """Return the constraint bound to the new vocabulary; a new word is allowed where its spelling is."""
         return self.bind(revision.vocabulary)
 
     def initial(self, condition: object = None) -> At:
@@ -156,7 +168,7 @@ class Constraint(Background[At]):
         return At(reader, after, symbols + 1, letters + reader.length(symbol))
 
     def allowed(self, state: At) -> list[str]:
-        """Return the symbols that may follow at a state.
+        """Return the symbols that keep the sentence in the language at a state; [] once it has left it.
 
         Example:
 
@@ -166,7 +178,9 @@ class Constraint(Background[At]):
         return [] if row is None else [self.vocabulary.symbols[symbol] for symbol in row.allowed.tolist()]
 
     def allows(self, states: Sequence[At]) -> Tensor:
-        """Return which symbols stay in the language, (N, V) bool; all of them, once a sentence has left it."""
+        """Return which symbols keep each of N sentences in the language, (N, V) bool; True for all once a sentence
+        has left it.
+        """
         everything = torch.ones(len(self.vocabulary), dtype=torch.bool)
         found = [everything if row is None else row.log_b > MINUS_INFINITY for row in map(self._row, states)]
         return torch.stack(found) if found else everything.new_zeros(0, len(everything))
@@ -187,11 +201,14 @@ class Constraint(Background[At]):
         return row.prior
 
     def _row(self, state: At) -> Row | None:
-        """Return the allowed symbols at a state with their log b; None where the sentence has left the language."""
+        """Return the allowed symbols at a state with their log b; None if the sentence has left the language."""
         return None if state.node is None else state.reader.row(state.node, state.letters)
 
     def _of_rows(self, rows: Sequence[Row | None]) -> SparsePrior:
-        """Return a prior with a table for each row of many symbols; rows of few are exceptions to an empty table."""
+        """Return a sparse prior of N rows of allowed symbols: short rows are listed, each distinct long one is a table.
+
+        A row of None allows nothing.
+        """
         nothing = _constant_table(MINUS_INFINITY, len(self.vocabulary))
         few = [row if row is not None and row.n_allowed <= _FEW else None for row in rows]
         own = [nothing if row is None or row is listed else row.table for row, listed in zip(rows, few, strict=True)]
@@ -201,8 +218,9 @@ class Constraint(Background[At]):
         return SparsePrior(tuple(place), shift, _exceptions(few))
 
     def _listed(self, rows: Sequence[Row | None]) -> SparsePrior:
-        """Return a prior with one constant for what is forbidden and exceptions for what is allowed; 1 outside the
-        language.
+        """Return a sparse prior of N rows: log `violation` on all symbols, with those that are allowed listed.
+
+        A row of None, of a sentence that left the language, is log 1 = 0 on all symbols if `violation` is above 0.
         """
         forbidden = math.log(self.violation) if self.violation else MINUS_INFINITY
         shift = [0.0 if row is None and self.violation else forbidden for row in rows]
@@ -210,7 +228,7 @@ class Constraint(Background[At]):
         return SparsePrior((one,), torch.tensor(shift, dtype=torch.float64).view(-1, 1), _exceptions(rows))
 
     def _limits(self) -> dict[str, Any]:
-        """Return the options of every constraint, as they are saved."""
+        """Return {"violation", "longest", "spelling"}, the options of every constraint, for `saved`."""
         return {"violation": self.violation, "longest": self.longest, "spelling": self.spelling}
 
     @property
@@ -218,7 +236,12 @@ class Constraint(Background[At]):
         return f", violation={self.violation}" if self.violation else ""
 
     def objection(self, condition: object, symbols: Sequence[int]) -> str | None:
-        """Return why a sentence (ids, without EOS) is not in the language of this condition; None if it is."""
+        """Return a message that says where a sentence leaves the language of this condition; None if the sentence is in
+        it.
+
+        `symbols`: its ids without EOS; an incomplete sentence is objected to at its end. None, too, if `violation` is
+        above 0.
+        """
         state = self.initial(condition)
         for symbol in symbols:
             state = self.advance(state, int(symbol))
@@ -228,8 +251,10 @@ class Constraint(Background[At]):
         return self.refusal(state)
 
     def refusal(self, state: At) -> str | None:
-        """Return why nothing can follow: where the sentence left the language, and which symbols were possible
+        """Return a message with the symbol by which the sentence left the language, and the symbols that were allowed
         there.
+
+        None if it has not left it, or if `violation` is above 0.
         """
         if state.left is None or self.violation:
             return None
@@ -244,12 +269,14 @@ class Constraint(Background[At]):
 
 @lru_cache(8)
 def _constant_table(log_b: float, n_symbols: int) -> Table:
-    """Return a table with one value of log b for every symbol."""
+    """Return a table of one value `log_b` for all symbols, (V,); cached."""
     return Table(torch.full((n_symbols,), log_b, dtype=torch.float64))
 
 
 def _exceptions(rows: Sequence[Row | None]) -> Exceptions:
-    """Return the allowed symbols of all positions as one list of exceptions."""
+    """Return the allowed symbols of N rows with their log b as `Exceptions` (position, word, log b); a None row has
+    none.
+    """
     listed = [row for row in rows if row is not None]
     if not listed:
         return Exceptions.none()
@@ -266,7 +293,11 @@ def _read_text(path: str | PathLike[str]) -> str:
 
 
 def constraints_of(background: Background) -> tuple[Constraint, ...]:
-    """Return the constraints that every text satisfies: the factors of a product, but not the parts of a mixture."""
+    """Return the constraints that every text must satisfy: the strict ones (violation 0) among the factors of a
+    background.
+
+    Parts of a mixture are not among them.
+    """
     if isinstance(background, Constraint):
         return () if background.violation else (background,)
     parts = background.parts if isinstance(background, Combined) and not isinstance(background, Mixture) else ()
@@ -274,8 +305,9 @@ def constraints_of(background: Background) -> tuple[Constraint, ...]:
 
 
 def without(background: Background, constraint: Constraint) -> Background:
-    """Return a product without this factor, b = 1 if nothing is left; the background itself if it has no such
-    factor.
+    """Return the background without the factors that are this constraint's language (`Constraint.is_of`).
+
+    If nothing is left, a background b = 1; if it has no such factor, the same object.
     """
     everything = Mask(forbidden=())  # b = 1, for the cells of an open vocabulary too
     if constraint.is_of(background):
@@ -290,7 +322,7 @@ def without(background: Background, constraint: Constraint) -> Background:
 
 
 class _Readers:
-    """The readers of a bound constraint; pickled as the constraint, because languages cache their nodes."""
+    """A callable condition -> `SymbolReader` of a bound constraint; pickled as the constraint, without its caches."""
 
     def __init__(self, constraint: Constraint) -> None:
         self._constraint, self._of = constraint, constraint._readers()
@@ -306,19 +338,20 @@ class _Readers:
 
 
 class Automaton(Constraint):
-    """A finite automaton: b(K, x) = 0 where x could not be completed to a string of a regular language.
+    """A background that holds a text to a regular language: b(K, x) = 0 where no string of it continues the prefix with
+    x.
 
         Automaton("the ( big | small )*<0.5> cat")                                  over symbols
         Automaton(r"[0-9]{4}(, [0-9]{4})*", over="characters", weighted=False)      over the characters that they spell
         Automaton(words(dictionary).repeated(again=0.5), over="characters")         any expression of `llrnn.languages`
 
     expression  an expression of `languages.grammars`, or a text: read by `symbolic`, or over characters by `regular`;
-                `from_condition(function)` within it lets the condition have a say
+                a part `from_condition(function)` depends on the condition, the input that the text is generated from
     over        "symbols" or "characters": what a letter of the language is
-    weighted    b(K, x) = p(x | prefix), with all that can still follow counted in; otherwise 1 for what is allowed
-    violation   the factor of what the language forbids; 0 forbids it, more makes a soft constraint
-    longest     how many letters a string may have
-    spelling    characters of symbols that stand for others, over characters; "␣" is a blank by default
+    weighted    True: b(K, x) = p(x | prefix) by the weights of the expression; False: 1 for what is allowed
+    violation   b of a symbol that leaves the language, 0 to 1; above 0, b is 1 after it until the sentence ends
+    longest     the most letters of a string; None: no limit
+    spelling    {character of a symbol: what it stands for}, over characters; by default "␣" is a blank
     """
 
     def __init__(
@@ -354,7 +387,7 @@ class Automaton(Constraint):
 
     @classmethod
     def restored(cls, saved: Saved) -> Automaton:
-        """Return the automaton that was saved: the inverse of `saved`."""
+        """Return the automaton from what `Automaton.saved` returned."""
         fields = dict(saved.fields)
         return cls(notation.restored(fields.pop("expression")), **fields)
 
@@ -363,7 +396,8 @@ class Automaton(Constraint):
 
 
 class Grammar(Constraint):
-    """A context-free grammar: b(K, x) = 0 where x could not be completed to a string of the grammar.
+    """A background that holds a text to a context-free grammar: b(K, x) = 0 where no string of it continues the prefix
+    with x.
 
         Grammar('start: "(" start ")" start |')                           what is allowed, 1 or 0
         Grammar(text, weights={"sum": 0.2, "expr/2": 0.8})                p(x | prefix): how probable a grammar finds it
@@ -373,9 +407,12 @@ class Grammar(Constraint):
     over        "symbols": a terminal is one symbol, in quotes, or any that matches a regular expression; "characters":
                 symbols spell strings, and terminals are strings, cut in any way that fits
     start       the rule to start from
-    weights     of alternatives, by alias or rule/number: a proper distribution over the strings of the grammar
+    weights     {alternative: weight}, an alternative by its alias or as rule/number; then b = p(x | prefix), where
+                weights are normalised to a distribution over strings. None: b is 1 or 0
     name        what messages call the grammar
-    violation, longest, spelling: as for `Automaton`
+    violation   b of a symbol that leaves the language, 0 to 1; above 0, b is 1 after it until the sentence ends
+    longest     the most letters (symbols or characters) of a string; None: no limit
+    spelling    {character of a symbol: what it stands for}, over characters; by default "␣" is a blank
     """
 
     def __init__(
@@ -399,7 +436,9 @@ class Grammar(Constraint):
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
-        """Return a grammar from a text file, with the options of `Grammar`.
+        """Return the grammar in a text file; `settings`: keyword arguments of `Grammar`. It is named after the file.
+
+        Raises a BackgroundError if the file cannot be read or is no grammar.
 
         Example:
 
@@ -423,7 +462,9 @@ class Grammar(Constraint):
 
     @property
     def state_key(self) -> object:
-        """A key of its states: `violation` plays no part in them, so equal grammars share them."""
+        """A key that is equal for equal grammars over one vocabulary, whatever `violation` and `name`: they share
+        their states.
+        """
         return Grammar, id(self.vocabulary), self._settings_key
 
     @cached_property  # asked at every step
@@ -444,7 +485,9 @@ class Grammar(Constraint):
 
     @classmethod
     def restored(cls, saved: Saved) -> Grammar:
-        """Return the grammar that was saved: the inverse of `saved`."""
+        """Return the grammar from what `Grammar.saved` returned; a CheckpointError for an option that llrnn has
+        dropped.
+        """
         fields = dict(saved.fields)
         if fields.pop("deepest", None) is not None:
             raise CheckpointError("this llrnn has no grammar with deepest= any more; train with longest= instead")
@@ -455,7 +498,11 @@ class Grammar(Constraint):
 
 
 def _terminal_expression(terminal: notation.Terminal, over: Over, place: str) -> Expression:
-    """Return the expression of a terminal; `place`: the name of the grammar in messages."""
+    """Return the regular expression of a terminal over symbols or characters.
+
+    `place`: the name of the grammar. Raises a BackgroundError if the terminal matches the empty string or cannot be
+    parsed.
+    """
     try:
         if not terminal.text or (not terminal.is_literal and notation.parsed(terminal.text)[2]):
             raise BackgroundError("it matches the empty string; make it optional in a rule instead")
@@ -468,7 +515,10 @@ def _terminal_expression(terminal: notation.Terminal, over: Over, place: str) ->
 
 @dataclass(frozen=True)
 class ValuesOf:
-    """Function from a condition to an expression that is any of its values; of the named slots only, if any."""
+    """A function from a condition to an expression that matches any one of its slot values, or None if it has none.
+
+    `slots`: only values of these slots; None: of all.
+    """
 
     slots: frozenset[str] | None = None
 
@@ -478,19 +528,20 @@ class ValuesOf:
 
 
 class Dictionary(Automaton):
-    """Texts of dictionary words and of values of the condition, with blanks between them, over characters.
+    """A background over characters that allows texts of dictionary words and of values of the condition, between
+    blanks.
 
         text = token (blank token)*            token = a word of the dictionary | a value of the condition, as a whole
 
         Dictionary(["is", "in", "the", "area", "of"])          b = 1 for what is allowed, 0 for all else
         Dictionary(listed, slots=["name", "phone"])            values of these slots only
 
-    A name that is in no dictionary can be written where the condition has it, and nowhere else; so can one that nobody
-    has ever seen. The dictionary is compiled once, for all conditions.
+    The condition is the input that the text is generated from. A name that is in no dictionary can be written only
+    where the condition has it. The dictionary is compiled once for all conditions.
 
     listed      the words
-    slots       the slots of the condition whose values may be written; all of them, if none are named
-    violation, longest, spelling: as for `Automaton`; `longest` counts characters
+    slots       the slots of the condition whose values may be written; None: all of them
+    violation, longest, spelling: as explained in `Automaton`; `longest` is a number of characters
     """
 
     def __init__(self, listed: Iterable[str], *, slots: Collection[str] | None = None, **held: Unpack[HeldTo]) -> None:
@@ -507,7 +558,9 @@ class Dictionary(Automaton):
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
-        """Return a dictionary from a text file of words between white space, with the options of `Dictionary`."""
+        """Return a dictionary of the words of a text file, split at white space; `settings`: keyword arguments of
+        `Dictionary`.
+        """
         return cls(_read_text(path).split(), **settings)
 
     def revised(self, revision: Revision) -> Self:
