@@ -34,7 +34,9 @@ __all__ = [
 
 
 class Features(ABC):
-    """A group of static features φ(x) of a symbol; a subclass returns {name: value} when called with a symbol.
+    """A group of static features φ(x) of a word: called with a word, it returns {feature name: value}.
+
+    `phi + psi` joins groups. What depends on the vocabulary is computed by `fitted`.
 
     Example:
 
@@ -48,55 +50,69 @@ class Features(ABC):
 
     @abstractmethod
     def __call__(self, symbol: str) -> Mapping[str, float]:
-        """Return the features that fire on this symbol, {name: value}; what is not named is 0."""
+        """Return {name: value} of the features of this word that are not 0; features that are not named are 0."""
 
     @property
     def group(self) -> str:
-        """The name under which reports count these features."""
+        """The name under which reports count these features; by default the name of the class."""
         return type(self).__name__
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
-        """Return these features with everything settled that depends on the vocabulary."""
+        """Return these features prepared for a vocabulary, for example with the most frequent words or suffixes found.
+
+        By default nothing is prepared, and the object itself is returned.
+        """
         return self
 
     def _fitted(self, vocabulary: Vocabulary, **attributes: Any) -> Self:
-        """Return a copy that knows the vocabulary, with other attributes."""
+        """Return a copy that is bound to the vocabulary, with these attributes replaced."""
         made = copy.copy(self)
         vars(made).update(_vocabulary=vocabulary, **attributes)
         return made
 
     def _require_fitted(self) -> Vocabulary:
-        """Return the vocabulary that it is fitted to; raise if there is none."""
+        """Return the vocabulary that these features are fitted to; raise a FeatureError if there is none."""
         if self._vocabulary is None:
             raise FeatureError(f"{self!r} must be fitted to a vocabulary before it is used: .fitted(vocabulary)")
         return self._vocabulary
 
     def declared(self) -> tuple[str, ...]:
-        """Return the names that are meant to fire somewhere, where that is known; reports tell which never do."""
+        """Return the feature names that should occur, where they are known beforehand: reports list those that
+        never fire.
+        """
         return ()
 
     def notes(self, vocabulary: Vocabulary) -> tuple[str, ...]:
-        """Return remarks on how these features fit a vocabulary, as texts that reports print."""
+        """Return remarks on how these features fit a vocabulary, such as how many words have a vector; reports
+        print them.
+        """
         return ()
 
     def block(self, symbols: Sequence[str]) -> tuple[Sequence[str], Floats, Ints] | None:
-        """Return names (k,), distinct rows (R, k), and the row of each symbol; None if symbols are asked one by one."""
+        """Return the features of many words at once, for speed: (names, rows, row_of).
+
+        names       (k,) feature names
+        rows        (R, k) distinct rows of values
+        row_of      for each of `symbols`, the index of its row
+
+        None (the default): call the object for each word instead.
+        """
         return None
 
     def parts(self) -> tuple[Features, ...]:
-        """Return the groups that make up these features."""
+        """Return the groups that a sum of features consists of; for a single group, itself alone."""
         return (self,)
 
     def __add__(self, other: Features) -> FeatureSum:
         return FeatureSum((*self.parts(), *other.parts()))
 
     def _each(self, wrap: Callable[[Features], Features]) -> Features:
-        """Return these features with every group wrapped by itself."""
+        """Return these features with `wrap` applied to each group of a sum."""
         made = [wrap(part) for part in self.parts()]
         return made[0] if len(made) == 1 else FeatureSum(made)
 
     def scaled(self, by: float) -> Features:
-        """Return these features with all values times `by`.
+        """Return these features with all values multiplied by `by`, a finite number above 0; else a FeatureError.
 
         Example:
 
@@ -105,7 +121,8 @@ class Features(ABC):
         return self._each(lambda part: ScaledFeatures(part, by))
 
     def frequent(self, *, min_count: int = 2) -> Features:
-        """Return only the features that fire on at least `min_count` symbols.
+        """Return these features without those that fire on (are not 0 on) fewer than `min_count` words of the
+        vocabulary.
 
         Example:
 
@@ -114,22 +131,34 @@ class Features(ABC):
         return self._each(lambda part: Frequent(part, min_count))
 
     def of_listed(self) -> Features:
-        """Return these features for listed words only: strings of a domain of an open vocabulary have none of them."""
+        """Return these features for words that the vocabulary lists; other strings of an open vocabulary have no
+        features.
+        """
         return self._each(OfListed)
 
     def coarsened(self, classes: int, *, mass: Floats | None = None, seed: int = 0) -> Coarsened:
-        """Return these features with at most `classes` classes: similar rare words share the mean of their features.
+        """Return these features with words merged into at most `classes` classes; a class shares the mean features of
+        its words.
 
-        `mass`: b of each symbol, by default its count and a half; `seed`: of the projection by which words are
-        compared. As output features only: the network goes on reading every word by its own features, unless it is
-        given others to read. A model that is trained already is made cheaper by `llrnn.condense`.
+        Similar rare words are merged first. A class is a set of words with equal features: normalisation costs one term
+        for each.
+
+        mass        (V,) weight of each symbol, its unnormalised probability; by default its count plus one half
+        seed        of the random projection by which words are compared
+
+        For output features only: the network still reads every word by its own features, unless it is given others to
+        read. To make a trained model cheaper, use `llrnn.condense`.
 
             phi = (Identity(top=2500) + Suffixes(4) + Vectors("vectors-fr.npz")).coarsened(4000)
         """
         return Coarsened(self, classes, mass, seed)
 
     def deviations(self) -> Iterable[str]:
-        """Return strings, perhaps outside the vocabulary, whose features may differ from others of the same cell."""
+        """Return strings whose features may differ from those of other unlisted strings with the same symbol, to be
+        checked.
+
+        In an open vocabulary, all unlisted strings of one symbol (a cell) must have equal features.
+        """
         return ()
 
     def __repr__(self) -> str:
@@ -137,7 +166,7 @@ class Features(ABC):
 
 
 class FeatureSum(Features):
-    """Groups of features side by side: `a + b`."""
+    """Several groups of features joined, as made by `a + b`; their names must differ."""
 
     def __init__(self, parts: Iterable[Features]) -> None:
         self._parts = tuple(parts)
@@ -159,7 +188,7 @@ class FeatureSum(Features):
 
 
 class Wrapped(Features):
-    """Features that keep the names of other features and change their values."""
+    """Base class of features that take those of another object, `inner`, and change their values."""
 
     def __init__(self, inner: Features) -> None:
         self._inner = inner
@@ -182,7 +211,7 @@ class Wrapped(Features):
 
 
 class ScaledFeatures(Wrapped):
-    """Features with all values times a factor."""
+    """The features of `inner` with all values multiplied by `by`."""
 
     def __init__(self, inner: Features, by: float) -> None:
         super().__init__(inner)
@@ -202,7 +231,10 @@ def _checked_scale(by: float) -> float:
 
 
 class Frequent(Wrapped):
-    """Only the features that enough symbols share: a lemma with one form says no more than the word itself."""
+    """The features of `inner` that fire on (are not 0 on) at least `min_count` words of the vocabulary.
+
+    A lemma with a single form says no more than the word itself.
+    """
 
     def __init__(self, inner: Features, min_count: int) -> None:
         super().__init__(inner)
@@ -225,7 +257,7 @@ class Frequent(Wrapped):
 
 
 class OfListed(Wrapped):
-    """Features of listed words alone: every string of a cell has none."""
+    """The features of `inner` on words that the vocabulary lists; {} on every other string."""
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
         return self._inner(symbol) if symbol in self._require_fitted() else {}
@@ -238,8 +270,9 @@ class OfListed(Wrapped):
 
 
 class Coarsened(Wrapped):
-    """Features with at most `classes` classes, merged where least is lost (`layer.coarse`); see
-    `Features.coarsened`.
+    """Features with words merged into at most `classes` classes of equal features, where least is lost.
+
+    Made by `Features.coarsened`, which explains the arguments; see `layer.coarse`.
     """
 
     def __init__(self, inner: Features, classes: int, mass: Floats | None, seed: int) -> None:
@@ -250,7 +283,7 @@ class Coarsened(Wrapped):
         self._made: tuple[Vocabulary, FeatureMatrix, FeatureMatrix] | None = None
 
     def compiled(self, vocabulary: Vocabulary) -> tuple[FeatureMatrix, FeatureMatrix]:
-        """Return the feature matrix without merging, and the merged one: the same columns, fewer rows."""
+        """Return two feature matrices over the vocabulary: without merging, and merged; they have equal columns."""
         if self._made is None or self._made[0] is not vocabulary:
             fine = compile_features(self._inner, vocabulary)
             mass = np.asarray(vocabulary.counts) + 0.5 if self._mass is None else self._mass
@@ -259,7 +292,7 @@ class Coarsened(Wrapped):
         return self._made[1:]
 
     def with_features(self, other: Features) -> Coarsened:
-        """Return these features with others added before merging."""
+        """Return these features, to as many classes, with those of `other` added before words are merged."""
         return Coarsened(self._inner + other, self._classes, self._mass, self._seed)
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
@@ -284,9 +317,10 @@ class Coarsened(Wrapped):
 
 
 class Function(Features):
-    """A Python function of the symbol as features: it returns names, or a mapping from names to values.
+    """Features given by a Python function of the word, which returns names (of value 1) or {name: value}.
 
-    `name`: the group in reports, by default that of the function.
+    It is not called for the end of a sentence, which has none. `name`: of the group in reports, by default the
+    function's.
 
         Function(lambda symbol: {"length": len(symbol)}, name="length")
     """
@@ -314,8 +348,9 @@ class Function(Features):
 
 
 def commonest(names: Iterable[str], min_count: int, top: int | None) -> frozenset[str]:
-    """Return the names that occur at least `min_count` times, the `top` commonest of them, ties in alphabetical
-    order.
+    """Return the names that occur at least `min_count` times, and of these the `top` commonest; None: all of them.
+
+    Of equally common names, the alphabetically first are taken.
     """
     counts = Counter(names)
     ranked = sorted(counts, key=lambda name: (-counts[name], name))[:top]
@@ -323,7 +358,7 @@ def commonest(names: Iterable[str], min_count: int, top: int | None) -> frozense
 
 
 def values_of(features: Features, symbol: str) -> Mapping[str, float]:
-    """Return the features that fire on a symbol; raise, naming it, where a value is no float."""
+    """Return {name: value} of the features of a word; an OverflowError becomes a FeatureError that names the word."""
     try:
         return features(symbol)
     except OverflowError as error:
@@ -331,7 +366,10 @@ def values_of(features: Features, symbol: str) -> Mapping[str, float]:
 
 
 def checked(value: Any, name: Any, symbol: str) -> float:
-    """Return the value of a feature as a float; raise if a model cannot compute with it."""
+    """Return the value of feature `name` on `symbol` as a float.
+
+    Raises a FeatureError if it is no finite number that float32 can hold, or the name no string.
+    """
     is_number = isinstance(value, int | float | np.integer | np.floating | np.bool_)
     if is_number and isinstance(name, str) and abs(value) <= LARGEST_FLOAT32:  # NaN is not below anything
         return float(value)
@@ -346,10 +384,13 @@ def checked(value: Any, name: Any, symbol: str) -> float:
 
 
 class Identity(Features):
-    """One feature for each of the `top` most frequent words (all by default), and one for all the others together.
+    """One feature `Word:x` for each of the `top` most frequent words x, and one for all other words together.
 
-    `without`: words (names, say) that are among the others however frequent they are: what is learnt of them holds for
-    new ones. In an open vocabulary where all words are named, a string that is not listed is named by its cell.
+    top         None: all words have their own feature
+    without     words, such as names, that share the feature of the other words however frequent they are, so that what
+                is learnt holds for new ones
+
+    In an open vocabulary with `top=None`, all unlisted strings with one symbol share a feature.
 
         Identity(top=2500)
     """
@@ -381,9 +422,9 @@ class Identity(Features):
 
 
 class Attributes(Features):
-    """The attributes that a lexicon gives a word: `POS:NOUN`, `Gender:Fem`, …; EOS has one of its own.
+    """Features of value 1 for the attributes that a lexicon gives a word, such as `POS:NOUN` and `Gender:Fem`.
 
-    `lexicon`: a function or object that returns the attributes of a word.
+    The end of a sentence has the feature `Boundary`. `lexicon`: a function or object word -> attributes.
 
         Attributes(lambda word: {"la": ["POS:DET", "Gender:Fem"]}.get(word, ()))
     """
@@ -416,11 +457,12 @@ class Attributes(Features):
 
 
 class CellAttributes(Features):
-    """The attributes of the cell of an open vocabulary that a string looks like: what its spelling shows.
+    """Features of a word's spelling in an open vocabulary: the attributes of the cell that it belongs or would belong
+    to.
 
-    Listed words that look like those of a cell have the same features as the cell, and so teach the model about words
-    that nobody listed. Those have one feature more, `New:spelling` or whatever domain they are from: where new words
-    are to be expected is worth knowing too.
+    A cell is a set of unlisted strings that share a symbol, such as all 4-digit numbers. Listed words that look like a
+    cell's strings have its attributes too, so that the model learns about unlisted words from them. Unlisted strings
+    have `New:DOMAIN` besides, such as `New:spelling`. Raises a FeatureError if fitted to a vocabulary that is not open.
 
         Identity() + CellAttributes()
     """
@@ -445,7 +487,11 @@ class CellAttributes(Features):
 
 
 def _cell_attributes(vocabulary: Vocabulary, words: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the attributes of the cell of each word, for listed ones of the cell that they would be in, (n,)."""
+    """Return, for each word, the attributes of the cell that it is in, or would be in were it not listed; () if in
+    none.
+
+    Words that are not listed have `New:DOMAIN` besides.
+    """
     found: list[tuple[str, ...]] = [()] * len(words)
     for i, number in enumerate(vocabulary.in_domains(words)[0].tolist()):
         if number >= 0:
@@ -458,7 +504,11 @@ def _cell_attributes(vocabulary: Vocabulary, words: Sequence[str]) -> list[tuple
 
 
 class CommonAffixes(Features):
-    """The beginnings or endings of 1 to `longest` characters that enough types share."""
+    """Base class of `Prefixes` and `Suffixes`: a feature for each affix of 1 to `longest` characters that words share.
+
+    min_count   the fewest words of the vocabulary that must have the affix
+    top         keep only so many, the commonest; None: all
+    """
 
     def __init__(self, longest: int = 3, *, min_count: int = 2, top: int | None = None) -> None:
         if longest < 1:
@@ -468,10 +518,10 @@ class CommonAffixes(Features):
 
     @abstractmethod
     def _affix(self, symbol: str, length: int) -> str:
-        """Return the beginning or the ending of this length."""
+        """Return the first or last `length` characters of a word."""
 
     def _affixes(self, symbol: str) -> list[str]:
-        """Return the proper affixes of a symbol: the whole word is left to `Identity`."""
+        """Return the affixes of a word, shortest first, without the whole word; none for the end of a sentence."""
         if symbol == EOS:
             return []
         return [self._affix(symbol, length) for length in range(1, min(self._longest, len(symbol) - 1) + 1)]
@@ -490,8 +540,9 @@ class CommonAffixes(Features):
 
 
 class Prefixes(CommonAffixes):
-    """`Prefix:re` and the like: beginnings of 1 to `longest` characters that at least `min_count` types share.
+    """Features such as `Prefix:re`: 1 if a word begins with these characters.
 
+    There is one for each beginning of 1 to `longest` characters that at least `min_count` words of the vocabulary have;
     `top`: only so many, the commonest.
 
         Prefixes(3, min_count=5)
@@ -502,8 +553,9 @@ class Prefixes(CommonAffixes):
 
 
 class Suffixes(CommonAffixes):
-    """`Suffix:ment` and the like: endings of 1 to `longest` characters that at least `min_count` types share.
+    """Features such as `Suffix:ment`: 1 if a word ends with these characters.
 
+    There is one for each ending of 1 to `longest` characters that at least `min_count` words of the vocabulary have;
     `top`: only so many, the commonest.
 
         Suffixes(4, min_count=5)
@@ -522,7 +574,10 @@ def _kind(character: str) -> str:
 
 
 class Shape(Features):
-    """`Shape:Aa-9`: capitals, small letters and digits, runs shortened to one; any other sign as itself.
+    """One feature for the shape of a word: A for capitals, a for small letters, 9 for digits, any other character as
+    itself.
+
+    A run of one kind is written once. The end of a sentence has none.
 
     Example:
 
@@ -534,7 +589,9 @@ class Shape(Features):
 
 
 class Numeric(Features):
-    """`Number`; `SmallNumber`, falling from 1 at zero to 0 at `small`; `Year` for what reads like one (paper §3).
+    """Features of words that are numbers: `Number`, `SmallNumber` and `Year` (paper §3); other words have none.
+
+    `SmallNumber` falls linearly from 1 at zero to 0 at `small`; `Year` is 1 for 1000 to 2099.
 
     Example:
 
@@ -565,7 +622,10 @@ class Numeric(Features):
 
 
 def _value(number: str) -> float:
-    """Return the value of a number: one separator before one or two digits is decimal, any other groups thousands."""
+    """Return the value of a number written with `.` or `,`, without a percent sign.
+
+    A single separator is a decimal point unless three digits follow; any other separates thousands.
+    """
     parts = re.split(r"[.,]", number.rstrip("%"))
     is_decimal = len(parts) == 2 and len(parts[1]) != 3
     return float(("." if is_decimal else "").join(parts))
@@ -582,15 +642,18 @@ class Vectors(Features):
 
         φ(x) = scale · (v(x) − v̄) C / r            r² = mean of ‖(v(x) − v̄) C‖²
 
-    v̄, the directions C of largest variance (their number is `components`; None: all) and r are those of the words of
-    the vocabulary that have a vector, each word once: over them, the root mean square norm of φ is `scale`.
+    v̄, the directions C of largest variance (their number is `components`; None: all) and r are computed from the words
+    of the vocabulary that have a vector, each word once: over them, the root mean square norm of φ is `scale`.
 
     A word without a vector has one feature, `Vectors:none`, and so have the strings of an open vocabulary that are not
-    listed, whatever the file holds; the end of sentences has nothing. `llrnn config features` counts them.
+    listed, whatever the file holds; the end of sentences has no feature. `llrnn config features` counts them.
 
-    `source` is a file (see `llrnn.text.vectors`), a `WordVectors`, or a mapping from words to numbers. `any_case`
-    looks up `paris` as `Paris` and `PARIS` where the file has no `paris`. `name` tells two such groups apart.
-    Fewer classes: only the `top` most frequent words have a vector.
+    source      a file (see `llrnn.text.vectors`), a `WordVectors`, or a mapping from words to numbers
+    any_case    look up `paris` as `Paris` and `PARIS` where the file has no `paris`
+    top         use vectors for the `top` most frequent words only, so that more words have equal features
+    name        the prefix of the feature names, to tell two such groups apart
+
+    Fitting raises a FeatureError if no word has a vector, and warns if fewer than half have.
 
         phi = Identity(top=2500) + Vectors("cc.fr.300.vec.gz", components=150)
     """
@@ -661,7 +724,10 @@ class Vectors(Features):
         return dict(zip(self._names(), self._table[row].tolist(), strict=True))
 
     def block(self, symbols: Sequence[str]) -> tuple[Sequence[str], Floats, Ints]:
-        """Return names, the table with a row for words without a vector and one for EOS, and the row of each symbol."""
+        """Return the features of many words at once: (names, rows (R + 2, k + 1), index of each word's row).
+
+        The rows are those of the vectors, one for words without a vector, and one of zeros for the end of a sentence.
+        """
         R, k = self._table.shape
         values = np.zeros((R + 2, k + 1))
         values[:R, :k], values[R, k] = self._table, 1.0
@@ -689,7 +755,10 @@ def _coverage(known: int, words: Sequence[str]) -> str:
 
 
 def compile_features(features: Features, vocabulary: Vocabulary) -> FeatureMatrix:
-    """Return the matrix Φ of features over a vocabulary; columns and classes are numbered as they first appear.
+    """Return the matrix Φ of features over a vocabulary, one row for each class of words with equal features.
+
+    Columns and classes are numbered as they first appear. Raises a FeatureError if no feature fires on any word, if two
+    groups use one name, or if unlisted strings that share a symbol have different features.
 
     Example:
 
@@ -710,7 +779,10 @@ def compile_features(features: Features, vocabulary: Vocabulary) -> FeatureMatri
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """The rows of one group of features, in compressed form."""
+    """The distinct rows of values of one group of features, in compressed sparse form.
+
+    `row_of`: the row of each word; `widths`: (R,) entries of each row; `columns`, `values`: of all entries, row by row.
+    """
 
     row_of: Ints  # of each symbol
     widths: Ints  # (R,)
@@ -718,7 +790,7 @@ class _Rows:
     values: Floats
 
     def taken(self, rows: Ints) -> _Rows:
-        """Return these rows, in this order."""
+        """Return the rows with these indices, in this order."""
         entries = runs((np.cumsum(self.widths) - self.widths)[rows], self.widths[rows])
         return _Rows(rows, self.widths[rows], self.columns[entries], self.values[entries])
 
@@ -743,7 +815,7 @@ def _compiled(columns: _ColumnNumbers, fitted: Features, group: str, vocabulary:
 def _of_block(
     columns: _ColumnNumbers, fitted: Features, group: str, names: Sequence[str], values: Floats, row_of: Ints
 ) -> _Rows:
-    """Return the non-zero entries of those rows of a block that are used."""
+    """Return the result of `Features.block` in compressed form: only rows that words use, and values that are not 0."""
     used, row_of = np.unique(row_of, return_inverse=True)
     firing = np.flatnonzero((values[used] != 0).any(axis=0))
     numbers = np.array([columns.number(fitted, group, names[name]) for name in firing.tolist()], dtype=np.int64)
@@ -753,7 +825,10 @@ def _of_block(
 
 
 def _side_by_side(columns: _ColumnNumbers, class_of: Sequence[int], parts: Sequence[_Rows]) -> FeatureMatrix:
-    """Return the matrix whose rows join those of all groups."""
+    """Return the feature matrix whose row for each class concatenates the rows of all groups.
+
+    `class_of`: the class of each word; `parts`: one row for each class, in each group.
+    """
     widths = np.stack([part.widths for part in parts], axis=1)  # (G, parts)
     starts = np.cumsum(widths).reshape(widths.shape) - widths
     found_columns, found_values = np.empty(widths.sum(), dtype=np.int64), np.empty(widths.sum())
@@ -771,8 +846,10 @@ def _side_by_side(columns: _ColumnNumbers, class_of: Sequence[int], parts: Seque
 
 
 def _of_cells(columns: _ColumnNumbers, fitted: Features, vocabulary: Vocabulary) -> list[list[tuple[int, float]]]:
-    """Return the features of each cell: those of its strings, which must agree on some witnesses and on deviating
-    ones.
+    """Return the (column, value) entries of each cell, a set of unlisted strings that share a symbol.
+
+    Its strings must have equal features, which is checked on some of them and on `Features.deviations`; else a
+    FeatureError.
     """
     witnesses = {cell: list(strings) for cell, strings in vocabulary.witnesses.items()}
     if witnesses:
@@ -797,7 +874,7 @@ def _agreed(columns: _ColumnNumbers, fitted: Features, cell: str, strings: Seque
 
 
 class _ColumnNumbers:
-    """The column of each feature name, numbered as they come; two groups may not use one name."""
+    """The column number of each feature name, in order of appearance; a FeatureError if two groups use one name."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
@@ -834,8 +911,10 @@ class _ColumnNumbers:
 
 @dataclass(frozen=True)
 class FeatureSummary:
-    """A report on features: counts by group, classes against words, features that never fire, words that are not
-    told apart.
+    """A report on features over a vocabulary, as `llrnn config features` prints it.
+
+    It has the numbers of features by group and of classes (words with equal features), features that are 0 everywhere
+    (`never_fire`) or equal on all words, and words that no feature tells apart (`indistinct`).
     """
 
     symbols: int
@@ -854,14 +933,15 @@ class FeatureSummary:
 
     @property
     def reduction(self) -> float:
-        """|V| / G: how many times fewer terms Z has than a softmax."""
+        """|V| / G, symbols by classes: how many times fewer terms the normalising sum has than a softmax over words."""
         return self.symbols / self.classes
 
 
 def summarise(features: Features, vocabulary: Vocabulary, *, largest: int = 5, examples: int = 8) -> FeatureSummary:
-    """Compile the features and return a report on them.
+    """Compile the features over a vocabulary and return a report on them.
 
-    `largest`: how many classes are listed; `examples`: how many words of each.
+    `largest`: how many of the largest classes (sets of words with equal features) to list; `examples`: how many words
+    of each.
 
         summarise(Identity(top=2500) + Suffixes(3), vocabulary).reduction
     """

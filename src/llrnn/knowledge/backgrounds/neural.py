@@ -31,7 +31,9 @@ from llrnn.text.vocabulary import EOS, Vocabulary
 
 
 class Place(NamedTuple):
-    """The state of one sequence: the inner model's state, and the last word, which it has not read yet."""
+    """The state of a `Model` background for one sequence: the inner model's state, and the last word, not yet read
+    by it.
+    """
 
     before: Any
     word: int | None  # None at the very start
@@ -39,36 +41,42 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LazyAnswers(PackedStates[S]):
-    """A batch of N states as their log b, computed on first use."""
+    """A batch of N states of which only log b of the next word is kept; `make` computes it, (N, V), on first use."""
 
     make: Callable[[], Tensor]
 
     @cached_property
     def log_b(self) -> Tensor:
-        """log b of every word, (N, V)."""
+        """log b of every symbol after each state, (N, V)."""
         return self.make()
 
 
 @dataclass(frozen=True, eq=False)
 class Scanned(PackedStates[Place]):
-    """A batch of N states as distributions of the inner model, in pieces; `order` (N,): where each position is."""
+    """A batch of N states of a `Model` background, given by the inner model's next-word distributions.
+
+    pieces      distribution objects, each over some of the positions
+    order       (N,) the index of each position in the concatenation of the pieces
+    """
 
     pieces: Sequence[Any]
     order: Tensor
 
     def gathered(self, asked: Callable[[Any], Tensor]) -> Tensor:
-        """Return what `asked` computes from every distribution, in the order of the positions, (N, …)."""
+        """Return the results of `asked(distribution)`, a tensor (n, …) for each piece, in the order of the
+        positions, (N, …).
+        """
         return torch.cat([asked(distribution) for distribution in self.pieces])[self.order]
 
     @cached_property
     @torch.no_grad()
     def log_b(self) -> Tensor:
-        """log p of every word, (N, V)."""
+        """log p of every symbol at each position, (N, V)."""
         return self.gathered(lambda distribution: distribution.log_probs())
 
     @torch.no_grad()
     def log_prob(self, position: Tensor, word: Tensor) -> Tensor:
-        """Return log p of words at positions in rising order, (E,), piece by piece."""
+        """Return log p of `word[e]` at `position[e]`, (E,); positions are sorted. Nothing of size N × V is made."""
         place, start = self.order[position], 0
         found: Tensor = self.pieces[0].h.new_zeros(len(word))
         for piece in self.pieces:
@@ -82,10 +90,11 @@ class Scanned(PackedStates[Place]):
 
 
 class Model(Background[Place]):
-    """A trained LLRNN as background of another one, over the same vocabulary.
+    """A background that is a trained, frozen LLRNN's distribution: log b(K, x) = log p'(x | K), over the same
+    vocabulary.
 
-    It is used and not copied, in eval mode, is no submodule of the model that it serves, and follows it to its device.
-    It is not cross-fitted: trained on the same text, it is over-confident there; train it on another.
+    `model`: used and not copied, in eval mode; it is no submodule of the model that it serves, and follows it to its
+    device. It is not cross-fitted: trained on the same text, it would be over-confident there, so train it on another.
 
         Model(llrnn.load("runs/base"))
     """
@@ -137,7 +146,7 @@ class Model(Background[Place]):
             self.model.to(device)
 
     def _fed(self, states: Sequence[Place]) -> Any:
-        """Return one inner state of all sequences after they have read their last words."""
+        """Return one inner state of all B sequences after each has read its last word."""
         waiting = [n for n, state in enumerate(states) if state.word is not None]
         rows = [state.before for state in states]
         if waiting:
@@ -148,7 +157,10 @@ class Model(Background[Place]):
 
     @torch.no_grad()
     def _step(self, states: Sequence[Place]) -> Any:
-        """Advance all sequences by one word; those that have read nothing read EOS."""
+        """Advance the inner model by one word in all sequences, EOS where nothing was read yet.
+
+        Returns (distribution of the next word, new inner state).
+        """
         before = states[0].before.joined([state.before for state in states], self.model.device)
         eos = self.model.vocabulary.eos
         return self.model.step(before, [eos if state.word is None else state.word for state in states])
@@ -165,8 +177,11 @@ class Model(Background[Place]):
 
 
 def require_same_symbols(who: str, own: Vocabulary, given: Vocabulary, advice: str) -> None:
-    """Raise unless both vocabularies list the same symbols in the same order; `who` and `advice` are for the
-    message.
+    """Raise a BackgroundError unless both vocabularies list the same symbols in the same order.
+
+    who         what needs the vocabulary `own`, for the message
+    own, given  the vocabulary that it needs, and the one found
+    advice      what to do, for the message
     """
     if own.symbols == given.symbols:
         return
@@ -199,7 +214,11 @@ _LOGITS_AT_ONCE = 2**27  # numbers: half a gigabyte
 
 
 class Window(tuple[int, ...]):
-    """The tokens that the LM sees, as a tuple; remembers what was read of them, but a copy does not."""
+    """The tokens that the language model sees, as a tuple of ids; it also refers to cached keys and values of some of
+    them.
+
+    The reference, `asked`, is lost in copies and pickles: the tokens are then read again.
+    """
 
     asked: Asked | None = None  # the question with whose answer the first of them were read
 
@@ -215,7 +234,10 @@ class Window(tuple[int, ...]):
 
 @dataclass(eq=False)
 class Asked:
-    """Tokens, and the places in them after which the next is predicted; once read, where they are in the cache."""
+    """A request to a language model: a window of tokens, and the indices in it after which the next token is predicted.
+
+    Once answered, `reading` and `row` say where the keys and values of the window are cached.
+    """
 
     window: Window
     places: list[int]
@@ -225,15 +247,17 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Rows that the LM read as a batch: keys and values of each layer, (B, heads, L, D), and which of the L are
-    real.
+    """The key-value cache of B rows that a language model read as a batch.
+
+    cache       keys and values of each layer, (B, heads, L, D)
+    real        (B, L) False on padding
     """
 
     cache: Any
     real: Tensor  # (B, L) bool
 
     def selected(self, rows: Sequence[int]) -> tuple[Any, Tensor]:
-        """Return a new cache of some rows, in that order, and their mask."""
+        """Return (a new cache of these rows in this order, their mask (rows, L))."""
         if list(rows) == list(range(len(self.real))):
             return _with_layers(self.cache, lambda numbers: numbers[0], [self.cache]), self.real
         index = torch.tensor(rows, device=self.real.device)
@@ -241,7 +265,7 @@ class Reading:
 
 
 def _with_layers(cache: Any, make: Callable[[list[Tensor]], Tensor], sources: Sequence[Any]) -> Any:
-    """Return a cache whose keys and values are made, layer by layer, from those of others."""
+    """Return a copy of `cache` whose keys and values in each layer are `make` of the list of those of `sources`."""
     made = copy.copy(cache)
     made.layers = [copy.copy(layer) for layer in cache.layers]
     for n, layer in enumerate(made.layers):
@@ -251,7 +275,9 @@ def _with_layers(cache: Any, make: Callable[[list[Tensor]], Tensor], sources: Se
 
 
 def _can_be_continued(cache: Any) -> bool:
-    """Return whether a cache holds keys and values of all tokens in every layer, not a recurrent or sliding state."""
+    """Return whether a key-value cache can be extended: all tokens in all layers, no sliding window or recurrent
+    state.
+    """
     layers = getattr(cache, "layers", None) or [None]
     whole = [layer.keys for layer in layers if getattr(layer, "is_sliding", True) is False]
     return len(whole) == len(layers) and all(isinstance(keys, Tensor) and keys.dim() == 4 for keys in whole)
@@ -261,7 +287,10 @@ Known = tuple[Reading, int]  # and the row in it
 
 
 def _side_by_side(known: Sequence[Known | None]) -> tuple[Any, Tensor | None]:
-    """Return one cache of the rows that were read before, padded where they differ in length, and its mask."""
+    """Return (one cache, its mask (B, L)) of B rows read before, padded at the end to one length; None where not read.
+
+    (None, None) if no row was read before.
+    """
     groups: dict[int, tuple[Reading, list[int], list[int]]] = {}
     for n, one in enumerate(known):
         if one is not None:
@@ -288,10 +317,13 @@ def _side_by_side(known: Sequence[Known | None]) -> tuple[Any, Tensor | None]:
 
 
 class HuggingFace(Background[tuple[int, ...]]):
-    """A frozen causal LM of Hugging Face transformers as background, over the tokens of its tokenizer.
+    """A background that is a frozen causal language model of Hugging Face transformers, over the tokens of its
+    tokenizer.
 
-    `model`, `tokenizer`: the LM is used and not copied, in evaluation mode, and follows the model that it serves to its
-    device; `context`: the most tokens that it sees. Bind it to `llrnn.inference.hf.vocabulary(tokenizer)`.
+    model, tokenizer    used and not copied, the model in eval mode; it follows the model that it serves to its device
+    context             the most tokens that it sees; None: as many as it can
+
+    Bind it to `llrnn.inference.hf.vocabulary(tokenizer)`; any other vocabulary raises a BackgroundError.
 
         background = HuggingFace(GPT2LMHeadModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))
     """
@@ -313,8 +345,10 @@ class HuggingFace(Background[tuple[int, ...]]):
 
     @classmethod
     def from_folder(cls, path: str | PathLike[str], *, context: int | None = None) -> HuggingFace:
-        """Return a background from a folder that `save_pretrained` of model and tokenizer wrote; nothing is
-        downloaded.
+        """Return the background in a folder that `save_pretrained` of model and tokenizer wrote; nothing is downloaded.
+
+        `context`: the most tokens that it sees. Raises a BackgroundError if the folder holds no such model, a
+        MissingExtraError without the package transformers.
         """
         try:
             from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -342,7 +376,9 @@ class HuggingFace(Background[tuple[int, ...]]):
 
     @property
     def boundary(self) -> frozenset[int]:
-        """The tokens that may stand before a text: bos, eos and padding."""
+        """The ids of the tokens that may precede a text: those of bos, eos and padding, as far as the tokenizer has
+        them.
+        """
         ids = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id)
         return frozenset(one for one in ids if one is not None)
 
@@ -361,8 +397,8 @@ class HuggingFace(Background[tuple[int, ...]]):
         return self._grown(state, [symbol])
 
     def _grown(self, state: tuple[int, ...], symbols: Sequence[int]) -> Window:
-        """Return the window with more tokens, for which there must be room; an EOS at its start becomes the LM's
-        own.
+        """Return the window with more tokens, which must fit; our EOS at its beginning becomes the model's bos
+        token.
         """
         begins = not state and bool(symbols) and symbols[0] == self._own.eos
         tokens = [self._begin, *symbols[1:]] if begins else symbols
@@ -378,7 +414,10 @@ class HuggingFace(Background[tuple[int, ...]]):
         return LazyAnswers(batch.n_positions, lambda: self._answers(asked)), after
 
     def _read(self, state: tuple[int, ...], row: Sequence[int], kept: Sequence[bool], asked: list[Asked]) -> Window:
-        """Add the windows of one row to `asked`, each when it is full or at the end, and return the last window."""
+        """Append requests for one row of token ids to `asked`, a new one when a window is full; return the last window.
+
+        `kept`: for each token, whether the prediction after it is needed.
+        """
         window, done = self._grown(state, ()), 0
         while done < len(row):
             if len(window) == self._limit:
@@ -404,7 +443,7 @@ class HuggingFace(Background[tuple[int, ...]]):
 
     @torch.no_grad()
     def _answers(self, asked: Sequence[Asked]) -> Tensor:
-        """Return log b after the places asked for, window by window, (N, V) float32."""
+        """Return log p of all V tokens after each requested place, request by request, (N, V) float32."""
         longest = max((len(one.window) for one in asked), default=1)
         step = max(1, _LOGITS_AT_ONCE // (longest * self._model.config.vocab_size))
         parts = [self._pass(asked[start : start + step]) for start in range(0, len(asked), step)]
@@ -413,9 +452,9 @@ class HuggingFace(Background[tuple[int, ...]]):
         return torch.cat(parts) if parts else torch.zeros(0, len(self._own), device=self._a_weight.device)
 
     def _pass(self, asked: Sequence[Asked]) -> Tensor:
-        """Run the LM once over what is new in a batch of windows, padded at the end.
+        """Run the language model once over the uncached tokens of several windows; return log p, (places, V) float32.
 
-        A place of the cache that holds nothing is masked; positions count what is real.
+        Windows are padded at the end; empty places of the cache are masked, and not counted in token positions.
         """
         device = self._a_weight.device
         known = [self._known(one.window, device) for one in asked]
@@ -448,7 +487,9 @@ class HuggingFace(Background[tuple[int, ...]]):
         return torch.log_softmax(logits[row, place].float(), -1)
 
     def _known(self, window: Window, device: torch.device) -> tuple[Known, int] | None:
-        """Return the cached reading of the first tokens of a window, and how many they are; None if there is none."""
+        """Return ((cached reading, row in it), number of tokens cached) for the beginning of a window; None if
+        nothing is cached.
+        """
         asked = window.asked
         if asked is None or asked.reading is None or not len(asked.window) < len(window):
             return None
@@ -456,8 +497,9 @@ class HuggingFace(Background[tuple[int, ...]]):
         return ((asked.reading, asked.row), len(asked.window)) if is_here else None
 
     def saved(self) -> Saved:
-        """Return the folder to load from: the weights are not copied. An LM made of objects is given again at
-        loading.
+        """Return the path of the model's folder and a hash of its configuration; weights are not copied.
+
+        A language model that was given as an object has no folder: it must be given again at loading.
         """
         if self._folder is None:
             return super().saved()
@@ -466,7 +508,10 @@ class HuggingFace(Background[tuple[int, ...]]):
 
     @classmethod
     def restored(cls, saved: Saved) -> HuggingFace:
-        """Return the background that was saved: the inverse of `saved`."""
+        """Return the background from what `HuggingFace.saved` returned.
+
+        Raises a CheckpointError if the folder is gone, or its config.json has changed.
+        """
         folder = Path(saved.fields["folder"])
         advice = "or give the model from elsewhere: backgrounds.HuggingFace.from_folder(...) as background at loading"
         problem = None if folder.is_dir() else "which is gone; put it back"
@@ -485,7 +530,10 @@ class HuggingFace(Background[tuple[int, ...]]):
 
 
 def vocabulary_of(tokenizer: Any) -> Vocabulary:
-    """Return the vocabulary of a tokenizer: its tokens in the order of their ids, as symbols."""
+    """Return a vocabulary of a tokenizer's tokens in the order of their ids, written as `symbol_of` does.
+
+    The eos token becomes EOS. Raises a VocabularyError if the tokenizer has none.
+    """
     eos, tokens = tokenizer.eos_token_id, {index: token for token, index in tokenizer.get_vocab().items()}
     if eos is None:
         raise VocabularyError(
@@ -499,8 +547,9 @@ def vocabulary_of(tokenizer: Any) -> Vocabulary:
 
 
 def tokenised(tokenizer: Any, texts: Iterable[str], *, name: str = "") -> Corpus:
-    """Return a corpus with each text as a sentence of tokens, written as the symbols of `vocabulary_of`; empty ones
-    go.
+    """Return a corpus in which each text is a sentence of tokens, written as the symbols of `vocabulary_of`.
+
+    Empty texts are left out; `name`: of the corpus.
     """
     symbols = vocabulary_of(tokenizer).symbols
     lines = list(texts)
@@ -509,12 +558,14 @@ def tokenised(tokenizer: Any, texts: Iterable[str], *, name: str = "") -> Corpus
 
 
 def symbol_of(token: str) -> str:
-    """Return a token as a symbol: printable, without white space."""
+    r"""Return a token as a printable symbol without white space: other characters are escaped as in Python, "\n" or
+    "\x20".
+    """
     return "".join(map(_escaped, token)) or _EMPTY
 
 
 def token_of(symbol: str) -> str:
-    """Return the token that a symbol stands for; EOS stays EOS."""
+    """Return the token that a symbol of `symbol_of` stands for; EOS stays EOS, and an id without a token gives ""."""
     if symbol == _EMPTY or symbol.startswith(_NONE):
         return ""
     return symbol.encode("latin-1", "backslashreplace").decode("unicode_escape")
@@ -528,7 +579,10 @@ def _escaped(character: str) -> str:
 
 
 def _context_length(model: Any, wanted: int | None) -> int:
-    """Return how many tokens the LM sees at most: its own limit, or `wanted` if that is less."""
+    """Return how many tokens the language model may see: `wanted`, or its own limit if that is None.
+
+    Raises a BackgroundError unless it is between 2 and the model's limit.
+    """
     own = getattr(model.config, "max_position_embeddings", None) or 2**31
     limit: int = own if wanted is None else wanted
     if not 2 <= limit <= own:
@@ -537,6 +591,6 @@ def _context_length(model: Any, wanted: int | None) -> int:
 
 
 def _digest(folder: Path) -> str:
-    """Return the SHA-256 of the LM's configuration, to notice another model in its place."""
+    """Return the SHA-256 of config.json in the folder, as hexadecimal digits, to notice that the model was replaced."""
     config = folder / "config.json"
     return hashlib.sha256(read_file(config) if config.is_file() else b"").hexdigest()

@@ -51,30 +51,33 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 
 
 class FoldNode(NamedTuple):
-    """The state of cross-fitted n-grams in training: a node of the trie of all folds."""
+    """The state of `CrossFitted` n-grams in training: the index of a node in the joint trie of all folds' n-gram
+    models.
+    """
 
     node: int
 
 
 @dataclass(frozen=True, eq=False)
 class Nodes(PackedStates[S]):
-    """A batch of nodes of the trie of an n-gram model, (N,)."""
+    """A batch of N states of an n-gram model: the indices of nodes in its trie, an integer tensor (N,)."""
 
     nodes: Tensor
 
 
 class FoldNodes(Nodes[FoldNode]):
-    """A batch of nodes of the trie of all folds."""
+    """A batch of N states of `CrossFitted` n-grams in training: indices of nodes in the joint trie of all folds."""
 
 
 class CrossFitted(Background[Any]):
-    """N-grams estimated on all of a corpus and, for training on that corpus, without each of `folds` folds.
+    """A background (prior over the next word) of n-grams that is not over-confident on the text they were estimated on.
 
-    make        from a corpus to its n-grams; `NGram.from_corpus(corpus, folds=10)` gives the usual ones
+    The training text is cut into folds. A model that trains on it sees, at each sentence, n-grams that were estimated
+    without the sentence's fold; at any other text it sees n-grams of the whole corpus.
+
+    make        a function from a corpus to its n-grams; `NGram.from_corpus(corpus, folds=10)` gives the usual ones
     corpus      the text that a model with this background trains on
-    folds       into how many parts it is cut, by the words of its sentences
-
-    Outside training, states and answers are those of the model of the whole text.
+    folds       the number of folds, 2 or more; a sentence's fold follows from a hash of its words
 
         CrossFitted(lambda part: NGram.from_corpus(part, order=3, folds=0), corpus, folds=5)
     """
@@ -96,7 +99,11 @@ class CrossFitted(Background[Any]):
 
     @classmethod
     def restored(cls, whole: Background, folds: int) -> Background:
-        """Return the background from a model folder, which stores the model of the whole text only."""
+        """Return the background from a model folder, which stores `whole`, the n-grams of all of the text, but not the
+        folds.
+
+        It can be used, but training with it raises a TrainingError. A `whole` that is no `NGram` is returned itself.
+        """
         if not isinstance(whole, NGram):
             return whole  # other backgrounds were cross-fitted too, once
         made = cls.__new__(cls)
@@ -105,7 +112,7 @@ class CrossFitted(Background[Any]):
 
     @property
     def whole(self) -> Background:
-        """The model that was estimated on all of the text."""
+        """The n-gram background that was estimated on all of the corpus; used outside training."""
         return self._parts[0]
 
     def bind(self, vocabulary: Vocabulary) -> Self:
@@ -173,7 +180,9 @@ class CrossFitted(Background[Any]):
 
 
 def joined(tables: Sequence[ngrams.NGramTable]) -> ngrams.NGramTable:
-    """Return one n-gram table of several, in which word x of table p is the word p · V + x."""
+    """Return one n-gram table that holds several tables over the same V words: word x of table p is the word p · V
+    + x.
+    """
     V, order = len(tables[0].words), max(table.order for table in tables)
     levels = []
     for n in range(order):
@@ -195,9 +204,13 @@ _EMPTY = ngrams.Level(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 
 
 
 class NGram(Background[int]):
-    """A back-off n-gram model. The state is the longest known suffix of the prefix, as a node of its trie.
+    """A background b(K, x) = p(x | last n − 1 words) by a back-off n-gram model.
 
-    `table`: the n-grams; `restrict`: leave out words that the vocabulary does not list, instead of an error.
+    Its state is the longest suffix of the prefix that the model lists, as the index of a node in its trie.
+
+    table       the n-grams
+    restrict    False: binding raises an error if the model lists words that the vocabulary does not; True: they are
+                dropped
 
         NGram.from_corpus(train, order=5)
         NGram.from_path("web.arpa.gz", restrict=True)
@@ -212,9 +225,10 @@ class NGram(Background[int]):
 
     @classmethod
     def from_path(cls, path: str | PathLike[str], *, restrict: bool = False) -> NGram:
-        """Return a model from an ARPA file, plain or gzip, or from a folder that `llrnn ngram estimate` wrote.
+        """Return the n-gram background in an ARPA file, plain or gzip, or in a folder that `llrnn ngram estimate`
+        wrote.
 
-        `restrict` leaves out words that the vocabulary does not list.
+        `restrict`: drop words that the vocabulary does not list, instead of an error when it is bound.
         """
         return cls(read_table(path), restrict=restrict)
 
@@ -228,12 +242,14 @@ class NGram(Background[int]):
         folds: int = 10,
         restrict: bool = False,
     ) -> Background:
-        """Return modified Kneser-Ney n-grams of a corpus, estimated when bound, over all words of the vocabulary.
+        """Return a background of modified Kneser-Ney n-grams, which are estimated when it is bound to a vocabulary.
 
-        `order`: the longest n-grams; `min_counts`: by order, below which they are dropped. With `folds` (the default)
-        it is cross-fitted: a model that trains on the same text sees, at each sentence, counts that were made without
-        it; `folds=0` is for text that no model trains on. Words that the vocabulary does not list are an error, or with
-        `restrict` counted and then left out.
+        order       the length of the longest n-grams
+        min_counts  by order, the count below which n-grams are dropped
+        folds       parts for cross-fitting (`CrossFitted`): a model that trains on the same text sees, at each
+                    sentence, counts made without it; 0: none, for text that no model trains on
+        restrict    False: words that the vocabulary does not list are an error; True: they are counted and then left
+                    out
 
             NGram.from_corpus(train, order=3, folds=0)
         """
@@ -280,9 +296,10 @@ class NGram(Background[int]):
         return Nodes(batch.n_positions, seen[batch.mask]), seen[:, -1].tolist()
 
     def rows(self, states: Sequence[int] | Tensor) -> ngrams.NGramRows:
-        """Return the next-word distributions of a batch of states, in sparse form.
+        """Return the next-word distributions at N states in sparse form: back-off weight and listed continuations of
+        each.
 
-        Words that share `<unk>` (`table.shared`) are not among the listed ones: see `prior`.
+        `states`: node indices. The unlisted words that share the probability of `<unk>` are not in it (see `prior`).
         """
         nodes = _as_tensor(states)
         rows = self.trie(nodes.device).rows(nodes)
@@ -303,7 +320,9 @@ class NGram(Background[int]):
         return SparsePrior(tables, torch.stack(shift, 1), Exceptions(rows.position, rows.word, rows.log_prob))
 
     def log_probs(self, states: Sequence[int] | Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Return log p of every word in float32, (N, V); written into `out` where it is given."""
+        """Return log p of every word at N states, (N, V) float32; `states`: node indices; `out`: a tensor to write
+        it into.
+        """
         nodes = _as_tensor(states)
         trie = self.trie(nodes.device)
         if self.table.shared is not None:
@@ -321,7 +340,10 @@ class NGram(Background[int]):
         return whole
 
     def score(self, symbols: Sequence[int] | Ints) -> tuple[Tensor, Tensor]:
-        """Return log p of every symbol but the first of a text EOS, sentence, EOS, …, and the lengths of their n-grams.
+        """Return log p of every symbol but the first, and the length of the n-gram that each was found with, both (n −
+        1,).
+
+        `symbols`: n ids of a text EOS, sentence, EOS, sentence, …, EOS.
 
         Example:
 
@@ -341,7 +363,7 @@ class NGram(Background[int]):
 
     @classmethod
     def restored(cls, saved: Saved) -> NGram:
-        """Return the model that was saved: the inverse of `saved`."""
+        """Return the n-gram background from what `NGram.saved` returned."""
         return cls(table_from(saved.fields, saved.tensors))
 
     def __repr__(self) -> str:
@@ -349,7 +371,10 @@ class NGram(Background[int]):
 
 
 def over_own_words(table: ngrams.NGramTable) -> NGram:
-    """Return an n-gram model bound to the words that it lists; `<unk>`, if listed, stands for all others."""
+    """Return an n-gram background bound to a vocabulary of exactly the words that the table lists.
+
+    If the table has `<unk>`, it stands for all other words.
+    """
     return NGram(table).bind(Vocabulary(table.words, unknown=ngrams.UNKNOWN if ngrams.UNKNOWN in table.index else None))
 
 
@@ -357,9 +382,10 @@ _LISTED, _GAP, _SAMPLED = 0.9, 1.0, 2000  # share of n-grams, nats a word, sente
 
 
 def estimated_on(table: ngrams.NGramTable, corpus: Corpus, held_out: Corpus | None = None) -> str | None:
-    """Return the evidence, as a message, that n-grams were estimated on a text; None if there is none.
+    """Return a message with evidence that n-grams were estimated on `corpus`; None if there is none.
 
-    Evidence: nearly all of its longest n-grams are listed, or it is far more probable than a text that is held out.
+    Evidence: at least 90 % of the corpus's longest n-grams are listed (order above 2), or its words cost over 1 nat
+    less on average than those of `held_out`.
 
         estimated_on(read_arpa("corpus.arpa"), train, valid)
     """
@@ -372,7 +398,11 @@ def estimated_on(table: ngrams.NGramTable, corpus: Corpus, held_out: Corpus | No
 
 
 def _fit(ngram: NGram, corpus: Corpus) -> tuple[float, float]:
-    """Return nats per listed word over some sentences, and the share of places whose n-gram of full order is listed."""
+    """Return the mean −log p per listed word, in nats, and the share of full-length n-grams of the text that are
+    listed.
+
+    About 2,000 sentences of the corpus are looked at.
+    """
     some = corpus[:: max(1, len(corpus) // _SAMPLED)]
     plain = Corpus.from_sentences([sentence.words for sentence in some])
     text = EncodedText.encode(plain, ngram.vocabulary)
@@ -385,8 +415,10 @@ def _fit(ngram: NGram, corpus: Corpus) -> tuple[float, float]:
 
 
 def _static_tables(table: ngrams.NGramTable) -> tuple[Table, ...]:
-    """Return the unigrams as a table; where words share `<unk>`, as two: the second one, of these words, has its own
-    weight.
+    """Return the unigram log-probabilities as tables of (V,).
+
+    One table, or two where unlisted words share `<unk>`: the second has these words, minus infinity elsewhere, and vice
+    versa, since the two are weighted differently at each position.
     """
     log_prob = torch.from_numpy(table.levels[0].log_prob[: len(table.symbols)])
     if table.shared is None:
@@ -403,7 +435,7 @@ def _as_tensor(states: Sequence[int] | Tensor) -> Tensor:
 
 
 class _Estimated(UnboundBackground):
-    """N-grams of a corpus that are estimated when the vocabulary is known."""
+    """N-grams of a corpus that are estimated when it is bound to a vocabulary; `bind` returns an `NGram`."""
 
     def __init__(self, corpus: Corpus, order: int, min_counts: tuple[int, ...], restrict: bool) -> None:
         self._corpus, self._order, self._min_counts, self._restrict = corpus, order, min_counts, restrict

@@ -51,8 +51,11 @@ _HALVINGS = 50  # of an interval of that width: to 1e-13
 
 
 def words_of(condition: object) -> dict[str, float]:
-    """Return the default evidence of a condition, {word: 1.0}: every word of a text, a sequence, or a record's
-    values.
+    """Return the default evidence of a condition, the input that a text is generated from: {word: 1.0} of all its
+    words.
+
+    They are the words of a text, of each element of a sequence, or of the values of a record or dialogue act; {} for
+    None.
     """
     if condition is None:
         return {}
@@ -64,8 +67,11 @@ def words_of(condition: object) -> dict[str, float]:
 
 
 class Priming(Background[LogWeights]):
-    """The factor of each entity x that the base is multiplied with: evidence(C)[x] · boost, or `absent` without
-    evidence.
+    """The factor of `Primed` for each entity x: evidence(condition)[x] · boost, or `absent` if x has no evidence; 1 on
+    others.
+
+    An entity is a word, or a cell (a set of unlisted strings that share a symbol), that should be used if the condition
+    supports it. The state is {symbol id: log factor} of the entities with evidence; arguments are those of `Primed`.
     """
 
     _table: Table  # once it is bound
@@ -90,9 +96,9 @@ class Priming(Background[LogWeights]):
         return bound
 
     def _found(self, vocabulary: Vocabulary) -> dict[str, int]:
-        """Return the ids of the entities, words and cells.
+        """Return {entity: symbol id} of the entities that the vocabulary lists, words and cells.
 
-        One that is not listed is left out: its cell, or the symbol for unknown words, stands for all the others too.
+        Words that it does not list are left out; raises an UnknownWordError for one that it has no place for at all.
         """
         n = len(vocabulary.words)
         cells = {name: cell for cell, name in enumerate(vocabulary.symbols[n:], n)}
@@ -102,7 +108,10 @@ class Priming(Background[LogWeights]):
         return listed | {name: cell for name, cell in cells.items() if self.cells or name in self.entities}
 
     def initial(self, condition: object = None) -> LogWeights:
-        """Return the log-weights of the entities, for the whole sequence; a cell takes the strongest of its words."""
+        """Return {symbol id: log factor} of the entities with evidence in the condition; it holds for the whole text.
+
+        A cell takes the largest factor of its words. Raises a BackgroundError if a strength is infinite or NaN.
+        """
         primed: dict[int, float] = {}
         for symbol, strength in self._with_evidence(self.evidence(condition)):
             if not strength < math.inf:
@@ -120,14 +129,17 @@ class Priming(Background[LogWeights]):
             yield from ((cell, found[word]) for cell, word in cells if cell in self._of_cells)
 
     def follow(self, states: Sequence[LogWeights], batch: Batch) -> tuple[Sequence[LogWeights], Sequence[LogWeights]]:
-        """Return the states unchanged: no symbol changes them."""
+        """Return the state of each position of the batch that is not padding, and the states after it: no symbol
+        changes them.
+        """
         counts = batch.mask.sum(1).tolist()
         return [state for state, n in zip(states, counts, strict=True) for _ in range(int(n))], states
 
     def prior(self, states: Sequence[LogWeights]) -> Prior:
-        """Return the prior with the log-weights of each state as exceptions.
+        """Return log of the factor at N states: a table for entities without evidence, with the entities of each state
+        listed.
 
-        The last answer is cached: no word changes a state, so a beam asks the same question at every step.
+        The last result is cached, since states stay the same from word to word.
         """
         asked, answer = self._last
         if answer is not None and len(asked) == len(states) and all(map(operator.is_, asked, states)):
@@ -141,9 +153,10 @@ class Priming(Background[LogWeights]):
         return answer
 
     def revised(self, revision: Revision) -> Self:
-        """Return the factor for a revised vocabulary: a word that leaves a cell has the weight of the cell.
+        """Return the factor for a vocabulary with words added or removed.
 
-        A name that goes to no cell and no unknown symbol is no entity any more.
+        A word that is taken out of an entity cell becomes an entity; one that the new vocabulary has no place for is
+        none.
         """
         old, new = self.vocabulary, revision.vocabulary
         moved = [word for word in (*old.words, *new.words) if (word in old) != (word in new)]
@@ -155,13 +168,20 @@ class Priming(Background[LogWeights]):
 
 
 class Primed(Combined):
-    """A background in which the probability of `entities` depends on the condition (paper §4, condition-based priming).
+    """A background in which the probability of certain words, `entities`, depends on the condition (paper §4, priming).
 
-    `base`: the background; `entities`: words, or cells of an open vocabulary by their symbols (`"‹number:digits4›"`);
-    `evidence(condition)`: the words that the condition supports, with strengths; `boost`: the factor of an entity with
-    evidence; `absent`: that of one without; `cells`: make all cells entities, so that names and numbers that are not
-    listed need evidence too, which a cell has where one of its words does. A name that is not listed says nothing of
-    its cell; it is an entity once it is added to the vocabulary, as is a word that comes out of a cell which is one.
+    The condition is the input that the text is generated from. b = base · strength · boost for an entity with evidence,
+    base · absent for one without, and base for all other words.
+
+    base        the background to multiply
+    entities    words, or cells of an open vocabulary (sets of unlisted strings with one symbol) by their symbols, such
+                as `"‹number:digits4›"`
+    evidence    a function condition -> {word: strength}; by default 1 for every word of the condition
+    boost       the factor of an entity with evidence
+    absent      the factor of an entity without
+    cells       True: all cells are entities; a cell has evidence where one of its strings does
+
+    A word outside the vocabulary is no entity until it is added; a word taken out of an entity cell becomes one.
 
         Primed(Unigram.from_corpus(train), entities={"paris", "rome"}, boost=20.0, absent=0.01)
     """
@@ -195,10 +215,13 @@ class Primed(Combined):
         support: float = 0.9,
         cells: bool = False,
     ) -> Self:
-        """Return a primed background with entities and maximum-likelihood weights from pairs of condition and target.
+        """Return a primed background with entities and maximum-likelihood weights from sentences with conditions.
 
-        Entities are those of `entity_words(corpus, slots, support)`; `absent` is at least 1e-6, so that no word gets
-        zero for not having been seen. The base must be static.
+        base        a background that does not depend on the context, such as `Unigram`; else a BackgroundError
+        slots, support      entities are `entity_words(corpus, slots, support)`
+        cells       True: all cells of an open vocabulary are entities too
+
+        `absent` is at least 1e-6, so that no word is impossible only because it was not seen.
 
             Primed.fitted(Unigram.from_corpus(train), train, vocabulary)
         """
@@ -231,7 +254,7 @@ class Primed(Combined):
 
     @property
     def entities(self) -> frozenset[str]:
-        """The words and cells that are named; with `cells`, all cells are entities too."""
+        """The entities that were given by name, words and cells; with `cells=True`, all cells are entities too."""
         return self._factor.entities
 
     def prior(self, states: Sequence[tuple[State, ...]]) -> Prior:
@@ -259,11 +282,12 @@ class Primed(Combined):
 
 
 class Inflections:
-    """Rules of how words of one stem change their endings, learnt from word types alone.
+    """Rules of how words change their endings, learnt from a list of words: they give other forms of a word.
 
         r(e → e') = c(e, e') / (n(e) + 2)        c: stems that have both endings; n: words that end with e
 
-    Of a word s e the other forms are s e', each with the rate of the best rule that makes it.
+    A word with stem s and ending e has the other forms s e', each with the rate r of the best rule that makes it.
+    `rules`: {ending: {other ending: rate}}.
 
         Inflections.learnt(corpus.counts()).forms("chanter")
     """
@@ -273,7 +297,10 @@ class Inflections:
 
     @classmethod
     def learnt(cls, words: Iterable[str], *, least: int = 3) -> Inflections:
-        """Return the rules of some word types; a rule that fewer than `least` stems follow is left out."""
+        """Return the rules learnt from these words; words with other characters than letters are ignored.
+
+        `least`: the fewest stems that must have both endings of a rule.
+        """
         of_stem: dict[str, list[str]] = {}
         for word in sorted({*words}):
             for stem, ending in _splits(word) if word.isalpha() else ():
@@ -287,8 +314,8 @@ class Inflections:
         return cls(rules)
 
     def forms(self, word: str) -> dict[str, float]:
-        """Return the `MOST_FORMS` likeliest other forms of a word, with shares that sum to one; {} if there are
-        none.
+        """Return the likeliest other forms of a word, 40 at most, as {form: probability}, which sum to 1; {} if no
+        rule applies.
         """
         rate: dict[str, float] = {}
         for stem, ending in _splits(word):
@@ -300,7 +327,9 @@ class Inflections:
 
 
 def _splits(word: str) -> Iterator[tuple[str, str]]:
-    """Yield the (stem, ending) pairs of a word."""
+    """Yield (stem, ending) for each way to split a word into a stem of 4 letters or more and an ending of 0 to 4
+    letters.
+    """
     for length in range(min(_LONGEST_ENDING, len(word) - _SHORTEST_STEM) + 1):
         yield word[: len(word) - length], word[len(word) - length :]
 
@@ -468,10 +497,13 @@ class Recent(Background[Text]):
 def entity_words(
     corpus: Corpus, slots: Collection[str] | None = None, support: float = 0.9
 ) -> dict[str, frozenset[str]]:
-    """Return the words that targets contain because of their conditions, each with the slots in whose values it occurs.
+    """Return {word: slots} of the words that targets contain because of their conditions.
 
-    Because: at least a share `support` of its occurrences in targets, and one, have it in their own condition. Of named
-    `slots` only, if any; a condition that is a text has no slots.
+    A sentence of the corpus is a target, and its condition the input that it is generated from. A word is returned if
+    it occurs in a condition and in a target, and at least a share `support` of its occurrences in targets have it in
+    their own condition. Its slots are those in whose values it occurs; none for conditions that are texts.
+
+    slots       look at values of these slots only; None: of all. An unknown slot raises a BackgroundError
 
         entity_words(train, slots=["name", "area"])          # {"trattoria": frozenset({"name"}), …}
     """
@@ -503,7 +535,11 @@ def _values(condition: object) -> Iterator[tuple[str, str | None]]:
 
 
 def _counted(base: Background, factor: Priming, corpus: Corpus) -> tuple[Floats, Floats]:
-    """Return, for each target, words and base mass of: other words, entities with and without evidence, each (C, 3)."""
+    """Return counts and base probabilities, each (sentences, 3), for the fit of `Primed`.
+
+    The columns are: words that are no entities, entities with evidence in the sentence's condition, entities without.
+    Raises a ZeroMassError if the base gives a word of the corpus probability 0.
+    """
     vocabulary = factor.vocabulary
     mass = torch.softmax(base.prior([]).dense(1).log_b[0], 0).numpy()
     entities = np.array(sorted(factor.ids.values()), dtype=np.int64)
@@ -524,11 +560,14 @@ def _counted(base: Background, factor: Priming, corpus: Corpus) -> tuple[Floats,
 
 
 def _likeliest(counts: Floats, masses: Floats) -> tuple[float, float]:
-    """Return the maximum-likelihood boost and absent: the root of one derivative along the roots of the other."""
+    """Return the maximum-likelihood (boost, absent) from the counts and base probabilities of `_counted`."""
     seen, length = counts.sum(0), counts.sum(1)
 
     def slope(kind: int, log_boost: float, log_absent: float) -> float:
-        """Return the derivative: entities that were seen, less those that are expected."""
+        """Return the derivative of the log-likelihood: the number of entities that were seen less the expected number.
+
+        `kind`: 1 for entities with evidence (by log boost), 2 without (by log absent).
+        """
         weights = np.exp([0.0, log_boost, log_absent])
         return float(seen[kind] - length @ (masses[:, kind] * weights[kind] / (masses @ weights)))
 
@@ -540,7 +579,7 @@ def _likeliest(counts: Floats, masses: Floats) -> tuple[float, float]:
 
 
 def _root(falling: Callable[[float], float], low: float, high: float = _WIDEST) -> float:
-    """Return where a falling function is 0, or the lower end if it is never above."""
+    """Return where a falling function is 0, by bisection between `low` and `high`; `low` if it is not above 0 there."""
     if falling(low) <= 0:
         return low
     for _ in range(_HALVINGS):
