@@ -40,7 +40,10 @@ EXAMPLES = (
 
 
 def kind(character: str) -> int:
-    """Return the index in KINDS of a character; letters without case and marks count as lowercase."""
+    """Return the index in KINDS of the kind of a character: lowercase, uppercase, digit, space or sign.
+
+    Letters without case and combining marks count as lowercase, whatever is none of the others as sign.
+    """
     return SPACE if character.isspace() else _of_category(unicodedata.ucd_3_2_0.category(character))
 
 
@@ -54,12 +57,15 @@ def _of_category(category: str) -> int:
 
 
 def permitted(character: str) -> bool:
-    """Return whether a string may contain this character: no line break, no surrogate."""
+    """Return whether a word may contain this character: anything but line breaks and surrogates."""
     return character not in LINE_BREAKS and not "\ud800" <= character <= "\udfff"
 
 
 def check_string(string: str) -> str | None:
-    """Return why a string cannot be a symbol (empty, line break, outer white space), or None."""
+    """Return why a string cannot be a symbol of a vocabulary, as text for an error message, or None if it can.
+
+    Not permitted are the empty string, line breaks, surrogates, and white space at either end.
+    """
     if not string:
         return "it is empty"
     for character in string:
@@ -70,27 +76,31 @@ def check_string(string: str) -> str | None:
 
 
 def examples(characters: Sequence[str]) -> tuple[str | None, ...]:
-    """Return a character for each column: the distinguished ones, and one of each kind or None if none is left."""
+    """Return one character for each column of an `Alphabet` of these characters, for messages and tests.
+
+    These are the characters themselves, then for each of KINDS another character of that kind, or None if there is
+    none.
+    """
     taken = [frozenset(c for c in characters if kind(c) == number) for number in range(len(KINDS))]
     return (*characters, *(_example(number, taken[number]) for number in range(len(KINDS))))
 
 
 @lru_cache(maxsize=1024)
 def _example(number: int, taken: frozenset[str]) -> str | None:
-    """Return a permitted character of a kind that is not in `taken`, or None."""
+    """Return a permitted character whose kind has the index `number` in KINDS and that is not in `taken`, or None."""
     candidates = chain(EXAMPLES[number], map(chr, range(0x110000)))
     return next((c for c in candidates if c not in taken and kind(c) == number and permitted(c)), None)
 
 
 @cache
 def of_kind(number: int) -> Ints:
-    """Return all code points of a kind, sorted, without surrogates and line breaks."""
+    """Return all permitted code points whose kind has the index `number` in KINDS, sorted."""
     return np.flatnonzero(_kinds() == number).astype(np.int64)
 
 
 @cache
 def _kinds() -> NDArray[np.int8]:
-    """Return the kind of every code point, -1 for those not permitted, (0x110000,)."""
+    """Return the index in KINDS of the kind of every code point, -1 for those not permitted, (0x110000,)."""
     pieces = [range(start, start + 0x1000) for start in range(0, 0x110000, 0x1000)]
     found = np.concatenate([_kinds_in(piece) for piece in pieces])  # in pieces: other threads get a turn
     found[[*map(ord, LINE_BREAKS), *range(0xD800, 0xE000)]] = -1
@@ -105,7 +115,10 @@ def _kinds_in(codes: range) -> NDArray[np.int8]:
 
 
 class Alphabet:
-    """A partition of all permitted characters into finitely many columns.
+    """A partition of all permitted characters into finitely many columns, by which a DFA moves.
+
+    Columns 0 … n-1 are the n distinguished characters, sorted; then come five columns, one for each of KINDS
+    (lowercase, uppercase, digit, space, sign), for all other characters of that kind.
 
     Columns 0 … n-1 are the distinguished characters; then one column for each kind, for all others of it.
 
@@ -121,12 +134,12 @@ class Alphabet:
         return len(self.characters) + len(KINDS)
 
     def column(self, character: str) -> int:
-        """Return the column of a permitted character."""
+        """Return the column of a character: its own, or that of its kind. The character must be permitted."""
         found = self._column.get(character)
         return len(self.characters) + kind(character) if found is None else found
 
     def columns(self, text: str) -> Ints:
-        """Return the column of every character of a text, -1 for those not permitted, (length,)."""
+        """Return the column of every character of a text, (length,); -1 for line breaks and surrogates."""
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
         column = np.full(int(codes.max(initial=0)) + 1, -1, dtype=np.int64)
         for character in filter(permitted, set(text)):
@@ -134,14 +147,20 @@ class Alphabet:
         return column[codes]
 
     def padded(self, strings: Sequence[str]) -> tuple[Ints, Ints]:
-        """Return the columns of strings, -1 after the end, and the lengths: (n, T), (n,)."""
+        """Return the columns of n strings, padded with -1 after their ends, (n, longest), and their lengths, (n,).
+
+        Characters that are not permitted have -1, too.
+        """
         lengths = np.array([len(string) for string in strings], dtype=np.int64)
         rows = np.full((len(strings), int(lengths.max(initial=0))), -1, dtype=np.int64)
         rows[np.arange(rows.shape[1]) < lengths[:, None]] = self.columns("".join(strings))
         return rows, lengths
 
     def others(self, column: int) -> Ints:
-        """Return the code points of a column of a kind, sorted."""
+        """Return the code points of the column of a kind, sorted: its characters without a column of their own.
+
+        column      n or more, where n is the number of distinguished characters
+        """
         if column not in self._others:
             number = column - len(self.characters)
             told_apart = [ord(character) for character in self.characters if kind(character) == number]
@@ -150,18 +169,18 @@ class Alphabet:
 
     @cached_property
     def characters_of(self) -> tuple[str, ...]:
-        """The characters of every column, as one string each."""
+        """For every column, a string of all its characters (one character, or all others of a kind)."""
         others = (self.others(column).astype("<u4").tobytes() for column in range(len(self.characters), len(self)))
         return (*self.characters, *(codes.decode("utf-32-le") for codes in others))
 
     @cached_property
     def log_share(self) -> Floats:
-        """log of 1 / (number of characters in the column), (columns,)."""
+        """−log of the number of characters in each column, (columns,): the log-probability of one, drawn uniformly."""
         sizes = [1] * len(self.characters) + [len(self.others(c)) for c in range(len(self.characters), len(self))]
         return -np.log(np.maximum(sizes, 1).astype(np.float64))
 
     def draw(self, column: int, rng: np.random.Generator) -> str:
-        """Sample a character of a column uniformly."""
+        """Sample one character of a column, uniformly."""
         if column < len(self.characters):
             return self.characters[column]
         return chr(int(rng.choice(self.others(column))))
@@ -169,7 +188,10 @@ class Alphabet:
 
 @dataclass(frozen=True, eq=False)
 class DFA:
-    """A complete deterministic automaton that labels strings; state 0 is the start.
+    """A deterministic finite automaton that assigns every string a label: -1 (not accepted), or 0, 1, 2, ….
+
+    It has a move for every state and every character of Unicode; state 0 is the start. Characters without a column of
+    their own move by their kind (lowercase, uppercase, digit, space, sign).
 
     characters  the characters with columns of their own
     moves       (states, columns) the next states
@@ -205,7 +227,7 @@ class DFA:
 
     @cached_property
     def alphabet(self) -> Alphabet:
-        """The partition of all characters into columns."""
+        """The partition of all characters into the columns of `moves`."""
         return Alphabet(self.characters)
 
     @cached_property
@@ -217,7 +239,7 @@ class DFA:
         return np.array([column for column, example in enumerate(self._examples) if example is not None])
 
     def label(self, string: str) -> int:
-        """Return the label of a string, -1 if it is not accepted or has characters that are not permitted."""
+        """Return the label of a string; -1 if it is not accepted, or has a line break or a surrogate."""
         state = 0
         for character in string:
             if not permitted(character):
@@ -226,7 +248,7 @@ class DFA:
         return int(self.labels[state])
 
     def label_all(self, strings: Sequence[str]) -> Ints:
-        """Return the labels of many strings, (n,)."""
+        """Return the label of each of n strings, (n,), as `label` does, but vectorised."""
         if len(strings) < _FEW:
             return np.array([self.label(string) for string in strings], dtype=np.int64)
         n = len(self.labels)
@@ -244,13 +266,13 @@ class DFA:
         return answers
 
     def refined(self, characters: Iterable[str]) -> DFA:
-        """Return an equivalent automaton with columns for more characters."""
+        """Return an automaton that labels all strings alike but has columns of their own for `characters`, too."""
         told = tuple(sorted({*self.characters, *characters}))
         kinds = range(len(self.characters), self.moves.shape[1])
         return DFA(told, self.moves[:, [*map(self.alphabet.column, told), *kinds]], self.labels)
 
     def product(self, other: DFA, combine: Callable[[int, int], int]) -> DFA:
-        """Return the minimised product automaton, with labels `combine(own, other)`."""
+        """Return the minimal automaton that labels a string `combine(label here, label by other)`."""
         a, b = self.refined(other.characters), other.refined(self.characters)
         mine, others, moves = paired(a.moves, b.moves)
         both = zip(a.labels[mine].tolist(), b.labels[others].tolist(), strict=True)
@@ -258,18 +280,19 @@ class DFA:
         return DFA(a.characters, moves, labels).minimised()
 
     def both(self, other: DFA) -> DFA:
-        """Return the intersection, with the labels of this automaton."""
+        """Return the automaton of the strings that both accept (`a & b`), with the labels of this one."""
         return self.product(other, lambda x, y: x if y >= 0 else -1)
 
     __and__ = both
 
     def minus(self, other: DFA) -> DFA:
-        """Return the difference: strings that `other` does not accept, with the labels of this automaton."""
+        """Return the automaton of strings that this one accepts and `other` does not, with the labels of this one."""
         return self.product(other, lambda x, y: x if y < 0 else -1)
 
     def minimised(self) -> DFA:
-        """Return the minimal automaton, states in breadth-first order: equal languages over equal `characters` give
-        equal arrays.
+        """Return the minimal automaton that labels every string alike, its states in breadth-first order.
+
+        Automata of equal labels and equal `characters` become equal arrays.
         """
         moves = np.repeat(np.arange(len(self.labels))[:, None], self.moves.shape[1], axis=1)
         moves[:, self._usable] = self.moves[:, self._usable]  # columns without characters stay where they are
@@ -284,7 +307,7 @@ class DFA:
         return DFA(self.characters, *_numbered(classes[moves[first]], labels[first], start=classes[0]))
 
     def witness(self, label: int | None = None) -> str | None:
-        """Return a shortest string with this label, or with any label but -1; None if there is none."""
+        """Return a shortest string with this label (None: with any label but -1), or None if there is none."""
         wanted = self.labels >= 0 if label is None else self.labels == label
         found: dict[int, str] = {0: ""}
         queue = [0]
@@ -298,7 +321,7 @@ class DFA:
         return None
 
     def count(self, label: int) -> int | None:
-        """Return the number of strings with this label, or None if unbounded (a cycle, or a kind of characters)."""
+        """Return the number of strings with this label, or None if it is infinite or strings use a column of a kind."""
         small, own = self.minimised(), len(self.characters)
         useful = _distances(small.moves[:, small._usable], small.labels == label) >= 0
         by_kind = small._usable[small._usable >= own]
@@ -315,7 +338,10 @@ class DFA:
         return strings.get(0, 0)
 
     def strings(self, label: int, most: int) -> list[str] | None:
-        """Return all strings with this label, shortest first, then by characters; None if they are more than `most`."""
+        """Return all strings with this label, shortest first, then by characters.
+
+        None if they are more than `most`, or not counted (`count` is None).
+        """
         total, own = self.count(label), len(self.characters)
         if total is None or total > most:
             return None
@@ -332,12 +358,12 @@ class DFA:
         return found
 
     def described(self) -> dict[str, Any]:
-        """Return the automaton as JSON data, for `restored`."""
+        """Return the automaton as JSON-compatible data (`characters`, `moves` and `labels`), for `restored`."""
         return {"characters": list(self.characters), "moves": self.moves.tolist(), "labels": self.labels.tolist()}
 
     @classmethod
     def restored(cls, data: Mapping[str, Any]) -> DFA:
-        """Return the automaton from the data of `described`."""
+        """Make the automaton from the data that `described` returned; data that do not fit are a DomainError."""
         try:
             characters, moves, labels = (tuple(data["characters"]), np.array(data["moves"]), np.array(data["labels"]))
         except (KeyError, TypeError, ValueError) as error:
@@ -350,7 +376,12 @@ class DFA:
 
 
 def paired(a: Ints, b: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the pairs of states of two move tables reachable from (0, 0): both states of each, and the moves."""
+    """Return the pairs (s, t) of states of two automata that a common string reaches from (0, 0), and their moves.
+
+    a, b        (states, columns) the next states, over the same columns
+
+    Return s and t of each of P pairs, (P,) each, and the pair after each column, (P, columns); pair 0 is (0, 0).
+    """
     n = len(b)  # the pair (s, t) is the number s n + t
     pairs = fresh = np.zeros(1, dtype=np.int64)
     while len(fresh):
@@ -361,12 +392,15 @@ def paired(a: Ints, b: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _classes(*values: Ints) -> Ints:
-    """Return a class number for each row, equal for rows with equal values, (n,)."""
+    """Return a number for each row, equal for rows with equal values, (n,).
+
+    values      arrays with n rows each, compared together
+    """
     return np.unique(np.column_stack(values), axis=0, return_inverse=True)[1].reshape(-1)  # numpy 2.0 gives a column
 
 
 def _distances(moves: Ints, goal: Bools) -> Ints:
-    """Return the least number of moves from each state to a goal, -1 if none, (states,)."""
+    """Return the least number of moves from each state to a state in `goal`, (states,); -1 if none is reachable."""
     distances, reached, step = np.where(goal, 0, -1), goal, 0
     while reached.any():
         reached, step = (distances < 0) & reached[moves].any(1), step + 1
@@ -375,7 +409,7 @@ def _distances(moves: Ints, goal: Bools) -> Ints:
 
 
 def _numbered(moves: Ints, labels: Ints, *, start: int) -> tuple[Ints, Ints]:
-    """Return moves and labels of the reachable states, renumbered breadth first."""
+    """Return the moves and labels of the states reachable from `start`, renumbered breadth first; `start` becomes 0."""
     place = np.full(len(labels), -1)
     place[start] = 0
     levels = [np.array([start])]
@@ -392,7 +426,7 @@ def _numbered(moves: Ints, labels: Ints, *, start: int) -> tuple[Ints, Ints]:
 
 
 def anything() -> DFA:
-    """Return the automaton with label 0 for every string that `check_string` permits."""
+    """Return the DFA with label 0 for every string that can be a symbol of a vocabulary, as `check_string` decides."""
     word, gap, dead = 1, 2, 3  # after a letter, after white space, lost; 0 is the start
     moves = np.full((4, len(KINDS)), word)
     moves[:, SPACE] = [dead, gap, gap, dead]
@@ -401,12 +435,12 @@ def anything() -> DFA:
 
 
 def nothing() -> DFA:
-    """Return the automaton that accepts no string."""
+    """Return the DFA that accepts no string: its label is always -1."""
     return DFA((), np.zeros((1, len(KINDS)), dtype=np.int64), np.array([-1]))
 
 
 def first_of(automata: Sequence[DFA]) -> DFA:
-    """Return the automaton with label i where the i-th automaton is the first that accepts the string."""
+    """Return the DFA that labels a string by the index of the first automaton that accepts it, -1 if none does."""
     result = nothing()
     for number, automaton in enumerate(automata):
         result = _or_else(result, automaton, number)
@@ -414,12 +448,15 @@ def first_of(automata: Sequence[DFA]) -> DFA:
 
 
 def _or_else(first: DFA, second: DFA, number: int) -> DFA:
-    """Return the automaton with the labels of `first`, and `number` for strings that only `second` accepts."""
+    """Return the DFA with the labels of `first`, and the label `number` for strings that only `second` accepts."""
     return first.product(second, lambda x, y: x if x >= 0 or y < 0 else number)
 
 
 def partition(named: Mapping[str, DFA]) -> DFA:
-    """Return the automaton with label i for the strings of the i-th cell; overlapping cells are a DomainError."""
+    """Return the DFA that labels a string by the index of the automaton in `named` that accepts it, -1 if none does.
+
+    named       name -> DFA of a cell (a set of strings); a DomainError names two that accept a common string
+    """
     names, result = list(named), nothing()
     for number, (name, cell) in enumerate(named.items()):
         overlap = result.both(cell)

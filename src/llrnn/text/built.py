@@ -66,7 +66,17 @@ _EMPTY = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of `corpus.json`: words with counts, totals and checksums."""
+    """The content of `corpus.json` of a built corpus (a corpus as number arrays on disk): words, totals and checksums.
+
+    words       the words by number, EOS among them
+    counts      how often each word occurs; for EOS the number of sentences
+    unknown     the word that stands for all unlisted words, or None
+    lowercase   whether words were lowercased when the corpus was built
+    sentences   number of sentences
+    tokens      number of words, EOS not counted
+    characters  number of characters of the words as they were read, plus one for the space behind each
+    sha256      name of a column file ("words", "ends", "keys") -> its SHA-256, as hexadecimal text
+    """
 
     words: tuple[str, ...]  # by number
     counts: tuple[int, ...]  # of EOS: the number of sentences
@@ -78,20 +88,20 @@ class Manifest:
     sha256: Mapping[str, str]  # of the columns
 
     def length(self, column: str) -> int:
-        """Return the number of entries of a column."""
+        """Return the number of entries of a column: words and sentences for "words", sentences for all others."""
         return self.sentences + (self.tokens if column == "words" else 0)
 
     def size(self, column: str) -> int:
-        """Return the size of a column in bytes."""
+        """Return the size in bytes that the file of the column "words", "ends" or "keys" must have."""
         return self.length(column) * int(COLUMNS[column][-1])
 
     def write(self, folder: Path) -> None:
-        """Write `corpus.json` to the folder; it is the last file of a build."""
+        """Write `corpus.json` with a checksum of itself to the folder, atomically; it is the last file of a build."""
         write_atomically(folder / MANIFEST, sealed_json({"format": FORMAT, **asdict(self)}, "surrogatepass"))
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """Read and check `corpus.json`; a fault is a CorpusError that names the file."""
+        """Read `corpus.json` of a folder; a missing, altered or inconsistent file is a CorpusError that names it."""
         path = folder / MANIFEST
         content = _read(path)
         try:
@@ -117,7 +127,7 @@ class Manifest:
         return made
 
     def _rules(self) -> Iterator[tuple[bool, str]]:
-        """Return the consistency rules of the fields, each as (whether it holds, its text)."""
+        """Yield (whether it holds, its text) for each rule that the fields must satisfy."""
         words, positions = self.words, self.sentences + self.tokens
         distinct = all(map(is_symbol, words)) and len(set(words)) == len(words)
         yield (
@@ -150,7 +160,7 @@ def _read(path: Path) -> bytes:
 
 
 def is_built(path: str | PathLike[str]) -> bool:
-    """Return whether a path is the folder of a built corpus.
+    """Return whether a path is the folder of a built corpus: whether it has a file `corpus.json`, which is not read.
 
     For example:
 
@@ -161,7 +171,14 @@ def is_built(path: str | PathLike[str]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One file of a built corpus as an array, opened and checked at first use; `column[places]` is int64."""
+    """One file of a built corpus as a read-only array, memory-mapped and checked at first use.
+
+    path        the file
+    manifest    what `corpus.json` says of the corpus
+    name        "words", "ends" or "keys"
+
+    `column[indices or slice]` returns an int64 array.
+    """
 
     path: Path
     manifest: Manifest
@@ -169,11 +186,14 @@ class Column:
 
     @property
     def size(self) -> int:
-        """Size of the file in bytes."""
+        """Size in bytes that the file must have according to the manifest."""
         return self.manifest.size(self.name)
 
     def check(self, *, size_only: bool = False) -> None:
-        """Verify the size and, unless `size_only`, the SHA-256 of the file; raise a CorpusError if they differ."""
+        """Verify the size and, unless `size_only`, the SHA-256 of the file against the manifest.
+
+        A missing, unreadable, cut or altered file is a CorpusError.
+        """
         try:
             found = self.path.stat().st_size
             if found != self.size:
@@ -192,7 +212,7 @@ class Column:
 
     @cached_property
     def array(self) -> NDArray[Any]:
-        """The file, memory-mapped; a small one is compared with its SHA-256 first."""
+        """The whole file as a memory-mapped array; first its size is checked, and of a small file its SHA-256 too."""
         self.check(size_only=self.size > _CHEAP)
         with open_file(self.path) as file:
             return np.memmap(file, dtype=COLUMNS[self.name], mode="r", shape=(len(self),))
@@ -204,13 +224,22 @@ class Column:
         return np.asarray(self.array[places], dtype=np.int64)
 
     def blocks(self) -> Iterator[Ints]:
-        """Return the whole column in consecutive blocks."""
+        """Return an iterator over the whole column in consecutive int64 arrays of about a million numbers."""
         return (self[start : start + BLOCK] for start in range(0, len(self), BLOCK))
 
 
 @dataclass(frozen=True, eq=False)
 class BuiltText(EncodedText):
-    """A built corpus as ids of a vocabulary, looked up from memory-mapped columns when they are needed."""
+    """A text as symbol ids (`EncodedText`) that are looked up in the files of a built corpus when they are needed.
+
+    number      (words of the corpus,) the id of each word in the vocabulary; -1 for words that do not occur
+    log_inside  (words of the corpus,) log-probability of an unlisted word within its cell (its set of strings with one
+                id); 0 for listed words
+    is_open     whether `inside`, these log-probabilities by sentence, is given
+    with_keys   whether sentences have keys (64-bit numbers made of their words)
+    shown_at    sorted text positions at which another symbol replaces the word
+    shown       the ids that are there instead
+    """
 
     sentences: Sequence[Ints] = field(init=False)
     conditions: Sequence[object] = field(init=False)
@@ -236,13 +265,16 @@ class BuiltText(EncodedText):
 
     @classmethod
     def plain(cls, folder: Path, manifest: Manifest) -> BuiltText:
-        """Return the text with the word numbers of the corpus itself as ids."""
+        """Return the text of a built corpus, given folder and manifest, with the corpus's own word numbers as ids."""
         columns = {name: Column(folder / f"corpus.{name}", manifest, name) for name in COLUMNS}
         n = len(manifest.words)
         return cls(manifest.words.index(EOS), folder, manifest, columns, np.arange(n), np.zeros(n))
 
     def symbols_at(self, places: Ints) -> Ints:
-        """Return the ids at positions of the words column, in the shape of `places`."""
+        """Return the ids at `places` of the text, in the shape of `places`.
+
+        places      positions in the text: a sentence, EOS, a sentence, EOS, …
+        """
         found = self._look_up(self.number, self.columns["words"][places])
         if len(self.shown_at):
             near = np.minimum(np.searchsorted(self.shown_at, places), len(self.shown_at) - 1)
@@ -250,11 +282,14 @@ class BuiltText(EncodedText):
         return found
 
     def words_of(self, sentence: int) -> Ints:
-        """Return the words of a sentence by their numbers in the corpus."""
+        """Return the words of the sentence with this index, EOS left out, as numbers of `manifest.words`, (length,)."""
         return self.columns["words"][slice(*self._bounds(sentence))]
 
     def _look_up(self, table: NDArray[Any], words: Ints) -> NDArray[Any]:
-        """Return table entries by word numbers; a number that the manifest does not list is a CorpusError."""
+        """Return table[words] for word numbers of the corpus.
+
+        A number that the manifest does not count is a CorpusError.
+        """
         if words.size and (words.min() < 0 or words.max() >= len(table) or (self.number[words] < 0).any()):
             raise CorpusError(
                 "only words that corpus.json counts are required, found another: a file was altered after the build; "
@@ -264,13 +299,13 @@ class BuiltText(EncodedText):
         return table[words]
 
     def _bounds(self, sentence: int) -> tuple[int, int]:
-        """Return the positions of the first word of a sentence and of its EOS."""
+        """Return the text positions of the first word of a sentence, given by its index, and of its EOS."""
         start, stop = self.columns["ends"][np.array([max(sentence - 1, 0), sentence])].tolist()
         return (0 if sentence == 0 else start), stop - 1
 
     @property
     def lengths(self) -> Ints:
-        """Number of targets of each sentence, (sentences,), in memory; needed for batches of sentences."""
+        """Number of prediction targets of each sentence, its words and its EOS, (sentences,)."""
         return np.diff(self.columns["ends"].array, prepend=0)
 
     @property
@@ -281,7 +316,11 @@ class BuiltText(EncodedText):
         return self.columns["keys"][group] if self.with_keys else None
 
     def run(self) -> Run:
-        """Return the text as one sequence of positions, with an EOS before the first word."""
+        """Return the text as one sequence of positions: EOS, a sentence, EOS, …, a sentence, EOS.
+
+        The `Run` returned looks up, at any positions, ids, keys of sentences and log-probabilities of words within
+        their cells.
+        """
         words, ends, keys = (self.columns[name] for name in COLUMNS)
 
         def symbols_at(places: Ints) -> Ints:
@@ -300,7 +339,7 @@ class BuiltText(EncodedText):
         return Run(len(words) + 1, symbols_at, keys_at, inside_at)
 
     def stream(self) -> Ints:
-        """Return all ids in memory, (T,), eight bytes a word."""
+        """Return all ids as one int64 array in memory: EOS, a sentence, EOS, …, a sentence, EOS; (T,)."""
         return self.run().symbols_at(np.arange(self.n_targets + 1))
 
     def counts(self, n_symbols: int) -> Ints:
@@ -311,7 +350,10 @@ class BuiltText(EncodedText):
         return counts
 
     def digest(self) -> str:
-        """SHA-256 of the corpus files' checksums and of the ids of its words."""
+        """Return a SHA-256, as hexadecimal text, of the corpus files and of the ids of its words.
+
+        It identifies this text.
+        """
         files = " ".join(self.manifest.sha256.values())
         digest = hashlib.sha256(hashlib.sha256(files.encode()).hexdigest().encode())
         for part in (self.number, self.shown_at, self.shown):
@@ -319,7 +361,7 @@ class BuiltText(EncodedText):
         return digest.hexdigest()
 
     def fingerprints(self) -> Ints:
-        """Return the sorted 64-bit hashes of all distinct sentences, computed block by block."""
+        """Return the sorted 64-bit hashes of all distinct sentences (of their ids), int64, computed in one pass."""
         found, new = _EMPTY, array("q")
         for sentence in self._one_by_one():
             new.append(int.from_bytes(hashlib.blake2b(sentence, digest_size=8).digest(), "little", signed=True))
@@ -328,7 +370,7 @@ class BuiltText(EncodedText):
         return np.union1d(found, np.array(new, dtype=np.int64))
 
     def _one_by_one(self) -> Iterator[memoryview]:
-        """Return the bytes of the ids of every sentence, without its EOS, in one pass."""
+        """Yield the ids of every sentence, EOS left out, as the bytes of an int64 array, in one pass over the files."""
         words, all_ends, first, begin = self.columns["words"], self.columns["ends"], 0, 0
         while first < len(all_ends):
             far = min(begin + BLOCK, len(words) - 1)
@@ -341,7 +383,10 @@ class BuiltText(EncodedText):
             first, begin = last, int(ends[-1])
 
     def first_shown_as(self, others: Mapping[int, int]) -> BuiltText:
-        """Return a text in which the first occurrence of each key of `others` is replaced by its value."""
+        """Return a text in which the first occurrence of each id in `others` is replaced by another id.
+
+        others      id -> the id that replaces its first occurrence
+        """
         wanted = np.isin(np.arange(int(self.number.max(initial=0)) + 1), self.number)
         wanted &= np.isin(np.arange(len(wanted)), list(others))
         at: dict[int, int] = {}
@@ -360,7 +405,9 @@ class BuiltText(EncodedText):
 
 
 class BuiltCorpus(Corpus, Stored):
-    """A corpus on disk that `build_corpus` or `llrnn data build` wrote; sentences are read when they are needed.
+    """A corpus that lies on disk as number arrays, larger than memory perhaps; sentences are read when they are needed.
+
+    `build_corpus` and `llrnn data build` write such folders. It can be used wherever a `Corpus` can.
 
     folder      the folder with `corpus.json`
 
@@ -402,17 +449,17 @@ class BuiltCorpus(Corpus, Stored):
 
     @property
     def conditions(self) -> Sequence[object]:
-        """Empty: a built corpus has no conditions."""
+        """Always (): sentences of a built corpus have no conditions (inputs that a text is generated from)."""
         return ()
 
     @property
     def unknown(self) -> str | None:
-        """The symbol for unlisted words, or None."""
+        """The word that replaced all unlisted words when the corpus was built, or None if there is none."""
         return self.manifest.unknown
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The words of the corpus as a Vocabulary, with their counts."""
+        """A new Vocabulary of the words of the corpus, by their numbers, with their counts."""
         return Vocabulary(self.manifest.words, counts=self.manifest.counts, unknown=self.manifest.unknown)
 
     def counts(self) -> Counter[str]:
@@ -425,24 +472,31 @@ class BuiltCorpus(Corpus, Stored):
         return self
 
     def check(self) -> int:
-        """Verify the SHA-256 of every file; return the number of bytes read."""
+        """Verify the size and SHA-256 of every file, and return the number of bytes read.
+
+        A difference is a CorpusError.
+        """
         for column in self._plain.columns.values():
             column.check()
         return self.size
 
     @property
     def size(self) -> int:
-        """Size of all columns in bytes."""
+        """Size of all column files together, in bytes."""
         return sum(map(self.manifest.size, COLUMNS))
 
     def run_blocks(self) -> Iterator[Ints]:
-        """Return the text as numbers of `manifest.words` in blocks: a sentence, EOS, a sentence, EOS, ..."""
+        """Return an iterator over the text, a sentence, EOS, a sentence, EOS, …, as numbers of `manifest.words`.
+
+        Each block is an int64 array of about a million numbers, and may begin or end within a sentence.
+        """
         return self._plain.columns["words"].blocks()
 
     def encoded(self, vocabulary: Vocabulary, *, to_train_on: bool = False) -> BuiltText:
-        """Return the text as ids of `vocabulary`, which must have a place for every word.
+        """Return the text as ids of `vocabulary`; a word that has no id there is an UnknownWordError.
 
-        to_train_on     True: with sentence keys, and first occurrences of `vocabulary.as_new` as their cells
+        to_train_on     True: sentences have keys, and the first occurrence of each word in `vocabulary.as_new` has the
+                        id of its cell (a set of unlisted strings), so that the model learns to expect new words
         """
         text = self._in_ids_of(vocabulary)
         if not to_train_on:
@@ -468,12 +522,14 @@ class BuiltCorpus(Corpus, Stored):
 
 @dataclass(frozen=True)
 class Listing:
-    """Which words a built corpus lists; all others become `unknown`, or are an error without it.
+    """The choice of the words that a built corpus lists; all other words become `unknown`, or are an error without it.
 
-    words       these words, in this order; None: the words of the texts
-    top         only the most frequent ones
-    min_count   only words with at least this count
-    unknown     the symbol for all others
+    words       list these words, in this order; None: the words of the texts, by descending count
+    top         list only this many words, the most frequent ones
+    min_count   list only words that occur at least this often
+    unknown     the symbol for all other words, such as `<unk>`; required with `top` or `min_count`
+
+    A CorpusError if both `words` and a limit are given, or a limit without `unknown`.
     """
 
     words: Sequence[str] | None = None
@@ -491,7 +547,12 @@ class Listing:
             raise CorpusError("a limit leaves words out, and a symbol for them is required: give one, such as <unk>")
 
     def symbols(self, texts: Iterator[Words]) -> tuple[str, ...]:
-        """Return the words by number; those counted from texts are sorted by descending frequency."""
+        """Return the listed words by number, EOS and `unknown` among them.
+
+        texts       (place, words) for each sentence; read, to count the words, only if `self.words` is None
+
+        Counted words are sorted by descending count, then alphabetically.
+        """
         if self.words is not None:
             more = [] if self.unknown is None else [self.unknown]
             return Vocabulary(dict.fromkeys([*self.words, *more, EOS]), unknown=self.unknown).words
@@ -513,7 +574,10 @@ def build_corpus(
     lowercase: bool = False,
     format: Format = "auto",
 ) -> BuiltCorpus:
-    """Write text files as a built corpus into the new folder `out`, completely or not at all.
+    """Convert text files to a built corpus (number arrays on disk) in the new folder `out`, completely or not at all.
+
+    Return the corpus, opened. A CorpusError if `out` exists, if it cannot be written, or if a text is faulty; an
+    UnknownWordError for a word that `listing` neither lists nor replaces.
 
     paths       the files
     out         the folder to create
@@ -545,7 +609,7 @@ def build_corpus(
 
 @contextlib.contextmanager
 def _being_built(out: Path) -> Iterator[Path]:
-    """Context manager: an empty locked folder that is renamed to `out` on success and removed on failure."""
+    """Context manager: yields an empty locked folder that is renamed to `out` on success and removed on failure."""
     building = out.parent / f".{out.name}.building"
     building.mkdir(parents=True, exist_ok=True)
     lock = _locked(building, out)
@@ -561,7 +625,10 @@ def _being_built(out: Path) -> Iterator[Path]:
 
 
 def _locked(building: Path, out: Path) -> int:
-    """Lock a folder and return its file descriptor; the lock ends with the process."""
+    """Lock the folder `building` and return its file descriptor; the lock ends with the process.
+
+    A CorpusError if another process has locked it.
+    """
     descriptor, busy = os.open(building, os.O_RDONLY | os.O_CLOEXEC), False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -574,7 +641,7 @@ def _locked(building: Path, out: Path) -> int:
 
 
 class _File:
-    """One column, written in blocks."""
+    """Writer of one column file in blocks, which computes its SHA-256."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self._file: BinaryIO = path.open("wb")
@@ -586,7 +653,7 @@ class _File:
         self._file.write(piece)
 
     def synced(self) -> str:
-        """Flush the file to disk and return its SHA-256."""
+        """Flush the file to disk and return its SHA-256 as hexadecimal text."""
         self._file.flush()
         os.fsync(self._file.fileno())
         return self._digest.hexdigest()
@@ -596,7 +663,7 @@ class _File:
 
 
 class _Writer:
-    """Writer of sentences into the columns of a built corpus."""
+    """Writer of sentences into the column files of a built corpus, and at last of its `corpus.json`."""
 
     def __init__(self, folder: Path, symbols: tuple[str, ...], unknown: str | None) -> None:
         self._folder, self._symbols, self._unknown = folder, symbols, unknown
@@ -635,7 +702,7 @@ class _Writer:
             file.close()
 
     def finish(self, lowercase: bool) -> None:
-        """Write the remaining sentences, and the manifest once all columns are on disk."""
+        """Write the remaining sentences and, once all columns are on disk, `corpus.json`."""
         self._flush()
         digests = {column: file.synced() for column, file in self._files.items()}
         counts, tokens = tuple(self._counts.tolist()), self._total - self._sentences

@@ -58,7 +58,15 @@ _TRIED = 2  # strings of each cell that a new domain is tried on
 
 @dataclass(frozen=True)
 class Cell:
-    """A class of unlisted strings with equal features; `attributes` are those of listed words of the same form."""
+    """A cell: a set of strings outside the word list that share one vocabulary symbol, such as all 4-digit numbers.
+
+    All strings of a cell have the same features, so the model predicts the cell first, and the string within it
+    afterwards.
+
+    name        unique name, such as `number:year`; shown as `‹number:year›` among the symbols
+    attributes  features such as `Ends:ment` that its strings have in common with listed words of the same form
+    source      the domain that a feature such as `New:spelling` names; "": the domain that the cell belongs to
+    """
 
     name: str
     attributes: tuple[str, ...] = ()
@@ -66,7 +74,10 @@ class Cell:
 
 
 class Domain(ABC):
-    """A countable set of strings x with weights q(x) of finite sum, partitioned into finitely many cells.
+    """A set of strings x with weights q(x) of finite sum, often infinite, such as all numbers or all spellings.
+
+    A domain gives a model probabilities for words outside its word list. It is partitioned into finitely many cells:
+    sets of strings with equal features, each of which is one symbol of the vocabulary. C is the number of cells.
 
     Subclasses implement `name`, `cells`, `log_mass`, `language`, `locate`, `draw` and `described`.
     """
@@ -74,48 +85,59 @@ class Domain(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name of the domain in reports."""
+        """The name of the domain in reports and error messages, such as `number`."""
 
     @property
     @abstractmethod
     def cells(self) -> tuple[Cell, ...]:
-        """All C cells; every string of the domain is in exactly one."""
+        """All C cells, a partition of the strings of the domain; other methods take or return indices into it."""
 
     @property
     @abstractmethod
     def log_mass(self) -> Floats:
-        """log Q(c) of every cell, listed words included, (C,)."""
+        """log Q(c) of each cell c, (C,), with Q(c) = Σ q(x) over all its strings x, words of a vocabulary included."""
 
     @property
     @abstractmethod
     def language(self) -> DFA:
-        """A DFA with a label of 0 or more for exactly the strings of the domain."""
+        """A DFA that accepts exactly the strings of the domain: it labels these 0 or more, all others -1."""
 
     @abstractmethod
     def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:
-        """Return the cell of each string (`OUTSIDE` if it is not in the domain) and log q(x): (n,), (n,)."""
+        """Return the index of the cell of each string in `cells`, (n,), and log q(x) of each string, (n,).
+
+        A string that is not in the domain has the cell `OUTSIDE` (-1) and log q = −∞.
+        """
 
     @abstractmethod
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
-        """Sample `count` strings of a cell with probability q(x) / Q(c)."""
+        """Sample `count` independent strings x from the cell of index `cell`, with probability q(x) / Q(cell)."""
 
     def members(self, cell: int) -> Sequence[str] | None:
-        """Return all strings of a cell if there are at most `MOST_MEMBERS`, else None."""
+        """Return all strings of the cell of index `cell`, or None if there are more than `MOST_MEMBERS` of them."""
         return None
 
     def log_mass_of(self, letters: str) -> Floats:
-        """Return log Σ q(x) over the strings of each cell that begin with `letters`, listed words included, (C,)."""
+        """Return log Σ q(x) over the strings x of each cell that begin with `letters`, (C,); −∞ where none does.
+
+        Words that a vocabulary lists are included. A DomainError if a cell is too large for its strings to be listed
+        (`members`) and the subclass does not override this method.
+        """
         found = np.full(len(self.cells), -np.inf)
         for cell, strings in self._written_out(letters):
             found[cell] = np.logaddexp.reduce(self.locate(strings)[1]) if strings else -np.inf
         return found
 
     def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
-        """Enumerate the strings that begin with `letters` by descending log q(x) + log_weight[cell of x], with that
-        score.
+        """Iterate over (score, string) for the strings that begin with the prefix `letters`, highest score first.
 
-        log_weight  (C,); cells of −∞ are left out
-        least       strings with a lower score are not returned
+        The score of a string x is log q(x) + log_weight[index of the cell of x].
+
+        log_weight  (C,) added to the score by cell; strings of cells with −∞ are left out
+        least       strings with a lower score are left out
+
+        A DomainError if a cell is too large for its strings to be listed (`members`) and the subclass does not override
+        this.
         """
         found = list[tuple[float, str]]()
         for cell, strings in self._written_out(letters):
@@ -129,7 +151,10 @@ class Domain(ABC):
         return iter(sorted(found, key=lambda one: (-one[0], one[1])))
 
     def _written_out(self, letters: str) -> Iterator[tuple[int, list[str]]]:
-        """Return the strings of every cell that begin with `letters`; a DomainError if there are too many to list."""
+        """Yield (index of a cell, its strings that begin with `letters`) for every cell.
+
+        A DomainError if one cannot be listed.
+        """
         for number, cell in enumerate(self.cells):
             members = self.members(number)
             if members is None:
@@ -140,7 +165,10 @@ class Domain(ABC):
             yield number, [string for string in members if string.startswith(letters)]
 
     def without(self, language: DFA) -> Domain:
-        """Return the domain without the strings of `language`; a DomainError where that is not possible."""
+        """Return a copy of the domain without the strings that `language` accepts.
+
+        Subclasses that can do so override this; the default raises a DomainError that names a string which both hold.
+        """
         taken = self.language.both(language).witness()
         raise DomainError(
             f"two domains hold the string {taken!r}: {self.name!r} and one before it; "
@@ -149,11 +177,18 @@ class Domain(ABC):
 
     @abstractmethod
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return JSON data (with a `kind`) and arrays, from which `llrnn.domains.restore` makes the domain again."""
+        """Return the domain as JSON-compatible data, and arrays by name, for `llrnn.domains.restore`.
+
+        The data have a key `"kind"`, which selects the deserialiser (see `llrnn.domains.register`).
+        """
 
 
 def check(domain: Domain) -> None:
-    """Raise a DomainError if a domain is inconsistent: infinite mass, or samples outside of their cell."""
+    """Raise a DomainError if a domain is inconsistent, else return None; for tests of a custom `Domain`.
+
+    Cells must have distinct names and a finite mass each, and strings sampled from a cell must be valid symbols that
+    `locate` puts into that cell, with q(x) no more than the mass of the cell.
+    """
     names = [cell.name for cell in domain.cells]
     times = Counter(names)
     repeated = [name for name in names if times[name] > 1]
@@ -190,7 +225,11 @@ def _check_strings(domain: Domain, cell: int, strings: list[str]) -> None:
 
 
 def log_mass_left(domain: Domain, listed: Sequence[str]) -> Floats:
-    """Return log Q'(c), the mass of each cell without the listed words, (C,); −∞ if nothing is left."""
+    """Return log Q'(c) for each cell, (C,): the log of Σ q(x) over the strings of the cell that are not in `listed`.
+
+    −∞ where all strings of a cell are listed. A DomainError where too little is left to be computed exactly (less than
+    1e-9 of an infinite cell's mass).
+    """
     located, log_q = domain.locate(listed)
     own = located >= 0
     gone = np.bincount(located[own], weights=np.exp(log_q[own]), minlength=len(domain.cells))
@@ -212,9 +251,13 @@ def log_mass_left(domain: Domain, listed: Sequence[str]) -> Floats:
 
 
 def log_mass_without(log_mass: Floats, cells: Ints, log_q: Floats) -> Floats:
-    """Return log masses of cells, (C,), after subtracting strings given by their cells (-1: none) and log q, (n,) each.
+    """Return the log masses of C cells, (C,), after n distinct strings were removed from them.
 
-    The difference is exact up to rounding of the original mass.
+    log_mass    (C,) log Σ q(x) of each cell before
+    cells       (n,) the index of the cell of each removed string; -1: it is in none
+    log_q       (n,) log q of each removed string
+
+    A plain subtraction in float64: where almost nothing is left, the result has few correct digits, or is −∞.
     """
     own = cells >= 0
     gone = np.bincount(cells[own], weights=np.exp(log_q[own]), minlength=len(log_mass))
@@ -228,7 +271,14 @@ ARRAYS = ("text", "ends", "order")
 
 @dataclass(frozen=True, eq=False)
 class Spellings:
-    """Distinct words as arrays (UTF-8 text, ends, sorted order), which may be memory-mapped."""
+    """A read-only list of distinct words as three arrays, which may be memory-mapped, so that large lists open at once.
+
+    text        all words in UTF-8, one after the other
+    ends        (V,) word i is text[ends[i - 1] : ends[i]]
+    order       (V,) the word numbers sorted by their UTF-8 bytes, for binary search
+
+    `len`, `spellings[i]` (a word by its number) and iteration work as for a list of strings.
+    """
 
     text: npt.NDArray[np.uint8]
     ends: npt.NDArray[np.integer[Any]]  # (V,)
@@ -236,7 +286,7 @@ class Spellings:
 
     @classmethod
     def of(cls, words: Sequence[str]) -> Self:
-        """Return the arrays of distinct words."""
+        """Make the arrays of distinct words, numbered in the given order; a lone surrogate is a VocabularyError."""
         try:
             coded = [word.encode() for word in words]
         except UnicodeEncodeError as error:
@@ -247,7 +297,10 @@ class Spellings:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return the words of the arrays of a file; shapes and types are checked, the words are not."""
+        """Make the list from the arrays `text`, `ends` and `order`, by name, for instance of a file.
+
+        A VocabularyError if shapes or types do not fit. The content of the arrays is not checked.
+        """
         text, ends, order = (arrays[name] for name in ARRAYS)
         whole = text.ndim == ends.ndim == order.ndim == 1 and ends.shape == order.shape
         whole = whole and text.dtype == np.uint8 and ends.dtype.kind == order.dtype.kind == "i"
@@ -256,11 +309,11 @@ class Spellings:
         return cls(text, ends, order)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays by name, for `from_arrays`."""
+        """Return the arrays `text`, `ends` and `order` by name, as `from_arrays` takes them."""
         return {name: getattr(self, name) for name in ARRAYS}
 
     def with_words(self, words: Sequence[str]) -> Spellings:
-        """Return these words followed by new ones, which must not be listed yet."""
+        """Return a list of these words followed by new ones; the caller ensures that none of them is listed yet."""
         new = Spellings.of(words)
         places = [bisect_left(self.order, new._coded(number), key=self._coded) for number in new.order.tolist()]
         ends = np.concatenate([self.ends, new.ends + np.int64(len(self.text))])
@@ -268,7 +321,7 @@ class Spellings:
         return Spellings(np.concatenate([self.text, new.text]), _narrow(ends), _narrow(order))
 
     def of_words(self, stay: Ints) -> Spellings:
-        """Return the words with these numbers, which ascend."""
+        """Return a list of only the words with the numbers `stay`, an ascending array, renumbered from 0."""
         sizes = np.diff(self.ends, prepend=0)
         kept, number = np.zeros(len(self), dtype=bool), np.zeros(len(self), dtype=np.int64)
         kept[stay], number[stay] = True, np.arange(len(stay))
@@ -291,7 +344,7 @@ class Spellings:
             start = end
 
     def find(self, word: object) -> int | None:
-        """Return the number of a word, or None if it is not listed."""
+        """Return the number of a word, by binary search, or None if it is not listed."""
         if not isinstance(word, str):
             return None
         coded = word.encode("utf8", "surrogatepass")
@@ -318,7 +371,10 @@ _SHARE_LOOKED_UP = 1 / 20  # of all words: from there on, a dictionary is taken 
 
 
 class Vocabulary:
-    """Words in the order of their ids, most frequent first when made from a corpus; then the cells of the domains.
+    """The symbols that a model reads and predicts, with ids: the listed words, then the cells of any infinite domains.
+
+    A cell is a set of unlisted strings that share one id, such as all 4-digit numbers (`Cell`, `Domain`). Ids are 0 …
+    `len(vocabulary)` - 1, the most frequent word first when made from a corpus. `EOS` (`</s>`) is always listed.
 
     For example:
 
@@ -338,16 +394,20 @@ class Vocabulary:
         log_left: Floats | None = None,
         units: Units | None = None,
     ) -> None:
-        """Make a vocabulary; most are made by `from_corpus`.
+        """Make a vocabulary of given words; usually `Vocabulary.from_corpus` is more convenient.
 
-        words       the listed words by id, EOS among them; `Spellings` were checked before
-        counts      how often each was seen
-        unknown     the listed symbol for unlisted words, if any
-        domains     sets of strings that hold unlisted words (open vocabulary); the first that holds a word counts
-        as_new      words whose first occurrence in training is shown as their cell, so that new words are expected
-        checked     the domains are known to be disjoint and sound
-        log_left    log Q'(c) of all cells, if known; otherwise computed at first use
-        units       the listed words are subword units, and a word of a text is several of them
+        words       the listed words in the order of their ids, EOS among them; `Spellings` are taken as valid
+        counts      how often each word, or each symbol, was seen, by id; None: not known
+        unknown     the listed symbol that stands for unlisted words; None: there is no such symbol
+        domains     infinite sets of strings that hold unlisted words (open vocabulary); the first that holds a word is
+                    taken
+        as_new      listed words whose first occurrence in a training text is encoded as their cell, so that the model
+                    learns to expect new words
+        checked     True: skip the check that the domains are valid, and do not make them disjoint
+        log_left    (C,) log Q'(c) of all cells, the mass of their unlisted strings; None: computed at first use
+        units       how words of a text are cut, where the listed words are subword units; None: words are symbols
+
+        A VocabularyError if words are repeated, empty or with outer white space, or if EOS or `unknown` is not listed.
         """
         self._spellings = words if isinstance(words, Spellings) else None
         self._looked_up = 0
@@ -370,22 +430,22 @@ class Vocabulary:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The listed words; for those of a large file this builds all strings."""
+        """The listed words by id, without cells; built at first use where the vocabulary was opened from a file."""
         return tuple(self._spellings or ())
 
     @property
     def spellings(self) -> Spellings:
-        """The listed words as arrays."""
+        """The listed words as three arrays (`Spellings`), by id."""
         return self._spellings or Spellings.of(self.words)
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
-        """The listed words, then the names of the cells."""
+        """The names of all symbols by id: the listed words, then the cells as `‹domain:cell›`."""
         return (*self.words, *self._cell_names)
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """How often each symbol was seen; 0 for cells, and if nothing was counted."""
+        """How often each symbol was seen in the corpora of the vocabulary, by id; 0 for cells and if not known."""
         given = self._counts.tolist() if isinstance(self._counts, np.ndarray) else self._counts or ()
         return tuple(given) + (0,) * (len(self) - len(given))
 
@@ -394,14 +454,17 @@ class Vocabulary:
         return {word: index for index, word in enumerate(self.words)}
 
     def _find(self, word: object) -> int | None:
-        """Return the id of a listed word or None; a dictionary is built once many words were looked up."""
+        """Return the id of a listed word, or None if it is not listed (a dictionary is built after many look-ups)."""
         self._looked_up += 1
         if self._spellings is not None and self._looked_up <= _SHARE_LOOKED_UP * self.n_words:
             return self._spellings.find(word)
         return self._ids.get(word)  # type: ignore[call-overload, no-any-return]
 
     def symbol(self, number: int) -> str:
-        """Return the word of an id, or the name of its cell, without building all words."""
+        """Return the word with the id `number`, or the name of a cell, `‹domain:cell›`.
+
+        Unlike `symbols[number]`, this does not build the strings of all words.
+        """
         if self._spellings is None or "symbols" in self.__dict__ or not 0 <= number < self.n_words:
             return self.symbols[number]
         return self._spellings[number]
@@ -451,15 +514,16 @@ class Vocabulary:
         as_new: float = 0.0,
         units: Units | None = None,
     ) -> Vocabulary:
-        """Return the vocabulary of the words of corpora.
+        """Make the vocabulary of the words of one or more corpora, most frequent first, with their counts.
 
-        top         only the most frequent words
-        min_count   only words seen at least this often
-        unknown     name of a symbol for all other words
+        top         list only this many words, the most frequent ones
+        min_count   list only words seen at least this often
+        unknown     name of a symbol to list for all other words, such as `<unk>`; None: no such symbol
         others      words to list in any case
-        domains     sets of strings that hold all other words (open vocabulary)
-        as_new      share of words, not of `others`, whose first occurrence trains as new (`EncodedText.to_train_on`)
-        units       how words are cut, where the corpora are of units
+        domains     infinite sets of strings that hold unlisted words, such as `Numbers("fr")` (open vocabulary)
+        as_new      share of the words, 0 to 1, `others` excepted, whose first occurrence in a training text is encoded
+                    as their cell, so that the model learns to expect new words
+        units       how words are cut into subword units, where the corpora consist of such units
 
             Vocabulary.from_corpus(train, min_count=2, domains=[Numbers("fr"), Spelling(words)], as_new=0.5)
         """
@@ -486,7 +550,7 @@ class Vocabulary:
         return made
 
     def _with_room(self, words: Sequence[str]) -> list[str]:
-        """Return the words whose cell also holds unlisted strings."""
+        """Return those of the words whose cell also holds unlisted strings."""
         cells = (self.cells_of(words) - self.n_words).tolist() if words else []
         return [word for word, cell in zip(words, cells, strict=True) if cell >= 0 and self.log_left[cell] > -np.inf]
 
@@ -497,7 +561,7 @@ class Vocabulary:
         return iter(self.symbols)
 
     def __contains__(self, word: object) -> bool:
-        """Return whether a word is listed."""
+        """Return whether a word is listed; False for a string that only a domain holds."""
         return self._find(word) is not None
 
     def __eq__(self, other: object) -> bool:
@@ -512,22 +576,22 @@ class Vocabulary:
 
     @property
     def is_open(self) -> bool:
-        """Whether there are domains."""
+        """Whether there are domains, so that words outside the list have ids (those of their cells) too."""
         return bool(self.domains)
 
     @property
     def is_lowercase(self) -> bool:
-        """Whether no listed word has a capital letter."""
+        """Whether no listed word has a capital letter, EOS and the unknown symbol not considered."""
         return all(word == word.lower() for word in self.words if word not in (EOS, self.unknown))
 
     @cached_property
     def cell_log_mass(self) -> tuple[Floats, ...]:
-        """log Q'(c) of the cells of each domain, without the listed words."""
+        """For each domain log Q'(c) of its cells, with Q'(c) = Σ q(x) over the unlisted strings x of cell c."""
         return tuple(log_mass_left(domain, self.words) for domain in self.domains)
 
     @cached_property
     def log_left(self) -> Floats:
-        """log Q'(c) of the cells of all domains, without the listed words, (C,)."""
+        """log Q'(c) of the C cells of all domains, (C,): the log of Σ q(x) over the unlisted strings x of each cell."""
         return np.concatenate(self.cell_log_mass) if self.domains else np.zeros(0)
 
     def _set_left(self, log_left: Floats) -> None:
@@ -538,11 +602,18 @@ class Vocabulary:
 
     @cached_property
     def total(self) -> int:
-        """Sum of all counts."""
+        """Sum of the counts of all symbols; 0 if nothing was counted."""
         return int(np.sum(self._counts, dtype=np.int64)) if self._counts is not None else 0
 
     def with_words(self, words: Sequence[str], counts: Sequence[int]) -> Vocabulary:
-        """Return the vocabulary with new words after the listed ones; their mass is subtracted from their cells."""
+        """Return a vocabulary with new words after the listed ones; the ids of the cells move up by their number.
+
+        words       words that are not listed yet
+        counts      how often each was seen
+
+        Their probability mass is subtracted from that of their cells. A VocabularyError for a vocabulary of subword
+        units.
+        """
         if self.units is not None:
             raise VocabularyError("a model of units spells every word, so that none can be added; type it as it is")
         given = np.insert(self._all_counts, self.n_words, counts)
@@ -551,7 +622,10 @@ class Vocabulary:
         return self._revised(self.spellings.with_words(words), given, self._left_with(words, -1.0))
 
     def of_words(self, stay: Ints) -> Vocabulary:
-        """Return the vocabulary with only the words of these ids, which ascend."""
+        """Return a vocabulary that lists only the words with the ids `stay`, an ascending array, renumbered from 0.
+
+        The mass of removed words returns to their cells.
+        """
         gone = np.delete(np.arange(self.n_words), stay)
         given = np.delete(self._all_counts, gone)
         if self.n_words < MANY_WORDS:
@@ -579,7 +653,11 @@ class Vocabulary:
         )
 
     def _left_with(self, words: Sequence[str], sign: float) -> Floats | None:
-        """Return log Q'(c) after words come (sign −1) or go (1), (C,); None where subtraction would lose precision."""
+        """Return log Q'(c) of the C cells after `words` were added (sign −1) or removed (1), (C,).
+
+        Q'(c) is the sum of q(x) over the unlisted strings of cell c. None where there are no domains, or where
+        subtraction would lose precision and it must be computed anew.
+        """
         if not self.domains:
             return None
         cells, log_q = self.in_domains(words)
@@ -594,7 +672,10 @@ class Vocabulary:
             return np.asarray(np.where(change != 0, np.log(left), self.log_left))
 
     def id(self, word: str, *, place: str = "") -> int:
-        """Return the id of a word, or of its cell; `place` says in the error where the word was found.
+        """Return the id of a listed word, or of the cell that contains the word.
+
+        A word that has neither is an UnknownWordError. With an `unknown` symbol, its id is returned instead of the
+        error. `place` says in the error where the word was found.
 
         For example:
 
@@ -604,7 +685,9 @@ class Vocabulary:
         return int(self.locate([word], place=place)[0][0]) if found is None else found
 
     def ids(self, words: Iterable[str], *, place: str = "") -> list[int]:
-        """Return the ids of words, or of their cells; a word without a place is an UnknownWordError.
+        """Return the id of each word, or of the cell that contains it; a word that has neither is an UnknownWordError.
+
+        With an `unknown` symbol, its id is returned instead of the error.
 
         `place` says in the error where the words were found.
 
@@ -613,12 +696,17 @@ class Vocabulary:
         return [self.id(word, place=place) for word in words]
 
     def symbols_of(self, words: Iterable[str], *, place: str = "") -> list[int]:
-        """Return the ids of the words of a text, or of their subword units."""
+        """Return the ids of the words of a text, or of the subword units that `units` cuts them into.
+
+        A word, or unit, without an id is an UnknownWordError; `place` says in it where the text was found.
+        """
         return self.ids(words if self.units is None else self.units.sentence(words), place=place)
 
     def locate(self, words: Sequence[str], *, place: str = "") -> tuple[Ints, Floats]:
-        """Return the ids of words or their cells, and log q(x) / Q'(c) of each within its cell (0 if listed): (n,),
-        (n,).
+        """Return the id of each word (or of its cell), (n,), and its log-probability given that id, (n,).
+
+        The second is 0 for a listed word, and log q(x) / Q'(c) for a string x of a cell c (q(x): its weight in the
+        domain, Q'(c): the sum over the unlisted strings of the cell). So log p(x) = log p(id) + this.
 
         A word without a place is an UnknownWordError; `place` says in it where the word was found.
 
@@ -632,7 +720,12 @@ class Vocabulary:
         return ids, inside
 
     def find(self, words: Sequence[str]) -> tuple[Ints, Floats]:
-        """Return ids and log q(x) / Q'(c) as `locate`, with -1 for words without a place: (n,), (n,)."""
+        """Return the id of each word (or of its cell), (n,), and its log-probability given that id, (n,).
+
+        Unlike `locate`, this never raises: a word without an id has -1, or the id of `unknown` where there is such a
+        symbol. The log-probability is 0 for a listed word and log q(x) / Q'(c) for a string of a cell, as `locate`
+        explains.
+        """
         listed = (self._find(word) for word in words)
         ids = np.array([-1 if found is None else found for found in listed], dtype=np.int64)
         inside = np.zeros(len(words))
@@ -646,14 +739,15 @@ class Vocabulary:
 
     @cached_property
     def _in_order(self) -> Ints:
-        """The ids in alphabetical order of their words."""
+        """The ids of the listed words in alphabetical order of the words, (n_words,)."""
         if self._spellings is not None:
             return np.asarray(self._spellings.order)
         return np.array(sorted(range(self.n_words), key=self.words.__getitem__), dtype=np.int64)
 
     def beginning_with(self, letters: str) -> Ints:
-        """Return the ids of the listed words that begin with `letters`, alphabetically, without EOS and the unknown
-        symbol.
+        """Return the ids of the listed words that begin with `letters`, in alphabetical order of the words.
+
+        EOS and the unknown symbol are left out.
         """
         order, size = self._in_order, len(letters)
         places, word = range(self.n_words), self.symbol
@@ -664,9 +758,9 @@ class Vocabulary:
         return kept
 
     def near(self, word: str, most: int = 5) -> list[str]:
-        """Return up to `most` listed words with a similar spelling, nearest first, for suggestions.
+        """Return up to `most` listed words that are spelled similarly to `word`, nearest first.
 
-        Only the most frequent words, and those with the same first letter, are compared.
+        Only the most frequent words, and those with the same first letter, are compared; accents and case are ignored.
         """
         same = sorted(self.beginning_with(word[:1]).tolist()) if word else []
         looked_at = dict.fromkeys([*same[:_NEAR], *range(min(_NEAR, self.n_words))])
@@ -678,16 +772,23 @@ class Vocabulary:
         return [other for key in found for other in bare[key] if other != word][:most]
 
     def log_inside(self, word: str) -> float:
-        """Return log q(x) / Q'(c), the log-probability of a word within its cell; 0 for a listed one."""
+        """Return the log-probability of an unlisted word x given its cell c, log q(x) / Q'(c); 0 for a listed word.
+
+        A word that is neither listed nor in a domain is an UnknownWordError, unless there is an unknown symbol.
+        """
         return float(self.locate([word])[1][0])
 
     def cells_of(self, words: Sequence[str]) -> Ints:
-        """Return the ids of the cells that contain words, whether the words are listed or not; -1 for none, (n,)."""
+        """Return the id of the cell that contains each word, listed or not, (n,); -1 if no domain contains it."""
         cells, _ = self.in_domains(words)
         return np.where(cells >= 0, cells + self.n_words, -1)
 
     def in_domains(self, words: Sequence[str]) -> tuple[Ints, Floats]:
-        """Return the cell of each word in the first domain that contains it, -1 for none, and log q(x): (n,), (n,)."""
+        """Return the cell of each word in the first domain that contains it, (n,), and log q(x) in that domain, (n,).
+
+        The cell is an index into `Vocabulary.cells` (its id minus the number of words); -1, with log q = −∞, if no
+        domain contains the word. Listed words are looked up like all others.
+        """
         found, log_q, first = np.full(len(words), -1), np.full(len(words), -np.inf), 0
         for domain in self.domains:
             own, log = domain.locate(words)
@@ -698,16 +799,20 @@ class Vocabulary:
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """The cells of all domains; the id of the first is the number of words."""
+        """The cells of all domains, in the order of their ids; the id of the first is the number of listed words."""
         named = [(domain.name, cell) for domain in self.domains for cell in domain.cells]
         return tuple(replace(cell, source=cell.source or name) for name, cell in named)
 
     def spelled(self, symbol: int, rng: np.random.Generator) -> str:
-        """Return the word of an id; for a cell, sample one of its unlisted strings."""
+        """Return the word with the id `symbol`; for the id of a cell, sample one of the cell's unlisted strings."""
         return self.spell(symbol, 1, rng)[0]
 
     def spell(self, symbol: int, count: int, rng: np.random.Generator) -> list[str]:
-        """Return `count` words of an id; for a cell, sample unlisted strings of it (listed ones are rejected)."""
+        """Return `count` strings for the id `symbol`: copies of a listed word, or independent samples from a cell.
+
+        Samples are unlisted strings x of the cell with probability q(x) / Q'(c). A DomainError if the cell has none
+        left, a VocabularyError for an id out of range.
+        """
         if symbol < self.n_words:
             return [self.symbol(symbol)] * count
         cell = symbol - self.n_words
@@ -738,7 +843,10 @@ class Vocabulary:
 
     @cached_property
     def witnesses(self) -> dict[int, tuple[str, ...]]:
-        """Return a few sampled strings of every cell, by its id; none for a cell without unlisted strings."""
+        """A few sampled unlisted strings of every cell, by the id of the cell; () for a cell without unlisted strings.
+
+        They serve to check that a feature has one value for all strings of a cell.
+        """
         rng = np.random.default_rng(0)
         return {
             cell: tuple(self.spell(cell, _WITNESSES, rng)) if left > -np.inf else ()
@@ -746,23 +854,26 @@ class Vocabulary:
         }
 
     def digest(self) -> str:
-        """SHA-256 of the symbols in order: models with equal digests share ids."""
+        """Return the SHA-256, as hexadecimal text, of the symbols by id: equal digests mean equal ids."""
         return hashlib.sha256("\n".join(self.symbols).encode()).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
 class Revision:
-    """Replacement of a vocabulary V by V', with the source of each new symbol's mass (`llrnn.words`).
+    """The change of a model's vocabulary from V to V': what stays, and where new symbols get prior weight from.
+
+    V and V' also stand for the numbers of symbols. The prior weights b of a model become
 
         b'(x) = b(source[x]) · share[x]            or, where source[x] is -1,   Σ_y b(y) · share[x]
 
     vocabulary  V'
     kept        (V',) the old id of each symbol, -1 if it is new
-    source      (V',) the old symbol whose mass is taken, -1: that of all symbols
-    log_share   (V',) log of the part of that mass
+    source      (V',) the old id whose prior weight is taken, -1: the sum over all symbols
+    log_share   (V',) log of the part of that weight which the symbol gets
 
-    A word that stays takes all of its own mass, a cell that words leave a part of its own; a word from a cell takes a
-    part of the cell's mass, and one that comes with a count a part of everything. The order of what stays is kept.
+    A word that stays takes all of its own weight, a cell that loses words a part of its own; a word that comes from a
+    cell (a set of unlisted strings) takes a part of the cell's weight, a word that comes with a count a part of the
+    sum. What stays keeps its order.
     """
 
     vocabulary: Vocabulary
@@ -771,42 +882,55 @@ class Revision:
     log_share: Floats  # (V',)
 
     def log_masses(self, log_b: Floats) -> Floats:
-        """Return log b' over V' from log b over V, (V,) -> (V',)."""
+        """Return the log prior weights log b' of the new symbols, (V',), from log b of the old ones, (V,)."""
         most = log_b.max()
         whole = most + np.log(np.exp(log_b - most).sum()) if most > -np.inf else most
         found: Floats = np.where(self.source >= 0, log_b[self.source], whole) + self.log_share
         return found
 
     def new_ids(self, n_symbols: int) -> Ints:
-        """Return the new id of each old symbol, -1 for removed ones, (V,)."""
+        """Return the new id of each of the `n_symbols` old symbols, -1 for removed ones, (V,)."""
         ids = np.full(n_symbols, -1)
         stays = np.flatnonzero(self.kept >= 0)
         ids[self.kept[stays]] = stays
         return ids
 
     def of_a_factor(self, n_symbols: int) -> Revision:
-        """Return the revision for further factors of a product of priors, where the first has applied the shares."""
+        """Return the revision for the second and later factors of a product of priors over `n_symbols` symbols.
+
+        Since the first factor has applied the shares, these keep the weight of the source, or the mean where there is
+        none.
+        """
         return replace(self, log_share=np.where(self.source >= 0, 0.0, -np.log(n_symbols)))
 
 
 def is_symbol(word: object) -> bool:
-    """Return whether this can be a symbol: a non-empty text on one line, without white space around it."""
+    """Return whether this can be a symbol: a non-empty str on one line, without white space around it."""
     return isinstance(word, str) and word.strip() == word and len(word.splitlines()) == 1
 
 
 def by_frequency(counts: Mapping[str, int]) -> list[str]:
-    """Return the words by descending count, then alphabetically."""
+    """Return the words of a mapping word -> count by descending count, words of equal count alphabetically."""
     return sorted(counts, key=lambda word: (-counts[word], word))
 
 
 def with_others(listed: Mapping[str, int], unknown: str | None, total: int, sentences: int) -> dict[str, int]:
-    """Return the counts with those of EOS and of the unknown symbol, which has the rest of `total` words."""
+    """Return the counts of listed words, completed by those of EOS and of the unknown symbol.
+
+    listed      word -> count
+    unknown     the symbol for unlisted words, whose count is what `listed` leaves of `total`; None: no such symbol
+    total       number of words of the text, EOS not counted
+    sentences   number of sentences, the count of EOS
+    """
     rest = {} if unknown is None else {unknown: listed.get(unknown, 0) + total - sum(listed.values())}
     return {**listed, **rest, EOS: sentences}
 
 
 def disjoint(domains: Sequence[Domain]) -> tuple[Domain, ...]:
-    """Return the domains, each without the strings of those before it."""
+    """Return the domains, each without the strings of those before it.
+
+    A DomainError where one cannot be cut so, or is inconsistent (`check`).
+    """
     made: list[Domain] = []
     for domain in domains:
         for earlier in made:
@@ -823,6 +947,6 @@ def _bare(word: str) -> str:
 
 
 def _chance(word: str) -> float:
-    """Return a pseudo-random number in [0, 1) that is a function of the word."""
+    """Return a pseudo-random number in [0, 1) that depends on the word alone."""
     digest = hashlib.blake2b(word.encode("utf8", "surrogatepass"), digest_size=7).digest()
     return int.from_bytes(digest, "big") / 256.0**7

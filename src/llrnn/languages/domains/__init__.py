@@ -25,7 +25,8 @@ _KINDS: dict[str, Restorer] = {
 
 
 def register(kind: str, restored: Restorer) -> None:
-    """Register a deserialiser for a custom domain, so that saved models which hold it can be opened.
+    """Register a deserialiser for a custom domain (a `Domain` subclass), so that saved models that use it can be
+    opened.
 
     kind        the value of `"kind"` in what the domain's `described()` returns
     restored    called with the plain data and the arrays of `described()`; returns the domain
@@ -36,7 +37,7 @@ def register(kind: str, restored: Restorer) -> None:
 
 
 def restore(plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Domain:
-    """Return the domain that `Domain.described` saved; an unknown `kind` is a DomainError.
+    """Return the domain whose `Domain.described` returned `plain` and `arrays`; an unknown `kind` is a DomainError.
 
     plain       JSON data with a `"kind"`: one of ours, a registered one, or one of an installed package
     arrays      the arrays by name

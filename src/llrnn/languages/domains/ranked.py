@@ -22,11 +22,11 @@ S = TypeVar("S", bound=Hashable)
 
 
 class Transitions(NamedTuple):
-    """Outgoing transitions of a state, sorted by an upper bound on the best string through each.
+    """Outgoing transitions of a state of a character automaton as parallel lists, the most promising first.
 
-    bound       log weight of the transition plus that of the best continuation, in descending order
+    bound       upper bound of the log weight of any string through the transition, from this state on; descending
     gain        log weight of one character of the column
-    column      the column of the alphabet
+    column      the column of the alphabet (a character, or a class of characters) that the transition reads
     """
 
     bound: list[float]  # gain + what may come after it, at most
@@ -35,9 +35,11 @@ class Transitions(NamedTuple):
 
 
 def sorted_transitions(gain: Floats, ahead: Floats) -> Transitions:
-    """Return the transitions of a state, best first, without those of weight 0.
+    """Return the transitions of a state, sorted by gain + ahead, the largest first.
 
-    gain        (A,) log weight of one character of each column
+    Those of weight 0 (−∞) are left out.
+
+    gain        (A,) log weight of one character of each of A columns (a column is a character or a class of them)
     ahead       (A,) log weight of the best continuation after each column
     """
     bound = gain + ahead
@@ -56,14 +58,18 @@ def best_first(
     slack: Callable[[S], float] = lambda state: 0.0,
     least: float = -np.inf,
 ) -> Iterator[tuple[float, str]]:
-    """Enumerate the strings that begin with `text` by descending weight (A* search): pairs of log weight and string.
+    """Yield (log weight, string) for the strings that begin with `text`, by descending weight (A* search).
 
-    start, text, log    the state after `text`, and the log weight of `text`
-    characters          the characters of each column
-    transitions, move   the sorted transitions of a state, and the state after a column
-    end                 log weight of ending in a state, −∞ where no string ends
-    slack               log weight that the bounds of all transitions of a state have in common
-    least               strings of a lower log weight are not returned
+    start, text, log    the state after reading `text`, and the log weight of `text`
+    characters          for each column of the alphabet, a string of the characters that it stands for
+    transitions         state -> its sorted transitions
+    move                (state, column) -> the next state
+    end                 state -> log weight of ending there, −∞ where no string ends
+    slack               state -> a log weight to add to the bounds of all its transitions, so that they stay upper
+                        bounds
+    least               strings of a lower log weight are left out
+
+    The iterator may be infinite.
     """
     order = count()
     # a string that ends has no transitions; else: which one is next, by which of its characters, and the slack
@@ -96,11 +102,13 @@ def best_first(
 
 
 def best_ahead(end: Floats, gain: Floats, moves: Ints) -> Floats:
-    """Return the log weight of the best continuation from each state (max-plus fixed point), (S, …).
+    """Return the log weight of the best continuation from each of S states, (S, …): the maximum over all strings.
 
-    end         (S, …) log weight of ending in a state
-    gain        (S, A) or (A,) log weight of the columns
-    moves       (S, A) the next states
+    end         (S, …) log weight of ending in a state; further axes are separate problems
+    gain        (S, A) or (A,) log weight of the A columns, by state or for all states
+    moves       (S, A) the next state after each column
+
+    It iterates to the fixed point best = max(end, max over columns of gain + best[moves]); no cycle may gain weight.
     """
     gain = np.broadcast_to(gain, moves.shape)
     gain = gain.reshape(*gain.shape, *(1,) * (end.ndim - 1))

@@ -43,7 +43,12 @@ from llrnn.text.vocabulary import MOST_MEMBERS, OUTSIDE, Cell, Domain, log_mass_
 
 
 class Regular(Domain):
-    """A domain given by regular expressions, one for each cell, with a weight for each character.
+    """A domain (an infinite set of strings with weights) given by regular expressions, one for each cell.
+
+    A cell is a set of strings that share one symbol of the vocabulary. The weight q(x) of a string is the product of
+    the weights of its characters, times the scale of its cell. The sum over all strings of a cell must be finite: where
+    a pattern repeats characters without bound, their weights must sum to less than 1. A DomainError otherwise, or if
+    cells overlap.
 
     q(x) is the product of the weights of the characters of x, times the scale of its cell. The sum over all strings of
     a cell must be finite: where a pattern repeats characters without bound, their weights must sum to less than 1.
@@ -88,7 +93,7 @@ class Regular(Domain):
             self._log_mass: Floats = np.log(self._ahead[0]) + self._log_scale
 
     def _step(self) -> Floats:
-        """Return the transition matrix M, (states, states): M[s, t] sums the weights of characters from s to t."""
+        """Return the matrix M, (states, states): M[s, t] is the sum of the weights of characters from s to t."""
         moves = self._automaton.moves
         M = np.zeros((len(moves), len(moves)))
         np.add.at(
@@ -122,7 +127,7 @@ class Regular(Domain):
         return self._automaton
 
     def rescaled(self, log_mass: Floats) -> Regular:
-        """Return a copy whose cells have the masses exp(`log_mass`), (C,); weights within a cell keep their ratios.
+        """Return a copy in which q sums to exp(`log_mass`) over each cell, (C,); ratios within a cell do not change.
 
         For example:
 
@@ -147,12 +152,15 @@ class Regular(Domain):
 
     @cached_property
     def _log_weight(self) -> Floats:
-        """Return the log weight of one character of each column, (columns,)."""
+        """The log weight of one single character of each column of the alphabet, (columns,)."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self._weight) + self._alphabet.log_share)
 
     def _read(self, letters: str) -> tuple[int, float]:
-        """Return the state after `letters` and their log weight, −∞ if one of them is not permitted."""
+        """Return the state of the automaton after `letters` and their log weight.
+
+        (0, −∞) if a character is not permitted.
+        """
         state, log = 0, 0.0
         for column in self._alphabet.columns(letters).tolist():
             if column < 0:
@@ -167,7 +175,7 @@ class Regular(Domain):
 
     @cached_property
     def _best(self) -> Floats:
-        """Return the log weight of the best path from each state into each cell, (states, cells)."""
+        """The log weight of the best string from each state into each cell, (states, cells)."""
         inside = self._automaton.labels[:, None] == np.arange(len(self._cells))
         return best_ahead(np.where(inside, 0.0, -np.inf), self._log_weight, self._automaton.moves)
 
@@ -190,7 +198,7 @@ class Regular(Domain):
         return best_first(start, letters, log, characters, transitions, move, lambda s: float(end[s]), least=least)
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
-        """Sample `count` strings of a cell with probability q(x) / Q(cell).
+        """Sample `count` independent strings x from the cell of index `cell`, with probability q(x) / Q(cell).
 
         All strings are drawn one character at a time; those in the same state are drawn together.
         """
@@ -226,7 +234,7 @@ class Regular(Domain):
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Regular:
-        """Return the domain from the plain data and arrays of `described`."""
+        """Make the domain from the JSON-compatible data and arrays that `described` returned."""
         made = cls.__new__(cls)
         made.name, made._weights = plain["name"], plain["weights"]
         made._cells = tuple(Cell(name, tuple(attributes)) for name, attributes in plain["cells"])
@@ -240,7 +248,10 @@ class Regular(Domain):
 
 
 def _on_a_way(M: Floats, ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which states lie on a path from the start to an end, (states,)."""
+    """Return which states lie on a path from state 0 to a state in `ends`, (states,).
+
+    M           (states, states) transition weights; above 0: there is a move
+    """
     reached = reachable(M > 0) > 0
     on: NDArray[np.bool_] = reached[0] & reached[:, ends].any(1)
     return on
@@ -264,10 +275,14 @@ _RATIO = 0.3
 
 
 class Numbers(Regular):
-    """Numbers as digits: integers by length, years, decimals, percentages, ordinals, each kind in a cell of its own.
+    """The domain (an infinite set of strings with weights) of numbers in digits: integers, years, decimals and more.
 
-    language    "fr", "en", "de", "et" or "tr": whose ordinals (`3e`, `3rd`); "any" has those of all, others have none
+    Each kind is a cell, a set of strings that share one symbol of the vocabulary: integers by their number of digits,
+    years, decimals, percentages, ordinals, grouped thousands, dates and scores. All cells have equal mass at first.
+
+    language    "fr", "en", "de", "et" or "tr": whose ordinals (`3e`, `3rd`); "any": those of all; others have none
     ratio       factor for each further digit, between 0 and 1: how much rarer longer numbers are
+    name        the name of the domain in reports
 
         Numbers("fr").locate(["1987", "3,5"])
     """
@@ -288,7 +303,9 @@ class Numbers(Regular):
         self._rescale(np.full(len(cells), -np.log(len(cells))))
 
     def counted(self, counts: Mapping[str, float]) -> Regular:
-        """Return the domain with cell masses estimated from counts of numbers in a text (add-one smoothing).
+        """Return a copy whose cells have the relative frequencies of the numbers in a text, with add-one smoothing.
+
+        counts      string -> how often it was seen; strings that are no numbers are ignored
 
         For example:
 
@@ -301,7 +318,7 @@ class Numbers(Regular):
 
 @cache
 def _cells(language: str) -> Mapping[str, DFA]:
-    """Return the automaton of each cell by name; a string that fits several patterns belongs to the first."""
+    """Return name -> DFA for the cells of `Numbers`; a string that fits several patterns belongs to the first."""
     digits = {f"digits{n}": rf"[1-9][0-9]{{{n - 1}}}" for n in range(2, _LONG)}
     patterns = {
         "year": r"1[0-9]{3}|20[0-9]{2}",
@@ -326,14 +343,14 @@ def _cells(language: str) -> Mapping[str, DFA]:
 
 
 class Names(Domain):
-    """Proper names: a list of known names with attributes, mixed with a spelling model for all others.
+    """The domain (a set of strings with weights) of proper names: a list of known names, mixed with any other spelling.
 
         q(x) = share · g(x) + (1 − share) · s(x)        g: the gazetteer, normalised;  s: the spelling, normalised
 
-    gazetteer   name -> attributes; names with the same attributes form one finite cell
+    gazetteer   known name -> its attributes; names with the same attributes form one finite cell (one symbol)
     spelling    the domain of all other names
-    weights     name -> weight within the gazetteer; 1 where it is not given
-    share       mass of the gazetteer, between 0 and 1
+    weights     known name -> weight in g before normalisation; 1 where it is not given
+    share       probability of g as a whole, between 0 and 1
     name        the name of the domain in reports
 
         Names({"Rome": ["City"], "Anna": ["Person"]}, Spelling(words))
@@ -466,7 +483,7 @@ class Names(Domain):
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Names:
-        """Return the domain from the plain data and arrays of `described`."""
+        """Make the domain from the JSON-compatible data and arrays that `described` returned."""
         own = {k.removeprefix("spelling."): array for k, array in arrays.items() if k.startswith("spelling.")}
         weights = dict(zip(sorted(plain["gazetteer"]), arrays["weights"].tolist(), strict=True))
         spelling = Spelling.restored(plain["spelling"], own)

@@ -61,7 +61,15 @@ _LEAST_SHARE = 5e-4  # of the words: a character that fewer of them hold is not 
 
 @dataclass(frozen=True, eq=False)
 class CharacterModel:
-    """A character n-gram model with all its S states as dense arrays; state 0 is the beginning of a word.
+    """A character n-gram model of words, with its S states (contexts) as dense arrays.
+
+    State 0 is the beginning of a word.
+
+    alphabet    the A columns: a column is a character, or a class of rare characters of one kind
+    table       the n-gram model over these columns
+    moves       (S, A) the state after each column
+    prob        (S, A + 1) the probability of each column in each state; the last one is the end of the word
+    last        (S,) the column of the last character of a state, -1 for the beginning
 
     A column is a character or a class of characters (`Alphabet`); the last column of `prob` is the end of the word.
     """
@@ -76,11 +84,11 @@ class CharacterModel:
     def estimated(
         cls, words: Sequence[str], *, order: int, min_counts: Sequence[int] = (), told_apart: Iterable[str] = ()
     ) -> CharacterModel:
-        """Estimate a Kneser-Ney model of characters from word types, each counted once.
+        """Estimate a modified Kneser-Ney model of the characters of words, each word counted once.
 
-        words       the word types
-        order       the longest n-gram, 2 or more
-        min_counts  by order: rarer n-grams are pruned
+        words       the distinct words
+        order       length of the longest n-gram of characters, 2 or more
+        min_counts  at [n - 1]: n-grams of order n with fewer counts are pruned
         told_apart  characters with a column of their own, besides those that enough words contain
         """
         if order < 2:
@@ -98,7 +106,7 @@ class CharacterModel:
 
     @classmethod
     def of(cls, table: NGramTable, alphabet: Alphabet) -> CharacterModel:
-        """Return the model of an n-gram table over the columns of `alphabet`."""
+        """Make the model of an n-gram table whose words are the columns of `alphabet`, by number, followed by EOS."""
         trie, end = Trie.from_table(table), len(alphabet)
         nodes, after = trie.explore(trie.advance(EMPTY, end), torch.arange(end))
         place = np.zeros(len(trie.word), dtype=np.int64)
@@ -116,11 +124,14 @@ class CharacterModel:
 
     @property
     def n_states(self) -> int:
-        """Number of states S."""
+        """Number S of states (contexts)."""
         return len(self.moves)
 
     def log_prob(self, strings: Sequence[str]) -> Floats:
-        """Return the log-probability of each string, its end included, (n,)."""
+        """Return log p of each string as a whole word, its end included, (n,).
+
+        −∞ with a character that is not permitted.
+        """
         columns, lengths = self.alphabet.padded(strings)
         log_p, log_share = self._log_prob, self.alphabet.log_share
         state, total = np.zeros(len(strings), dtype=np.int64), np.zeros(len(strings))
@@ -137,22 +148,25 @@ class CharacterModel:
 
     @cached_property
     def log_gain(self) -> Floats:
-        """Return the log-probability of one single character of each column in each state, (S, A)."""
+        """The log-probability of one single character of each column in each state, (S, A).
+
+        A column that stands for many characters shares its probability equally among them.
+        """
         return np.asarray(self._log_prob[:, :-1] + self.alphabet.log_share)
 
     @cached_property
     def _best(self) -> Floats:
-        """Return the log-probability of the best continuation from each state, (S,)."""
+        """The log-probability of the best continuation from each state, its end included, (S,)."""
         return best_ahead(self._log_prob[:, -1], self.log_gain, self.moves)
 
     @cached_property
     def transitions(self) -> Callable[[int], Transitions]:
-        """Return a function from a state to its sorted transitions (`Transitions`), computed once for each state."""
+        """A cached function from a state to its transitions, the most promising first (`Transitions`)."""
         gain, moves, best = self.log_gain, self.moves, self._best
         return cache(lambda state: sorted_transitions(gain[state], best[moves[state]]))
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the model as JSON data and arrays, for `restored`."""
+        """Return the model as JSON-compatible data, and arrays by name, for `restored`."""
         plain, tensors = described(self.table)
         return {"characters": list(self.alphabet.characters), "table": plain}, {
             name: tensor.numpy() for name, tensor in tensors.items()
@@ -160,7 +174,7 @@ class CharacterModel:
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> CharacterModel:
-        """Return the model from the plain data and arrays of `described`."""
+        """Make the model from the data and arrays that `described` returned."""
         table = table_from(plain["table"], {name: torch.from_numpy(array) for name, array in arrays.items()})
         return cls.of(table, Alphabet(plain["characters"]))
 
@@ -181,21 +195,26 @@ _LEAST_OF_SHAPE = 0.005  # of the types: a shape that fewer have is not told apa
 
 @dataclass(frozen=True)
 class Look:
-    """The visible class of a string: its shape (`lowercase`, `capitalised`, …) and its longest listed ending, or ""."""
+    """The visible class of a string: its shape and its longest listed ending.
+
+    shape       a key of SHAPES, such as `lowercase` or `capitalised`
+    ending      such as `ment`; "" if no listed ending fits, or for shapes that do not distinguish endings
+    """
 
     shape: str
     ending: str
 
     def attributes(self, endings: frozenset[str]) -> tuple[str, ...]:
-        """Return the attributes of the look: `Looks:lowercase`, `Ends:ment`, and its shorter listed endings,
-        `Ends:ent`.
+        """Return the features of the look, such as (`Looks:lowercase`, `Ends:ment`, `Ends:ent`).
+
+        endings     the listed endings; those that `ending` ends with have a feature each
         """
         tails = [self.ending[start:] for start in range(len(self.ending))]
         return (f"Looks:{self.shape}", *(f"Ends:{tail}" for tail in tails if tail in endings))
 
 
 def shapes_of(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the shapes that are frequent among the words; "mixed" stands for all others."""
+    """Return the keys of SHAPES that are frequent among the words (0.5 % or more), and "mixed" for all others."""
     labels = _shape_automaton(tuple(SHAPES)).label_all(words)
     counts = np.bincount(labels[labels >= 0], minlength=len(SHAPES))
     common = [shape for shape, n in zip(SHAPES, counts.tolist(), strict=True) if n >= _LEAST_OF_SHAPE * len(words)]
@@ -203,14 +222,21 @@ def shapes_of(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def common_endings(words: Iterable[str], *, longest: int, top: int, min_count: int = 2) -> tuple[str, ...]:
-    """Return the `top` most frequent endings of 1 to `longest` characters, each shorter than its word."""
+    """Return the `top` most frequent endings of 1 to `longest` characters, by descending count.
+
+    An ending is shorter than its word, and is left out if fewer than `min_count` words have it.
+    """
     counts = Counter(word[-length:] for word in words for length in range(1, min(longest, len(word) - 1) + 1))
     ranked = sorted(counts, key=lambda ending: (-counts[ending], ending))
     return tuple(ending for ending in ranked[:top] if counts[ending] >= min_count)
 
 
 def looks_automaton(shapes: Sequence[str], endings: Sequence[str]) -> tuple[DFA, tuple[Look, ...]]:
-    """Return a DFA that labels every permitted string with the number of its look, and the looks by number."""
+    """Return a DFA that labels every permitted string by the index of its look, and the looks by index.
+
+    shapes      keys of SHAPES; the first that fits a string is its shape
+    endings     the endings to distinguish; the longest that fits is taken, for lowercase and capitalised words
+    """
     by_shape, by_ending = _shape_automaton(shapes), _ending_automaton(endings)
     looks: dict[Look, int] = {}
 
@@ -230,7 +256,7 @@ def _shape_automaton(shapes: Sequence[str]) -> DFA:
 
 
 def _ending_automaton(endings: Sequence[str]) -> DFA:
-    """Return the Aho-Corasick DFA with label i + 1 where ending i is the longest suffix that is listed, else 0."""
+    """Return the Aho-Corasick DFA with label i + 1 where endings[i] is the longest listed suffix, 0 where none fits."""
     found = {ending[:length] for ending in endings for length in range(len(ending) + 1)} | {""}
     starts = sorted(found, key=lambda start: (len(start), start))  # the same in every process, as weights depend on it
     state = {start: number for number, start in enumerate(starts)}
@@ -250,7 +276,10 @@ def _longest_tail(text: str, among: dict[str, int]) -> str:
 
 @dataclass(frozen=True)
 class LengthRanges:
-    """Ranges of string length: up to the first edge, up to the second, …, and everything longer."""
+    """A partition of string lengths into ranges: up to the first edge, up to the second, …, and everything longer.
+
+    edges       the largest length of each range but the last; rising, 1 or more. `len()` is the number of ranges.
+    """
 
     edges: tuple[int, ...]
 
@@ -262,16 +291,16 @@ class LengthRanges:
         return len(self.edges) + 1
 
     def of(self, lengths: Ints) -> Ints:
-        """Return the index of the range of each length, (n,) -> (n,)."""
+        """Return the index of the range that contains each length, (n,) -> (n,)."""
         return np.searchsorted(np.array(self.edges, dtype=np.int64), lengths, side="left").astype(np.int64)
 
     def name(self, span: int) -> str:
-        """Return the name of a range: `3-5`, or `6+` for the last."""
+        """Return the name of the range with the index `span`: `3-5`, or `6+` for the last."""
         first = self.edges[span - 1] + 1 if span else 1
         return f"{first}+" if span == len(self.edges) else f"{first}-{self.edges[span]}"
 
     def pattern(self, span: int) -> str:
-        """Return the lengths of a range as the bounds of a regular expression: `3,5` or `6,`."""
+        """Return the range with the index `span` as the bounds of a repeat in a regular expression: `3,5` or `6,`."""
         return self.name(span).replace("-", ",").replace("+", ",")
 
 
@@ -282,7 +311,16 @@ _LONGEST = 2000  # characters; a model whose words do not end by then does not e
 
 @dataclass(frozen=True, eq=False)
 class PairedStates:
-    """The P reachable pairs of a state of a character model and a state of an automaton; pair 0 is the beginning."""
+    """The product of a character model and a DFA: its P reachable pairs of states; pair 0 is the beginning of a string.
+
+    With it, probabilities of all strings of a label, by length, are summed exactly (forward algorithm).
+
+    model       the character model
+    state       (P,) the model's state of each pair
+    label       (P,) the DFA's label of each pair, -1: not accepted
+    moves       (P, A) the pair after each of the model's A columns
+    labels      number of labels
+    """
 
     model: CharacterModel
     state: Ints  # (P,) the model's state
@@ -292,26 +330,34 @@ class PairedStates:
 
     @classmethod
     def of(cls, model: CharacterModel, automaton: DFA, labels: int) -> Self:
-        """Return the reachable pairs of a model and an automaton over the same columns."""
+        """Make the product of a model and a DFA over the same columns; `labels` is the number of labels of the DFA."""
         state, other, pairs = paired(model.moves, automaton.moves)
         return cls(model, state, automaton.labels[other], pairs.astype(np.int32), labels)
 
     @cached_property
     def step(self) -> Callable[[Floats], Floats]:
-        """Return the function that maps α_t to α_{t+1} (forward algorithm), (P,) -> (P,)."""
+        """A function that maps α_t to α_{t+1}, (P,) -> (P,).
+
+        α_t(p) is the probability that the first t characters of a string lead to the pair p (forward algorithm).
+        """
         return _forward_step(self.model.prob[self.state], self.moves)
 
     def ended(self, alpha: Floats) -> Floats:
-        """Return the mass of the strings that end, by label: Σ_{p of label l} α(p) · p(end | p), (labels,)."""
+        """Return the probability of the strings that end now, by label, (labels,): Σ_{p of label l} α(p) · p(end | p).
+
+        alpha       (P,) the probability of being in each pair
+        """
         inside = self.label >= 0
         weights = (alpha * self.model.prob[self.state, -1])[inside]
         return np.asarray(np.bincount(self.label[inside], weights=weights, minlength=self.labels), dtype=np.float64)
 
     def ended_after(self, columns: Sequence[int], lengths: int) -> Floats:
-        """Return the mass of strings that begin with `columns` and end after 0, 1, … further characters, (lengths + 1,
-        labels).
+        """Return the probability, by label, that a string that begins with `columns` ends t characters later.
 
-        The last row sums all longer strings: Σ_t α_t = α + M α + M² α + … solves x = α + M x.
+        columns     the columns of the first characters; the result is conditional on them
+        lengths     t = 0, …, lengths - 1 have a row each; the last row sums all longer strings
+
+        The result is (lengths + 1, labels). The last row is Σ_t α_t = α + M α + M² α + …, which solves x = α + M x.
         """
         here = 0
         for column in columns:
@@ -328,7 +374,11 @@ class PairedStates:
 
     @cached_property
     def forward(self) -> list[Floats]:
-        """Forward messages α_t for every length t = 0, 1, …, (P,) each, until no mass is left."""
+        """The forward probabilities α_t for t = 0, 1, …, (P,) each, until less than 1e-16 is left.
+
+        α_t(p) is the probability that the first t characters of a string lead to the pair p. A DomainError if strings
+        of more than 2,000 characters still have a noticeable probability.
+        """
         found, alpha = list[Floats](), np.zeros(len(self.state))
         alpha[0] = 1.0
         while alpha.sum() > _NOTHING:
@@ -343,13 +393,17 @@ class PairedStates:
 
     @cached_property
     def by_length(self) -> Floats:
-        """Mass of the strings of each length that end, by label, (T + 1, labels)."""
+        """The probability of all strings of length t with label l, at [t, l], (T + 1, labels)."""
         return np.stack([self.ended(alpha) for alpha in self.forward])
 
     def draw(
         self, labels: Ints, in_range: Callable[[Ints], NDArray[np.bool_]], count: int, rng: np.random.Generator
     ) -> list[str]:
-        """Sample `count` strings of the given labels with a length that `in_range` accepts, with probability ∝ q(x)."""
+        """Sample `count` independent strings with one of `labels` and a permitted length, in proportion to q(x).
+
+        labels      the labels that strings may have
+        in_range    maps an array of lengths to an array of bool: which of them are permitted
+        """
         weights = np.where(in_range(np.arange(len(self.by_length))), self.by_length[:, labels].sum(1), 0.0)
         length = _choose(weights, count, rng)
         columns = np.full((count, int(length.max(initial=0))), -1)
@@ -368,13 +422,16 @@ class PairedStates:
 
     @cached_property
     def _members(self) -> list[Ints]:
-        """Return the pairs of states of each label."""
+        """The pairs of each label, a list of arrays by label."""
         order = np.argsort(self.label, kind="stable")
         first = np.searchsorted(self.label[order], np.arange(self.labels + 1))
         return [order[first[i] : first[i + 1]] for i in range(self.labels)]
 
     def _step_back(self, at: Ints, going: Ints, t: int, rng: np.random.Generator) -> None:
-        """Sample the state before the last of t characters for each string in `going`, in place in `at`."""
+        """Sample the pair before the last of t characters, for the strings whose indices are in `going`.
+
+        at          (strings,) the pair after t characters; overwritten by the pair before
+        """
         states, which = np.unique(at[going], return_inverse=True)
         for number, state in enumerate(states.tolist()):
             mine = going[which == number]
@@ -387,7 +444,7 @@ class PairedStates:
 
     @cached_property
     def _by_target(self) -> Callable[[int], tuple[Ints, Ints]]:
-        """Function from a column to the pairs sorted by where it leads, and these targets; cached."""
+        """A cached function from a column to all pairs, sorted by the pair that it leads to, and these next pairs."""
 
         def made(column: int) -> tuple[Ints, Ints]:
             order = np.argsort(self.moves[:, column], kind="stable")
@@ -397,7 +454,7 @@ class PairedStates:
 
 
 def _choose(weights: Floats, count: int, rng: np.random.Generator) -> Ints:
-    """Sample `count` indices with probability ∝ weight, (count,); an index of weight 0 is never drawn."""
+    """Sample `count` independent indices with probability ∝ weights, (count,); an index of weight 0 is never drawn."""
     ends = weights.cumsum()
     drawn = np.searchsorted(ends, rng.random(count) * ends[-1], side="right")
     chosen: Ints = np.minimum(drawn, np.flatnonzero(weights)[-1])
@@ -405,7 +462,11 @@ def _choose(weights: Floats, count: int, rng: np.random.Generator) -> Ints:
 
 
 def _forward_step(prob: Floats, moves: NDArray[np.int32]) -> Callable[[Floats], Floats]:
-    """Return the function that maps α_t to α_{t+1}, as a product with a sparse CSR matrix."""
+    """Return the function that maps α_t to α_{t+1}, (P,) -> (P,), as a product with a sparse matrix.
+
+    prob        (P, A + 1) probability of each column, and of the end, in each of P pairs of states
+    moves       (P, A) the pair after each column
+    """
     P, A = moves.shape
     order = np.argsort(moves, axis=None, kind="stable")
     first = np.searchsorted(moves.ravel()[order], np.arange(P + 1))
@@ -417,16 +478,19 @@ def _forward_step(prob: Floats, moves: NDArray[np.int32]) -> Callable[[Floats], 
 
 
 class Spelling(Domain):
-    """All strings, weighted by a character n-gram model that is estimated from a list of words.
+    """The domain of all strings, weighted by a character n-gram model that is estimated from a list of words.
 
-    Cells are classes of strings by shape, ending and length, with attributes such as `Looks:lowercase` and `Ends:ment`.
+    It gives any unlisted word a probability by its spelling. Its cells (sets of strings that share one symbol of the
+    vocabulary) are given by shape, ending and length, with features such as `Looks:lowercase` and `Ends:ment`.
 
-    words       the word types that the model is estimated on
-    order       the longest n-gram of characters
-    endings     how many endings, of up to `longest` characters, have cells of their own
-    lengths     upper limits of the ranges of length that have cells of their own
-    min_counts  by order: rarer n-grams are pruned
+    words       the words that the model is estimated on, each counted once
+    order       length of the longest n-gram of characters
+    endings     how many endings, the most frequent of up to `longest` characters, are distinguished by cells
+    longest     length of the longest endings
+    lengths     largest lengths of the ranges of length that are distinguished by cells; one more range is above them
+    min_counts  at [n - 1]: n-grams of order n with fewer counts are pruned
     cells       False: one cell for all strings
+    name        the name of the domain in reports
 
         Spelling(["house", "houses", "garden"]).locate(["gardens"])
     """
@@ -463,12 +527,15 @@ class Spelling(Domain):
 
     @cached_property
     def _automaton(self) -> DFA:
-        """Return the automaton of looks over the columns of the character model."""
+        """The DFA of looks (shape and ending of a string) with the columns of the character model."""
         return self._looks_of.refined(self._model.alphabet.characters)
 
     @cached_property
     def _kinds(self) -> tuple[tuple[Look, int], ...]:
-        """Return the look and the range of length of every cell; the shortest range ignores endings."""
+        """The look (shape and ending) and the index of the range of length of every cell, by index.
+
+        Strings in the shortest range are not distinguished by endings.
+        """
         found = [(self._in_range(look, span), span) for look in self._looks for span in range(len(self._ranges))]
         return tuple(dict.fromkeys(found))
 
@@ -477,7 +544,7 @@ class Spelling(Domain):
 
     @cached_property
     def _number(self) -> Ints:
-        """Return the cell of each look and range of length, (looks, ranges)."""
+        """The index of the cell of each look and range of length, (looks, ranges)."""
         place = {kind: number for number, kind in enumerate(self._kinds)}
         spans = range(len(self._ranges))
         return np.array([[place[self._in_range(look, span), span] for span in spans] for look in self._looks])
@@ -511,7 +578,11 @@ class Spelling(Domain):
 
     @property
     def by_looks(self) -> tuple[DFA, Ints, tuple[int, ...]]:
-        """Return the automaton of looks, the cell of each look and range of length, and the limits of the ranges."""
+        """How a string's cell is found: a DFA that labels it by look (shape and ending), a table, limits of length.
+
+        The table, (looks, ranges of length), has indices of cells; the limits are the largest lengths of all ranges but
+        the last.
+        """
         return self._looks_of, self._number, self._ranges.edges
 
     def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:
@@ -521,7 +592,7 @@ class Spelling(Domain):
         return np.where(looks >= 0, self._number[looks, spans], OUTSIDE), log_q
 
     def _columns(self, letters: str) -> list[int] | None:
-        """Return the columns of letters, or None if one of them is not permitted."""
+        """Return the columns of the characters of `letters`, or None if one of them is not permitted."""
         columns: list[int] = self._model.alphabet.columns(letters).tolist()
         return None if -1 in columns else columns
 
@@ -534,7 +605,7 @@ class Spelling(Domain):
 
     @cached_property
     def _masses(self) -> dict[str, Floats]:
-        """Cache of prefix masses by letters; they do not depend on the context."""
+        """Cache: prefix -> log probability of the strings of each cell that begin with it."""
         return {}
 
     def _summed(self, letters: str) -> Floats:
@@ -554,7 +625,10 @@ class Spelling(Domain):
 
     @cached_property
     def _reachable(self) -> tuple[Ints, NDArray[np.bool_]]:
-        """Return which looks can be reached from each state of the automaton: the index of a set, and the sets."""
+        """Which looks (shape and ending) strings can still have from each state of the automaton.
+
+        An index for each state, (states,), and the distinct sets that it selects, (sets, looks), bool.
+        """
         labels, moves = self._automaton.labels, np.unique(self._automaton.moves, axis=1)
         reached = np.packbits(labels[:, None] == np.arange(len(self._looks)), axis=1)
         while True:
@@ -566,9 +640,12 @@ class Spelling(Domain):
         return number.reshape(-1), np.unpackbits(sets, axis=1, count=len(self._looks)).astype(bool)
 
     def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
-        """Enumerate strings that begin with `letters` by descending log q(x) + log_weight[cell of x] (A* search).
+        """Iterate over (score, string) for the strings that begin with the prefix `letters`, highest score first.
 
-        The bound adds the largest weight of a cell that can still be reached to that of the character model.
+        The score of x is log q(x) + log_weight[index of the cell of x]; strings with less than `least` are left out,
+        and so are cells of −∞. The iterator may be infinite.
+
+        A* search: the bound adds the largest weight of a cell that can still be reached to that of the character model.
         """
         columns, model, looks_of = self._columns(letters), self._model, self._automaton
         if columns is None:
@@ -633,7 +710,7 @@ class Spelling(Domain):
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Spelling:
-        """Return the domain from the plain data and arrays of `described`."""
+        """Make the domain from the JSON-compatible data and arrays that `described` returned."""
         made = cls.__new__(cls)
         made.name, made._ranges = plain["name"], LengthRanges(tuple(plain["lengths"]))
         made._looks = tuple(Look(shape, ending) for shape, ending in plain["looks"])

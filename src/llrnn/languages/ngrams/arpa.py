@@ -66,12 +66,18 @@ _Row = list[bytes]  # the fields of a line
 
 
 class ArpaError(PlacedError, BackgroundError):
-    """A fault in an ARPA file, with its path and line."""
+    """A fault in an ARPA file; its message names the path and, where there is one, the line."""
 
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """The n-grams of one order, in the order of the file until they are placed, then by key."""
+    """The n-grams of one order as they were read from an ARPA file: m n-grams in parallel arrays.
+
+    line            (m,) the line of each in the file, for error messages
+    words           (m, n) the number of each word, in the order of the 1-grams
+    log_prob        (m,) natural logarithm
+    log_backoff     (m,) natural logarithm; NaN where the file gives none
+    """
 
     line: Ints  # (m,)
     words: Ints  # (m, n)
@@ -80,7 +86,7 @@ class Section:
 
 
 def read_arpa(path: StrPath) -> NGramTable:
-    """Read an n-gram model in ARPA format, plain or gzip; a fault is a BackgroundError with its line.
+    """Read a back-off n-gram model from an ARPA file, plain or gzip; a fault is a BackgroundError that names its line.
 
     Words are numbered in the order of the 1-grams; `<s>` and `</s>` become one end-of-sentence symbol.
 
@@ -98,7 +104,10 @@ def read_arpa(path: StrPath) -> NGramTable:
 
 
 def is_arpa(path: StrPath) -> bool:
-    """Whether a file is an ARPA file: by its name, or by `\\data\\` near its beginning.
+    r"""Return whether a path is an ARPA file: its name ends in `.arpa` or `.arpa.gz`, or `\data\` is near its
+    beginning.
+
+    False for a file that cannot be read.
 
     >>> is_arpa("corpus.arpa.gz")
     True
@@ -112,7 +121,7 @@ def is_arpa(path: StrPath) -> bool:
 
 
 class _ArpaFile:
-    """Reader of one ARPA file, section by section; every error names its line."""
+    """Reader of one ARPA file, section by section; every fault is an ArpaError that names its line."""
 
     def __init__(self, path: StrPath) -> None:
         self.path, self.marker, self.number = path, "", 0  # the last marker (`\data\`), and the number of the last line
@@ -126,13 +135,21 @@ class _ArpaFile:
         raise ArpaError(reason, path=self.path, line=self.number if line is None else line)
 
     def refuse(self, wrong: _Bools, lines: Ints, reason: Callable[[int], str]) -> None:
-        """Raise an ArpaError for the first True in `wrong`; `reason` is called with its index."""
+        """Raise an ArpaError for the first True in `wrong`, (m,); return if there is none.
+
+        lines       (m,) the line of each entry
+        reason      called with the index of the fault; returns the message
+        """
         if wrong.any():
             first = int(wrong.argmax())
             self.fault(reason(first), int(lines[first]))
 
     def blocks(self) -> Iterator[tuple[Ints, list[_Row]]]:
-        """Return line numbers and fields of the non-blank lines up to the next marker line (such as the end marker)."""
+        r"""Yield the line numbers and the fields (bytes) of non-blank lines, in blocks, up to the next marker line.
+
+        A marker begins with a backslash, such as `\2-grams:`; it is then in `self.marker`. A file that ends first is an
+        ArpaError.
+        """
         numbers: list[int] = []
         rows: list[_Row] = []
         for number, line in self._lines:
@@ -152,7 +169,9 @@ class _ArpaFile:
         self.fault(rf"{_END} is required, but the file ends in the section {self.marker}; was it written to the end?")
 
     def header(self) -> list[tuple[int, int]]:
-        """Return (line, count) for each order that the header lists."""
+        """Read up to the first section and return (line, promised number of n-grams) for each order that the header
+        lists.
+        """
         for number, line in self._lines:
             self.number = number
             if line.strip() == _DATA:
@@ -173,7 +192,7 @@ class _ArpaFile:
         return found
 
     def check_end(self) -> None:
-        """Check the end marker, and read to the end of the file, where gzip keeps its checksum."""
+        """Check that the end marker comes next, and read on to the end of the file, where gzip keeps its checksum."""
         if self.marker != _END:
             self.fault(
                 f"{_END} is required after the last order of the header, found {self.marker[:40]}; correct either"
@@ -197,7 +216,10 @@ class _ArpaFile:
         return whole
 
     def _block(self, lines: Ints, rows: list[_Row], n: int, highest: bool) -> Section:
-        """Return some lines of a section as arrays."""
+        """Return some lines of the section of order n as arrays; a line with wrong fields or numbers is an ArpaError.
+
+        highest     whether n is the highest order, whose n-grams have no back-off weight
+        """
         width = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         weighted: _Bools = width == n + 2
         wrong = (width != n + 1) & (highest | ~weighted)
@@ -218,7 +240,7 @@ class _ArpaFile:
         return Section(lines, words, np.minimum(log_prob, 0.0) * _LOG_10, backoff * _LOG_10)
 
     def _floats(self, lines: Ints, rows: list[_Row], k: int, there: _Bools) -> Floats:
-        """Return field k of the lines as numbers where `there` is True, NaN elsewhere."""
+        """Return field k of each line as a number where `there` is True, NaN elsewhere, (lines,)."""
         found = np.full(len(rows), np.nan)
         for at in np.flatnonzero(there).tolist():
             try:
@@ -228,7 +250,10 @@ class _ArpaFile:
         return found
 
     def _words(self, lines: Ints, column: list[bytes], n: int) -> Ints:
-        """Return the numbers of the words in one column of n-grams; 1-grams define new words."""
+        """Return the number of the word in one column of n-grams, (lines,); an unknown word is an ArpaError.
+
+        Words of 1-grams (n = 1) are numbered as they come.
+        """
         index = self._index
         numbers: Iterable[int]
         if n == 1:  # new words get the next number; one that comes again has its old number
@@ -240,7 +265,7 @@ class _ArpaFile:
         return found
 
     def place_unigrams(self, section: Section) -> None:
-        """Number the words and store the 1-grams; `<s>` is merged into EOS, with its back-off weight."""
+        """Store the 1-grams as the first level; `<s>` is merged into EOS, which gets its back-off weight."""
         names = self.names = tuple(word.decode() for word in self._index)
         if EOS not in names:
             reason = f"the 1-grams must list {EOS}, the end of sentences; estimate the model with sentence boundaries"
@@ -261,7 +286,10 @@ class _ArpaFile:
         self._index |= {_OTHER_UNKNOWN: self._index.get(_UNKNOWN, -1)}
 
     def place(self, section: Section) -> None:
-        """Link the n-grams of an order to their contexts in the order below, sort them by key, and store them."""
+        """Link the n-grams of an order to their contexts in the order below, and store them sorted by context and word.
+
+        A context that is missing or without a back-off weight, and a repeated n-gram, are an ArpaError.
+        """
         required = f"{BOS} may only begin an n-gram and {EOS} only end it"
         wrong = (section.words[:, 1:] == self._bos).any(1) | (section.words[:, :-1] == self._eos).any(1)
         self.refuse(wrong, section.line, lambda at: f"{required}, found {self._text(section.words[at])}; remove it")
@@ -324,7 +352,9 @@ _REPLACED = {BOS: "a beginning of sentences", "<UNK>": "<unk>"}  # what a reader
 
 
 def write_arpa(table: NGramTable, path: StrPath) -> None:
-    """Write an n-gram model in ARPA format, atomically; equal tables give equal bytes.
+    """Write an n-gram model in ARPA format, atomically; equal models give equal bytes.
+
+    A BackgroundError if the file cannot be written, or if words have spaces or are `<s>` or `<UNK>`.
 
     table       the model
     path        the file; gzip if the name ends in `.gz`, standard output if it is `-`
@@ -361,7 +391,7 @@ def _check_words(table: NGramTable) -> None:
 
 
 def _lines(table: NGramTable) -> Iterator[str]:
-    """Return the lines of the ARPA file, several thousand joined at a time."""
+    """Yield the text of the ARPA file, several thousand lines joined at a time."""
     yield "\\data\\"
     for n, level in enumerate(table.levels, 1):
         yield f"ngram {n}={len(level) + (n == 1)}"  # one more: EOS stands for two unigrams
@@ -382,7 +412,10 @@ def _lines(table: NGramTable) -> Iterator[str]:
 
 
 def _texts(table: NGramTable, n: int, rows: slice) -> list[str]:
-    """Return the words of some n-grams of order n as text, separated by blanks."""
+    """Return the words of the n-grams of order n in the slice `rows` as texts, separated by blanks.
+
+    EOS begins as `<s>`.
+    """
     level = table.levels[n - 1]
     columns, context = [[table.words[word] for word in level.word[rows].tolist()]], level.context[rows]
     for below in table.levels[n - 2 :: -1] if n > 1 else ():
@@ -394,7 +427,10 @@ def _texts(table: NGramTable, n: int, rows: slice) -> list[str]:
 
 
 def _has_weight(table: NGramTable, n: int, rows: slice) -> list[bool]:
-    """Return which n-grams have a back-off weight in the file: contexts, and those whose weight is not 1."""
+    """Return which n-grams of order n in the slice `rows` are written with a back-off weight.
+
+    These are the contexts of longer n-grams, and those whose weight is not 1.
+    """
     weighted = np.zeros(rows.stop - rows.start, dtype=bool)
     if n < table.order:
         weighted = table.levels[n - 1].log_backoff[rows] != 0
@@ -406,13 +442,15 @@ def _has_weight(table: NGramTable, n: int, rows: slice) -> list[bool]:
 
 
 def _log10(log: Floats) -> list[float]:
-    """Return natural logarithms as log10, with -99 for minus infinity and 0 for -0."""
+    """Return natural logarithms as base-10 logarithms, with -99 for minus infinity and 0 for -0."""
     found: list[float] = (np.maximum(log / _LOG_10, _NOUGHT) + 0.0).tolist()
     return found
 
 
 def _with_bos(unigrams: list[str], table: NGramTable, rows: slice) -> list[str]:
-    """Return the 1-gram lines with `<s>` and its back-off weight before `</s>`."""
+    """Return the lines of the 1-grams in the slice `rows` with `<s>`, which has EOS's back-off weight, before
+    `</s>`.
+    """
     at = table.eos - rows.start
     if not 0 <= at < len(unigrams):
         return unigrams
@@ -429,7 +467,7 @@ SHARING = "ngram with shared words"  # as older readers do not know it
 
 
 def described(table: NGramTable) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return an n-gram model as JSON data and tensors, as n-gram folders and model folders store it."""
+    """Return an n-gram model as JSON-compatible data, and tensors by name, for `table_from`."""
     data = {"words": list(table.words), "order": table.order, "notes": list(table.notes)}
     levels, shared = enumerate(table.levels), table.shared
     tensors = {f"{name}.{n}": torch.from_numpy(getattr(level, name)) for n, level in levels for name in _ARRAYS}
@@ -440,7 +478,10 @@ def described(table: NGramTable) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def table_from(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> NGramTable:
-    """Return the n-gram model from the data and tensors of `described`; inconsistent arrays are a CheckpointError."""
+    """Make the n-gram model from the data and tensors that `described` returned.
+
+    A CheckpointError if they do not fit.
+    """
     try:
         levels = [Level(*(tensors[f"{name}.{n}"].numpy() for name in _ARRAYS)) for n in range(int(data["order"]))]
         shared = None
@@ -464,7 +505,7 @@ def _strings(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _is_sound(table: NGramTable) -> bool:
-    """Return whether every context and word exists and the n-grams are sorted, as look-ups require."""
+    """Return whether all indices of a table are in range and its n-grams sorted, as look-ups require."""
     V, below = len(table.words), 1
     for level in table.levels:
         if len({len(getattr(level, name)) for name in _ARRAYS}) != 1:
@@ -486,7 +527,7 @@ def _is_sound_share(shared: Shared, n_words: int) -> bool:
 
 
 def write_table(table: NGramTable, path: str | PathLike[str]) -> None:
-    """Write an n-gram model: as ARPA if the name ends in `.arpa` or `.gz` or is `-`, otherwise as a folder.
+    """Write an n-gram model as an ARPA file if the name ends in `.arpa` or `.gz` or is `-`, else as a folder of arrays.
 
     For example:
 
@@ -499,7 +540,7 @@ def write_table(table: NGramTable, path: str | PathLike[str]) -> None:
 
 
 def read_table(path: str | PathLike[str]) -> NGramTable:
-    """Read an n-gram model from a folder that `write_table` wrote, or from an ARPA file.
+    """Read an n-gram model from a folder that `write_table` wrote (a fault is a CheckpointError), or from an ARPA file.
 
     For example:
 

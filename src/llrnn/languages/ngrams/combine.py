@@ -26,7 +26,7 @@ _NO_MASS = -99.0 * np.log(10.0)
 
 
 def normalised(table: NGramTable) -> NGramTable:
-    """Return the model with back-off weights recomputed so that every context sums to 1; probabilities are unchanged.
+    """Return the model with back-off weights recomputed so that p sums to 1 in every context; listed p do not change.
 
     Contexts that list nothing keep a weight of 1.
     """
@@ -42,7 +42,12 @@ def normalised(table: NGramTable) -> NGramTable:
 
 
 def _backoffs(context: Ints, log_prob: Floats, lower: Floats, n_contexts: int) -> Floats:
-    """Return the log back-off weight of each context, 0 where it lists nothing, (n_contexts,)."""
+    """Return the log back-off weight of each context, (n_contexts,); 0 where a context lists nothing.
+
+    context     (m,) the context of each listed n-gram, by index
+    log_prob    (m,) log p of its last word in that context
+    lower       (m,) log p of its last word in the context without its first word
+    """
     listed = np.bincount(context, weights=np.exp(log_prob), minlength=n_contexts)
     covered = np.bincount(context, weights=np.exp(lower), minlength=n_contexts)
     left, open_below = 1.0 - listed, 1.0 - covered
@@ -55,7 +60,7 @@ def _backoffs(context: Ints, log_prob: Floats, lower: Floats, n_contexts: int) -
 def interpolated(
     tables: Sequence[NGramTable], weights: Sequence[float], *, names: Sequence[str] | None = None
 ) -> NGramTable:
-    """Return one back-off model of the mixture Σ λ_i p_i of models over the same words.
+    """Return one back-off n-gram model that approximates the mixture Σ λ_i p_i of models over the same words.
 
     tables      two models or more
     weights     λ, one for each model, above 0, with sum 1
@@ -95,7 +100,10 @@ def interpolated(
 
 
 def _over_words_of(first: NGramTable, name: str, table: NGramTable, other: str) -> NGramTable:
-    """Return `table` with its words numbered as in `first`; different words are a BackgroundError."""
+    """Return `table` with its words numbered as in `first`; a word that only one of them has is a BackgroundError.
+
+    name, other     what to call `first` and `table` in the error
+    """
     for here, its, there, others in ((first, name, table, other), (table, other, first, name)):
         more = [word for word in there.words if word not in here.index]
         if more:
@@ -109,7 +117,7 @@ def _over_words_of(first: NGramTable, name: str, table: NGramTable, other: str) 
 
 
 def pruned(table: NGramTable, threshold: float) -> NGramTable:
-    """Prune n-grams of order 2 and more by relative entropy (after Stolcke 1998).
+    """Return the model without those n-grams of order 2 and more whose removal changes it least (relative entropy).
 
     table       the model
     threshold   largest cost of a pruned n-gram, in nats a word, such as 1e-8
@@ -131,8 +139,12 @@ def pruned(table: NGramTable, threshold: float) -> NGramTable:
 
 
 def _cheapest(table: NGramTable, n: int, may_leave: Bools, threshold: float) -> Bools:
-    """Return which n-grams of order n to prune: in each context the cheapest ones, while their joint cost is at most
-    `threshold` each.
+    """Return which n-grams of order n to prune, (n-grams,): in each context the cheapest, with at most `threshold`
+    each.
+
+    may_leave   (n-grams,) which of them may be pruned at all
+
+    The joint cost of the n-grams pruned from a context is at most `threshold` times their number.
     """
     level, below = table.levels[n - 1], table.levels[n - 2]
     history = table.history(n - 1)[level.context]
@@ -143,7 +155,7 @@ def _cheapest(table: NGramTable, n: int, may_leave: Bools, threshold: float) -> 
     joint, surprise = np.exp(_log_joint(table, history)), p * (level.log_prob - lower)
 
     def cost(leaving: Floats, its_lower: Floats, its_surprise: Floats) -> Floats:
-        """Return D(p ‖ p') when n-grams with these sums are removed from a context."""
+        """Return D(p ‖ p') when n-grams with these sums of p, lower-order p and p · log ratio leave a context."""
         rise = np.log((left + leaving) / (free + its_lower))  # log of the new back-off weight
         found: Floats = joint * (its_surprise - leaving * rise + left * (np.log(left / free) - rise))
         return found
@@ -164,9 +176,9 @@ def _cheapest(table: NGramTable, n: int, may_leave: Bools, threshold: float) -> 
 
 
 def _log_joint(table: NGramTable, history: Ints) -> Floats:
-    """Return the log-probability of histories by the chain rule of the model, (m, k) -> (m,).
+    """Return the log-probability of each of m word sequences of length k by the chain rule, (m, k) -> (m,).
 
-    An EOS at the beginning of a history counts with its unigram probability.
+    history     (m, k) word numbers; EOS at the beginning counts with its unigram probability
     """
     total = np.zeros(len(history))
     for k in range(history.shape[1]):
@@ -175,7 +187,10 @@ def _log_joint(table: NGramTable, history: Ints) -> Floats:
 
 
 def _keeping(table: NGramTable, n: int, keep: Bools) -> NGramTable:
-    """Return the model with only the n-grams of order n where `keep` is True; none that is dropped may be a context."""
+    """Return the model with only those n-grams of order n where `keep` is True.
+
+    None that is dropped may be the context of a longer n-gram.
+    """
     levels, kept = list(table.levels), np.flatnonzero(keep)
     place = np.full(len(keep), -1)
     place[kept] = np.arange(len(kept))
