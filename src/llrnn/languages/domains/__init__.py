@@ -25,8 +25,7 @@ _KINDS: dict[str, Restorer] = {
 
 
 def register(kind: str, restored: Restorer) -> None:
-    """Register a deserialiser for a custom domain (a `Domain` subclass), so that saved models that use it can be
-    opened.
+    """Register a deserialiser for a custom domain (a `Domain` subclass), so that saved models with it can be opened.
 
     kind        the value of `"kind"` in what the domain's `described()` returns
     restored    called with the plain data and the arrays of `described()`; returns the domain

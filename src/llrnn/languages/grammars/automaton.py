@@ -69,20 +69,20 @@ PROPERTIES = {"lower": LOWER, "upper": UPPER, "digit": DIGIT, "space": SPACE, "s
 
 
 class Atom(ABC):
-    """A set of letters."""
+    """A set of letters; a letter is a character, or a symbol of the vocabulary, by what an automaton reads."""
 
     @abstractmethod
     def holds(self, letter: str) -> bool:
         """Return whether a letter is in the set."""
 
     def held(self, letters: Sequence[str]) -> Bools:
-        """Return which letters are in the set, (letters,)."""
+        """Return which of the letters are in the set, (letters,), bool."""
         return np.fromiter(map(self.holds, letters), dtype=np.bool_, count=len(letters))
 
 
 @dataclass(frozen=True)
 class Letter(Atom):
-    """The set of one letter."""
+    """The set of one letter, `text`: a character, or a symbol of the vocabulary."""
 
     text: str
 
@@ -95,7 +95,13 @@ class Letter(Atom):
 
 @dataclass(frozen=True)
 class OneOf(Atom):
-    """A character class: single characters in some ranges and categories, or all others if negated."""
+    r"""A character class such as `[a-z\d]`: the characters in some ranges and categories, or all others if negated.
+
+    ranges      (first, last) characters, both included
+    categories  as regular expressions write them: `\d`, `\p{lower}`
+    negated     True: all characters but these
+    flags       "i": case is ignored, "a": categories are those of ASCII
+    """
 
     ranges: tuple[tuple[str, str], ...] = ()
     categories: tuple[str, ...] = ()  # as regular expressions write them: r"\d", r"\p{lower}"
@@ -114,7 +120,7 @@ class OneOf(Atom):
 def _character_class(
     ranges: tuple[tuple[str, str], ...], categories: tuple[str, ...], flags: str
 ) -> Callable[[str], bool]:
-    """Return the predicate of a character class; Python's `re` decides categories and flags."""
+    """Return a function that says whether a character is in a class; Python's `re` decides on categories and flags."""
     kinds = set[int]()
     for category in categories:
         if category[1] in "pP":
@@ -127,7 +133,15 @@ def _character_class(
 
 
 class LetterColumns:
-    """Partition of the letters into columns: letters that no atom distinguishes share one."""
+    """A partition of letters into columns: letters that no atom (set of letters) distinguishes share a column.
+
+    letters     all letters: the characters, or the symbols, that can be read
+    atoms       the sets of letters that an automaton or grammar mentions
+    over        "symbols" or "characters": what a letter is
+
+    `of_letter` has the column of each letter, UNREAD (-1) for letters in no atom; `sizes` the number of letters of each
+    column.
+    """
 
     def __init__(self, letters: Sequence[str], atoms: Iterable[Atom], over: Over) -> None:
         self.letters, self.over = tuple(letters), over
@@ -146,7 +160,7 @@ class LetterColumns:
         }
 
     def held(self, atom: Atom) -> tuple[int, ...]:
-        """Return the columns of the letters in an atom, which must be one of those of the partition."""
+        """Return the columns of the letters in an atom, which must be one of those that the partition was made of."""
         if isinstance(atom, Letter):
             return (int(self.of_letter[self._place[atom.text]]),) if atom.text in self._place else ()
         if atom not in self._held:
@@ -154,21 +168,27 @@ class LetterColumns:
         return self._held[atom]
 
     def column(self, letter: str) -> int:
-        """Return the column of a letter, UNREAD if no atom contains it or it does not exist."""
+        """Return the column of a letter; UNREAD (-1) if no atom contains it, or it is none of the letters."""
         place = self._place.get(letter)
         return UNREAD if place is None else int(self.of_letter[place])
 
     def example(self, column: int) -> str:
-        """Return the first letter of a column, for messages."""
+        """Return the first letter of a column, for error messages."""
         return self._examples[column]
 
     def spelled(self, text: str) -> list[str]:
-        """Split a text into letters: its characters, or its words."""
+        """Split a text into letters: its characters, or, over symbols, its words at blanks."""
         return list(text) if self.over == "characters" else text.split()
 
 
 def _numbered(held: Bools, named: list[int]) -> Ints:
-    """Return a column for each letter: its own if it is named, else shared by letters of the same atoms."""
+    """Return the column of each letter, (letters,): its own if it is named, else one shared by letters of equal atoms.
+
+    held        (atoms, letters) which letters are in each atom
+    named       indices of the letters that have a column of their own
+
+    UNREAD (-1) for letters in no atom.
+    """
     n = held.shape[1]
     shared, of_letter = np.unique(held, axis=1, return_inverse=True)
     key = of_letter.reshape(-1).astype(np.int64) if n else np.zeros(0, dtype=np.int64)
@@ -185,18 +205,26 @@ Node: TypeAlias = Any  # whatever a language makes of a prefix; hashable, and eq
 
 
 class Language(ABC):
-    """Interface of automata and grammars: weights of the next letter at a node, and the node after it."""
+    """Interface of a set of strings, with or without weights, that is read letter by letter: automata and grammars.
+
+    A node stands for a prefix that was read; it is hashable, and prefixes with equal continuations may share one.
+    Letters are given by column (`LetterColumns`). Without weights, a letter has weight 1 if some string continues with
+    it, else 0. With weights, the weights of all letters and of the end at a node are probabilities, with sum 1.
+
+    columns     the partition of the letters into columns
+    root        the node before any letter
+    """
 
     columns: LetterColumns
     root: Node  # before any letter
 
     @abstractmethod
     def weights(self, node: Node) -> Floats:
-        """Return the weight of each letter of a column, (columns,); 0 forbids."""
+        """Return the weight of one letter of each column at a node, (columns,); 0: no string continues with it."""
 
     @abstractmethod
     def end(self, node: Node) -> float:
-        """Return the weight of ending at a node."""
+        """Return the weight of ending at a node; 0: no string ends there."""
 
     @abstractmethod
     def after(self, node: Node, column: int) -> Node | None:
@@ -207,7 +235,12 @@ class Language(ABC):
         """Return the least number of letters from a node to the end of a string."""
 
     def summaries(self, trie: SymbolTrie) -> Any:
-        """Return an object that computes all allowed symbols at once, or None where they are found letter by letter."""
+        """Return an object whose `allowed(node)` finds all symbols that may follow at once.
+
+        None, the default, if symbols have to be tried letter by letter.
+
+        trie        the symbols of the vocabulary, spelled in columns
+        """
         return None
 
 
@@ -218,9 +251,9 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 def components(first: Sequence[int], target: Sequence[int]) -> Iterator[list[int]]:
-    """Return the strongly connected components in reverse topological order (Tarjan, without recursion).
+    """Yield the strongly connected components of a graph, those that lead to no other one first (Tarjan).
 
-    The moves of state q go to `target[first[q] : first[q + 1]]`.
+    first, target       the moves of state q go to `target[first[q] : first[q + 1]]`; n + 1 numbers in `first`
     """
     n = len(first) - 1
     order, low = [-1] * n, [0] * n  # when a state was met, and the earliest that it leads back to; n when it is done
@@ -251,7 +284,7 @@ def components(first: Sequence[int], target: Sequence[int]) -> Iterator[list[int
 
 
 def _taken(waiting: list[int], state: int, low: list[int], done: int) -> list[int]:
-    """Pop and return the component of `state` from the stack; mark its states as done."""
+    """Pop the component of `state` from the stack `waiting` and return it; mark its states in `low` as done."""
     found = list[int]()
     while not found or found[-1] != state:
         found.append(waiting.pop())
@@ -260,9 +293,12 @@ def _taken(waiting: list[int], state: int, low: list[int], done: int) -> list[in
 
 
 def least_costs(rules: Iterable[tuple[Name, Sequence[Name], float]], known: Iterable[Name] = ()) -> dict[Name, float]:
-    """Return the least cost of deriving each conclusion from the known facts (Knuth's generalisation of Dijkstra).
+    """Return the least cost of deriving each fact that can be derived (Knuth's generalisation of Dijkstra).
 
-    A rule is (conclusion, premises, cost); a derivation costs the sum over its rules. Known facts cost 0.
+    rules       (conclusion, premises, cost); a derivation costs the sum over the rules that it uses
+    known       facts that cost 0
+
+    Facts that cannot be derived are not among the keys.
     """
     listed, missing, found = list[tuple[Name, Sequence[Name], float]](), list[int](), dict[Name, float]()
     waiting: dict[Name, list[int]] = defaultdict(list)
@@ -290,12 +326,18 @@ def least_costs(rules: Iterable[tuple[Name, Sequence[Name], float]], known: Iter
 
 
 def derived(implications: Iterable[tuple[Name, Sequence[Name]]], known: Iterable[Name]) -> set[Name]:
-    """Return the known facts and all that the implications (conclusion, premises) derive from them."""
+    """Return the known facts and all that follow from them.
+
+    implications    (conclusion, premises): the conclusion follows if all premises do
+    """
     return set(least_costs(((conclusion, premises, 0.0) for conclusion, premises in implications), known))
 
 
 def reachable(step: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the reflexive transitive closure of a relation as 0 and 1, (n, n)."""
+    """Return which states reach which, (n, n), as 0.0 and 1.0: the reflexive transitive closure of `step`.
+
+    step        (n, n) whether there is a move from the first to the second state
+    """
     n = len(step)
     source, target = np.nonzero(step)
     first = np.searchsorted(source, np.arange(n + 1)).tolist()
@@ -318,7 +360,16 @@ State = TypeVar("State", bound=Hashable)
 
 @dataclass(frozen=True, eq=False)
 class WeightedAutomaton:
-    """A weighted automaton as arrays of moves, sorted by source, column and target; state 0 is the start."""
+    """A weighted finite automaton as parallel arrays of moves, sorted by source, column and target.
+
+    State 0 is the start.
+
+    columns     the partition of the letters into columns
+    source, column, target, log_weight     (moves,) a move from `source` to `target` by each letter of `column`
+    log_stop    (states,) log weight of ending in a state, −∞ where no string ends
+
+    The weight of a string is the sum over all paths that read it of the product of the weights on the path.
+    """
 
     columns: LetterColumns
     source: Ints  # (moves,)
@@ -334,23 +385,23 @@ class WeightedAutomaton:
 
     @property
     def is_empty(self) -> bool:
-        """Whether a trimmed automaton accepts no string."""
+        """Whether the automaton accepts no string; it must be trimmed."""
         return not bool((self.log_stop > -np.inf).any())
 
     @cached_property
     def first(self) -> Ints:
-        """Index of the first move of each state, and the number of moves, (states + 1,)."""
+        """Index of the first move of each state, and last the number of moves, (states + 1,)."""
         return np.searchsorted(self.source, np.arange(self.n_states + 1))
 
     @cached_property
     def by_state(self) -> list[Moves]:
-        """The moves of each state as a list of (column, target, log weight)."""
+        """For each state, its moves as (column, target, log weight)."""
         moves = list(zip(self.column.tolist(), self.target.tolist(), self.log_weight.tolist(), strict=True))
         first = self.first.tolist()
         return [moves[begin:end] for begin, end in pairwise(first)]
 
     def trimmed(self) -> WeightedAutomaton:
-        """Return the automaton without states that are on no accepting path; the start stays."""
+        """Return the automaton without the states that are on no path from the start to an end; the start stays."""
         begun, ends = np.arange(self.n_states) == 0, self.log_stop > -np.inf
         useful = _spread(begun, self.source, self.target) & _spread(ends, self.target, self.source)
         useful[0] = True
@@ -362,14 +413,19 @@ class WeightedAutomaton:
 
     @cached_property
     def shortest(self) -> Ints:
-        """Shortest accepted length from each state, (states,); −1 if none."""
+        """Least number of letters from each state to the end of a string, (states,); −1 if no string ends."""
         moves = ((state, (to,), 1.0) for state, to in zip(self.source.tolist(), self.target.tolist(), strict=True))
         known = least_costs(moves, np.flatnonzero(self.log_stop > -np.inf).tolist())
         return np.array([int(known.get(state, -1)) for state in range(self.n_states)], dtype=np.int64)
 
 
 def merged(columns: LetterColumns, moves: Arrays, log_stop: Floats, *, weighted: bool) -> WeightedAutomaton:
-    """Return an automaton from moves in any order; equal moves are summed, or made one if not `weighted`."""
+    """Make an automaton of moves in any order; moves with equal source, column and target become one.
+
+    moves       source, column, target and log weight, (moves,) each
+    log_stop    (states,) log weight of ending in each state
+    weighted    True: weights of such moves are added; False: they are equal, and one is kept
+    """
     source, column, target, log_weight = moves
     order = np.lexsort((target, column, source))
     source, column, target, log_weight = source[order], column[order], target[order], log_weight[order]
@@ -383,7 +439,10 @@ def merged(columns: LetterColumns, moves: Arrays, log_stop: Floats, *, weighted:
 
 
 def both(left: WeightedAutomaton, right: WeightedAutomaton) -> WeightedAutomaton:
-    """Return the trimmed intersection of two automata, weights multiplied."""
+    """Return the trimmed intersection of two automata over the same columns: strings of both, weights multiplied.
+
+    A BackgroundError if it becomes too large.
+    """
     by_column: list[dict[int, list[tuple[int, float]]]] = [defaultdict(list) for _ in right.by_state]
     for own, moves in zip(by_column, right.by_state, strict=True):
         for column, target, log_weight in moves:
@@ -403,10 +462,12 @@ def both(left: WeightedAutomaton, right: WeightedAutomaton) -> WeightedAutomaton
 def explored(
     start: State, after: Callable[[State], Iterable[tuple[int, State, float]]], check: Callable[[int, int], None]
 ) -> tuple[list[State], Arrays]:
-    """Return all states reachable from a start, numbered as found, and the moves between them as arrays.
+    """Return all states reachable from `start`, in the order found, and the moves between them as arrays.
 
-    after       state -> its moves (column, state, log weight)
-    check       called with the numbers of states and moves so far; may raise
+    after       state -> its moves (column, next state, log weight)
+    check       called with the numbers of states and of moves so far; may raise to stop the search
+
+    The arrays are source, column, target and log weight, where source and target are indices of the states.
     """
     states, number, moves = [start], {start: 0}, list[tuple[int, int, int, float]]()
     for here, state in enumerate(states):  # grows while we read it
@@ -421,7 +482,10 @@ def explored(
 
 
 def check_size(states: int, moves: int, what: str) -> None:
-    """Raise a BackgroundError if an automaton has grown too large."""
+    """Raise a BackgroundError if an automaton has more than `MOST_STATES` states or `MOST_MOVES` moves.
+
+    what        what is being built, for the message
+    """
     if states > MOST_STATES or moves > MOST_MOVES:
         raise BackgroundError(
             f"{what} needs more than {MOST_STATES:,} states or {MOST_MOVES:,} moves (states × columns), the most that "
@@ -430,7 +494,7 @@ def check_size(states: int, moves: int, what: str) -> None:
 
 
 def _spread(begun: Bools, source: Ints, target: Ints) -> Bools:
-    """Return which states are reachable from `begun` along moves from source to target, (states,)."""
+    """Return which states are reachable from those in `begun` (these too) by moves from source to target, (states,)."""
     order = np.argsort(source, kind="stable")
     first = np.searchsorted(source[order], np.arange(len(begun) + 1)).tolist()
     after = target[order].tolist()
@@ -445,7 +509,7 @@ def _spread(begun: Bools, source: Ints, target: Ints) -> Bools:
 
 
 def log_add(left: float, right: float) -> float:
-    """Return log(eˡ + eʳ)."""
+    """Return log(exp(left) + exp(right)) without overflow; either may be −∞."""
     high, low = (left, right) if left >= right else (right, left)
     return high if low == NEVER else high + math.log1p(math.exp(low - high))
 
@@ -456,11 +520,16 @@ START: Held = ((0, 0.0),)
 
 
 class TooLargeError(BackgroundError):
-    """A determinised automaton would have too many states."""
+    """Raised where a determinised automaton would have too many states or moves."""
 
 
 def steps(by_state: list[Moves], held: Held, *, weighted: bool) -> dict[int, tuple[float, Held]]:
-    """Return the successors of a weighted set of states: column -> (log weight of the move, next set)."""
+    """Return the successors of a weighted set of states: column -> (log weight of the move, next set).
+
+    by_state    for each state, its moves (column, target, log weight)
+    held        the set: sorted (state, log weight), the largest log weight being 0
+    weighted    False: all weights are taken as 1
+    """
     found: dict[int, dict[int, float]] = {}
     for state, in_hand in held:
         for column, target, log_weight in by_state[state]:
@@ -478,7 +547,10 @@ def _with_largest_one(sums: dict[int, float]) -> tuple[float, Held]:
 
 
 def stop_of(machine: WeightedAutomaton, held: Held, *, weighted: bool) -> float:
-    """Return the log weight of ending in a weighted set of states."""
+    """Return the log weight of ending in a weighted set of states `held`; −∞ if no string ends there.
+
+    weighted    False: weights are not added, so that the result is 0 or −∞
+    """
     log_stop = [in_hand + float(machine.log_stop[state]) for state, in_hand in held]
     return float(np.logaddexp.reduce(log_stop)) if weighted else max(log_stop)
 
@@ -488,7 +560,10 @@ def determinised(
 ) -> WeightedAutomaton:
     """Return an equivalent deterministic automaton of a trimmed one (subset construction with residual weights, Mohri).
 
-    Where no finite one of at most `most_states` states exists, raise a TooLargeError.
+    weighted    False: all weights are taken as 1
+
+    A TooLargeError if it needs more than `most_states` states or `most_moves` moves; with weights, there may be no
+    finite one.
     """
 
     def check(states: int, moves: int) -> None:
@@ -516,7 +591,7 @@ _NOTHING_LEFT = 1e-14  # of what a series is summed over
 
 
 class InfiniteMassError(BackgroundError):
-    """The weights of all strings of an automaton do not have a finite sum."""
+    """Raised where the weights of all strings of an automaton have no finite sum."""
 
     def __init__(self, which: str = "") -> None:
         super().__init__(
@@ -526,7 +601,10 @@ class InfiniteMassError(BackgroundError):
 
 
 def backward(machine: WeightedAutomaton) -> Floats:
-    """Return log β of every state of a trimmed automaton, (states,): the total weight of all strings from it."""
+    """Return log β of every state of a trimmed automaton, (states,): log of the total weight of all strings from it.
+
+    An InfiniteMassError if a sum is not finite.
+    """
     with np.errstate(divide="ignore"):
         log_weight = machine.log_weight + np.log(machine.columns.sizes)[machine.column]
     moves = machine.source, np.zeros_like(machine.column), machine.target, log_weight  # whatever the letter
@@ -554,7 +632,13 @@ def _single(state: int, beta: Floats, target: Ints, log_weight: Floats) -> float
 
 
 def _solve(states: Ints, first: list[int], target: Ints, log_weight: Floats, beta: Floats) -> None:
-    """Solve β for the states of one component, given those it leads to; writes into `beta`."""
+    """Compute log β of the states of one strongly connected component, and write it into `beta`.
+
+    states              the states of the component
+    first, target, log_weight   the moves of the automaton, by state
+    beta                (states,) log β; that of states after the component is ready, inside it is the log weight of
+                        ending
+    """
     counts = np.array([first[state + 1] - first[state] for state in states.tolist()])
     at = np.concatenate([np.arange(first[state], first[state + 1]) for state in states.tolist()])
     source = np.repeat(np.arange(len(states)), counts)
@@ -579,7 +663,13 @@ def _solved(log_b: Floats, source: Ints, target: Ints, log_m: Floats) -> Floats:
 
 
 def _best(log_b: Floats, source: Ints, target: Ints, log_m: Floats) -> Floats:
-    """Return the log weight of the best single path out of a component from each state."""
+    """Return the log weight of the best single path from each state of a component out of it, (n,).
+
+    log_b       (n,) log weight of leaving the component from each state
+    source, target, log_m   the moves within the component
+
+    An InfiniteMassError if a cycle has a weight above 1.
+    """
     first = np.searchsorted(source, np.arange(len(log_b)))  # every state of a component has a move within it
     best = log_b
     for _ in range(len(log_b) + 1):
@@ -604,7 +694,12 @@ def _elimination(source: Ints, target: Ints, m: Floats, n: int) -> Callable[[Flo
 
 
 def _iteration(source: Ints, target: Ints, m: Floats, n: int) -> Callable[[Floats], Floats]:
-    """Return a solver of z = b + M z by GMRES."""
+    """Return a function that solves z = b + M z for z, (n,) -> (n,), by GMRES.
+
+    An InfiniteMassError if it does not converge.
+
+    source, target, m   the entries M[source, target] = m of the n × n matrix
+    """
 
     def times(z: Floats) -> Floats:
         return np.bincount(source, m * z[target], minlength=n).astype(np.float64, copy=False)
@@ -620,9 +715,10 @@ def _iteration(source: Ints, target: Ints, m: Floats, n: int) -> Callable[[Float
 
 
 def series(step: Callable[[Floats], Floats], b: Floats, error: Exception, most: int = 2000) -> Floats:
-    """Return the solution of x = b + M x by GMRES, (n,) -> (n,); a few steps reach rounding error.
+    """Return the solution x of x = b + M x, (n,), by GMRES to rounding error: the sum b + M b + M² b + ….
 
-    step        multiplies by M, (n,) -> (n,)
+    step        multiplies a vector by M, (n,) -> (n,)
+    b           (n,)
     error       raised if `most` steps do not suffice
     """
     size = float(np.linalg.norm(b))

@@ -50,7 +50,9 @@ MOST_TIMES = 1_000  # of a part that is repeated from so often to so often
 
 @dataclass(frozen=True)
 class Expression:
-    """A weighted set of strings over letters (symbols or characters), before it is compiled for a vocabulary.
+    """A weighted set of strings of letters (symbols or characters), as a regular expression that is not yet compiled.
+
+    What a letter is, and which letters there are, is decided when it is compiled for a vocabulary.
 
     Combine expressions with `a + b` (concatenation), `a | b` (union, weights added) and `a & b` (intersection, weights
     multiplied), and with the methods below. Subclasses keep their parts in fields: `parts`, a tuple, or one field each.
@@ -105,12 +107,12 @@ class Expression:
 
     @property
     def inner(self) -> tuple[Expression, ...]:
-        """The direct sub-expressions."""
+        """The direct sub-expressions, in order."""
         given = vars(self)
         return given["parts"] if "parts" in given else tuple(v for v in given.values() if isinstance(v, Expression))
 
     def mapped(self, function: Callable[[Expression], Expression]) -> Expression:
-        """Return a copy with `function` applied to every direct sub-expression."""
+        """Return a copy with every direct sub-expression replaced by what `function` returns for it."""
         made = iter([function(part) for part in self.inner])
         if isinstance(self, Concatenation | Alternation):
             return type(self)(tuple(made))
@@ -119,28 +121,28 @@ class Expression:
 
 @dataclass(frozen=True)
 class One(Expression):
-    """Any one letter of the set `atom`."""
+    """The strings of one letter that is in the set `atom`."""
 
     atom: Atom
 
 
 @dataclass(frozen=True)
 class Concatenation(Expression):
-    """The parts one after the other; the empty string if there are none."""
+    """The strings that are made of one string of each part in turn; the empty string if there are no parts."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
 class Alternation(Expression):
-    """Union of the parts; the weights of a string that several contain are added."""
+    """The strings of any of the parts; weights of a string in several parts are added."""
 
     parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
 class Repeat(Expression):
-    """Kleene star of `part`, with a factor of `again` for each time."""
+    """The strings made of `part` zero or more times (Kleene star), with a factor of `again` for each time."""
 
     part: Expression
     again: float
@@ -151,7 +153,10 @@ class Repeat(Expression):
 
 @dataclass(frozen=True)
 class Times(Expression):
-    """`part` repeated from `least` to `most` times; a string counts once for each number of repeats that gives it."""
+    """The strings made of `part` repeated from `least` to `most` times (at most 1,000).
+
+    A string that several numbers of repeats give has the sum of their weights.
+    """
 
     part: Expression
     least: int
@@ -165,7 +170,7 @@ class Times(Expression):
 
 @dataclass(frozen=True)
 class WeightedExpression(Expression):
-    """`part` with all weights multiplied by `factor`."""
+    """The strings of `part`, with all weights multiplied by `factor`, which is above 0."""
 
     part: Expression
     factor: float
@@ -176,7 +181,7 @@ class WeightedExpression(Expression):
 
 @dataclass(frozen=True)
 class Both(Expression):
-    """Intersection: strings of both sides, with the product of their weights."""
+    """The strings that both sides contain (intersection), with the product of their weights."""
 
     left: Expression
     right: Expression
@@ -184,14 +189,17 @@ class Both(Expression):
 
 @dataclass(frozen=True)
 class Listed(Expression):
-    """A list of texts with weights; each is split into words or characters when the automaton is compiled."""
+    """A list of (text, weight); texts are split into words or characters when the expression is compiled."""
 
     entries: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True)
 class ConditionExpression(Expression):
-    """An expression that `function` computes from the condition of a text; None where it allows nothing."""
+    """An expression that `function` computes from the condition of a text (the input that it is generated from).
+
+    The function returns an expression, or None if the condition allows nothing here.
+    """
 
     function: Callable[[object], Expression | None]
 
@@ -200,7 +208,7 @@ NOTHING: Expression = Concatenation(())
 
 
 def letter(text: str) -> Expression:
-    """Return the expression of one letter: a symbol of the vocabulary, or a character, by how it is compiled.
+    """Return the expression of a single letter: a symbol or a character, by what the automaton is compiled over.
 
     For example, two sentences:
 
@@ -210,7 +218,9 @@ def letter(text: str) -> Expression:
 
 
 def words(texts: Iterable[str] | Mapping[str, float]) -> Expression:
-    """Return the union of a list of texts, or of a mapping text -> weight (above 0).
+    """Return the expression of any of a list of texts, or of a mapping text -> weight (above 0).
+
+    An empty one is an error.
 
     A text is a sequence of symbols separated by blanks, or of characters, by how the expression is compiled.
 
@@ -226,7 +236,7 @@ def words(texts: Iterable[str] | Mapping[str, float]) -> Expression:
 
 
 def from_condition(function: Callable[[object], Expression | None]) -> Expression:
-    """Return an expression that is computed from the condition of each text.
+    """Return an expression that is computed from the condition of each text (the input that a text is generated from).
 
     `function(condition)` returns an expression, or None if nothing is allowed.
 
@@ -238,7 +248,7 @@ def from_condition(function: Callable[[object], Expression | None]) -> Expressio
 
 
 def parts_of(expression: Expression) -> Iterator[Expression]:
-    """Return the expression and all its sub-expressions, at every depth."""
+    """Yield an expression and all its sub-expressions, at every depth, the expression first."""
     stack = [expression]
     while stack:
         yield (found := stack.pop())
@@ -246,7 +256,7 @@ def parts_of(expression: Expression) -> Iterator[Expression]:
 
 
 def holes_of(expression: Expression) -> tuple[ConditionExpression, ...]:
-    """Return the sub-expressions that depend on the condition, each once."""
+    """Return the sub-expressions that are computed from the condition of a text, each once."""
     return tuple(dict.fromkeys(part for part in parts_of(expression) if isinstance(part, ConditionExpression)))
 
 
@@ -262,7 +272,10 @@ def _checked(found: object) -> Expression:
 
 
 def _parts(found: object, of: type[Concatenation | Alternation]) -> tuple[Expression, ...]:
-    """Return the parts of a concatenation or union, or the expression itself, so that a + b + c does not nest."""
+    """Return the parts of a concatenation or union, or the expression alone, so that a + b + c is not nested.
+
+    A BackgroundError if `found` is no expression.
+    """
     checked = _checked(found)
     return checked.parts if isinstance(checked, of) else (checked,)
 
@@ -271,7 +284,7 @@ LONGEST_SHOWN, DEEPEST_SHOWN = 60, 6
 
 
 def shown(expression: Expression) -> str:
-    """Return the expression as text for messages, such as `(big | small)* cat`; long ones are cut."""
+    """Return an expression as text for messages, such as `(big | small)* cat`, cut to 60 characters."""
     text = _text(expression, DEEPEST_SHOWN)
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 4] + " ..."
 
@@ -306,7 +319,10 @@ _Move: TypeAlias = tuple[tuple[int, ...], int, float]  # columns, target, log we
 
 
 def atoms_of(expression: Expression, over: Over) -> list[Atom]:
-    """Return the sets of letters that the expression distinguishes, those of word lists included."""
+    """Return the sets of letters that an expression mentions, each once; each letter of a list of words is one.
+
+    over        whether letters are "symbols" or "characters", by which lists of words are split
+    """
     found: dict[Atom, None] = {}
     for part in parts_of(expression):
         match part:
@@ -321,7 +337,10 @@ def atoms_of(expression: Expression, over: Over) -> list[Atom]:
 
 
 def columns_of(expression: Expression, letters: Sequence[str], over: Over) -> LetterColumns:
-    """Return the letter classes of an expression; with parts from the condition every letter is its own class."""
+    """Return the partition of `letters` into columns: those that the expression does not distinguish share one.
+
+    With parts that are computed from a condition, every letter has a column of its own.
+    """
     if holes_of(expression):
         return LetterColumns(letters, [Letter(letter) for letter in letters], over)
     return LetterColumns(letters, atoms_of(expression, over), over)
@@ -336,9 +355,12 @@ def compiled(
 ) -> WeightedAutomaton:
     """Compile an expression to a trimmed automaton without empty moves (Glushkov's construction).
 
-    columns     the letter classes
+    columns     the partition of the letters, made of the same expression (`columns_of`)
     weighted    False: weights are ignored, every string of the language has weight 1
-    holes       sub-expressions to be read as one letter each, numbered after all columns
+    holes       sub-expressions from the condition, each read as one letter: columns.count, columns.count + 1, …
+
+    A BackgroundError if it becomes too large or a part comes from the condition and is not in `holes`; an
+    InfiniteMassError if the empty string is repeated for ever.
     """
     builder = _Builder(columns, weighted, {hole: columns.count + number for number, hole in enumerate(holes)})
     try:
@@ -349,8 +371,11 @@ def compiled(
 
 @dataclass
 class _Fragment:
-    """Automaton of a sub-expression under construction: its first moves, its final states, the weight of the empty
-    string.
+    """The automaton of a sub-expression under construction.
+
+    first       its first moves: (columns, target, log weight)
+    stops       its final states, with the log weight of ending there
+    empty       log weight of the empty string
     """
 
     first: list[_Move] = field(default_factory=list)
@@ -359,7 +384,10 @@ class _Fragment:
 
 
 class _Builder:
-    """All moves so far; fragments refer to its states, numbered from 0, and the start state is added last."""
+    """Builder of an automaton from an expression: it holds all moves so far, and fragments refer to its states.
+
+    States are numbered from 0; the start state is added last.
+    """
 
     def __init__(self, columns: LetterColumns, weighted: bool, holes: dict[ConditionExpression, int]) -> None:
         self.columns, self.weighted, self.holes = columns, weighted, holes
@@ -430,7 +458,7 @@ class _Builder:
         return whole
 
     def sequence(self, parts: Sequence[_Fragment]) -> _Fragment:
-        """Return the concatenation of fragments, joined from the last to the first."""
+        """Return the fragment of the concatenation of fragments; they are joined from the last to the first."""
         whole = _Fragment(empty=0.0)
         for part in reversed(parts):
             whole = self.joined(part, whole)
@@ -468,7 +496,7 @@ class _Builder:
         return whole
 
     def listed(self, entries: Sequence[tuple[str, float]]) -> _Fragment:
-        """Return the fragment of a list of texts, a trie in which all texts end in one state."""
+        """Return the fragment of a list of (text, weight): a trie in which all texts end in one state."""
         end, whole, below = self.state(), _Fragment(), dict[tuple[int, int], int]()
         whole.stops[end] = 0.0
         spelled = [self.columns.spelled(text) for text, _ in entries]
@@ -491,7 +519,7 @@ class _Builder:
         return whole
 
     def begin(self, part: _Fragment, source: int, columns: tuple[int, ...], target: int, log_weight: float) -> None:
-        """Add a move from `source`, or a first move of `part` if `source` is before the start."""
+        """Add a move from `source`; if that is before the start, the move becomes a first move of `part`."""
         if source == _BEFORE:
             part.first.append((columns, target, log_weight))
         else:
@@ -502,7 +530,7 @@ class _Builder:
         return own.machine(own.part(expression))
 
     def adopted(self, machine: WeightedAutomaton) -> _Fragment:
-        """Return a compiled automaton as a fragment; the moves of its start become first moves."""
+        """Return a compiled automaton as a fragment of this one; the moves of its start become first moves."""
         offset = self.n_states - 1
         self.n_states += machine.n_states - 1
         part = _Fragment(empty=float(machine.log_stop[0]))
@@ -514,7 +542,10 @@ class _Builder:
         return part
 
     def machine(self, part: _Fragment) -> WeightedAutomaton:
-        """Return the automaton of a fragment, with its start as state 0."""
+        """Return the trimmed automaton of all moves, which starts with the first moves of `part`.
+
+        The start is state 0.
+        """
         for columns, target, log_weight in part.first:
             self.move(_BEFORE, columns, target, log_weight)
         many = np.array([len(columns) for _, columns, _, _ in self.moves], dtype=np.int64)

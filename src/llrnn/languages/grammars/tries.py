@@ -17,14 +17,17 @@ _MANY = 32  # a share of the symbols that is marked one by one rather than liste
 
 
 class SymbolTrie:
-    """Trie of the symbols of a vocabulary by their columns; nodes are numbered level by level, the root is 0."""
+    """A trie of the symbols of a vocabulary, spelled in columns (classes of letters that a grammar reads alike).
+
+    Nodes are numbered level by level; the root is 0. It serves to find all symbols that a grammar allows in one walk.
+    """
 
     def __init__(self, parent: Ints, column: Ints, end: Ints, symbols: Ints, n_symbols: int) -> None:
-        """Build from arrays sorted by parent and column.
+        """Build the trie from arrays of its nodes, sorted by parent and column.
 
-        parent, column      of every node but the root
+        parent, column      the parent and the column of every node but the root: (nodes - 1,) each
         end                 the node at which each symbol ends
-        symbols             the ids of the symbols, in the order of `end`
+        symbols             the ids of these symbols, in the order of `end`
         n_symbols           the size of the vocabulary
         """
         self.column, self.n_symbols = np.concatenate([[0], column]), n_symbols
@@ -39,13 +42,16 @@ class SymbolTrie:
             self.levels.append(slice(start, int(self._first[start])))
 
     def children(self, nodes: Ints) -> tuple[Ints, Ints]:
-        """Return all children of some nodes, and the index in `nodes` of the parent of each."""
+        """Return the children of all given nodes in one array, and the index in `nodes` of the parent of each."""
         return _joined(self._first, nodes)
 
     def states(self, moves: Ints, q: int) -> Ints:
-        """Return the automaton state at each node, starting from q at the root; -1 where it is stuck.
+        """Return the state of an automaton at each trie node, (nodes,), when it reads from the root.
 
-        moves       (states, columns)
+        -1 where it is stuck.
+
+        moves       (states + 1, columns) the next states, -1: none; the last row, all -1, is that of state -1
+        q           the state at the root
         """
         found = np.full(len(self.column), -1)
         found[0] = q
@@ -56,9 +62,12 @@ class SymbolTrie:
     def narrow(
         self, nodes: Ints, states: Ints, moves: Sequence[Mapping[int, int]], most: int
     ) -> tuple[list[tuple[int, int]], Ints, Ints]:
-        """Run an automaton below a few nodes while at most `most` are active.
+        """Run an automaton below a few nodes, level by level, while at most `most` (node, state) pairs are on a level.
 
-        Return the (node, state) pairs visited, and the nodes and states of the last level.
+        nodes, states       the trie nodes to begin at, and the state of the automaton at each
+        moves               for each state, column -> next state
+
+        Return the pairs that were reached, and the nodes and the states of the last level, from which to go on.
         """
         at, found = list(zip(nodes.tolist(), states.tolist(), strict=True)), dict[tuple[int, int], None]()
         first, column = self._first_view, self._column_view
@@ -74,17 +83,17 @@ class SymbolTrie:
         return list(found), last[:, 0], last[:, 1]
 
     def has_children(self, nodes: Ints) -> Bools:
-        """Return which of some nodes have children, (n,)."""
+        """Return which of the given nodes have children, (n,), bool."""
         found: Bools = self._first[nodes] < self._first[nodes + 1]
         return found
 
     def symbols(self, nodes: Ints) -> Ints:
-        """Return the symbols that end at some nodes."""
+        """Return the ids of the symbols that end at the given nodes, in one array."""
         return self.listed[_joined(self._first_symbol, nodes)[0]]
 
 
 def _joined(first: Ints, of: Ints) -> tuple[Ints, Ints]:
-    """Return the ranges first[n] … first[n + 1] - 1 of all n in `of`, joined, and the index in `of` for each."""
+    """Return the integers first[n] … first[n + 1] - 1 for all n in `of` in one array, and the index in `of` of each."""
     begin = first[of]
     count = first[of + 1] - begin
     place = np.repeat(np.arange(len(of)), count)
@@ -92,7 +101,10 @@ def _joined(first: Ints, of: Ints) -> tuple[Ints, Ints]:
 
 
 class Ends:
-    """A set of symbols that end while one terminal is read, as ids or as a mask."""
+    """A set of symbol ids that end while a part of a grammar is read.
+
+    Kept as ids or, where they are many, as a mask.
+    """
 
     __slots__ = ("marks", "symbols")
 
@@ -102,7 +114,7 @@ class Ends:
             self.marks[symbols] = True
 
     def mark(self, marked: Bools) -> None:
-        """Set `marked`, (V,), to True at these symbols."""
+        """Set `marked`, a mask over the vocabulary, (V,), to True at these symbols, in place."""
         if len(self.marks):
             marked |= self.marks
         else:
@@ -113,11 +125,14 @@ Allowed: TypeAlias = frozenset[Ends]
 
 
 class TooDeepError(Exception):
-    """A symbol spans more terminals than the cached summaries of a language cover."""
+    """Raised where a symbol spans more terminals of a grammar than the cached summaries cover.
+
+    It is then read by letters.
+    """
 
 
 def distinct(nodes: Sequence[Ints]) -> Ints:
-    """Return all nodes, sorted, each once."""
+    """Return the node numbers of several arrays in one array, sorted, each once."""
     found = np.sort(np.concatenate(nodes), kind="stable")
     new = np.ones(len(found), dtype=np.bool_)
     np.not_equal(found[1:], found[:-1], out=new[1:])

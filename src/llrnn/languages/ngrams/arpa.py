@@ -104,8 +104,7 @@ def read_arpa(path: StrPath) -> NGramTable:
 
 
 def is_arpa(path: StrPath) -> bool:
-    r"""Return whether a path is an ARPA file: its name ends in `.arpa` or `.arpa.gz`, or `\data\` is near its
-    beginning.
+    r"""Return whether a path is an ARPA file, by its name (`.arpa`, `.arpa.gz`) or by `\data\` among its first lines.
 
     False for a file that cannot be read.
 
@@ -169,9 +168,7 @@ class _ArpaFile:
         self.fault(rf"{_END} is required, but the file ends in the section {self.marker}; was it written to the end?")
 
     def header(self) -> list[tuple[int, int]]:
-        """Read up to the first section and return (line, promised number of n-grams) for each order that the header
-        lists.
-        """
+        """Read up to the first section and return (line, promised number of n-grams) for each order of the header."""
         for number, line in self._lines:
             self.number = number
             if line.strip() == _DATA:
@@ -448,9 +445,7 @@ def _log10(log: Floats) -> list[float]:
 
 
 def _with_bos(unigrams: list[str], table: NGramTable, rows: slice) -> list[str]:
-    """Return the lines of the 1-grams in the slice `rows` with `<s>`, which has EOS's back-off weight, before
-    `</s>`.
-    """
+    """Return the lines of the 1-grams in the slice `rows`, with `<s>` and the back-off weight of EOS before `</s>`."""
     at = table.eos - rows.start
     if not 0 <= at < len(unigrams):
         return unigrams

@@ -117,7 +117,9 @@ def _over_words_of(first: NGramTable, name: str, table: NGramTable, other: str) 
 
 
 def pruned(table: NGramTable, threshold: float) -> NGramTable:
-    """Return the model without those n-grams of order 2 and more whose removal changes it least (relative entropy).
+    """Return the model pruned by relative entropy (after Stolcke 1998): without n-grams that change it least.
+
+    Only n-grams of order 2 and more are pruned.
 
     table       the model
     threshold   largest cost of a pruned n-gram, in nats a word, such as 1e-8
@@ -139,8 +141,7 @@ def pruned(table: NGramTable, threshold: float) -> NGramTable:
 
 
 def _cheapest(table: NGramTable, n: int, may_leave: Bools, threshold: float) -> Bools:
-    """Return which n-grams of order n to prune, (n-grams,): in each context the cheapest, with at most `threshold`
-    each.
+    """Return which n-grams of order n to prune, (n-grams,), bool: in each context those that cost least.
 
     may_leave   (n-grams,) which of them may be pruned at all
 

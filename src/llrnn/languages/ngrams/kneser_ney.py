@@ -63,14 +63,17 @@ from llrnn.text.vocabulary import EOS
 
 
 class Scratch:
-    """Factory of growing arrays, on disk in `folder` or in memory if there is none; records the disk space in use."""
+    """A factory of growing arrays for estimation: in temporary files in `folder`, or in memory if there is none.
+
+    `used` and `most` are the bytes of temporary files now and at most.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
         self.used = self.most = 0
 
     def array(self, dtype: type[np.generic]) -> GrowingArray:
-        """Return a new empty array that grows at its end."""
+        """Return a new empty array of this dtype that grows at its end; a BackgroundError if no file can be created."""
         if self.folder is None:
             return GrowingArray(np.dtype(dtype))
         try:
@@ -80,11 +83,14 @@ class Scratch:
         return DiskArray(self, file, np.dtype(dtype))
 
     def zeros(self, count: int) -> Floats:
-        """Return `count` read-only zeros, which take no memory where arrays are on disk."""
+        """Return `count` zeros, float64, which must not be written to.
+
+        Where arrays are on disk, they take no memory.
+        """
         return np.zeros(count) if self.folder is None else np.broadcast_to(0.0, (count,))
 
     def refused(self, error: OSError) -> BackgroundError:
-        """Return the error to raise for a failed write: the cause, and what to do."""
+        """Return the BackgroundError to raise for a failed write to the folder, with the cause and what to do."""
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         state = (
             f"the disk is full ({self.used / 1e6:,.0f} MB of temporary files were written)" if full else error.strerror
@@ -93,7 +99,7 @@ class Scratch:
 
 
 class GrowingArray:
-    """Array in memory that grows at its end."""
+    """A one-dimensional array in memory that grows at its end."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype, self._array = dtype, np.zeros(0, dtype=dtype)
@@ -102,21 +108,21 @@ class GrowingArray:
         return len(self._array)
 
     def append(self, piece: NDArray[Any]) -> None:
-        """Append an array at the end."""
+        """Append a one-dimensional array, converted to the dtype of this one."""
         own = piece.astype(self.dtype, copy=False)
         self._array = np.concatenate([self._array, own]) if len(self._array) else own
 
     def view(self) -> NDArray[Any]:
-        """Return the whole array; do not write to it."""
+        """Return the whole array so far; do not write to it."""
         return self._array
 
     def drop(self) -> None:
-        """Free the memory or the file; views become invalid."""
+        """Free the memory or the file; views that were returned before must not be used any more."""
         self._array = np.zeros(0, dtype=self.dtype)
 
 
 class DiskArray(GrowingArray):
-    """Array in a temporary file, memory-mapped, that grows at its end."""
+    """A one-dimensional array in a temporary file that grows at its end; views of it are memory-mapped."""
 
     def __init__(self, scratch: Scratch, file: BinaryIO, dtype: np.dtype[Any]) -> None:
         self.dtype, self._scratch, self._file, self._length = dtype, scratch, file, 0
@@ -156,7 +162,9 @@ _LEAST = 1024  # entries of a block
 
 
 def estimate(stream: Ints, words: Sequence[str], *, order: int = 5, min_counts: Sequence[int] = ()) -> NGramTable:
-    """Estimate an interpolated modified Kneser-Ney model from a text in memory.
+    """Estimate an interpolated modified Kneser-Ney n-gram model from a text in memory.
+
+    Return the model; its `notes` say where the text was too short for the order, or for estimating discounts.
 
     stream      (T,) word numbers: EOS, sentence, EOS, ..., EOS
     words       the words by number, EOS among them
@@ -179,7 +187,7 @@ def estimate_on_disk(
     order: int = 5,
     min_counts: Sequence[int] = (),
 ) -> NGramTable:
-    """Estimate a Kneser-Ney model from a text in pieces, with temporary files; the result equals that of `estimate`.
+    """Estimate a modified Kneser-Ney n-gram model from a text larger than memory; the result equals that of `estimate`.
 
     text        the pieces, as from `stream_pieces`; joined they are EOS, sentence, EOS, ..., EOS
     words       the words by number; a list may grow while the text is read
@@ -220,7 +228,14 @@ def _pieces(count: int, size: int) -> Iterator[slice]:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """The n-grams of one order with their counts, sorted by context and word."""
+    """The distinct n-grams of one order with their counts, as parallel arrays sorted by context and word.
+
+    context     index of the first n-1 words in the order below
+    word        number of the last word
+    count       how often the n-gram occurs
+    suffix      index of the last n-1 words in the order below
+    starts      whether the first word is EOS, the beginning of a sentence
+    """
 
     context: Ints
     word: Ints
@@ -234,7 +249,14 @@ class Counted:
 
 @dataclass
 class _Runs:
-    """Sorted runs of one order (external merge sort), and the n-gram of its run that ends at each text position."""
+    """Sorted runs of the n-grams of one order, one run for each block of the text (external merge sort).
+
+    key         key of each n-gram: index of its context · number of words + last word
+    count       how often it occurs in its block
+    suffix      index of its last n-1 words in the order below
+    inverse     for each text position, the index within its run of the n-gram that ends there; -1: none
+    bounds      where each run begins, and the end of the last
+    """
 
     key: GrowingArray
     count: GrowingArray
@@ -246,9 +268,15 @@ class _Runs:
 def count_ngrams(
     stream: GrowingArray, eos: int, n_words: int, order: int, scratch: Scratch, size: int
 ) -> list[Counted]:
-    """Count the n-grams of orders 1 to `order` in a text EOS, sentence, EOS, ..., EOS; frees the text.
+    """Count the n-grams of orders 1 to `order` in a text, and return one `Counted` for each order.
 
-    Return one `Counted` for each order.
+    stream      the text as word numbers: EOS, sentence, EOS, ..., EOS; its memory is freed
+    eos         the number of EOS
+    n_words     number of different words
+    scratch     where temporary arrays are kept
+    size        number of text positions that are sorted together
+
+    N-grams do not cross sentences; a sentence begins with EOS as context.
     """
     words = stream.view()
     if len(words) < 2 or words[0] != eos or words[-1] != eos:
@@ -279,7 +307,12 @@ def count_ngrams(
 def _add_run(
     runs: _Runs, words: NDArray[Any], places: NDArray[Any], start: int, n: int, last_eos: int, eos: int, n_words: int
 ) -> int:
-    """Add the n-grams that end in a block of the text, which begins at `start`; return the position of its last EOS."""
+    """Add the n-grams that end in one block of the text to `runs`; return the position of the last EOS so far.
+
+    words       the block, which begins at position `start` of the text
+    places      for every text position, the index of the (n-1)-gram that ends there, -1: none
+    last_eos    position of the last EOS before the block
+    """
     block = words.astype(np.int64)
     ends = np.flatnonzero(_distance(block, eos, start, last_eos) >= n - 1)
     before, here = places[max(start - 1, 0) : start + len(block)], int(start > 0)
@@ -299,21 +332,32 @@ def _add_run(
 
 
 def _firsts(keys: Ints) -> Bools:
-    """Return where a key differs from the one before it."""
+    """Return where a key differs from the one before it, (n,); True at the first."""
     first = np.ones(len(keys), dtype=np.bool_)
     first[1:] = keys[1:] != keys[:-1]
     return first
 
 
 def _distance(block: Ints, eos: int, start: int, last_eos: int) -> Ints:
-    """Return how many words back the previous EOS is from each position of a block; 0 at the first of the text."""
+    """Return how many positions before each position of a block the previous EOS is, (block,).
+
+    0 at the first of a text.
+
+    start       position of the block in the text
+    last_eos    position of the last EOS before the block
+    """
     at = np.arange(start, start + len(block))
     last = np.concatenate([[last_eos], np.where(block == eos, at, last_eos)[:-1]])
     return at - np.maximum.accumulate(last)
 
 
 def _merged(runs: _Runs, all_keys: GrowingArray, below: Counted, n_words: int, scratch: Scratch, size: int) -> Counted:
-    """Merge the sorted runs into the n-grams of one order; append their keys to `all_keys`."""
+    """Merge the sorted runs into the distinct n-grams of one order, with their counts summed.
+
+    all_keys    the sorted keys are appended to it
+    below       the n-grams of the order below
+    size        number of entries that are merged together
+    """
     context, word, count, suffix = (scratch.array(np.int64) for _ in range(4))
     starts = scratch.array(np.bool_)
     key, counted, suffixes = runs.key.view(), runs.count.view(), runs.suffix.view()
@@ -338,7 +382,11 @@ def _merged(runs: _Runs, all_keys: GrowingArray, below: Counted, n_words: int, s
 
 
 def _taken(key: NDArray[Any], at: list[int], ends: list[int], window: int) -> list[int]:
-    """Return how many entries of each run can be merged now: those up to the smallest last key in the windows."""
+    """Return how many entries of each run can be merged now: those up to the smallest last key in the windows.
+
+    at, ends    where the rest of each run begins and ends in `key`
+    window      how many entries of each run are looked at
+    """
     stops = [min(place + window, end) for place, end in zip(at, ends, strict=True)]
     cut = [key[stop - 1] for stop, end in zip(stops, ends, strict=True) if stop < end]
     if not cut:
@@ -347,7 +395,11 @@ def _taken(key: NDArray[Any], at: list[int], ends: list[int], window: int) -> li
 
 
 def _places(runs: _Runs, inverse: NDArray[Any], keys: NDArray[Any], scratch: Scratch, size: int) -> GrowingArray:
-    """Return the index of the n-gram that ends at each position of the text, -1 where none does."""
+    """Return the index of the n-gram that ends at each position of the text, -1 where none does.
+
+    inverse     for each position, the index of the n-gram within its run
+    keys        the sorted keys of all n-grams of the order
+    """
     places, key = scratch.array(np.int64), runs.key.view()
     for start, (first, last) in zip(range(0, len(inverse), size), pairwise(runs.bounds), strict=True):
         own = np.append(np.searchsorted(keys, key[first:last]), -1)
@@ -356,7 +408,11 @@ def _places(runs: _Runs, inverse: NDArray[Any], keys: NDArray[Any], scratch: Scr
 
 
 def _thresholds(min_counts: Sequence[int], order: int) -> list[int]:
-    """Return the minimum count for each order; unigrams have 0."""
+    """Return the least count of n-grams that are kept, for each order; 0 for unigrams.
+
+    min_counts  at [n - 1]: for order n; the last entry holds for all higher orders. A negative one is a
+                BackgroundError.
+    """
     if any(count < 0 for count in min_counts):
         raise BackgroundError(f"the least counts of n-grams must be 0 or more, found {list(min_counts)}")
     given = list(min_counts) or [0]
@@ -364,7 +420,10 @@ def _thresholds(min_counts: Sequence[int], order: int) -> list[int]:
 
 
 def _kept(counted: list[Counted], limits: list[int], size: int) -> list[Bools]:
-    """Return which n-grams survive pruning: frequent ones, and the contexts and suffixes of those that survive."""
+    """Return which n-grams are kept, (n-grams,) for each order: frequent ones, and contexts and suffixes of kept ones.
+
+    limits      the least count, for each order
+    """
     kept = [np.zeros(len(grams), dtype=bool) for grams in counted]
     for n in range(len(counted) - 1, -1, -1):
         grams = counted[n]
@@ -377,7 +436,10 @@ def _kept(counted: list[Counted], limits: list[int], size: int) -> list[Bools]:
 
 
 def _adjusted(counted: list[Counted], n: int, scratch: Scratch, size: int) -> Ints:
-    """Return counts at the highest order, below it the number of distinct preceding words (Kneser-Ney counts)."""
+    """Return the Kneser-Ney counts of order n + 1, (n-grams,): how many different words come before each n-gram.
+
+    At the highest order, and for n-grams that begin a sentence, it is the count itself.
+    """
     grams = counted[n]
     if n + 1 == len(counted):
         return grams.count
@@ -392,7 +454,12 @@ def _adjusted(counted: list[Counted], n: int, scratch: Scratch, size: int) -> In
 
 
 def _discounts(adjusted: Ints, size: int, order: int) -> tuple[Floats, str]:
-    """Return the discounts D₁, D₂, D₃ at indices 1 to 3, and a note where the text is too small to estimate them."""
+    """Return the discounts D₁, D₂, D₃ at indices 1 to 3 (0 at 0), and a note if the text is too small to estimate them.
+
+    adjusted    (n-grams,) the Kneser-Ney counts of the order
+
+    The note is "" where they were estimated; otherwise fixed discounts are taken.
+    """
     t = np.zeros(6, dtype=np.int64)  # how many n-grams have the counts 0 to 4, and 5 or more
     for rows in _pieces(len(adjusted), size):
         t += np.bincount(np.minimum(adjusted[rows], 5), minlength=6)
@@ -411,7 +478,13 @@ def _discounts(adjusted: Ints, size: int, order: int) -> tuple[Floats, str]:
 def _level(
     grams: Counted, adjusted: Ints, discounts: Floats, kept: Bools, below: list[Level], scratch: Scratch, size: int
 ) -> tuple[Floats, Floats]:
-    """Return log p of all n-grams of an order, and the log back-off weights of the order below."""
+    """Return log p of all n-grams of an order, (n-grams,), and the log back-off weights of the order below.
+
+    adjusted    (n-grams,) Kneser-Ney counts
+    discounts   at 1, 2 and 3: what is subtracted from counts of 1, 2, and 3 or more
+    kept        (n-grams,) False: the n-gram gives all of its mass to back-off
+    below       the levels that are ready
+    """
     log_prob, log_backoff = scratch.array(np.float64), scratch.array(np.float64)
     contexts = len(below[-1]) if below else 1
     for rows, first, last in _whole_contexts(grams.context, contexts, size):
@@ -427,7 +500,12 @@ def _level(
 
 
 def _whole_contexts(context: Ints, contexts: int, size: int) -> Iterator[tuple[slice, int, int]]:
-    """Return blocks of rows, each with its first context and that of the next block; no context is split."""
+    """Yield blocks of n-grams, each as (slice, first context, first context of the next block); no context is split.
+
+    context     (n-grams,) sorted indices of the contexts
+    contexts    number of contexts
+    size        number of n-grams in a block, if possible
+    """
     start, first = 0, 0
     while first < contexts:
         stop = min(start + size, len(context))
@@ -442,9 +520,13 @@ def _whole_contexts(context: Ints, contexts: int, size: int) -> Iterator[tuple[s
 def _smoothed(
     context: Ints, contexts: int, adjusted: Ints, discounts: Floats, kept: Bools, shorter: Floats
 ) -> tuple[Floats, Floats]:
-    """Return log p of the n-grams of contexts 0 to `contexts` - 1, and the log back-off weights of those contexts.
+    """Return log p of some n-grams, (n,), and the log back-off weights of their contexts, (contexts,).
 
-    `shorter`: p of each n-gram without its first word.
+    context     (n,) the context of each, 0 to `contexts` - 1
+    adjusted    (n,) Kneser-Ney counts
+    discounts   at 1, 2 and 3: what is subtracted from counts of 1, 2, and 3 or more
+    kept        (n,) False: the n-gram is pruned, and its mass goes to back-off
+    shorter     (n,) p of each n-gram without its first word
     """
     discounted = np.where(kept, np.maximum(adjusted - discounts[np.minimum(adjusted, 3)], 0.0), 0.0)
     total = np.bincount(context, weights=adjusted, minlength=contexts)
@@ -458,7 +540,7 @@ def _smoothed(
 
 
 def _pruned(levels: list[Level], kept: list[Bools], scratch: Scratch, size: int) -> list[Level]:
-    """Return the levels without the n-grams that are not kept, with contexts renumbered."""
+    """Return the levels with only those n-grams that `kept` marks, for each order, with contexts renumbered."""
     result = [levels[0]]
     place: Ints = np.arange(len(levels[0]))
     for level, own in zip(levels[1:], kept[1:], strict=True):
@@ -482,7 +564,7 @@ _AT_ONCE = 1 << 16  # lines that are turned into numbers together
 def read_stream(
     paths: Iterable[StrPath], *, lowercase: bool = False, vocabulary: Sequence[str] | None = None
 ) -> tuple[Ints, list[str]]:
-    """Read text files as one stream of word numbers: EOS, sentence, EOS, ..., EOS.
+    """Read text files as one array of word numbers, EOS, sentence, EOS, ..., EOS, for `estimate`.
 
     paths       text or CoNLL-U files, one sentence a line
     lowercase   whether words are lowercased
@@ -500,9 +582,10 @@ def read_stream(
 def stream_pieces(
     paths: Iterable[StrPath], words: list[str], *, lowercase: bool = False, vocabulary: Sequence[str] | None = None
 ) -> Iterator[Ints]:
-    """Read text files as `read_stream` does, in pieces that fit in memory.
+    """Yield the word numbers that `read_stream` returns, EOS, sentence, EOS, ..., EOS, in arrays that fit in memory.
 
-    `words`: an empty list; it holds the words by number once all pieces were read.
+    words       an empty list; it is filled with the words by number once all pieces were read
+    paths, lowercase, vocabulary    see `read_stream`
     """
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__
@@ -537,7 +620,7 @@ def _blocks(paths: Iterable[StrPath], lowercase: bool) -> Iterator[list[str]]:
 
 
 def _lines(path: StrPath) -> Iterator[tuple[int, str]]:
-    """Return numbered sentences of a text or CoNLL-U file, words separated by blanks."""
+    """Return an iterator over (number, sentence) of a text or CoNLL-U file, words separated by blanks."""
     if fspath(path).removesuffix(".gz").endswith(".conllu"):
         sentences = enumerate(Corpus.from_conllu(path), 1)
         return ((number, " ".join("_".join(word.split()) for word in sentence.words)) for number, sentence in sentences)

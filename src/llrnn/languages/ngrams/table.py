@@ -61,7 +61,9 @@ _AT_ONCE = 1 << 16  # keys: what is worked on stays in the cache
 
 
 class HashIndex:
-    """Hash table from n distinct integer keys to their positions, vectorised (open addressing, half full).
+    """A hash table from n distinct non-negative integer keys to their positions 0 … n-1, for look-ups of whole arrays.
+
+    Open addressing, half full. The slots of a key are tried in turn:
 
     Slots of a key are tried in turn:
 
@@ -86,7 +88,10 @@ class HashIndex:
             place, mixed = place[lost], mixed[lost] * _MULTIPLIER
 
     def find(self, asked: Ints) -> Ints:
-        """Return the positions of keys, (n,) -> (n,); -1 for keys that are not listed, negative ones among them."""
+        """Return the position of each key in the array that the table was made of, (n,) -> (n,).
+
+        -1 for one that is not there.
+        """
         found = np.full(len(asked), -1)
         for begin in range(0, len(asked) if len(self.keys) else 0, _AT_ONCE):
             part = asked[begin : begin + _AT_ONCE]
@@ -110,7 +115,13 @@ def _mixed(keys: Ints) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """The n-grams of one order as parallel arrays sorted by (context, word); natural logarithms."""
+    """The n-grams of one order as parallel arrays sorted by context and word; logarithms are natural.
+
+    context     (m,) the index of the first n-1 words in the level below; 0 for unigrams
+    word        (m,) the number of the last word
+    log_prob    (m,) log p(word | context)
+    log_backoff (m,) log back-off weight of the n-gram as a context; 0 where nothing follows
+    """
 
     context: Ints  # (n,) the place of the first n-1 words in the level below; 0 for unigrams
     word: Ints  # (n,)
@@ -121,11 +132,19 @@ class Level:
         return len(self.word)
 
     def keys(self, n_words: int) -> Ints:
-        """Return one integer for each n-gram, context · n_words + word, in ascending order."""
+        """Return context · n_words + word for each n-gram, (m,), which ascends.
+
+        n_words     number of words of the model
+        """
         return self.context * n_words + self.word
 
     def find(self, context: Ints, word: Ints, n_words: int) -> Ints:
-        """Return the positions of n-grams given by context and word, -1 where not listed (context -1 lists none)."""
+        """Return the index of each n-gram given by context and last word, (k,), (k,) -> (k,).
+
+        -1 where it is not listed.
+
+        context     indices in the level below; -1: a context that is not listed
+        """
         keys, asked = self.keys(n_words), context * n_words + word
         if len(keys) == 0:
             return np.full(len(asked), -1)
@@ -133,17 +152,22 @@ class Level:
         return np.where((keys[found] == asked) & (context >= 0), found, -1)
 
     def selected(self, keep: Ints) -> Level:
-        """Return the n-grams at these positions."""
+        """Return a level of only the n-grams at the indices `keep`, in that order."""
         return Level(self.context[keep], self.word[keep], self.log_prob[keep], self.log_backoff[keep])
 
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Words without n-grams of their own, which divide the probability of n-grams that end in `word` (`<unk>`):
+    """Words without n-grams of their own, which divide the probability of `<unk>` among them in every context c:
 
-        log p(words[i] | c) = log p(word | c) + log_share[i]        in every context c
+        log p(words[i] | c) = log p(word | c) + log_share[i]
 
     Their unigrams are listed. In a history they are read as `word`.
+
+    word        the number of `<unk>`
+    hidden      whether `<unk>` is no symbol of the vocabulary; then it is the last word of the table
+    words       sorted numbers of the words
+    log_share   log of the part that each of them has
     """
 
     word: int
@@ -154,7 +178,12 @@ class Shared:
 
 @dataclass(frozen=True, eq=False)
 class NGramTable:
-    """A back-off n-gram model: the words, and the n-grams of every order with log p and log back-off weights.
+    """A back-off n-gram model as arrays: the words, and the n-grams of every order with log p and log back-off weights.
+
+    words       the words by number; EOS is the end of a sentence, and its beginning as a context
+    levels      at [n - 1]: the n-grams of order n; empty highest orders are removed
+    notes       remarks of the estimation, such as that the text was too short
+    shared      words that divide the probability of `<unk>`, after `for_vocabulary`; None: there are none
 
     For example:
 
@@ -185,38 +214,41 @@ class NGramTable:
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """The words, without `<unk>` where it serves only to share its mass."""
+        """The words that can be predicted, by number: `words`, without an `<unk>` that is not in the vocabulary."""
         return self.words[:-1] if self.shared is not None and self.shared.hidden else self.words
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Word -> its number."""
+        """Word -> its number in `words`."""
         return {word: number for number, word in enumerate(self.words)}
 
     @property
     def eos(self) -> int:
-        """The number of the end-of-sentence symbol."""
+        """The number of the end-of-sentence symbol; a KeyError if the model has none."""
         return self.index[EOS]
 
     @property
     def size(self) -> int:
-        """Number of n-grams of all orders."""
+        """Number of n-grams of all orders together."""
         return sum(len(level) for level in self.levels)
 
     @property
     def bytes(self) -> int:
-        """Memory of the arrays in bytes."""
+        """Memory of the n-gram arrays, in bytes."""
         arrays = (array for level in self.levels for array in vars(level).values())
         return sum(array.nbytes for array in arrays)
 
     @cached_property
     def offsets(self) -> Ints:
-        """First number of each order when all n-grams are numbered order by order, and their total, (order + 1,)."""
+        """Where each order begins when n-grams of all orders are numbered in turn, and their total, (order + 1,)."""
         return np.cumsum([0, *(len(level) for level in self.levels)])
 
     @cached_property
     def longer(self) -> HashIndex:
-        """Index of the n-grams of order 2 and more by (number of the context) · V + word, which ascends."""
+        """Index of the n-grams of order 2 and more by the key (number of the context) · V + word.
+
+        Numbers count n-grams of all orders, order by order; `find` returns number - V, where V is the number of words.
+        """
         V, begins = len(self.words), self.offsets.tolist()
         pairs = zip(self.levels[1:], begins, strict=False)
         keys = [(level.context + begin) * V + level.word for level, begin in pairs]
@@ -224,7 +256,10 @@ class NGramTable:
 
     @cached_property
     def suffixes(self) -> tuple[Ints, ...]:
-        """For each n-gram of order 2 and more, the number of its last n-1 words; -1 if they are not listed."""
+        """For each order n from 2 on, an array: the number of the last n-1 words of each n-gram, -1 if not listed.
+
+        Numbers count n-grams of all orders, order by order.
+        """
         V, found = len(self.words), [level.word for level in self.levels[1:2]]  # the suffix of a bigram is its word
         for level in self.levels[2:]:  # the suffix of c x is (suffix of c) x
             place = self.longer.find(found[-1][level.context] * V + level.word)
@@ -232,7 +267,7 @@ class NGramTable:
         return tuple(found)
 
     def history(self, n: int) -> Ints:
-        """Return the words of every n-gram of order n, (count, n)."""
+        """Return the word numbers of every n-gram of order n, (n-grams, n), in the order of `levels[n - 1]`."""
         level = self.levels[n - 1]
         if n == 1:
             return level.word[:, None]
@@ -243,9 +278,9 @@ class NGramTable:
 
 
 def completed(table: NGramTable) -> NGramTable:
-    """Return an equal distribution in which every suffix of a listed n-gram is listed too.
+    """Return a model of equal probabilities in which the last n-1 words of every listed n-gram are listed too.
 
-    Pruned models may list `a b c` without `b c`; the added entries have the probabilities that back-off gives them.
+    Pruned models may list `a b c` without `b c`; what is added has the probability that back-off gives it.
     """
     if all((suffix >= 0).all() for suffix in table.suffixes):
         return table
@@ -271,7 +306,7 @@ def completed(table: NGramTable) -> NGramTable:
 
 
 def with_unknown(table: NGramTable) -> NGramTable:
-    """Return the model with `<unk>` among its words; where it had none, its probability is 10^-99."""
+    """Return the model with `<unk>` among its words; where it had none, it is added with a probability of 10^-99."""
     if UNKNOWN in table.index:
         return table
     V, first = len(table.words), table.levels[0]
@@ -285,7 +320,10 @@ def with_unknown(table: NGramTable) -> NGramTable:
 
 
 def places_of(levels: Sequence[Level], words: Ints) -> Ints:
-    """Return the positions of n-grams given by their words, (m, k) -> (m,); -1 where not listed."""
+    """Return the index of each k-gram, given by its words, in `levels[k - 1]`, (m, k) -> (m,).
+
+    -1 where it is not listed.
+    """
     place = words[:, 0]
     for k in range(1, words.shape[1]):
         place = levels[k].find(place, words[:, k], len(levels[0]))
@@ -293,7 +331,11 @@ def places_of(levels: Sequence[Level], words: Ints) -> Ints:
 
 
 def backed_off(table: NGramTable, history: Ints, word: Ints) -> Floats:
-    """Return log p(word | history) with back-off, (m, k), (m,) -> (m,)."""
+    """Return log p(word | history) by the back-off model, (m, k), (m,) -> (m,).
+
+    history     (m, k) the numbers of the k words before, the last one nearest
+    word        (m,) the numbers of the words
+    """
     history = history[:, max(0, history.shape[1] - table.order + 1) :]  # more words do not matter
     V, total = len(table.words), np.zeros(len(word))
     result = np.full(len(word), np.nan)
@@ -313,7 +355,7 @@ _SHOWN = 5
 
 
 def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool = False) -> NGramTable:
-    """Return the model over the ids of a vocabulary.
+    """Return the model renumbered to the ids of a vocabulary, so that every symbol has a probability in every context.
 
     Words of the vocabulary that the model does not list share the mass of `<unk>` equally in every context, and are
     read as `<unk>` in a history.
@@ -351,7 +393,10 @@ def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool 
 
 
 def revised(table: NGramTable, revision: Revision) -> NGramTable:
-    """Return the model over a revised vocabulary; new words get a unigram, n-grams with removed words are dropped."""
+    """Return the model for a changed vocabulary; new words get a unigram, n-grams with removed words are dropped.
+
+    revision    the change: what stays, and where new words get probability from
+    """
     V, unigrams, kept = len(table.symbols), table.levels[0], revision.kept
     number = np.append(revision.new_ids(V), np.full(len(table.words) - V, -1))
     log_factor = np.append(revision.log_share, 0.0)  # a cell that words left has less everywhere
@@ -369,7 +414,10 @@ def revised(table: NGramTable, revision: Revision) -> NGramTable:
 
 
 def written_out(table: NGramTable) -> NGramTable:
-    """Return an equal model without `shared`: n-grams with `<unk>` are listed for each word that is read as it."""
+    """Return a model of equal probabilities without `shared`: n-grams with `<unk>` are listed for each word read as it.
+
+    A BackgroundError if that takes more than 20 million n-grams.
+    """
     shared, n, added = table.shared, len(table.symbols), 0
     if shared is None:
         return table
@@ -392,14 +440,20 @@ def written_out(table: NGramTable) -> NGramTable:
 
 
 def _copies(shared: Shared, below: int, level: Level, of: Ints) -> int:
-    """Return the number of n-grams that `_copied` would create."""
+    """Return the number of n-grams that `_copied` would return for these arguments.
+
+    `below`: length of the level below.
+    """
     times = np.where(level.word == shared.word, len(shared.words) + (not shared.hidden), 1)
     return int(np.bincount(level.context, times, below)[of].sum())
 
 
 def _copied(shared: Shared, level: Level, of: Ints) -> tuple[Level, Ints]:
-    """Return a level with n-grams copied for each context in `of` and each word that shares `<unk>`; and the row of
-    each copy in the original level.
+    """Return a level with copies of n-grams for each word that shares the probability of `<unk>`, and their rows.
+
+    of          for each new context, the index of the old context that it is a copy of
+
+    Rows are the index in `level` of the n-gram that each copy was made of.
     """
     begin, end = np.searchsorted(level.context, of), np.searchsorted(level.context, of, "right")
     context, rows = (part.numpy() for part in ranges(torch.from_numpy(begin), torch.from_numpy(end - begin)))
@@ -423,7 +477,12 @@ def _require_listed(table: NGramTable, number: Ints, restrict: bool) -> None:
 
 
 def _unknown(table: NGramTable, vocabulary: Vocabulary, missing: Ints) -> int:
-    """Return the model's number of `<unk>`, whose mass the missing words share; without one raise a BackgroundError."""
+    """Return the model's number of `<unk>`, whose probability the missing words share.
+
+    A BackgroundError if it has none.
+
+    missing     ids of the words of the vocabulary that the model does not list, for the error
+    """
     unknown = table.index.get(UNKNOWN, -1)
     if unknown < 0 or table.levels[0].log_prob[unknown] == -np.inf:
         words = [vocabulary.symbols[i] for i in missing.tolist()]
@@ -435,8 +494,10 @@ def _unknown(table: NGramTable, vocabulary: Vocabulary, missing: Ints) -> int:
 
 
 def renumbered(table: NGramTable, number: Ints, log_factor: Floats) -> list[Level]:
-    """Return the levels above the unigrams with new word numbers (-1: dropped), with `log_factor[last word]` added to
-    log p.
+    """Return the levels above the unigrams with new word numbers, sorted again.
+
+    number      (old words,) the new number of each word; -1: n-grams with it are dropped
+    log_factor  (new words,) added to log p of the n-grams that end in each word
     """
     levels, place = [], number  # the place of a unigram is its number
     for level in table.levels[1:]:
@@ -451,7 +512,7 @@ def renumbered(table: NGramTable, number: Ints, log_factor: Floats) -> list[Leve
 
 
 def _sorted(level: Level, n_words: int) -> tuple[Level, Ints]:
-    """Return the n-grams sorted by key, and the new position of each."""
+    """Return the n-grams sorted by context and word, and the new index of each old one."""
     by_key = np.argsort(level.keys(n_words), kind="stable")
     place = np.empty(len(level), dtype=np.int64)
     place[by_key] = np.arange(len(level))
@@ -459,7 +520,7 @@ def _sorted(level: Level, n_words: int) -> tuple[Level, Ints]:
 
 
 def _table(vocabulary: Vocabulary, levels: list[Level], shared: Shared | None, notes: tuple[str, ...]) -> NGramTable:
-    """Return a table of these levels; the hidden `<unk>` is kept only if n-grams refer to it."""
+    """Make the n-gram model of a vocabulary from levels; the hidden `<unk>` is kept only if n-grams use it."""
     if shared is not None and not _is_read(levels, shared.word):
         shared = None  # unigrams say all
     hidden = shared is not None and shared.hidden
@@ -469,7 +530,7 @@ def _table(vocabulary: Vocabulary, levels: list[Level], shared: Shared | None, n
 
 
 def _is_read(levels: Sequence[Level], word: int) -> bool:
-    """Return whether a word ends an n-gram, is a context, or has a back-off weight."""
+    """Return whether a word ends an n-gram of order 2 or more, is the context of one, or has a back-off weight."""
     follows = len(levels) > 1 and bool((levels[1].context == word).any())
     ends = any((level.word == word).any() for level in levels[1:])
     return ends or follows or bool(levels[0].log_backoff[word] != 0.0)
@@ -483,7 +544,13 @@ EMPTY = -1  # the node of the empty context
 
 
 class NGramRows(NamedTuple):
-    """Sparse next-word distributions of N states: unigrams shifted by `rest[n]`, and log p of listed words."""
+    """Next-word distributions of N states in sparse form.
+
+    rest        (N,) log p of an unlisted word is its unigram log p plus this
+    position    (E,) the state, 0 … N-1, of each of E listed words; sorted
+    word        (E,) the word; sorted within a state
+    log_prob    (E,) its log p
+    """
 
     rest: Tensor  # (N,)
     position: Tensor  # (E,) sorted
@@ -493,7 +560,10 @@ class NGramRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trie:
-    """An n-gram model as flat tensors for look-ups in batches; a state is a node, the longest context that was seen.
+    """A back-off n-gram model as flat tensors on one device, for look-ups of whole batches.
+
+    A node is a listed n-gram; node x < V is the unigram of word x, and -1 (`EMPTY`) the empty context. A state is the
+    node of the longest suffix of the words so far that matters as a context.
 
     For example:
 
@@ -518,7 +588,7 @@ class Trie:
 
     @classmethod
     def from_table(cls, table: NGramTable) -> Trie:
-        """Return the trie of an n-gram model, on the CPU.
+        """Make the trie of an n-gram model, on the CPU.
 
         For example:
 
@@ -555,12 +625,12 @@ class Trie:
         return len(self.offsets) - 1
 
     def to(self, device: torch.device) -> Trie:
-        """Return the trie with its tensors on `device`."""
+        """Return a copy of the trie with its tensors on `device`."""
         moved: dict[str, Any] = {k: value.to(device) for k, value in vars(self).items() if isinstance(value, Tensor)}
         return replace(self, **moved)
 
     def child(self, node: Tensor, word: Tensor) -> Tensor:
-        """Return the nodes that extend `node` by `word`, -1 where there are none; any common shape."""
+        """Return the node that extends each `node` by `word`, in their common shape; -1 where it is not listed."""
         asked = node * self.n_words + word  # below 0 for the empty context, as no key is
         if asked.device.type == "cpu":
             place = torch.from_numpy(self.longer.find(asked.reshape(-1).numpy())).view(asked.shape)
@@ -569,7 +639,10 @@ class Trie:
         return torch.where(place >= 0, place + self.n_words, -1)
 
     def suffix_of_level(self, node: Tensor) -> list[Tensor]:
-        """Return, for each level 1 to order - 1, the suffix of each node at that level; -1 if the node is shorter."""
+        """Return, for each length 1 to order - 1, the node of the last words of each node, of that length.
+
+        -1 where the node is shorter, in the shape of `node`.
+        """
         found: list[Tensor] = []
         for level in range(self.order - 1, 0, -1):
             here = self.level[node] == level
@@ -578,7 +651,7 @@ class Trie:
         return found[::-1]
 
     def states(self, before: Tensor, words: Tensor) -> Tensor:
-        """Return the states after each word of B rows that begin in the states `before`: (B,), (B, T) -> (B, T).
+        """Return the state after each word of B texts that begin in the states `before`: (B,), (B, T) -> (B, T).
 
         The node of the last k words is a child of the node of the k - 1 words before; so all positions are looked up at
         once, level by level.
@@ -590,8 +663,9 @@ class Trie:
         return state
 
     def explore(self, start: int, words: Tensor) -> tuple[list[int], Tensor]:
-        """Return all states reachable from `start` by `words`, `start` first, and the state after each word, (states,
-        words).
+        """Return all S states that sequences of `words` can reach from `start`, which is the first of them.
+
+        Also return the state after each word in each of these states, (S, words), as nodes.
         """
         states, known, after, done = [start], {start}, list[Tensor](), 0
         while done < len(states):  # states are found faster than they are written out
@@ -604,11 +678,11 @@ class Trie:
         return states, torch.cat(after)
 
     def advance(self, state: int, word: int) -> int:
-        """Return the state after one word."""
+        """Return the state after one more word, given by its number."""
         return int(self.states(torch.tensor([state]), torch.tensor([[word]]))[0, 0])
 
     def log_prob_of(self, states: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log p of one word after each state and the length of the n-gram used, (N,), (N,) -> (N,), (N,)."""
+        """Return log p of words[i] after states[i], and the length of the n-gram used: (N,), (N,) -> (N,), (N,)."""
         rest = self.backoff[states]
         log_prob, length = rest + self.log_prob[words], torch.ones_like(words)
         for level, context in enumerate(self.suffix_of_level(states), 2):
@@ -619,10 +693,10 @@ class Trie:
         return log_prob, length
 
     def log_prob_along(self, text: Ints) -> tuple[Floats, Ints]:
-        """Return log p of each word of a text given those before it, and the length of the n-gram used.
+        """Return log p of each word of a text but the first, given those before it, and the length of the n-gram used.
 
-        (T,) -> (T - 1,), (T - 1,), on the CPU; words that share `<unk>` get its whole mass. All positions are looked up
-        at once, level by level.
+        (T,) -> (T - 1,), (T - 1,), on the CPU; words that share the probability of `<unk>` get all of it. All positions
+        are looked up at once, level by level.
         """
         text = text if self.read_as is None else self.read_as.numpy()[text]
         word, context = text[1:], text[:-1]
@@ -646,7 +720,7 @@ class Trie:
         return log_prob[node] + (backoff[state] - backoff[within]), level[node]
 
     def rows(self, states: Tensor) -> NGramRows:
-        """Return the next-word distributions of N states in sparse form."""
+        """Return the next-word distributions of N states, (N,), in sparse form: what differs from shifted unigrams."""
         rest = self.backoff[states]
         if self.order == 1:
             none = torch.zeros(0, dtype=torch.long, device=states.device)
@@ -665,7 +739,7 @@ class Trie:
         return NGramRows(rest, position, self.word[node], log_prob)
 
     def dense(self, states: Tensor) -> Tensor:
-        """Return log p of every word after N states, (N, V)."""
+        """Return log p of every word after each of N states, (N,) -> (N, V)."""
         rows = self.rows(states)
         log_p = self.log_prob[: self.n_words] + rows.rest[:, None]
         log_p[rows.position, rows.word] = rows.log_prob
@@ -673,7 +747,10 @@ class Trie:
 
 
 def searched(keys: Tensor, asked: Tensor) -> Tensor:
-    """Return the positions of values in sorted keys, -1 where absent (binary search, for GPUs)."""
+    """Return the index of each value in the sorted `keys`, in the shape of `asked`; -1 where it is not there.
+
+    Binary search, for GPUs.
+    """
     if len(keys) == 0:
         return torch.full_like(asked, -1)
     place = torch.searchsorted(keys, asked).clamp(max=len(keys) - 1)
@@ -681,14 +758,21 @@ def searched(keys: Tensor, asked: Tensor) -> Tensor:
 
 
 def ranges(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the concatenation of the ranges `first[i] … first[i] + count[i] - 1`, as (row i of each, values)."""
+    """Return the integers of the ranges first[i] … first[i] + count[i] - 1, for all i in turn, in one tensor.
+
+    The result is (the i of each, the integers); first and count: (n,).
+    """
     row = torch.repeat_interleave(count)
     begin = count.cumsum(0) - count
     return row, torch.arange(len(row), device=count.device) + (first - begin)[row]
 
 
 def _along_suffixes(table: NGramTable, suffix: Ints, offsets: Ints) -> tuple[Ints, Floats]:
-    """Return for each node its suffix of two words, and the sum of log back-off weights along its suffixes."""
+    """Return for each node its last two words as a node, and the sum of log back-off weights along its suffixes.
+
+    suffix      for each node, the node without its first word
+    offsets     the first node of each order, and the end
+    """
     bigram = np.arange(len(suffix))
     backoff = np.concatenate([level.log_backoff for level in table.levels])
     backoff[offsets[-2] :] = 0.0  # no context is so long
@@ -701,7 +785,10 @@ def _along_suffixes(table: NGramTable, suffix: Ints, offsets: Ints) -> tuple[Int
 
 
 def _children(table: NGramTable, offsets: Ints) -> tuple[Ints, Ints]:
-    """Return the first continuation of each node, and the number of its continuations."""
+    """Return the first continuation (as a node) of each node, and the number of its continuations.
+
+    offsets     the first node of each order, and the end
+    """
     parents = [level.context + offset for level, offset in zip(table.levels[1:], offsets.tolist(), strict=False)]
     first = np.searchsorted(np.concatenate([*parents, offsets[:0]]), np.arange(offsets[-1] + 1)) + len(table.words)
     return first[:-1], np.diff(first)
@@ -714,7 +801,10 @@ _BYTES_KEPT = 128_000_000
 
 
 class DenseRows:
-    """Dense next-word log-probabilities of states in float32, with a cache of rows for frequent contexts."""
+    """Next-word log-probabilities of n-gram states over the whole vocabulary, in float32 on the CPU.
+
+    Distributions of frequent contexts are cached, up to 128 MB.
+    """
 
     def __init__(self, trie: Trie) -> None:
         self._trie = trie
@@ -724,7 +814,7 @@ class DenseRows:
         self._at_most = _BYTES_KEPT // (4 * trie.n_words)
 
     def fill(self, states: Tensor, out: Tensor) -> None:
-        """Write log p(· | states[n]) into out[n]; (N,), (N, V)."""
+        """Write log p of every word after states[n] into the row out[n]; (N,), and (N, V) in float32."""
         if self._trie.order == 1:
             out[:] = self._log_prob[: self._trie.n_words]
             return
@@ -741,7 +831,11 @@ class DenseRows:
             self._overwrite(out, torch.where(level >= frequent, contexts[:, level], EMPTY), total)
 
     def _overwrite(self, out: Tensor, contexts: Tensor, total: Tensor) -> None:
-        """Overwrite in each row the continuations of its context; rows with context -1 stay."""
+        """Overwrite in each row of `out` the log p of the words that its context lists; rows with context -1 stay.
+
+        contexts    (N,) nodes
+        total       (N,) summed log back-off weight of each state
+        """
         at = torch.nonzero(contexts >= 0).view(-1)
         context = contexts[at]
         which, node = ranges(self._trie.first_child[context], self._trie.children[context])
@@ -749,7 +843,7 @@ class DenseRows:
         out[at[which], self._trie.word[node]] = self._log_prob[node] + shift
 
     def _row_of(self, context: int) -> Row:
-        """Return the row of a frequent context, from the cache if it is there; the unigrams for the empty context."""
+        """Return log p of every word after a frequent context, (V,), cached; the unigrams for the empty context."""
         if context == EMPTY:
             return self._unigrams
         found = self._kept.get(context)
