@@ -69,9 +69,10 @@ _BOUNDS = (120_000, 1_500_000)  # words: where little text ends, and where much 
 
 
 def sizes_for(train: Corpus, *, lists: bool = True) -> dict[str, Any]:
-    """Return network and training sizes for a text; `lists`: whether lists of words are given besides.
+    """Return network and training sizes for a training text, as values of the recipe `text.toml` by key.
 
-    Below the smallest text measured, everything shrinks with it.
+    `lists`: whether lists of words are given besides. Sizes were chosen on texts of some sizes; below the smallest of
+    them, everything shrinks with the text.
 
         sizes_for(corpus, lists=False)["layers"]       # 1, of little text
     """
@@ -93,10 +94,10 @@ def sizes_for(train: Corpus, *, lists: bool = True) -> dict[str, Any]:
 
 
 def share_near(text: Corpus) -> float | None:
-    """Return the share of words occurring in two sentences whose occurrences are within a 20th of the text.
+    """Return how many of the words that occur in exactly two sentences do so within a 20th of the text, from 0 to 1.
 
-    None where there are too few. A tenth, 1 − (1 − 1/20)², means that the order of sentences says nothing; running
-    texts have about half.
+    About 0.1 if the order of sentences says nothing, about 0.5 in running text. None where fewer than 50 words occur
+    so.
     """
     words = ((word, number) for number, sentence in enumerate(text) for word in sentence.words)
     places: dict[str, list[tuple[int, int]]] = {}
@@ -108,9 +109,9 @@ def share_near(text: Corpus) -> float | None:
 
 
 def fill_recipe(name: str, values: Mapping[str, Any]) -> str:
-    """Return the TOML of a recipe with each $key replaced by its value.
+    """Return the TOML text of a recipe file of `llrnn.config` in which each `$key` is replaced by its value, as JSON.
 
-    A line whose value is missing is left out, and one with a tuple is repeated for each of its values.
+    A line whose value is None is left out, and one whose value is a tuple is repeated for each of its elements.
     """
     made = []
     for line in (get_data("llrnn.config", name) or b"").decode().splitlines():
@@ -123,9 +124,11 @@ def fill_recipe(name: str, values: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Draft:
-    """A drafted configuration, not written yet: its text, the files that it needs, and findings to report.
+    """A drafted configuration, not written yet: its TOML `text`, the validated `config`, and what was found, to report.
 
-    draft_config(["mine.txt"], out="config.toml").write()
+    `out`: the file that `write` writes; `found` and `warnings`: lines of text; printing the draft prints `found`.
+
+        draft_config(["mine.txt"], out="config.toml").write()
     """
 
     out: Path
@@ -153,13 +156,14 @@ def draft_config(
     lowercase: bool = True,
     tokenise: bool = True,
 ) -> Draft:
-    """Draft a configuration from texts and other resources, which `llrnn train` takes as it is.
+    """Draft a configuration for `llrnn train` from texts and other resources.
 
-    `files` are CoNLL-U or plain text; of several, names with `dev` and `test` are those parts, as in UD. `lexicons` are
-    tables of form and attributes, or annotated texts; `analysers` know words by rule (`analyser_named`); `lists` files
-    of words, with or without counts, a dictionary of hunspell, `NAME.dic`, or `wordfreq:LANGUAGE`; `vectors` a file of
-    word vectors. Raw text is cut into words unless `tokenise` is false. Files that had to be made are written at once,
-    into `OUT-data`; the configuration by `write`.
+    Returns a `Draft`, whose `write` writes it. `files`: training texts, CoNLL-U or plain; of several, names with `dev`
+    and `test` are those parts, as in UD; `valid`: validation texts instead. `lexicons`: tables of form and attributes,
+    or annotated texts; `analysers`: morphological analysers by name; `lists`: files of words, with or without counts,
+    hunspell dictionaries `NAME.dic`, or `wordfreq:LANGUAGE`; `vectors`: a file of word vectors. Raw text is cut into
+    words unless `tokenise` is false. Files that had to be made are written at once, into `OUT-data`. Raises ConfigError
+    for files that cannot be used.
 
         draft_config(["mine.txt"], out="config.toml", lists=["words.txt"]).write()
     """
@@ -182,7 +186,11 @@ def draft_config(
 
 @dataclass(frozen=True)
 class _Texts:
-    """The files of each part as the configuration names them, and the corpora read from them."""
+    """The texts of a draft: files by part (train, valid, test) as the configuration will name them, and what was read.
+
+    `valid_last`: sentences held out at the end of the training text, None where validation files are given;
+    `annotated`: whether words have tags.
+    """
 
     files: dict[str, list[str]]
     format: str | None  # where the name of a file does not say it
@@ -195,7 +203,7 @@ class _Texts:
 
 @dataclass
 class _Drafting:
-    """The state of drafting: output folder, spelling, findings."""
+    """The state of drafting a configuration: its options, and lines of findings and warnings collected on the way."""
 
     out: Path
     lowercase: bool
@@ -204,7 +212,7 @@ class _Drafting:
     warnings: list[str] = field(default_factory=list)
 
     def made(self, name: str) -> Path:
-        """Return the path of a generated file beside the configuration."""
+        """Return the path of a generated file in the folder `OUT-data`, which is made if it does not exist."""
         return data_folder(self.out) / name
 
     # texts
@@ -233,7 +241,10 @@ class _Drafting:
         return texts
 
     def read(self, part: str, parts: dict[str, list[str]], kind: Format) -> Corpus:
-        """Read the files of a part as one corpus; raw text is tokenised, and the result is written and used instead."""
+        """Read the files of a part as one corpus.
+
+        Raw text is tokenised into a new file, which takes the place of the files in `parts` and is read instead.
+        """
         files = parts[part]
         whole = reduce(add, (Corpus.from_file(file, format=kind, lowercase=self.lowercase) for file in files))
         reason = raw_reason(whole) if kind == "text" else None
@@ -290,7 +301,10 @@ class _Drafting:
     def knowledge(
         self, texts: _Texts, lexicons: list[str], analysers: Mapping[str, Analyser], lists: list[str]
     ) -> dict[str, Any]:
-        """Return the recipe's values for lexicons, analysers and lists; write the files that they need."""
+        """Return values of the recipe for lexicons, analysers and word lists, by its keys.
+
+        Write the files that they name.
+        """
         found: dict[str, Frequencies] = {name: self.read_list(name, texts.train) for name in sorted(lists, key=_plain)}
         listed = wordlists.joined(found, texts.train)
         for name, forms in found.items():
@@ -319,7 +333,10 @@ class _Drafting:
         }
 
     def derived(self, texts: _Texts, listed: Frequencies) -> list[str]:
-        """List forms derived from little annotated text, and write a table of the attributes of rare ones."""
+        """Add forms derived from lemmas and inflections to `listed`, where the annotated text is small.
+
+        Returns the paths of a table of their attributes that it writes, a list of one; empty where nothing is derived.
+        """
         if not texts.annotated or texts.train.tokens >= _BOUNDS[0]:
             return []
         forms, lexicon = wordlists.derived_forms(texts.train)
@@ -333,7 +350,10 @@ class _Drafting:
         return [str(path)]
 
     def read_list(self, name: str, train: Corpus) -> Frequencies:
-        """Read a list of words from wordfreq, a dictionary or a file; without counts, weight words by spelling."""
+        """Return a list's words with frequencies, from `wordfreq:LANGUAGE`, a hunspell file `.dic` or another file.
+
+        Words without counts are weighted by how they are spelled. Raises ConfigError where no usable word is left.
+        """
         if name.startswith("wordfreq:"):
             read = wordlists.from_wordfreq(name.removeprefix("wordfreq:"))
         elif name.endswith(".dic"):
@@ -349,7 +369,11 @@ class _Drafting:
     def analysed(
         self, analysers: Mapping[str, Analyser], texts: _Texts, forms: Collection[str]
     ) -> tuple[list[str], list[str]]:
-        """Analyse the forms of text and lists; return the files of attributes, and of weighted readings if any."""
+        """Analyse words with each analyser, and write what it says of them to tables in `OUT-data`.
+
+        Returns the paths of tables of attributes, and of tables of weighted readings, for analysers that give
+        probabilities.
+        """
         lexicons, weighted = [], []
         for name, analyser in analysers.items():
             readings = analyser.table(sorted(forms))
@@ -380,7 +404,7 @@ class _Drafting:
     # the background, before training
 
     def tell_mass(self, project: Project) -> None:
-        """Report the mass that the background gives to new words, and where validation has them."""
+        """Add findings on how much probability the untrained prior gives to new words, and how many validation has."""
         vocabulary, counts = project.vocabulary, project.corpora["valid"].counts()
         parts = project.background.parts if isinstance(project.background, Mixture) else [project.background]
         mass = symbol_mass(parts[0], vocabulary)  # before any word comes again
@@ -397,14 +421,14 @@ class _Drafting:
 
 
 def data_folder(out: Path) -> Path:
-    """Return the folder for files that are generated for a configuration."""
+    """Make and return the folder `OUT-data` beside a configuration `OUT.toml`, for files generated for it."""
     folder = out.parent / f"{out.stem}-data"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def held_out_of(train: Corpus) -> int:
-    """Return how many sentences at the end of a text are held out for validation."""
+    """Return how many sentences at the end of a text are held out for validation: a tenth, 1 to 1,000."""
     return max(1, min(len(train) // 10, _HELD_OUT))
 
 
@@ -413,7 +437,10 @@ def _share(part: int, whole: int) -> str:
 
 
 def parts_by_name(files: list[str], valid: list[str]) -> dict[str, list[str]]:
-    """Group files by the part in their names, where one of several is named as the training text."""
+    """Group text files into parts `train`, `valid` and `test` by their names, as in `fr-ud-dev.conllu` (dev is valid).
+
+    With `valid` given, or where no name of several says train, all of `files` are the training text.
+    """
     if valid:
         return {"train": files, "valid": valid}
     names = {"dev": "valid", "validation": "valid"}
@@ -425,12 +452,15 @@ def parts_by_name(files: list[str], valid: list[str]) -> dict[str, list[str]]:
 
 
 def _plain(listed: str) -> bool:
-    """Whether a list of words has no counts."""
+    """Whether a list of words, a file or `wordfreq:LANGUAGE`, has no counts."""
     return listed.endswith(".dic") or not (listed.startswith("wordfreq:") or has_counts(listed))
 
 
 def text_kind(file: str) -> Format:
-    """Return conllu or text, by name or else by content; other files are refused with the option that takes them."""
+    """Return `conllu` or `text`, the format of a file, by its name or else by its first lines.
+
+    Raises ConfigError for tables and word lists, naming the option that takes them.
+    """
     head = [line for _, line in islice(read_lines(file), _LOOKED_AT)]
     if _TEXT.search(file):
         kind = format_of(file, "auto")
@@ -455,7 +485,7 @@ def text_kind(file: str) -> Format:
 
 
 def _coverage(forms: Collection[str], texts: _Texts) -> str:
-    """Describe which shares of the validation text a set of forms covers."""
+    """Describe in a phrase which shares of the validation text's words, types and new types a set of forms covers."""
     counts, seen = texts.valid.counts(), texts.train.counts()
     new = {word: count for word, count in counts.items() if word not in seen}
     inside = sum(count for word, count in counts.items() if word in forms)

@@ -38,12 +38,13 @@ from llrnn.text.vocabulary import Vocabulary
 
 @dataclass
 class Context:
-    """The inputs that a configured part may be made from.
+    """Everything that a configured part, such as a feature group or a prior, may be made from; given to its `make`.
 
-    `corpora`: the texts, by part, in the units of the model; `words`: the texts in words; `lowercase`: whether their
-    words are; `files`: those that the network trains on; `read`: reads files as one text, as the corpus is read;
-    `counts`: of the words that the vocabulary is made from; `lexicon`: attributes of words, once it is made, after
-    contextual features; `shared`: what several kinds make once.
+    `corpora`: the texts by part (`train`, `valid`, `test`), cut into the model's units; `words`: the same in words;
+    `lowercase`: whether their words are lowercased; `files`: the text files that the network trains on; `read`: a
+    function that reads files as one text; `counts`: of the words that the vocabulary is made from; `lexicon`:
+    attributes of words, empty while contextual features are made; `vocabulary`: None until it is made; `shared`:
+    objects that several parts need, made once.
     """
 
     corpora: Mapping[str, Corpus]
@@ -57,7 +58,11 @@ class Context:
     read: Callable[[Sequence[str]], Corpus] = lambda files: reduce(add, map(Corpus.from_file, files))
 
     def parts(self, table: str, names: Sequence[str]) -> list[Corpus]:
-        """Return the texts of the parts that a table names."""
+        """Return the texts of the parts `names` (train, valid, test).
+
+        Raises ConfigError for one that the corpus does not have. `table`: the table of the configuration that names
+        them, for the message.
+        """
         for part in names:
             if part not in self.corpora:
                 raise ConfigError(
@@ -68,7 +73,11 @@ class Context:
 
 
 class OwnTable(BaseModel):
-    """A configuration table whose `kind` is defined by another package; its other keys are those of that kind."""
+    """A configuration table whose `kind` is a class of another package: an entry point, or `module:Class`.
+
+    All other keys are arguments of that class. Subclasses set `group`, the name of its entry points, and `base`, the
+    class that it must be a subclass of.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
     group: ClassVar[str]
@@ -77,13 +86,16 @@ class OwnTable(BaseModel):
 
     @property
     def own_keys(self) -> dict[str, Any]:
-        """The arguments for the class, with defaults where it declares its keys."""
+        """The table's keys but `kind`, as arguments for the class.
+
+        With defaults where the class declares its keys as `Keys`.
+        """
         keys, known = self.model_extra or {}, getattr(self.found, "Keys", None)
         return keys if known is None else known.model_validate(keys).model_dump()
 
     @property
     def found(self) -> Any:
-        """The class that the kind names."""
+        """The class that `kind` names; raises LLRNNError where there is none."""
         return find_kind(self.group, self.kind, self.base)
 
     @model_validator(mode="after")
@@ -96,21 +108,27 @@ class OwnTable(BaseModel):
         return self
 
     def make(self, context: Context) -> Any:
-        """Return the object that the table describes."""
+        """Return the object that the table describes: `Class.make(context, **keys)`, or `Class(**keys)` without `make`."""
         make = getattr(self.found, "make", None)
         return self.found(**self.own_keys) if make is None else make(context, **self.own_keys)
 
 
 def own_table(group: str, base: type, *with_keys: type[BaseModel]) -> type[OwnTable]:
-    """Return the table type of a group whose classes are subclasses of `base`; `with_keys`: keys of all its kinds."""
+    """Return a table type for kinds that other packages define, for use with `OrOwn`.
+
+    `group`: the name of their entry points without `llrnn.`, such as `domains`; `base`: the class that theirs are
+    subclasses of; `with_keys`: models whose keys every such table has.
+    """
     return type(f"Own {group}", (*with_keys, OwnTable), {"group": group, "base": base, "__module__": __name__})
 
 
 @dataclass(frozen=True)
 class OrOwn:
-    """Annotation that extends a union of kinds by those of other packages.
+    """A pydantic annotation that lets a union of built-in kinds also take kinds that other packages define.
 
-    Annotated[A | B, Field(discriminator="kind"), OrOwn(T)]
+    `table`: the type, from `own_table`, of tables of such kinds.
+
+        Annotated[A | B, Field(discriminator="kind"), OrOwn(T)]
     """
 
     table: type[OwnTable]
@@ -130,7 +148,11 @@ class OrOwn:
         return {**ours, "oneOf": [*ours["oneOf"], own]}
 
     def validated(self, given: Any, ours: ValidatorFunctionWrapHandler) -> Any:
-        """Validate a table; a kind that is not built in is looked up among those of other packages."""
+        """Validate a table by the built-in kinds (`ours`).
+
+        A kind that is not among them is looked up in other packages. Raises pydantic's ValidationError where it is in
+        none.
+        """
         if isinstance(given, dict) and given.get("kind") in RENAMED:
             given = {**given, "kind": RENAMED[given["kind"]]}
         try:

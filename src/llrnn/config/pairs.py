@@ -40,16 +40,18 @@ Pair = tuple[object, str]  # a meaning and its text
 
 
 def holds_pairs(path: str | Path) -> bool:
-    """Whether a file holds pairs of meaning and text, by its name."""
+    """Whether the name of a file says that it holds pairs of meaning and text: .jsonl, .csv or .tsv, also with .gz."""
     return _PAIRS.search(str(path).lower()) is not None
 
 
 def draft_pairs(
     files: Sequence[str | Path], *, out: str | Path, valid: Sequence[str | Path] = (), lowercase: bool = True
 ) -> Draft:
-    """Draft a configuration from pairs of meaning and text, which `llrnn train` takes as it is.
+    """Draft a configuration for `llrnn train` from pairs of meaning and text.
 
-    Of several files, names with `dev` and `test` are those parts; without any for validation a tenth is held out.
+    Returns a `Draft`, whose `write` writes it. `files`: JSON lines, CSV or TSV; of several, names with `dev` and `test`
+    are those parts; without any for validation, and no `valid`, a tenth of the pairs is held out. Raises ConfigError
+    for fewer than 10 pairs, or conditions that are neither all dialogue acts nor all records.
 
         draft_pairs(["train.jsonl"], out="waiter.toml").write()
     """
@@ -101,7 +103,7 @@ def _of_csv(path: str, content: str) -> Iterator[Pair]:
 
 
 def _meaning(found: object) -> object:
-    """Return a condition as it is, or as a record where it is written name[x], food[y]."""
+    """Return a condition unchanged, or as a dict where it is written `name[x], food[y]`."""
     if isinstance(found, str) and _BRACKETS.match(found):
         fields: dict[str, list[str]] = {}
         for slot, value in _BRACKETS.findall(found):
@@ -111,7 +113,10 @@ def _meaning(found: object) -> object:
 
 
 def _kind(conditions: Sequence[object]) -> Conditions:
-    """Return `act` where conditions are dialog acts, `plain` where they are records; a mixture is refused."""
+    """Return `act` where all conditions are dialogue acts such as `inform(name=x)`, `plain` where all are records.
+
+    Raises ConfigError for a mixture of both, and for anything else.
+    """
     strange = [one for one in conditions if not isinstance(one, str | Mapping)]
     texts = [one for one in conditions if isinstance(one, str)]
     if strange or 0 < len(texts) < len(conditions):
@@ -132,7 +137,7 @@ def _cut(value: Any) -> Any:
 
 
 def _written(out: Path, part: str, pairs: Sequence[Pair], kind: Conditions, cut: bool) -> str:
-    """Write pairs as JSON lines beside the configuration, tokenised if `cut`; return the path."""
+    """Write the pairs of a part as JSON lines into `OUT-data`, cut into words if `cut`; return the path."""
     path = data_folder(out) / f"{part}.jsonl"
     made = [{"condition": meaning, "target": text} for meaning, text in pairs]
     made = [{**pair, "target": _cut(pair["target"])} for pair in made] if cut else made
@@ -145,7 +150,7 @@ def _written(out: Path, part: str, pairs: Sequence[Pair], kind: Conditions, cut:
 
 
 def _recipe(parts: Mapping[str, list[str]], train: Corpus, kind: Conditions, lowercase: bool) -> tuple[str, list[str]]:
-    """Return the TOML of the configuration, and findings to report."""
+    """Return the TOML text of the configuration, and lines of findings to report; `parts`: files by part."""
     slots = FoundSlots.of(train)
     if not slots.said:
         raise ConfigError(
@@ -173,7 +178,10 @@ def _recipe(parts: Mapping[str, list[str]], train: Corpus, kind: Conditions, low
 
 
 def _warnings(train: Corpus) -> tuple[str, ...]:
-    """Return warnings of slots that no copying serves."""
+    """Return a warning that names slots whose values no text says word by word, so that they cannot be copied.
+
+    Or none.
+    """
     every = {slot for sentence in train for slot, _ in values_of(sentence.condition)}
     lost = sorted(every - {*FoundSlots.of(train).said})
     if not lost:

@@ -45,7 +45,10 @@ from llrnn.training.settings import problems
 
 
 def _open_built(paths: Sequence[str], config: Config) -> Corpus:
-    """Open a built corpus, a folder given in place of files; its spelling was decided when it was built."""
+    """Open a built corpus, the folder that a configuration gives in place of text files.
+
+    Raises ConfigError where there are other paths beside it, or where it was not lowercased as the configuration wants.
+    """
     if len(paths) > 1:
         raise ConfigError(f"a built corpus stands alone, found {', '.join(paths)}; build all of them as one")
     built, wanted = BuiltCorpus(paths[0]), config.corpus.lowercase
@@ -59,7 +62,7 @@ def _open_built(paths: Sequence[str], config: Config) -> Corpus:
 
 
 def _require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
-    """Raise an error where a part needs annotations, conditions or n-gram counts, which a built corpus has not."""
+    """Raise ConfigError where a key needs what a built corpus lacks: annotations, conditions, n-gram counts."""
     built = [part for part, corpus in corpora.items() if isinstance(corpus, BuiltCorpus)]
     needs_memory = {
         "[condition]": config.condition is not None,
@@ -91,10 +94,13 @@ _ENOUGH_TYPES = 50  # rare and new words, for their shares to say anything
 
 @dataclass(frozen=True)
 class Project:
-    """Everything that a configuration describes: corpora, vocabulary, knowledge; `model()` makes the model.
+    """Everything that a configuration describes, read and estimated: corpora, vocabulary, features, prior.
 
-    project = Project.from_config(read_config("configs/embedded.toml"))
-    for record in train(project.model(), project.corpora["train"], settings=project.config.training): ...
+    `model()` makes the model to train. `corpora` has the parts `train`, `valid` and `test`; `others` are further texts
+    to train on; `mixed` are n-gram models that the network mixes in.
+
+        project = Project.from_config(read_config("configs/embedded.toml"))
+        for record in train(project.model(), project.corpora["train"], settings=project.config.training): ...
     """
 
     config: Config
@@ -111,7 +117,11 @@ class Project:
 
     @classmethod
     def from_config(cls, config: Config) -> Project:
-        """Read the corpora and estimate the knowledge of a configuration; warn of or refuse what makes no sense."""
+        """Read the texts of a configuration, and make vocabulary, features and prior from them.
+
+        Warns of, or refuses with ConfigError, what makes no sense, such as a condition key for a text without
+        conditions.
+        """
         corpora = read_corpora(config)
         if names_slots(config):
             config = with_slots(config, corpora["train"])
@@ -149,7 +159,7 @@ class Project:
         return made
 
     def _warn_of_coverage(self) -> None:
-        """Warn where only the training text has attributes: what is learnt of them helps no new word."""
+        """Warn where the lexicon knows rare words of the training text, but not new words of validation."""
         if "valid" not in self.corpora or self.vocabulary.is_open or not self.lexicon.forms():
             return
         seen = self.corpora["train"].counts()
@@ -166,7 +176,10 @@ class Project:
             )
 
     def model(self) -> LLRNN:
-        """Return a new model; its weights are determined by the seed."""
+        """Return a new, untrained model; its weights are determined by `training.seed`.
+
+        Raises ZeroMassError where the prior gives probability 0 to a word of the training or validation text.
+        """
         config, own, condition = self.config, self.config.controller, self.config.condition
         conditions = self.corpora["train"].conditions
         numbers = () if condition is None else condition.inputs(conditions)
@@ -193,7 +206,7 @@ class Project:
         return model
 
     def _require_numbers(self, model: LLRNN) -> None:
-        """Raise an error where conditions lack numbers that those of the training text have."""
+        """Raise ConfigError where a condition lacks a number that those of the training text have."""
         if self.config.condition is None or self.config.condition.reading != "numbers":
             return
         for sentence in (sentence for corpus in self.corpora.values() for sentence in corpus):
@@ -201,7 +214,10 @@ class Project:
                 model.start([sentence.condition])
 
     def _require_mass(self, model: LLRNN, part: str, text: EncodedText) -> None:
-        """Raise an error where a word of the text has no mass, before training and not after an epoch of it."""
+        """Raise ZeroMassError where the prior gives probability 0 to a word of a text, which training would fail on.
+
+        `part`: train, valid or `other`, for the message and its advice.
+        """
         if not model.background.is_static:
             if part in self.corpora:
                 _require_language(model, self.corpora[part])
@@ -230,7 +246,7 @@ def _require_conditions(corpora: dict[str, Corpus], given: keys.ConditionConfig)
 
 @contextmanager
 def _naming(sentence: Sentence) -> Iterator[None]:
-    """Context manager: errors in the block name the line of the sentence."""
+    """Context manager: a ConfigError in the block gets the sentence's name (file and line) before its message."""
     try:
         yield
     except ConfigError as error:
@@ -238,7 +254,7 @@ def _naming(sentence: Sentence) -> Iterator[None]:
 
 
 def _more_mass(given: keys.AnyBackground, part: str) -> str:
-    """Return advice on how a background of this kind can cover all words of a part of the corpus or another text."""
+    """Return advice for an error: which keys let a prior of this kind cover all words of a part of the corpus."""
     if part == "other":
         return "count the word in the background too, or leave it out of [vocabulary]: the text is then cut there"
     named = f"name {part} in background.parts"
@@ -249,7 +265,7 @@ def _more_mass(given: keys.AnyBackground, part: str) -> str:
 
 
 def _require_language(model: LLRNN, corpus: Corpus) -> None:
-    """Raise an error where a sentence is not in the language of the background's constraints."""
+    """Raise ZeroMassError at the first sentence that a constraint of the prior (a grammar, say) forbids."""
     if not (constraints := constraints_of(model.background)):
         return
     text = EncodedText.encode(corpus, model.vocabulary)
@@ -261,7 +277,10 @@ def _require_language(model: LLRNN, corpus: Corpus) -> None:
 
 
 def read_corpora(config: Config) -> dict[str, Corpus]:
-    """Read the corpora train, and valid and test where given; as running texts, where words come again."""
+    """Read the texts of a configuration; return them by part: `train`, and `valid` and `test` where it names them.
+
+    Where the prior has `recent` words, each sentence gets the words before it as its condition (running text).
+    """
     corpora, recent = _read_parts(config), config.background.recent
     return corpora if recent is None else {part: text.running(recent.window) for part, text in corpora.items()}
 
@@ -291,13 +310,17 @@ SLOTS, OPEN = "{slots}", "{open}"
 
 
 def names_slots(config: Config) -> bool:
-    """Whether a configuration leaves slots to be filled in from the corpus."""
+    """Whether a configuration has the placeholders `{slots}` or `{open}`, which `with_slots` replaces."""
     said = config.model_dump_json(exclude_unset=True)
     return SLOTS in said or OPEN in said
 
 
 def with_slots(config: Config, train: Corpus) -> Config:
-    """Return the configuration with the slots of the training text filled in."""
+    """Return the configuration with `{slots}` and `{open}` in its lists replaced by the slots of the training text.
+
+    `{slots}`: slots whose values sentences say; `{open}`: those of them with new values, such as names and addresses.
+    Raises ConfigError where sentences say the values of no slot.
+    """
     found = FoundSlots.of(train)
     if not found.said:
         raise ConfigError(
@@ -323,7 +346,10 @@ def _filled(value: Any, found: FoundSlots) -> Any:
 
 
 def _other(given: keys.OtherConfig, config: Config, corpora: dict[str, Corpus]) -> OtherText:
-    """Return another text, without sentences that validation and test have."""
+    """Return a further text to train on, without sentences that the validation or test text has too.
+
+    Raises ConfigError where the configuration has conditions, a grammar or a dictionary, which other texts do not fit.
+    """
     if config.condition is not None:
         raise ConfigError(
             "corpus.other: other texts have no conditions to write from, but [condition] is set; leave one of them out"
@@ -340,7 +366,10 @@ def _other(given: keys.OtherConfig, config: Config, corpora: dict[str, Corpus]) 
 
 
 def _read(paths: Sequence[str], config: Config, conditions: Conditions = "plain") -> Corpus:
-    """Read files as one text; conditions are read for parts of the corpus only."""
+    """Read text files, or one folder of a built corpus, as one corpus, in the spelling that the configuration wants.
+
+    `conditions`: how the conditions of sentences are parsed: `plain`, or `act` for dialogue acts.
+    """
     if any(Path(path).is_dir() for path in paths):
         return _open_built(paths, config)
     lowercase, format = config.corpus.lowercase, config.corpus.format
@@ -350,14 +379,14 @@ def _read(paths: Sequence[str], config: Config, conditions: Conditions = "plain"
 
 
 def embedded_corpora(train: int, valid: int, test: int, lowercase: bool = True) -> dict[str, Corpus]:
-    """Return consecutive parts of the French sample, of these numbers of sentences."""
+    """Return `train`, `valid` and `test`: consecutive parts of the packaged French sample; sizes in sentences."""
     whole = Corpus.from_sentences(french.sentences(train + valid + test), name="french")
     whole = whole.lowercased() if lowercase else whole
     return dict(zip(("train", "valid", "test"), whole.split(train, valid), strict=True))
 
 
 def _said_by_knowledge(config: Config, lexicon: Lexicon, context: Sequence[ContextualFeature]) -> list[str]:
-    """Return words of tables and of slot values, which are listed whenever a condition has them."""
+    """Return words to list in the vocabulary though no text has them: of looked-up tables and slot values."""
     tables = [word for one in context if isinstance(one, Lookup) for word in sorted(one.words_of_table)]
     if not (config.lexicon.values and (context or config.background.primed is not None)):
         return tables
@@ -366,7 +395,10 @@ def _said_by_knowledge(config: Config, lexicon: Lexicon, context: Sequence[Conte
 
 
 def _units(config: Config, corpora: dict[str, Corpus]) -> Units | None:
-    """Return the units that words are cut into, learnt from the training text; None where words are symbols."""
+    """Return the units (characters or byte pairs) that words are cut into, learnt from the training text.
+
+    None where words themselves are the symbols of the model. Raises ConfigError for a built corpus.
+    """
     if config.corpus.units == "words":
         return None
     if any(isinstance(corpus, BuiltCorpus) for corpus in corpora.values()):
@@ -418,7 +450,10 @@ def _lexicon(config: Config, corpora: dict[str, Corpus], context: Sequence[Conte
 
 
 def _of_column(column: str, context: Sequence[ContextualFeature]) -> list[str]:
-    """Return the values of a column, over all tables that are looked up."""
+    """Return the values of a column in all tables of `lookup` features.
+
+    Raises ConfigError where no table looks it up.
+    """
     there = [(name, one.table) for one in context if isinstance(one, Lookup) for name in one.words_by_column]
     if column not in dict(there):
         listed = ", ".join(dict(there)) or "none; give [[contextual]] kind = 'lookup'"
@@ -438,7 +473,10 @@ def _features(config: Config, context: Context) -> tuple[Features, Features | No
 
 
 def _background(given: keys.AnyBackground, context: Context) -> Background:
-    """Return the background of this kind, with the factors and mixtures that the table adds."""
+    """Return the prior of a configuration: of its kind, then mixed or multiplied with what its table adds.
+
+    These are `recent`, `primed`, `grammar` and `dictionary`, applied in this order.
+    """
     around = (one for one in (given.recent, given.primed, given.grammar, given.dictionary) if one is not None)
     return reduce(lambda base, one: one.around(base, context), around, given.make(context))
 
@@ -449,9 +487,10 @@ _DEEPEST = 20  # levels of tables and lists
 def read_config(
     path: str | PathLike[str], changes: Sequence[str] = (), *, data: str | PathLike[str] = "data"
 ) -> Config:
-    """Read a TOML file, apply `key.key=value` changes (values in TOML, or plain text), and check everything.
+    """Read a TOML configuration, apply changes, and validate it; raises ConfigError with all mistakes and their lines.
 
-    `{data}` in any text of the file stands for the folder `data`.
+    `changes`: strings `key.key=value`, values in TOML or plain text. `{data}` in any text of the file stands for the
+    folder `data`.
 
         config = read_config("configs/embedded.toml", ["training.epochs=5"])
     """
@@ -482,9 +521,9 @@ _KEY = re.compile(r"""\s*([\w.\-"' ]+?)\s*=\s*(\[\s*(?:#.*)?$)?""")
 
 
 def key_lines(text: str) -> dict[str, int]:
-    """Return the line of each key of a TOML text, by its dotted place as in messages: `domains.0.kind`.
+    """Return the line number of each key of a TOML text, by dotted name with list indices: `domains.0.kind`.
 
-    Inline tables in a list that has several lines count, one to a line; what stands deeper has the line around it.
+    Inline tables of a list count if they stand one to a line; keys within them are not listed.
     """
     found: dict[str, int] = {}
     table, listed, items, counts = "", "", 0, Counter[str]()
@@ -509,14 +548,17 @@ def key_lines(text: str) -> dict[str, int]:
 
 
 def _line_of(place: str, lines: Mapping[str, int]) -> str:
-    """Return `:12`, the line of a key or of the innermost table around it; empty where neither is in the file."""
+    """Return `:12` for a key in line 12, or for the innermost table around it; empty where neither is in the file."""
     while place and place not in lines:
         place = place.rpartition(".")[0]
     return f":{lines[place]}" if lines.get(place) else ""
 
 
 def _require_flat(content: dict[str, Any], place: str) -> None:
-    """Raise an error where the content is nested so deeply that walking through it would exhaust the stack."""
+    """Raise ConfigError where tables and lists are nested over 20 deep, which would exhaust the stack.
+
+    `place`: the file.
+    """
     level: list[Any] = [content]
     for _ in range(_DEEPEST):
         level = [
@@ -531,9 +573,9 @@ def _require_flat(content: dict[str, Any], place: str) -> None:
 
 
 def parse_config(data: dict[str, Any], place: str, lines: Mapping[str, int] | None = None) -> Config:
-    """Validate a configuration; all its mistakes are named at once, a line each.
+    """Validate the content of a configuration and return it; raises ConfigError that names all mistakes, a line each.
 
-    `data`: the content of the TOML file; `place`: its name in messages; `lines`: line numbers from `key_lines`.
+    `data`: the parsed TOML; `place`: the file's name in messages; `lines`: line numbers of keys, from `key_lines`.
 
         config = parse_config(parse_toml(text), "mine.toml")
     """
@@ -560,7 +602,7 @@ def _apply(data: dict[str, Any], change: str) -> None:
 
 
 def _value(text: str) -> Any:
-    """Parse a value as TOML, or else return it as plain text."""
+    """Parse a value as TOML; return it as a plain string where it is none."""
     try:
         read = parse_toml(f"value = {text}")
         _require_flat(read, f"--set value {text[:40]}")

@@ -24,7 +24,7 @@ _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 
 def reference() -> str:
-    """Return the reference page of all tables and keys, in Markdown.
+    """Return the reference page of all tables and keys of a configuration, as Markdown.
 
     llrnn config reference > docs/reference/config.md
     """
@@ -33,7 +33,7 @@ def reference() -> str:
 
 
 def schema() -> dict[str, Any]:
-    """Return the JSON schema of configurations, for editors.
+    """Return the JSON schema of configurations, with which editors complete and check keys.
 
     llrnn config schema > llrnn.schema.json
     """
@@ -42,12 +42,12 @@ def schema() -> dict[str, Any]:
 
 
 def meaning(field: FieldInfo) -> str:
-    """Return the description of a key."""
+    """Return what a key means: the description of its pydantic field, without the unit in brackets at its end."""
     return (field.description or "").partition(" [")[0]
 
 
 def type_of(field: FieldInfo) -> str:
-    """Return the type of a key and the values that it allows: `whole number ≥ 1`."""
+    """Return the type of a key in words, with its bounds: `whole number ≥ 1`, `list of texts, 1 or more`."""
     bounds = [
         f"{sign} {_number(getattr(one, name))}"
         for one in field.metadata
@@ -81,7 +81,7 @@ def _in_words(annotation: Any) -> str:
 
 
 def default_of(field: FieldInfo) -> str:
-    """Return the default of a key as TOML, – for none, or that it is required."""
+    """Return the default of a key as TOML in backticks; `–` where it may be left out, `required` where it may not."""
     value = field.default
     if value is PydanticUndefined:
         return "required"
@@ -92,7 +92,11 @@ def default_of(field: FieldInfo) -> str:
 
 
 def _sections(model: type[BaseModel], title: str, place: str, told: dict[frozenset[type], str]) -> Iterator[str]:
-    """Yield a table of a model's keys, then a section for each nested table; tables described before are only named."""
+    """Yield Markdown: a table of the keys of a model, then a section for each table within it.
+
+    `place`: the dotted key of this table, empty at the top; `told`: titles of sections by the models that they
+    describe, so that the same table in another place is only referred to.
+    """
     yield f"## {title}\n\n{_about(model)}{_table(model.model_fields)}"
     for name, field in model.model_fields.items():
         yield from _below(field, f"{place}.{name}" if place else name, told)
@@ -122,7 +126,11 @@ def _kinds(
     place: str,
     told: dict[frozenset[type], str],
 ) -> Iterator[str]:
-    """Yield a section with the keys of each kind."""
+    """Yield Markdown for a table that has several kinds: a section with the keys of each.
+
+    `several`: the models with the kinds that choose each; `place`: the dotted key of the table; `told`: see
+    `_sections`.
+    """
     kinds = ", ".join(f"`{kind}`" for own in several.values() for kind in own)
     yield f"## {title}\n\n{_sentence(meaning(field))}\n\nKinds: {kinds}.\n\n"
     for model, own in several.items():

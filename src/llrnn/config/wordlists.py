@@ -32,13 +32,17 @@ _SMASHED = re.compile(r"\d\d")
 
 
 def is_form(form: str) -> bool:
-    """Whether a vocabulary and a table can list this string."""
+    """Whether a string can be one word in a vocabulary file or table: one line, no tab, no blank at an end."""
     on_one_line = form.strip() == form and len(form.splitlines()) == 1 and not {"\t", "\0"} & {*form}
     return on_one_line and form != EOS and not form.startswith("# ")
 
 
 def from_wordfreq(language: str) -> Frequencies:
-    """Return wordfreq's longest list, without numbers, which it groups by length and writes with zeros."""
+    """Return the relative frequencies of wordfreq's longest word list for a language, such as `fr`.
+
+    Words with two digits in a row are left out, since wordfreq lumps numbers together. Raises ConfigError for a
+    language that it does not have, MissingExtraError without the package.
+    """
     try:
         from wordfreq import available_languages, get_frequency_dict
     except ImportError:
@@ -51,9 +55,10 @@ def from_wordfreq(language: str) -> Frequencies:
 
 
 def weighted_by_spelling(forms: Frequencies, train: Corpus) -> Frequencies:
-    """Weight the forms of a dictionary by f(x) ∝ √(f(x) q(x)), where q models the spelling of the text's rare words.
+    """Return a list's words with f(x) ∝ √(f(x) q(x)), where q models how rare words of the text are spelled.
 
-    What is spelled like the words of the text is likelier to come in it.
+    For lists without counts: words spelled like those of the training text become likelier. `forms`: words with
+    frequencies, all 1 for a plain list; `train`: the training text. The result adds up to 1.
     """
     counts = train.counts()
     rare = [word for word, count in counts.items() if count <= RARE] or list(counts)
@@ -65,7 +70,10 @@ def weighted_by_spelling(forms: Frequencies, train: Corpus) -> Frequencies:
 
 
 def joined(lists: Mapping[str, Frequencies], train: Corpus) -> Frequencies:
-    """Join lists into one: the words that a further list adds get the share of training words that they cover."""
+    """Join word lists, given by name, into one list of frequencies; the first list that has a word decides.
+
+    The words that a further list adds get, together, the share of the training text's words that they make up.
+    """
     total: Frequencies = {}
     counts = train.counts()
     for further in lists.values():
@@ -81,7 +89,10 @@ def joined(lists: Mapping[str, Frequencies], train: Corpus) -> Frequencies:
 
 @dataclass(frozen=True)
 class Inflection:
-    """A rule of inflection for a part of speech, such as `ty` → `ties` with Number:Plur for lemmas that end so."""
+    """A rule that makes an inflected form of a lemma: for part of speech `pos`, the ending `old` becomes `new`.
+
+    Such as `ty` → `ties` for nouns, with the attribute Number:Plur.
+    """
 
     pos: str
     old: str  # the end of the lemma, from the last character that stays
@@ -90,7 +101,11 @@ class Inflection:
 
     @classmethod
     def shown_by(cls, form: str, lemma: str, pos: str, attributes: frozenset[str]) -> Inflection | None:
-        """Return the rule that a form and its lemma show; None where they have too little in common."""
+        """Return the rule that turns a lemma into a form.
+
+        None where they share fewer than two letters at the beginning. Also None where the ending of the lemma is longer
+        than 4 characters.
+        """
         pairs = enumerate(zip(form, lemma, strict=False))
         same = next((place for place, (one, other) in pairs if one != other), min(len(form), len(lemma)))
         old = lemma[same - 1 :]
@@ -98,13 +113,14 @@ class Inflection:
 
 
 def derived_forms(train: Corpus, most: int = 50_000) -> tuple[Frequencies, Lexicon]:
-    """The likeliest forms made of the lemmas and inflections of an annotated text, and their attributes.
+    """Return the `most` likeliest forms made of lemmas and inflections of an annotated text, and their attributes.
 
         f(x) ∝ Σ_{lemma l, inflection i: i(l) = x} n(l)^0.7 · n(i) / Σ_{i' that fits l} n(i')
 
-    n(l) is how many forms of a lemma there are, n(i) how many words show an inflection, two or more. A form that the
-    text has does not count for itself: it is derived where it would be if it were new, so that the words seen once say
-    how many of the new words are derived, too. A text without lemmas gives none.
+    n(l) is how many forms of a lemma there are, n(i) how many words show an inflection, two or more. A form of the text
+    does not count for itself: it is derived only if it would be as a new one, so that words seen once tell how many new
+    words are derived. Returned are relative frequencies that add up to 1, and a lexicon of attributes; both empty for a
+    text without lemmas.
 
         frequencies, lexicon = derived_forms(Corpus.from_conllu("train.conllu", lowercase=True))
     """
@@ -144,12 +160,15 @@ def derived_forms(train: Corpus, most: int = 50_000) -> tuple[Frequencies, Lexic
 
 
 def _likely(readings: Mapping[frozenset[str], float]) -> frozenset[str]:
-    """Return the attributes of all readings but those far less likely than the likeliest."""
+    """Return the attributes of all readings of a form that have at least a quarter of the likeliest one's weight."""
     least = _FAR * max(readings.values())
     return frozenset[str]().union(*(attributes for attributes, weight in readings.items() if weight >= least))
 
 
 def write_frequencies(path: Path, listed: Frequencies) -> None:
-    """Write lines `form TAB frequency`, the most frequent first."""
+    """Write a word list to a file as lines `form TAB frequency`, the most frequent first.
+
+    The file is replaced atomically.
+    """
     rows = sorted(listed.items(), key=lambda item: (-item[1], item[0]))
     write_atomically(path, "".join(f"{form}\t{count:.4g}\n" for form, count in rows).encode())
