@@ -44,7 +44,10 @@ from llrnn.training.settings import SampledObjective, TrainingSettings
 
 
 class Strict(BaseModel):
-    """Unknown keys are errors, and so is a text or a truth value where a number is meant."""
+    """Base of all configuration tables: immutable, unknown keys are errors, and values are not converted between types.
+
+    A text or a truth value where a number is required is an error too.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -54,18 +57,27 @@ class Strict(BaseModel):
         return self
 
     def check(self) -> None:
-        """Raise a ValueError where keys of the table contradict each other; none do unless a subclass says so."""
+        """Raise ValueError where keys of the table contradict each other.
+
+        Subclasses override it, here it allows everything.
+        """
 
 
 def refuse_unused(table: BaseModel, keys: Iterable[str], purpose: str, found: str, place: str = "") -> None:
-    """Keys that do nothing beside what else is given must be left at their defaults."""
+    """Raise ValueError where one of `keys` is not at its default, though what else is given makes it useless.
+
+    `purpose` and `found` end the message: `KEY <purpose>, found <found>; leave it out`; `place`: put before each key.
+    """
     unused = [key for key in keys if getattr(table, key) != type(table).model_fields[key].default]
     if unused:
         raise ValueError(f"{', '.join(f'{place}{key}' for key in unused)} {purpose}, found {found}; leave it out")
 
 
 class RowConfig(Strict):
-    """A table of a kind: its other keys are arguments of what `makes` has for the kind."""
+    """Base of configuration tables whose keys, but `kind`, are arguments of a function or class.
+
+    `makes`: that function or class for each kind; `no_arguments`: keys that are not passed on.
+    """
 
     makes: ClassVar[Mapping[str, Callable[..., Any]]]
     no_arguments: ClassVar[set[str]] = {"kind"}
@@ -76,7 +88,7 @@ class RowConfig(Strict):
 
 
 class FeatureConfig(RowConfig):
-    """Scale of any group."""
+    """Base of the tables of feature groups, `[features] output` and `input`: the keys that every group has."""
 
     no_arguments = {"kind", "scale", "shared", "listed"}
     scale: float = Field(1.0, gt=0, description="how much the group weighs")
@@ -94,7 +106,7 @@ class FeatureConfig(RowConfig):
 
 
 class IdentityConfig(FeatureConfig):
-    """Which word it is, for the most frequent ones."""
+    """Identity features: one feature for each of the most frequent words, as in a softmax."""
 
     kind: Literal["identity"]
     top: int | None = Field(None, ge=0, description="how many words; all by default [words]")
@@ -107,7 +119,7 @@ class IdentityConfig(FeatureConfig):
 
 
 class TableConfig(FeatureConfig):
-    """Attributes from a table of one's own, beside the lexicon: clusters, lemmas, topics."""
+    """Attributes of words from a further table, beside those of the lexicon: clusters, lemmas, topics."""
 
     makes = {"table": lambda tsv, name: features.Function(Lexicon.from_tsv(tsv), name=name)}
     kind: Literal["table"]
@@ -116,7 +128,7 @@ class TableConfig(FeatureConfig):
 
 
 class ReadingsConfig(FeatureConfig):
-    """What an analyser says of words, each attribute as its probability."""
+    """Attributes of words from the weighted readings of a morphological analyser; the value is the probability."""
 
     kind: Literal["readings"]
     tsv: str = Field(description="a table of form, weight and attributes, as `llrnn data readings` writes it")
@@ -132,7 +144,7 @@ class ReadingsConfig(FeatureConfig):
 
 
 class AffixConfig(FeatureConfig):
-    """Beginnings or endings."""
+    """The beginnings (`prefixes`) or endings (`suffixes`) of words that several words share."""
 
     makes = {"prefixes": features.Prefixes, "suffixes": features.Suffixes}
     kind: Literal["prefixes", "suffixes"]
@@ -142,7 +154,7 @@ class AffixConfig(FeatureConfig):
 
 
 class AttributesConfig(FeatureConfig):
-    """What the lexicon says."""
+    """The attributes that the lexicon, `[lexicon]`, has of words, such as part of speech, gender and number."""
 
     kind: Literal["attributes"]
 
@@ -151,14 +163,18 @@ class AttributesConfig(FeatureConfig):
 
 
 class PlainFeatureConfig(FeatureConfig):
-    """Capitals, digits, other signs; endings and lengths, as the cells of domains have them."""
+    """`shape`: capitals, digits and other signs of a word.
+
+    `orthographic`: its ending and length, by which domains (infinite sets of strings outside the vocabulary) group
+    their strings, so that listed and unlisted words share features.
+    """
 
     makes = {"shape": features.Shape, "orthographic": features.CellAttributes}
     kind: Literal["shape", "orthographic"]
 
 
 class NumericConfig(FeatureConfig):
-    """Numbers, small numbers, years."""
+    """Whether a word is a number, a small number, or a year."""
 
     makes = {"numeric": features.Numeric}
     kind: Literal["numeric"]
@@ -166,7 +182,7 @@ class NumericConfig(FeatureConfig):
 
 
 class VectorsConfig(FeatureConfig):
-    """Word vectors that others have trained: their principal components."""
+    """Word vectors from a file, as real-valued features: the first principal components."""
 
     makes = {"vectors": lambda file, **keys: features.Vectors(file, scale=1.0, **keys)}
     kind: Literal["vectors"]
@@ -179,7 +195,7 @@ class VectorsConfig(FeatureConfig):
 
 
 class OwnFeature(FeatureConfig, OwnTable):
-    """Features of another package."""
+    """A feature group that another package defines, a subclass of `Features`; further keys are its arguments."""
 
     group, base = "features", Features
 
@@ -205,7 +221,7 @@ AnyFeature = Annotated[
 
 
 class NumbersConfig(Strict):
-    """Numbers as they are written."""
+    """A domain (an infinite set of strings outside the vocabulary): numbers in digits, with ordinals."""
 
     kind: Literal["numbers"]
     language: str = Field("en", description="whose ordinals: fr, en, de, et, tr, or any of these; another has none")
@@ -216,7 +232,10 @@ class NumbersConfig(Strict):
 
 
 class SpellingConfig(Strict):
-    """Any string, by a model of characters."""
+    """A domain (an infinite set of strings outside the vocabulary): any string, by a character n-gram model.
+
+    Strings are grouped by ending and length; those of a group share one symbol of the network, a cell.
+    """
 
     kind: Literal["spelling"]
     order: int = Field(5, ge=2, le=12, description="of the n-grams, the predicted character included [characters]")
@@ -247,7 +266,7 @@ AnyDomain = Annotated[NumbersConfig | SpellingConfig, Field(discriminator="kind"
 
 
 class ControllerConfig(Strict):
-    """The network that reads the text: keys of all kinds."""
+    """The network that reads the text and computes the state h: keys of all kinds."""
 
     hidden: int = Field(256, ge=1, le=2**20, description="units of each layer")
     layers: int = Field(1, ge=1, le=1000, description="layers")
@@ -259,20 +278,20 @@ class ControllerConfig(Strict):
 
 
 class RecurrentConfig(ControllerConfig):
-    """A recurrent network of the usual cells."""
+    """A recurrent network: Elman, GRU or LSTM."""
 
     kind: Literal["elman", "gru", "lstm"] = "lstm"
 
 
 class MogrifierConfig(ControllerConfig):
-    """An LSTM whose input and state gate each other first."""
+    """A Mogrifier LSTM (Melis et al. 2020): input and state gate each other before each step."""
 
     kind: Literal["mogrifier"]
     rounds: int = Field(4, ge=0, description="rounds of mutual gating")
 
 
 class TransformerConfig(ControllerConfig):
-    """Attention over the words before."""
+    """A Transformer: attention over a window of the words before."""
 
     kind: Literal["transformer"]
     heads: int = Field(4, ge=1, description="heads of attention")
@@ -280,12 +299,12 @@ class TransformerConfig(ControllerConfig):
 
 
 def _of_kind(default: str) -> BeforeValidator:
-    """A table that does not say its kind is of the default one."""
+    """Return a validator that adds `kind = default` to a table that does not say its kind."""
     return BeforeValidator(lambda table: {"kind": default, **table} if isinstance(table, dict) else table)
 
 
 class OwnController(ControllerConfig, OwnTable):
-    """A network of another package: all that is given is what its class takes, as its `settings()` say it."""
+    """A network that another package defines, a subclass of `Controller`; the keys that are given are its arguments."""
 
     group, base = "controllers", Controller
 
@@ -306,7 +325,10 @@ AnyController = Annotated[
 
 
 class ConditionConfig(Strict):
-    """A network that reads the condition, and attention between the first layer of the controller and the others."""
+    """How the condition, the input that a text is generated from, is read: by an encoder that the network attends to.
+
+    Attention stands between the first layer of the network and the others. Numbers are joined to its inputs instead.
+    """
 
     reading: Literal["words", "slots", "spelled", "whole", "numbers"] = Field(
         "words",
@@ -338,11 +360,18 @@ class ConditionConfig(Strict):
         return plain[self.reading]()
 
     def inputs(self, conditions: Iterable[object]) -> tuple[ContextualInput, ...]:
-        """The numbers of conditions, which are joined to the input at every step."""
+        """Return the contextual input for `reading = "numbers"`, which joins a condition's numbers to ψ.
+
+        It is fitted to the given conditions; empty for every other reading.
+        """
         return (contextual.ConditionNumbers.fitted(conditions, self.names),) if self.reading == "numbers" else ()
 
     def controller(self, own: ControllerConfig, conditions: Iterable[object]) -> Controller:
-        """One layer below the look at the condition, the others, at least one, above; numbers are not looked at."""
+        """Return the network `own` with attention to an encoder of conditions behind its first layer.
+
+        `conditions`: those of the training text, which the encoder's vocabulary is made from. For `reading = "numbers"`
+        the network is returned as it is.
+        """
         if self.reading == "numbers":
             return own.make()
         encoder = Encoder.for_conditions(
@@ -361,7 +390,10 @@ Parts = Annotated[list[Part], Field(min_length=1, description="the parts of the 
 
 
 class NGramsConfig(Strict):
-    """An n-gram model of parts of the corpus (cross-fitted: the network trains on them), of other texts, of a file."""
+    """An n-gram model, counted on parts of the corpus or on other texts, or read from an ARPA file.
+
+    On text that the network trains on it is cross-fitted: each sentence is scored by counts of the other folds.
+    """
 
     parts: Parts = ["train"]
     files: list[str] | None = Field(None, min_length=1, description="other texts to count instead of parts")
@@ -383,7 +415,11 @@ class NGramsConfig(Strict):
             refuse_unused(self, ["restrict"], "is for files or arpa", "neither")
 
     def make(self, context: Context) -> Background:
-        """From a file, from other texts, or from the corpus itself; cross-fitted where the network trains on it."""
+        """Return the n-gram model: from the ARPA file, or counted on other texts or on parts of the corpus.
+
+        It is cross-fitted where the network trains on the text. Raises ConfigError for an ARPA file that was estimated
+        on the training text.
+        """
         if self.arpa is not None:
             return self._of_file(self.arpa, context)
         if self.files is not None:
@@ -412,12 +448,16 @@ class NGramsConfig(Strict):
         return found
 
     def counts_any(self, parts: Collection[str]) -> bool:
-        """Whether these n-grams are counted in any of these parts of the corpus."""
+        """Whether these n-grams are counted on any of the given parts (train, valid, test) of the corpus."""
         return self.arpa is None and self.files is None and not {*parts}.isdisjoint(self.parts)
 
 
 class PrimedConfig(Strict):
-    """Words with evidence in the condition get their mass from it."""
+    """Entity words, which sentences say only as values of their condition: their prior probability depends on it.
+
+    They are likelier where the condition (the input that the text is generated from) has them, and hardly likely
+    elsewhere.
+    """
 
     slots: list[str] = Field([], description="the slots whose values are entities; all by default")
     support: float = Field(0.9, gt=0, le=1, description="in how many of its sentences a word must be a value")
@@ -432,7 +472,7 @@ class PrimedConfig(Strict):
 
 
 class RecentConfig(Strict):
-    """Words of a running text come again: the words before are a part of the background."""
+    """A cache of the words before, across sentences, mixed into the prior: words of a text come again."""
 
     weight: float = Field(0.2, gt=0, lt=1, description="of the words before, beside the background of the given kind")
     window: int = Field(500, ge=1, description="how far back, over ends of sentences [words]")
@@ -450,7 +490,7 @@ class RecentConfig(Strict):
 
 
 class GrammarConfig(Strict):
-    """A context-free grammar."""
+    """A context-free grammar that every text must be a string of: a factor of the prior, 0 for what it forbids."""
 
     file: str = Field(description="a file in lark's notation")
     start: str = Field("start", description="the rule to start from")
@@ -469,7 +509,7 @@ class GrammarConfig(Strict):
 
 
 class DictionaryConfig(Strict):
-    """Texts that are spelled: words of a list, and values of the condition."""
+    """For models of characters: every text must be spelled of words of a list and values of its condition."""
 
     file: str = Field(description="a text file, words between white space")
     slots: list[str] = Field([], description="whose values may be written too; all by default")
@@ -482,7 +522,11 @@ class DictionaryConfig(Strict):
 
 
 class BackgroundConfig(Strict):
-    """What is likely before the network has its say: of any kind, times what is possible at all."""
+    """The background, the prior b(K, x): how likely words are before the network reweights them; keys of all kinds.
+
+    What is given here is mixed into the prior of the chosen kind (`recent`), changes it (`primed`), or multiplies it
+    (`grammar`, `dictionary`).
+    """
 
     primed: PrimedConfig | None = Field(None, description="words that need evidence in the condition")
     recent: RecentConfig | None = Field(None, description="words come again; the files are running texts")
@@ -491,7 +535,7 @@ class BackgroundConfig(Strict):
 
 
 def _warn_of_no_counts(listed: str) -> None:
-    """Warn that a list tells the background nothing of its words."""
+    """Warn that a word list has no counts, so that the prior takes all its words for equally likely."""
     if not has_counts(listed):
         warn(
             f"{listed}: one word a line without counts, so that the background takes all of them for equally likely; "
@@ -500,7 +544,7 @@ def _warn_of_no_counts(listed: str) -> None:
 
 
 class UniformConfig(BackgroundConfig):
-    """All words alike."""
+    """A uniform prior: all words are equally likely."""
 
     kind: Literal["uniform"] = Field(
         "uniform", description="uniform, unigram, discounted (unigram with room for new words) or ngram"
@@ -511,7 +555,7 @@ class UniformConfig(BackgroundConfig):
 
 
 class UnigramConfig(BackgroundConfig):
-    """Relative frequencies in parts of the corpus, or in a list."""
+    """A unigram prior: relative frequencies of words in parts of the corpus, or in a file."""
 
     kind: Literal["unigram"]
     parts: Parts = ["train"]
@@ -530,7 +574,7 @@ class UnigramConfig(BackgroundConfig):
 
 
 class DiscountedConfig(BackgroundConfig):
-    """Relative frequencies in parts of the corpus, with room for words that are not in them."""
+    """A unigram prior with absolute discounting: words that the counted text does not have get the rest."""
 
     kind: Literal["discounted"]
     parts: Parts = ["train"]
@@ -545,7 +589,7 @@ class DiscountedConfig(BackgroundConfig):
 
 
 class NGramConfig(NGramsConfig, BackgroundConfig):
-    """n-grams."""
+    """An n-gram prior: counted on parts of the corpus (cross-fitted) or on other texts, or read from an ARPA file."""
 
     kind: Literal["ngram"]
 
@@ -559,13 +603,16 @@ AnyBackground = Annotated[
 
 
 class MixedConfig(NGramsConfig):
-    """n-grams that the network mixes in, w(h) p: a sum, where an expert is a product."""
+    """An n-gram model that is added to the model's distribution with a weight w(h) from the network.
+
+    The sum is a mixture, p = w_0(h) p_0 + w(h) p_ngram; an `expert` enters as a product instead.
+    """
 
     kind: Literal["ngram"] = "ngram"
 
 
 class RepeatedConfig(RowConfig):
-    """Whether the word occurred before."""
+    """A contextual feature: whether the word occurred among the words before."""
 
     makes = {"repeated": contextual.Repeated}
     kind: Literal["repeated"]
@@ -573,7 +620,7 @@ class RepeatedConfig(RowConfig):
 
 
 class ExpertConfig(NGramsConfig):
-    """An n-gram model that the network listens to, more or less, at every step."""
+    """A contextual feature whose value is log p of an n-gram model; the network decides its exponent at every step."""
 
     kind: Literal["expert"]
     name: str = Field("kn", min_length=1, description="what explanations and --expert call it")
@@ -583,7 +630,11 @@ class ExpertConfig(NGramsConfig):
 
 
 class CopiedConfig(RowConfig):
-    """Values of the condition: the next word of one that has not been said, of one said, and the end."""
+    """Contextual features of slot values in the condition (the input that the text is generated from).
+
+    `copied` is 1 on the first or next word of a value that has not been said yet, `mentioned` on the first word of one
+    that has; `unmentioned` is, on the end of the sentence, the number of values that have not been said.
+    """
 
     makes = {"copied": contextual.Copied, "mentioned": contextual.Mentioned, "unmentioned": contextual.Unmentioned}
     kind: Literal["copied", "mentioned", "unmentioned"]
@@ -596,14 +647,17 @@ class CopiedConfig(RowConfig):
 
 
 class ContinuedConfig(RowConfig):
-    """Values of the condition: the next word of one that was begun; one feature for all slots."""
+    """A contextual feature: the next word of a slot value of the condition that was begun.
+
+    One feature for all slots.
+    """
 
     makes = {"continued": contextual.Continued}
     kind: Literal["continued"]
 
 
 class FramedConfig(Strict):
-    """Values of the condition: how well the words before announce their slot, counted in the training text."""
+    """Values of the condition's slots: how well the words before announce the slot, counted in the training text."""
 
     kind: Literal["framed"]
     order: int = Field(6, ge=1, description="how many words before a value count, a value among them as one [words]")
@@ -614,7 +668,11 @@ class FramedConfig(Strict):
 
 
 class LookupConfig(Strict):
-    """A table that says which values are right."""
+    """Contextual features from a table, one for each column: 0 on its words that no matching row has, else 1.
+
+    Rows match by fields of the condition, or are those that were named last. One more feature, `begun`, is 1 on words
+    that continue a value.
+    """
 
     kind: Literal["lookup"]
     name: str = Field("table", min_length=1, description="what explanations and --expert call it")
@@ -645,14 +703,14 @@ AnyContextual = Annotated[
 
 
 class FramedInputConfig(FramedConfig):
-    """Values of the condition: how well the words before announce their slot, counted in the training text."""
+    """Values of the condition's slots: how well the words before announce the slot, as inputs of the network."""
 
     def make(self, context: Context) -> ContextualInput:
         return contextual.PredictedSlot(super().make(context))
 
 
 class SlotsInputConfig(Strict):
-    """What was said of the condition."""
+    """How many slot values of the condition are unsaid, begun and said, as numbers that the network reads."""
 
     kind: Literal["slots"]
     slots: list[str] = Field([], description="of these slots, one by one; of all together by default")
@@ -669,7 +727,7 @@ AnyInput = Annotated[
 
 
 class Embedded(Strict):
-    """The French sample as a corpus, 8,000 sentences: how many for each part."""
+    """The packaged French sample, 8,000 sentences, as a corpus: how many sentences each part has."""
 
     train: int = Field(5000, ge=1, description="how many to train on [sentences]")
     valid: int = Field(500, ge=1, description="how many to validate on [sentences]")
@@ -677,7 +735,7 @@ class Embedded(Strict):
 
 
 class OtherConfig(Strict):
-    """A text that the network reads besides the corpus."""
+    """A further text that the network trains on, before the corpus or mixed into it."""
 
     files: list[str] = Field(min_length=1, description="texts in the language of the corpus, tokenised like it")
     when: When = Field("before", description="before: read first, then the corpus; mixed: into every epoch of it")
@@ -695,7 +753,7 @@ class OtherConfig(Strict):
 
 
 class CorpusConfig(Strict):
-    """The texts."""
+    """The texts to train, validate and test on: files and how they are read, or the packaged French sample."""
 
     train: list[str] = Field([], description="files to train on, or the folder of a built corpus")
     valid: list[str] = Field([], description="files for early stopping, or such a folder")
@@ -733,7 +791,7 @@ class CorpusConfig(Strict):
 
 
 class VocabularyConfig(Strict):
-    """The listed words."""
+    """The vocabulary: which words of texts and lists are listed, and what becomes of others."""
 
     parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus whose words are listed")
     files: list[str] = Field([], description="other texts whose words are listed too")
@@ -751,7 +809,7 @@ class VocabularyConfig(Strict):
 
 
 class LexiconConfig(Strict):
-    """What is known about words."""
+    """The lexicon: attributes of words, such as gender, from annotated texts, tables and slot values."""
 
     parts: list[Part] = Field([], description="annotated parts of the corpus")
     corpora: list[str] = Field([], description="other annotated texts")
@@ -775,13 +833,16 @@ class LexiconConfig(Strict):
 
 
 class CoarsenConfig(Strict):
-    """Rare words that are alike share the mean of their output features; input features stay as they are."""
+    """Fewer classes (words with equal output features) for a cheaper sum over the vocabulary.
+
+    Rare words that are alike share the mean of their output features; input features stay as they are.
+    """
 
     classes: int = Field(ge=1, description="classes of output features, at most")
 
 
 class FeaturesConfig(Strict):
-    """φ on the way out, ψ on the way in."""
+    """The features of words: φ, by which words are predicted, and ψ, by which the network reads them."""
 
     output: list[AnyFeature] = Field([], description="output features φ")
     input: list[AnyFeature] | None = Field(None, description="input features ψ; the same as φ by default")
@@ -789,7 +850,7 @@ class FeaturesConfig(Strict):
 
 
 class Config(Strict):
-    """Everything that `llrnn train` needs."""
+    """A whole configuration, all that `llrnn train` needs: texts, knowledge of words, prior, network, training."""
 
     name: str = Field("", description="a name for tables and reports")
     kind: Literal["llrnn", "softmax"] = Field("llrnn", description="softmax: identity features, uniform background")

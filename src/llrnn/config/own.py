@@ -108,7 +108,7 @@ class OwnTable(BaseModel):
         return self
 
     def make(self, context: Context) -> Any:
-        """Return the object that the table describes: `Class.make(context, **keys)`, or `Class(**keys)` without `make`."""
+        """Return the object that the table describes: `Class.make(context, **keys)`, else `Class(**keys)`."""
         make = getattr(self.found, "make", None)
         return self.found(**self.own_keys) if make is None else make(context, **self.own_keys)
 
