@@ -51,7 +51,7 @@ class _DomainData(BaseModel):
 
 
 class _ModelData(BaseModel):
-    """The JSON part of a model folder, validated before anything is built from it."""
+    """The schema of the JSON part of a model folder, validated before anything is built from it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -83,12 +83,13 @@ def load(
     verify: bool = True,
     copy: bool = False,
 ) -> LLRNN:
-    """Read a model that `LLRNN.save` or `save_pretrained` wrote; it is in eval mode. See `open_model` for n-grams.
+    """Read a model that `LLRNN.save` or `save_pretrained` wrote; return it in eval mode.
 
-    `background`, `contextual`, `contextual_inputs`: instead of those in the folder; classes of one's own are given
-    again here. So is a `controller`, as it was made: its weights are loaded. `device`: where the model goes, cpu or
-    cuda. `verify=False` skips the checksums, so that a large model opens faster; `copy=True` reads it into memory
-    instead of mapping its files, which may then change.
+    `open_model` also opens n-grams. `background` (the prior), `contextual`, `contextual_inputs`: replace those in the
+    folder; instances of classes that llrnn does not define must be given again here. So must such a `controller` (the
+    network), made as before: its weights are loaded. `device`: where the model goes, cpu or cuda. `verify=False` skips
+    the checksums, so that a large model opens faster; `copy=True` reads it into memory instead of mapping its files,
+    which may then change. Raises CheckpointError where the folder holds no model, or a damaged one.
 
         model = load("runs/paper/model", device="cuda")
     """
@@ -115,12 +116,15 @@ def load(
 
 
 def holds_model(folder: str | PathLike[str]) -> bool:
-    """Whether a folder holds an llrnn model; folders of other libraries may have a config.json, too."""
+    """Return whether a folder holds an llrnn model; a config.json of another library does not count."""
     return has_bundle(folder, "model") or _model_type(Path(folder)) == "llrnn"
 
 
 def bundle_name(folder: str | PathLike[str]) -> str:
-    """Return the name of the model's bundle in a folder, `model` or `config`; raise an error where there is none."""
+    """Return the stem of the model's files in a folder: "model" (written by `save`) or "config" (by `save_pretrained`).
+
+    "model" also where the folder holds neither. Raises CheckpointError for a folder of n-grams or of another library.
+    """
     if has_bundle(folder, "model"):
         return "model"
     if has_bundle(folder, "ngram"):
@@ -151,7 +155,10 @@ def _model_type(folder: Path) -> str | None:
 
 
 def find_device(device: str | torch.device) -> torch.device:
-    """Return the torch device of this name; raise an error where the machine does not have it."""
+    """Return the torch device of this name: cpu, cuda, or cuda:N.
+
+    Raises ConfigError where the machine does not have it.
+    """
     if re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", str(device)) is None:
         raise ConfigError(f"device must be cpu, cuda, or one of several GPUs such as cuda:1, found {str(device)!r}")
     try:
@@ -163,7 +170,11 @@ def find_device(device: str | torch.device) -> torch.device:
 
 
 def open_background(path: Path, restrict: bool = False) -> Background:
-    """Open a path as a background: an llrnn model, or n-grams (`restrict`: without words that V does not list)."""
+    """Open a path as a background, a prior b(K, x) over the next word: an llrnn model folder, or n-grams.
+
+    `restrict`: leave out n-grams with words that the model's vocabulary does not list. Raises ConfigError where nothing
+    is at the path.
+    """
     if holds_model(path):
         return backgrounds.Model(load(path))
     if not path.exists():
@@ -226,7 +237,9 @@ def _build(
 
 
 def holds_ngrams(path: str | PathLike[str]) -> bool:
-    """Whether a path is an n-gram model: a folder of `llrnn ngram`, or a file or pipe, which can only be ARPA."""
+    """Return whether a path is an n-gram model: a folder of `llrnn ngram`, or any file, pipe or "-", which can only
+    be ARPA.
+    """
     is_stream = str(path) == STANDARD or (Path(path).exists() and not Path(path).is_dir())
     return is_stream or has_bundle(path, "ngram")
 
@@ -235,7 +248,7 @@ def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
     """Open a model folder, or n-grams as a model: an ARPA file, or a folder of `llrnn ngram`.
 
     `path`: the folder or file. `oov="skip"`: n-grams without `<unk>` can read unknown words, which are then left out of
-    all sums. Returns an `LLRNN` in eval mode.
+    all sums. Returns an `LLRNN` in eval mode. Raises CheckpointError where the path is none of these.
 
         evaluate(open_model("corpus.arpa"), Corpus.from_file("test.txt"))
     """
@@ -251,7 +264,7 @@ def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
 
 
 def ngram_model(table: NGramTable) -> LLRNN:
-    """Wrap an n-gram table as a model over its own words: p = b, without features and without a network.
+    """Wrap an n-gram table as a model over its own words, in eval mode: p = b, without features and without a network.
 
     evaluate(ngram_model(read_arpa("corpus.arpa")), Corpus.from_file("test.txt"))
     """
@@ -275,7 +288,9 @@ def _controller(settings: dict[str, Any]) -> Controller:
 
 
 def restore_model(saved: Saved) -> LLRNN:
-    """Rebuild a model that was saved as the background of another: the inverse of `backgrounds.Model.saved`."""
+    """Rebuild a model that was saved within another one, as its background (prior): the inverse of
+    `backgrounds.Model.saved`.
+    """
     return _build(Bundle(saved.fields, saved.tensors))
 
 

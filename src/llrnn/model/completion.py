@@ -48,7 +48,8 @@ Step = Callable[[ModelState, Sequence[int]], tuple[Distribution, ModelState]]
 class Completion:
     """A proposed word, spelled with the letters typed so far, and its log p given the prefix.
 
-    `cell`: the cell of an open vocabulary that a string which is not listed belongs to; None for listed words.
+    `cell`: for a string outside the vocabulary, the name of the set of strings that it belongs to, such as 4-digit
+    numbers (they share one symbol); None for listed words.
 
         complete(model, "la reine est", "gr")[0].p
     """
@@ -63,11 +64,15 @@ class Completion:
 
     @cached_property
     def cell(self) -> str | None:
-        """The cell of a string that is not listed, computed on first access; None for a listed word."""
+        """The name of the cell (a set of strings that share one symbol, such as all 4-digit numbers) of a word that is
+        not listed.
+
+        None for a listed word. Computed on first access.
+        """
         return self.find_cell()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return word, log p, p and cell as plain data, for JSON."""
+        """Return {"word", "log_p", "p", "cell"} as plain data, for JSON."""
         return {"word": self.word, "log_p": self.log_p, "p": self.p, "cell": self.cell}
 
     def __str__(self) -> str:
@@ -75,14 +80,22 @@ class Completion:
 
 
 class NextWords:
-    """The distribution of the next word after a prefix, searched by initial letters; strings of domains included."""
+    """The distribution of the next word after a prefix, with a search for the best words that begin with given letters.
+
+    Candidates are the words of the vocabulary and the strings of its domains (infinite sets with probabilities, such as
+    numbers or spellings). `p`: the model's distribution at one position; raises ZeroMassError where no word is
+    possible.
+    """
 
     def __init__(self, model: LLRNN, p: Distribution) -> None:
         self.vocabulary, self.lowercase, self.p = model.vocabulary, model.reads_lowercase, p.require_mass()
 
     @cached_property
     def _static(self) -> tuple[Ints, Floats, Floats] | None:
-        """Where b is a static table: the class of each symbol, a·φ − log Z of each class, and log b of each symbol."""
+        """Where the prior is one table: the class of each symbol, a·φ − log Z of each class, log b of each symbol.
+
+        Else None.
+        """
         mass = self.p.static_mass
         if mass is None or self.p.changes_weights:
             return None
@@ -93,7 +106,7 @@ class NextWords:
 
     @cached_property
     def _first(self) -> list[tuple[float, int]]:
-        """The most probable symbols, as pairs of log p and number."""
+        """The most probable symbols, as pairs (log p, id), best first."""
         return self._top(_FIRST)
 
     def _top(self, k: int) -> list[tuple[float, int]]:
@@ -101,7 +114,7 @@ class NextWords:
         return [*zip(log_p, symbols, strict=True)]
 
     def log_p(self, symbols: Ints) -> Floats:
-        """Return log p of the symbols with these numbers, (n,) -> (n,)."""
+        """Return log p of the symbols with these ids, (n,) -> (n,) float64."""
         if self._static is not None:
             klass, scores, log_b = self._static
             return np.asarray(scores[klass[symbols]] + log_b[symbols])
@@ -110,7 +123,12 @@ class NextWords:
 
     @cached_property
     def by_domain(self) -> list[Floats]:
-        """log p(c | K) − log Q'(c) of the cells of each domain: plus log q of a string, the string's log p."""
+        """For each domain, an array over its cells: what log p of a string has besides log q, its log-probability in
+        the domain.
+
+        A domain is an infinite set of strings with probabilities q, such as numbers; its cells are the subsets that
+        share one symbol. The entry is log p(cell | K) minus the log of the cell's mass Σ q; −∞ where that is 0.
+        """
         sizes = [len(domain.cells) for domain in self.vocabulary.domains]
         if not sizes:
             return []
@@ -119,11 +137,17 @@ class NextWords:
         return np.split(weight, np.cumsum(sizes)[:-1])
 
     def cell_of(self, text: str) -> str | None:
-        """Return the name of the cell that a string which is not listed belongs to, or None."""
+        """Return the name of the cell that an unlisted string belongs to, or None.
+
+        A cell is a set of strings that share one symbol of the vocabulary, such as all 4-digit numbers.
+        """
         return self.vocabulary.symbol(self.vocabulary.id(text))
 
     def best_listed(self, letters: str, k: int) -> list[tuple[float, str]]:
-        """Return log p and text of the k best listed words that begin with `letters`, and of ties with the last."""
+        """Return (log p, word) of the k best vocabulary words that begin with `letters`, in no particular order.
+
+        More than k where words tie with the last; impossible words are left out.
+        """
         if not letters:
             return self._best_of_all(k)
         symbols = self.vocabulary.beginning_with(letters)
@@ -134,7 +158,10 @@ class NextWords:
         return [(float(log_p[i]), self.vocabulary.symbol(int(symbols[i]))) for i in at.tolist() if log_p[i] > -np.inf]
 
     def _best_of_all(self, k: int) -> list[tuple[float, str]]:
-        """Return the k most probable words; cells, the end of the sentence and UNK are left out."""
+        """Return (log p, word) of the k most probable vocabulary words.
+
+        The end of the sentence and the unknown word are left out.
+        """
         vocabulary, pairs = self.vocabulary, self._first
         none = {vocabulary.eos} | ({vocabulary.id(vocabulary.unknown)} if vocabulary.unknown else set())
         while True:
@@ -146,7 +173,11 @@ class NextWords:
     def best_strings(
         self, letters: str, k: int, found: Iterable[float] = (), known: Container[str] = ()
     ) -> Iterator[tuple[float, str]]:
-        """Yield log p and text of unlisted strings among the k best; `found`: log p of words found already."""
+        """Yield (log p, string) of strings outside the vocabulary that may be among the k best and begin with
+        `letters`.
+
+        `found`: log p of words found already, which the strings have to beat; `known`: strings to leave out.
+        """
         best = heapq.nlargest(k, found)[::-1]  # a heap: the worst of the k best comes first
         for domain, weight in zip(self.vocabulary.domains, self.by_domain, strict=True):
             if not (weight > -np.inf).any():
@@ -159,7 +190,10 @@ class NextWords:
                     (heapq.heappush if len(best) < k else heapq.heappushpop)(best, log)
 
     def log_mass(self, letters: str) -> float:
-        """Return log p(the next word begins with `letters` | K); the end of the sentence is no word."""
+        """Return log p(the next word begins with `letters` | K), over all words and strings; −∞ if there are none.
+
+        The end of the sentence is no word.
+        """
         symbols = self.vocabulary.beginning_with(letters)
         parts, words = [self.log_p(symbols)], [self.vocabulary.symbol(symbol) for symbol in symbols.tolist()]
         for domain, weight in zip(self.vocabulary.domains, self.by_domain, strict=True):
@@ -170,17 +204,22 @@ class NextWords:
 
 
 class NextUnits(NextWords):
-    """The distribution of the next word where a word is several symbols, characters or byte pairs (`text.units`).
+    """The distribution of the next word for a model whose symbols are parts of words, characters or byte pairs.
 
         p(x | K) = Π p(unit | K, units before it)        which falls with every unit: what is best comes first
 
-    Words that hold a character that is not listed are proposed where it was typed. Byte pairs count as a word is cut.
+    Words that hold a character that is not listed are proposed where it was typed. Only the units that a word is cut
+    into by the tokenisation count, no other way to spell it.
     """
 
     def __init__(
         self, model: LLRNN, p: Distribution, state: ModelState, units: Units, step: Step | None = None
     ) -> None:
-        """`step` is called in place of `model.step`, for example to count steps."""
+        """Take the distribution `p` of the first unit, the model's `state` after the prefix, and the `units` of its
+        words.
+
+        `step`: called in place of `model.step`, for example to count steps.
+        """
         super().__init__(model, p)
         self._step, self._state, self._units = step or model.step, state, units
 
@@ -196,7 +235,9 @@ class NextUnits(NextWords):
         return islice(self._ranked(letters), k)
 
     def _ranked(self, letters: str) -> Iterator[tuple[float, str]]:
-        """Yield log p and text of words by falling log p: best-first search over units."""
+        """Yield (log p, word) of all words that begin with `letters`, by falling log p: best-first search over
+        units.
+        """
         order, waiting = count(), list[tuple[float, int, _Place, int]]()
 
         def wait(place: _Place, rank: int) -> None:
@@ -219,7 +260,9 @@ class NextUnits(NextWords):
                 wait(_Place(log, text, path, self._candidates(letters, text, p), state), 0)
 
     def _candidates(self, letters: str, text: str, p: Distribution) -> list[tuple[float, int, str]]:
-        """Return log p, symbol and text of the units that may come next, best first."""
+        """Return (log p, symbol id, text) of the units that may come after `text` in a word beginning with
+        `letters`, best first.
+        """
         found, rest, log_p = list[tuple[float, int, str]](), letters[len(text) :], p.log_probs()[0].double().tolist()
         for symbol, piece in enumerate(self._pieces):
             if piece is None:  # any character that is not listed: the one that was typed
@@ -234,7 +277,9 @@ class NextUnits(NextWords):
         return [self._units.text_of(self.vocabulary.symbol(symbol)) for symbol in range(len(self.vocabulary))]
 
     def log_mass(self, letters: str) -> float:
-        """Return log p(the next word begins with `letters`), summed over the units that first reach the last letter."""
+        """Return log p(the next word begins with `letters` | K), summed over the unit sequences that first cover the
+        letters.
+        """
         found, waiting = list[float](), [(0.0, "", self.p, self._state)]
         while waiting:
             before, text, p, state = waiting.pop()
@@ -247,10 +292,16 @@ class NextUnits(NextWords):
 
 
 class NextOrRecent(NextWords):
-    """The next word under a cache: (1 − λ) of the model's distribution, and λ r of the words of the text so far."""
+    """The distribution of the next word mixed with a cache: (1 − λ) p of the model, plus λ r of the words of the
+    text so far.
+    """
 
     def __init__(self, following: NextWords, words: SortedWords, log_p: Floats, r: Floats, share: float) -> None:
-        """`log_p`: the model's log p of the text's words, (n,); `r`: their shares in the text, (n,); `share`: λ."""
+        """Mix `following`, the model's distribution, with the cache.
+
+        `words`: of the text so far, n of them; `log_p` (n,): the model's log p of these; `r` (n,): their relative
+        weights in the text, with sum one; `share`: λ.
+        """
         self.vocabulary, self.lowercase, self._following = following.vocabulary, following.lowercase, following
         self._kept, self._log_share, self._words, self._r = math.log1p(-share), math.log(share), words, r
         with np.errstate(divide="ignore"):
@@ -258,12 +309,14 @@ class NextOrRecent(NextWords):
         self._log_p = np.where(r > 0, mixed, -np.inf)
 
     def __contains__(self, word: object) -> bool:
-        """Whether the text so far has this word."""
+        """Return whether the text so far has this word."""
         number = self._words.number.get(word, -1) if isinstance(word, str) else -1
         return 0 <= number < len(self._r) and bool(self._r[number] > 0)
 
     def _beginning_with(self, letters: str) -> Ints:
-        """Return the numbers of the text's words that begin with `letters`, without words added after this was made."""
+        """Return the indices of the text's words that begin with `letters`, without words added after this object
+        was made.
+        """
         numbers = self._words.beginning_with(letters)
         return numbers[numbers < len(self._r)]
 
@@ -271,7 +324,9 @@ class NextOrRecent(NextWords):
         return self._following.cell_of(text)
 
     def best_listed(self, letters: str, k: int) -> list[tuple[float, str]]:
-        """Return the k best words that begin with `letters`, words of the text that are not listed included."""
+        """Return (log p, word) of the best words that begin with `letters`: k of the vocabulary and k of the text so
+        far.
+        """
         others = self._following.best_listed(letters, k)
         return [(self._kept + log, word) for log, word in others if word not in self] + self._best_recent(letters, k)
 
@@ -296,20 +351,23 @@ class NextOrRecent(NextWords):
 
 
 class SortedWords:
-    """Words numbered in order of arrival, with a sorted index to find those that begin with given letters."""
+    """A list of distinct words, numbered in order of arrival, that finds those which begin with given letters.
+
+    `words`: the list; `number`: the index of each word in it.
+    """
 
     def __init__(self) -> None:
         self.words, self.number = list[str](), dict[str, int]()
         self._sorted = list[str]()
 
     def add(self, word: str) -> None:
-        """Add a word that is not among them yet."""
+        """Add a word that is not in the list yet; it gets the next index."""
         self.number[word] = len(self.words)
         self.words.append(word)
         bisect.insort(self._sorted, word)
 
     def beginning_with(self, letters: str) -> Ints:
-        """Return the numbers of the words that begin with `letters`, (n,)."""
+        """Return the indices in `words` of those that begin with `letters`, (n,) int64."""
         if not letters:
             return np.arange(len(self.words))
         size, start = len(letters), bisect.bisect_left(self._sorted, letters)
@@ -318,7 +376,11 @@ class SortedWords:
 
 
 class RecentWords:
-    """A cache of the words of a text as it is typed: each is expected again, recent ones more than old ones."""
+    """A cache of the words of a text as it is typed: each is expected again, recent ones more than old ones.
+
+    `share`: the weight λ of the cache in the mixture, between 0 and 1; `fading`: how many words back the weight of a
+    word is halved. Raises ConfigError for other numbers, or for a model of characters or byte pairs.
+    """
 
     def __init__(self, vocabulary: Vocabulary, share: float, fading: float = 20.0) -> None:
         if not (0 < share < 1 and 0 < fading < math.inf):
@@ -333,7 +395,7 @@ class RecentWords:
         self._last: tuple[NextWords, int, NextWords] | None = None  # cached: a word is asked for letter by letter
 
     def read(self, words: Sequence[str]) -> None:
-        """Add words that were typed to the text."""
+        """Add finished words to the text."""
         new = [word for word in dict.fromkeys(words) if word not in self._words.number]
         if new:
             symbols, inside = self._vocabulary.find(new)
@@ -344,7 +406,11 @@ class RecentWords:
         self._text += [self._words.number[word] for word in words]
 
     def after(self, words: Sequence[str], following: NextWords) -> NextWords:
-        """Mix the cache into `following`, the distribution after `words` of the sentence that is being typed."""
+        """Return `following`, the distribution after `words` of the sentence being typed, mixed with the cache.
+
+        The cache is of the text so far and of `words`, which are not added to the text; without any word `following`
+        itself is returned.
+        """
         length = len(self._text)
         if self._last is None or self._last[0] is not following or self._last[1] != length:
             self.read(words)
@@ -363,7 +429,9 @@ class RecentWords:
 
 @dataclass(frozen=True)
 class _Place:
-    """A node of the search for words: log p and spelling, units so far, possible next units, state after them."""
+    """A node of the search for words: log p and text of the units so far, their ids, the possible next units, the
+    state.
+    """
 
     log: float
     text: str
@@ -376,7 +444,8 @@ class Completions(Sequence[Completion], Renderable):
     """The most probable words for the letters typed, best first: a sequence of `Completion`.
 
     `best` is their tuple; `log_mass` the log-probability that the next word begins with the letters; `share(one)` is
-    p(x | K, begins with the letters). It prints as a table.
+    p(x | K, begins with the letters). It prints as a table. `after`: the distribution of the next word; `prefix`: the
+    words before; `k`: how many words; `without`: words to leave out.
 
         [one.word for one in complete(model, "la reine est", "gr")]
     """
@@ -410,11 +479,11 @@ class Completions(Sequence[Completion], Renderable):
 
     @cached_property
     def log_mass(self) -> float:
-        """log p(the next word begins with the letters | K); the end of the sentence is no word."""
+        """log p(the next word begins with the letters | K), a float; the end of the sentence is no word."""
         return self._after.log_mass(self._typed)
 
     def share(self, one: Completion) -> float:
-        """Return p(x | K, x begins with the letters) of one of the completions."""
+        """Return p(x | K, x begins with the letters) of one of the completions, between 0 and 1."""
         return math.exp(min(one.log_p - self.log_mass, 0.0))
 
     def sheet(self) -> Sheet:
@@ -424,10 +493,10 @@ class Completions(Sequence[Completion], Renderable):
 
 
 class Completer:
-    """Word completion for a text that grows: each word is read by the model once.
+    """A keyboard that completes words in a text that grows: each word is read by the model once.
 
-    `model`: the model that predicts; `condition`: what the text is written from, if anything; `recent`: the share λ of
-    a cache of the words of the sentence and of everything given to `read`.
+    `model`: the model that predicts; `condition`: the input that the text is written from, if the model reads one;
+    `recent`: the weight λ (0: none) of a cache of the words of the sentence and of everything given to `read`.
 
         keyboard = Completer(model)
         keyboard.complete("la reine est", "gr").best
@@ -439,7 +508,10 @@ class Completer:
         self._recent = RecentWords(model.vocabulary, recent) if recent else None
 
     def read(self, sentence: str | Sequence[str]) -> None:
-        """Add a finished sentence to the cache, so that its words may be proposed again in the next ones."""
+        """Add a finished sentence to the cache, so that its words may be proposed again in the next ones.
+
+        Raises ConfigError if the completer was made without `recent`.
+        """
         if self._recent is None:
             raise ConfigError("words come again where they have a share, found none; say Completer(model, recent=0.1)")
         self._recent.read(self._words(sentence))
@@ -453,7 +525,9 @@ class Completer:
     ) -> Completions:
         """Return the k most probable words after `prefix` that begin with `letters`; words in `without` are left out.
 
-        keyboard.complete("la reine est", "gr", k=5)[0].word
+        Raises ConfigError if k < 1 or the letters begin with a space.
+
+            keyboard.complete("la reine est", "gr", k=5)[0].word
         """
         if k < 1:
             raise ConfigError(f"k must be 1 or more, found {k}")
@@ -466,7 +540,10 @@ class Completer:
             return Completions(after, words, letters, k, without)
 
     def after(self, words: tuple[str, ...]) -> NextWords:
-        """Return the distribution of the next word after these words."""
+        """Return the distribution of the next word after these words.
+
+        Words shared with the last call are not read again.
+        """
         model, known = self.model, self._read
         if not known:
             p, state = read_prefix(model, (), [self._condition])
@@ -496,12 +573,13 @@ def complete(
     condition: object = None,
     without: Collection[str] = (),
 ) -> Completions:
-    """Return the k most probable next words that begin with the letters typed so far, strings of domains included.
+    """Return the k most probable next words that begin with the letters typed so far, exactly.
 
-    `prefix`: the words before, as a string or a sequence; `letters`: the beginning of the word; `k`: how many words;
-    `condition`: what the text is written from; `without`: words that are not wanted, such as those that were shown for
-    fewer letters and not taken. The search is exact. Where the model's text is lowercase, capitals that are typed stay
-    as they are typed. Use a `Completer` for a text that grows: it reads each word once.
+    Strings outside the vocabulary that the model can generate, such as numbers, are included. `prefix`: the words
+    before, as a string or a sequence; `letters`: the beginning of the word; `k`: how many words; `condition`: the input
+    that the text is written from; `without`: words that are not wanted, such as those shown for fewer letters and not
+    taken. Where the model's text is lowercase, capitals that are typed stay as they are typed. Use a `Completer` for a
+    text that grows: it reads each word once.
 
         complete(model, "la reine est", "gr").best[0].word
     """

@@ -85,10 +85,11 @@ Hidden = tuple[Tensor, ...]
 
 
 class Controller(nn.Module):
-    """Base class of networks that compute h from the prefix: `inputs` numbers in, `hidden` numbers out at each step.
+    """Base class of the networks of a model: they compute hidden vectors h from the prefix, symbol by symbol.
 
-    The state is a tuple of tensors, each (B, …) with a row for each sequence. Subclasses define `state_size`,
-    `initial`, `scan` and `settings`; `testing.check_controller` checks them.
+    `inputs`: the size of the input vector at each step; `hidden`: the size of h. The state is a tuple of tensors, each
+    (B, …) with a row for each sequence. Subclasses define `state_size`, `initial`, `scan` and `settings`;
+    `testing.check_controller` checks them.
 
         h, state = controller.scan(psi, controller.initial([None] * B))     # (B, T, inputs) -> (B, T, hidden)
     """
@@ -105,31 +106,43 @@ class Controller(nn.Module):
 
     @abstractmethod
     def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
-        """Return the state before any symbol, with a row for each condition."""
+        """Return the state before any symbol, with a row for each condition.
+
+        A condition is the input that a text is written from; most controllers ignore it. `generator`: what dropout
+        draws from.
+        """
 
     @abstractmethod
     def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
         """Run all steps of a batch, (B, T, inputs) -> (B, T, hidden); return h and the state after the last step.
 
-        `generator`: what dropout draws from.
+        `generator`: what dropout draws from; without one nothing is dropped.
         """
 
     def step(self, psi: Tensor, state: Hidden) -> tuple[Tensor, Hidden]:
-        """Run one step, (B, inputs) -> (B, hidden); return h and the state after it."""
+        """Run one step without dropout, (B, inputs) -> (B, hidden); return h and the state after it."""
         h, state = self.scan(psi.unsqueeze(1), state)
         return h.squeeze(1), state
 
     def trimmed(self, state: Hidden) -> Hidden:
-        """Return an equivalent state without padding that only sequences which have ended needed."""
+        """Return an equivalent state without padding that only sequences which have ended needed.
+
+        Here the state itself.
+        """
         return state
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Return the arguments it was made with, as plain data with its `kind`, for the configuration."""
+        """Return the constructor's arguments as plain data, with the name of the class as `kind`, for
+        `make_controller`.
+        """
 
 
 class SomeRows(torch.Generator):
-    """A generator for some rows of a batch: `uniform` draws for them what it would draw within the whole batch."""
+    """A random generator for some rows of a batch, such as those of one process in distributed training.
+
+    `uniform` then draws for `rows` what it would draw for them within the whole batch of `n_rows` rows.
+    """
 
     def __new__(cls, device: torch.device, rows: slice, n_rows: int) -> SomeRows:
         return super().__new__(cls, device)  # type: ignore[call-arg]
@@ -139,14 +152,21 @@ class SomeRows(torch.Generator):
 
 
 def uniform(n_rows: int, *shape: int, generator: torch.Generator, **options: Any) -> Tensor:
-    """Draw numbers uniformly from [0, 1) for the rows of a batch, (B, *shape)."""
+    """Draw numbers uniformly from [0, 1) for the rows of a batch, (n_rows, *shape); `options`: for `torch.rand`.
+
+    With a `SomeRows` generator the result has its rows only.
+    """
     if isinstance(generator, SomeRows):
         return torch.rand(generator.n_rows, *shape, generator=generator, **options)[generator.rows]
     return torch.rand(n_rows, *shape, generator=generator, **options)
 
 
 def variational_dropout(x: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
-    """Drop the same coordinates at every step of a sequence, (B, T, D) -> (B, T, D); nothing without a generator."""
+    """Zero the same coordinates at every step of a sequence, scale the others by 1 / (1 − rate); (B, T, D) -> (B, T,
+    D).
+
+    Nothing is dropped without a generator.
+    """
     if generator is None or rate == 0.0:
         return x
     B, _, D = x.shape
@@ -157,7 +177,10 @@ def variational_dropout(x: Tensor, rate: float, generator: torch.Generator | Non
 def mode_generator(
     module: nn.Module, generator: torch.Generator | None, device: torch.device
 ) -> torch.Generator | None:
-    """Return the generator of dropout: in train mode the given one, or torch's global one; None in eval mode."""
+    """Return the generator that dropout of a module draws from: None in eval mode.
+
+    In train mode it is `generator`, or torch's global one of the device.
+    """
     if not module.training or generator is not None:
         return generator if module.training else None
     if device.type != "cuda":
@@ -178,17 +201,23 @@ def _in_mode(training: bool, parts: Iterable[nn.Module]) -> Iterator[None]:
 
 
 def evaluating(module: nn.Module) -> AbstractContextManager[None]:
-    """Context manager: eval mode within the block; afterwards every submodule is in the mode that it had."""
+    """Return a context manager: eval mode within the block; afterwards every submodule is in the mode that it had."""
     return _in_mode(False, module.modules())
 
 
 def learning_rnns(module: nn.Module) -> AbstractContextManager[None]:
-    """Context manager: cuDNN keeps what gradients need, as in train mode; dropout stays as it is."""
+    """Return a context manager: recurrent networks are in train mode, so that cuDNN keeps what gradients need.
+
+    Other modules stay as they are; dropout, which follows the model's mode, does not change.
+    """
     return _in_mode(True, (part for part in module.modules() if isinstance(part, nn.RNNBase | Recurrent)))
 
 
 def without_init(network: Callable[..., nn.RNNBase], inputs: int, hidden: int, **options: Any) -> nn.Module:
-    """Make one of torch's networks with uninitialised weights, without drawing from torch's global generator."""
+    """Make one of torch's recurrent networks with uninitialised weights, without drawing from torch's global generator.
+
+    `network`: its class; `options`: further arguments of it; `batch_first` is set.
+    """
     made = network(inputs, hidden, batch_first=True, device="meta", **options)
     for name, parameter in list(made.named_parameters()):  # not by `to_empty`, for which torch imports sympy
         setattr(made, name, nn.Parameter(torch.empty(parameter.shape)))
@@ -200,7 +229,9 @@ _drawing: ContextVar[bool] = ContextVar("drawing", default=True)
 
 @contextmanager
 def skip_init() -> Iterator[None]:
-    """Context manager: modules made within the block leave their weights uninitialised, to be loaded right after."""
+    """Context manager: controllers made within the block leave their weights uninitialised, to be loaded right
+    after.
+    """
     token = _drawing.set(False)
     try:
         yield
@@ -209,7 +240,10 @@ def skip_init() -> Iterator[None]:
 
 
 def initialise(parameters: Sequence[tuple[str, nn.Parameter]], seed: int) -> None:
-    """Draw all weights anew from `seed`, uniform within 1/√H, in the order of their names."""
+    """Draw all weights anew from `seed`, in the order of their names, uniform within ±1/√(last size); vectors become 0.
+
+    Nothing is done within `skip_init`. Raises MemoryError where the weights do not fit the machine.
+    """
     if not _drawing.get():
         return
     _require_memory(sum(parameter.numel() * parameter.element_size() for _, parameter in parameters))
@@ -222,16 +256,17 @@ def initialise(parameters: Sequence[tuple[str, nn.Parameter]], seed: int) -> Non
 
 
 def init_part(module: nn.Module, parameters: Sequence[tuple[str, nn.Parameter]]) -> None:
-    """Initialise a module of this library so that it can be used alone; a model initialises it again by its own seed.
+    """Initialise the given parameters of a module with seed 0, so that it can be used alone.
 
-    A digest of the weights tells those that were loaded, trained or written since: they are kept.
+    A model initialises it again by its own seed; a digest of the weights, stored on the module, tells those that were
+    loaded, trained or written since, which are then kept (`untouched_init`).
     """
     initialise(parameters, 0)
     module.init_digest = tuple(name for name, _ in parameters), _digest(parameters)  # type: ignore[assignment]
 
 
 def untouched_init(module: nn.Module) -> list[nn.Parameter]:
-    """Return the parameters in a module that still have the weights drawn by `init_part`."""
+    """Return the parameters in a module that still have the weights which `init_part` drew."""
     found: list[nn.Parameter] = []
     for part in module.modules():
         names, digest = getattr(part, "init_digest", ((), None))
@@ -242,7 +277,10 @@ def untouched_init(module: nn.Module) -> list[nn.Parameter]:
 
 
 def _digest(parameters: Sequence[tuple[str, nn.Parameter]]) -> bytes | None:
-    """Hash the weights in float32, so that moving them to float64 does not change it; None where nothing is drawn."""
+    """Return a SHA-256 of the weights in float32, which moving them to float64 does not change.
+
+    None within `skip_init`.
+    """
     if not _drawing.get():
         return None
     digest = hashlib.sha256()
@@ -252,7 +290,7 @@ def _digest(parameters: Sequence[tuple[str, nn.Parameter]]) -> bytes | None:
 
 
 def _require_memory(needed: int) -> None:
-    """Raise a MemoryError where `needed` bytes are more than the machine has: Linux might grant them all the same."""
+    """Raise MemoryError where `needed` bytes are more than the machine has; Linux might grant them all the same."""
     if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
         return
     found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -267,7 +305,7 @@ ONE_DNN_IS_SLOW = platform.machine().lower() in ("aarch64", "arm64")
 
 
 class WithoutOneDNN:
-    """Context manager: torch does not use oneDNN within the block; several threads may be in it."""
+    """A context manager within which torch does not use oneDNN; several threads may be in it at once."""
 
     def __init__(self) -> None:
         self._lock, self._calls, self._before = Lock(), 0, True
@@ -301,7 +339,11 @@ class TorchLSTM(nn.LSTM):
 
 
 class Layered(Controller):
-    """A stack of equal layers, with dropout on the input of each layer and on the output of the last."""
+    """Base class of controllers made of equal layers, with dropout on the input of each layer and on the output of the
+    last.
+
+    Raises ConfigError for sizes below 1, or a dropout rate outside [0, 1).
+    """
 
     def __init__(self, hidden: int, layers: int, inputs: int | None, dropout: float) -> None:
         super().__init__()
@@ -321,7 +363,10 @@ class Layered(Controller):
 
 
 class Recurrent(Layered):
-    """A stack of one of torch's recurrent networks, with dropout on each layer's input and on the last one's output."""
+    """Base class of `Elman`, `GRU` and `LSTM`: a stack of torch's recurrent networks.
+
+    Dropout is on each layer's input and on the last one's output.
+    """
 
     _network: Callable[..., nn.RNNBase]
     _call: Callable[..., tuple[Tensor, ...]]  # all layers at once
@@ -343,7 +388,9 @@ class Recurrent(Layered):
         return (like.new_zeros(len(conditions), self.hidden),) * self.state_size
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Move or convert the weights, then put those of all layers in one piece of memory again, for cuDNN."""
+        """Move or convert the weights, then put those of all layers in one piece of memory again, as cuDNN wants
+        them.
+        """
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         weights = self._weights()
         if self._is_one_network and all(weight.is_cuda for weight in weights):
@@ -421,7 +468,7 @@ class LSTM(Recurrent):
 
 
 class Silent(Controller):
-    """No network: h has no coordinates, so that the weights are constant, a = c."""
+    """A controller without a network: h has no coordinates, so that the feature weights a = c are constant."""
 
     inputs = hidden = state_size = 0
 
@@ -449,7 +496,12 @@ _BYTES_A_SYMBOL, _BYTES_A_COLUMN = 80, 8  # of a list, and of a place in it; sma
 
 
 class Encoder(nn.Module):
-    """Encode conditions as memories for attention; `names` are the features it knows, all others are ignored."""
+    """An encoder of conditions, the inputs that texts are written from, as memories for attention.
+
+    `reading`: turns a condition into tokens, each a tuple of features; `names`: the features that have an embedding,
+    all others are ignored; `size`: of the vectors; `kind`: the bidirectional network that reads them, "lstm", "gru", or
+    "none" for the embeddings alone; `dropout`: rate in training. Raises ConfigError for other kinds or sizes.
+    """
 
     def __init__(
         self,
@@ -484,12 +536,19 @@ class Encoder(nn.Module):
         min_count: int = 1,
         **options: Any,
     ) -> Encoder:
-        """Make an encoder of the features that fire `min_count` times or more on these conditions."""
+        """Make an encoder whose `names` are the features that fire `min_count` times or more on these conditions.
+
+        `options`: further arguments of `Encoder`.
+        """
         counts = Counter(name for condition in conditions for token in reading.tokens(condition) for name in token)
         return cls(reading, sorted(name for name, n in counts.items() if n >= min_count), size, **options)
 
     def forward(self, conditions: Sequence[object], generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Return the memories as one padded tensor, (B, S, size), and a mask of their valid rows, (B, S)."""
+        """Return the memories of B conditions as one padded tensor, (B, S, size), and a mask of their valid rows, (B,
+        S) bool.
+
+        `generator`: what dropout draws from; without one nothing is dropped. Raises ConfigError for a condition None.
+        """
         rows = [self._columns(condition) for condition in conditions]
         lengths = torch.tensor([len(row) for row in rows])
         counts = torch.arange(int(lengths.max())) < lengths[:, None]
@@ -514,7 +573,7 @@ class Encoder(nn.Module):
         return memory
 
     def _columns(self, condition: object) -> list[list[int]]:
-        """Return the numbers of the known features of each symbol of a condition."""
+        """Return the indices of the known features of each token of a condition; raise ConfigError for None."""
         if condition is None:
             raise ConfigError("this model writes from a condition, and none was given; give one to every sequence")
         key = condition if isinstance(condition, str) else repr(condition)
@@ -527,14 +586,17 @@ class Encoder(nn.Module):
         return [columns or [self._column[_OTHER]] for columns in known]
 
     def unknown_names(self, condition: object) -> list[str]:
-        """Return the acts and slots of a condition that are ignored, since no condition in training had them."""
+        """Return the dialog acts and slots of a condition that are ignored, since no condition in training had them.
+
+        [] for a condition that is neither a dialog act nor a mapping.
+        """
         if not isinstance(condition, Act | Mapping):
             return []
         given = [*([condition.name] if isinstance(condition, Act) else []), *(slot for slot, _ in fields_of(condition))]
         return [name for name in dict.fromkeys(given) if name and name not in self.known_names]
 
     def unknown_values(self, condition: object) -> dict[str, list[str]]:
-        """Return, by slot, the words of a condition's values that no condition in training had."""
+        """Return {slot: words} of the condition's values that no condition in training had in this slot."""
         found: dict[str, list[str]] = {}
         for name in dict.fromkeys(name for token in self.reading.tokens(condition) for name in token):
             slot, equals, word = name.partition("=")
@@ -543,24 +605,28 @@ class Encoder(nn.Module):
         return found
 
     def known_values(self, slot: str) -> list[str]:
-        """Return the words that values of this slot had in training."""
+        """Return the words that values of this slot had in training, sorted."""
         return sorted(name.partition("=")[2] for name in self.names if name.startswith(f"{slot}="))
 
     @cached_property
     def known_names(self) -> frozenset[str]:
-        """The names that no warning is given for: known acts and slots, words, and slots that other knowledge reads."""
+        """The names that `unknown_names` does not report: known acts and slots, words, and slots that only other
+        features read.
+        """
         words = {name.removeprefix("Word:") for name in self.names if name.startswith("Word:")}
         return frozenset({*self.slot_names, *words})
 
     @cached_property
     def slot_names(self) -> frozenset[str]:
-        """The acts and slots of the training conditions, and those that other knowledge reads."""
+        """The names of the acts and slots in the training conditions, and of slots that only other parts of the
+        model read.
+        """
         named = {name.partition(":")[2] for name in self.names if name.startswith(("Act:", "Slot:"))}
         slots = {name.partition("=")[0] for name in self.names if "=" in name and not name.startswith("Word:")}
         return frozenset({*named, *slots, *self.reading.passed_over})
 
     def settings(self) -> dict[str, Any]:
-        """Return the arguments it was made with, as plain data for `make_encoder`."""
+        """Return the constructor's arguments as plain data for `make_encoder`."""
         return {
             "reading": self.reading.settings(),
             "names": list(self.names),
@@ -578,7 +644,7 @@ def _bytes_of(key: str, symbols: list[list[int]]) -> int:
 
 
 def make_encoder(settings: dict[str, Any]) -> Encoder:
-    """Make an encoder from what `Encoder.settings` returned."""
+    """Make an encoder from the data that `Encoder.settings` returned; raise ConfigError where names are not strings."""
     given = dict(settings)
     names = given.get("names")
     wrong = [name for name in names if not isinstance(name, str)] if isinstance(names, list | tuple) else [names]
@@ -591,7 +657,11 @@ def make_encoder(settings: dict[str, Any]) -> Encoder:
 
 
 class Attentive(Controller):
-    """A controller with attention to the condition: one controller below, attention, and one controller above."""
+    """A controller with attention to the condition, the input that the text is written from.
+
+    `below` reads the words, its h attends to the memory of `encoder`, and `above` reads both; `above.inputs` must be
+    `below.hidden + encoder.size`, else ConfigError.
+    """
 
     reads_conditions = True
 
@@ -630,7 +700,12 @@ class Attentive(Controller):
         return state if bool(used.all()) else (memory[:, used], counts[:, used], *own)
 
     def weights(self, below: Tensor, memory: Tensor, counts: Tensor) -> Tensor:
-        """Return the attention weights α of each row of the memory, (B, T, S)."""
+        """Return the attention weights over the S rows of the memory at each of T steps, (B, T, S), each row with sum
+        one.
+
+        `below` (B, T, D): hidden vectors of the lower controller; `memory` (B, S, size); `counts` (B, S): which rows
+        are valid.
+        """
         scores = (below @ self.query.t()) @ memory.transpose(1, 2) / math.sqrt(self.encoder.size)
         return scores.masked_fill(~counts.unsqueeze(1), float("-inf")).softmax(-1)
 
@@ -653,7 +728,7 @@ def register_controller(kind: str, make: Callable[..., Controller]) -> None:
     """Register a controller class under a name, so that `load` can rebuild it from a model folder.
 
     `kind`: the name, as in the controller's `settings()`; `make`: called with the other settings as keyword arguments.
-    Register it before `load`.
+    Register it before `load`. Raises ConfigError for the reserved names "attentive" and "custom".
 
         register_controller("mine", MyController)
     """
@@ -670,9 +745,12 @@ _REMOVED = dict.fromkeys(("feedforward", "jordan", "mingru", "reservoir", "stack
 
 
 def make_controller(settings: dict[str, Any]) -> Controller:
-    """Make a controller from its settings: a dictionary with `kind` and the arguments of that class.
+    """Make a controller from its settings: a dictionary with `kind` ("lstm" by default) and the arguments of that
+    class.
 
-    make_controller({"kind": "lstm", "hidden": 64})
+    Raises ConfigError for an unknown kind.
+
+        make_controller({"kind": "lstm", "hidden": 64})
     """
     given = dict(settings)
     kind = given.pop("kind", "lstm")
@@ -693,7 +771,11 @@ def make_controller(settings: dict[str, Any]) -> Controller:
 
 
 def described_controller(controller: Controller) -> dict[str, Any]:
-    """Return the settings that a model folder stores for `make_controller`; of a user's own class, its name only."""
+    """Return the settings that a model folder stores for a controller, from which `make_controller` makes it again.
+
+    For a class that it cannot make again: {"kind": "custom", "class": name}. Raises CheckpointError if the controller
+    keeps data that is neither a parameter nor a buffer.
+    """
     kept = {name for name, _ in controller.named_parameters(remove_duplicate=False)}
     lost = sorted(controller.state_dict().keys() - kept - dict(controller.named_buffers()).keys())
     if lost:
@@ -707,7 +789,9 @@ def described_controller(controller: Controller) -> dict[str, Any]:
 
 
 def _can_be_made_again(controller: Controller) -> bool:
-    """Whether `make_controller` would make the same class from its settings."""
+    """Return whether `make_controller` would make the same classes with the same shapes from the controller's
+    settings.
+    """
     try:
         with skip_init():
             made = make_controller(controller.settings())

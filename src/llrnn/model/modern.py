@@ -77,7 +77,10 @@ class Transformer(Layered):
         return h, (self._last(counts), *after)
 
     def _sees(self, counts: Tensor, T: int) -> Tensor:
-        """Return the attention mask: which of the S + T words each of the last T attends to, (B, 1, T, S + T)."""
+        """Return the attention mask (B, 1, T, S + T): which of the S + T words each of the last T attends to.
+
+        `counts` (B, S + T): which of the words are valid (not padding).
+        """
         n = counts.shape[1]
         back = torch.arange(n - T, n, device=counts.device)[:, None] - torch.arange(n, device=counts.device)
         return (counts[:, None, :] & (back >= 0) & (back < self.window)).unsqueeze(1)
@@ -90,7 +93,9 @@ class Transformer(Layered):
 
 
 class _AttentionBlock(nn.Module):
-    """One layer: attention, then a perceptron, each with a residual connection."""
+    """One layer of a Transformer: causal attention, then a perceptron, each behind a norm, with a residual
+    connection.
+    """
 
     def __init__(self, hidden: int, heads: int, window: int) -> None:
         super().__init__()
@@ -102,7 +107,10 @@ class _AttentionBlock(nn.Module):
     def forward(
         self, x: Tensor, seen: Tensor, sees: Tensor, dropout: float, generator: torch.Generator | None
     ) -> tuple[Tensor, Tensor]:
-        """Map x (B, T, D) and the cached keys and values (B, S, 2 D) to the layer's output and the longer cache."""
+        """Map x (B, T, D) and the cached keys and values `seen` (B, S, 2 D) to the layer's output and the longer cache.
+
+        `sees`: the attention mask (B, 1, T, S + T). The cache is cut to the last `window` − 1 words.
+        """
         B, T, D = x.shape
         made = F.linear(_normed(x, self.attention_norm), self.queries_keys_values)
         query, fresh = made[..., :D], made[..., D:]
@@ -119,12 +127,15 @@ class _AttentionBlock(nn.Module):
 
 
 def _normed(x: Tensor, scale: Tensor) -> Tensor:
-    """Return x divided by its root mean square, times 1 + scale."""
+    """Return x divided by its root mean square over the last dimension, times 1 + scale."""
     return F.rms_norm(x, x.shape[-1:]) * (1.0 + scale)
 
 
 def _rotated(x: Tensor, first: int) -> Tensor:
-    """Rotary position embedding, (B, heads, T, d): products of rotated vectors depend on distances only."""
+    """Return x (B, heads, T, d) with rotary position embedding, for positions from `first` on.
+
+    Dot products of rotated vectors depend on the distance of their positions only.
+    """
     T, d = x.shape[2:]
     rates = 10_000.0 ** (-torch.arange(0, d, 2, device=x.device, dtype=torch.float64) / d)
     angles = torch.arange(first, first + T, device=x.device, dtype=torch.float64)[:, None] * rates
@@ -137,9 +148,12 @@ def _rotated(x: Tensor, first: int) -> Tensor:
 
 
 class Mogrifier(Layered):
-    """Mogrifier LSTM (Melis et al. 2020): input and state gate each other for `rounds` rounds before every step.
+    """A controller: the Mogrifier LSTM (Melis et al. 2020), whose input and state gate each other before every step.
 
-    LLRNN(vocabulary, output_features=features.Identity(), controller=Mogrifier(64, rounds=5))
+    `hidden`: size of h; `layers`: how many; `rounds`: of gating; `inputs`: size of the input, `hidden` unless given;
+    `dropout`: the share of coordinates dropped in training.
+
+        LLRNN(vocabulary, output_features=features.Identity(), controller=Mogrifier(64, rounds=5))
     """
 
     def __init__(

@@ -24,11 +24,12 @@ from llrnn.model.controllers import Controller, Hidden, mode_generator
 def from_module(
     module: nn.Module, *, inputs: int | None = None, settings: dict[str, Any] | None = None
 ) -> TorchRecurrent | PrefixFunction:
-    """Wrap a torch module as a controller, with the weights that it has.
+    """Wrap a torch module as a controller (the network of a model), with the weights that it has.
 
-    `inputs`: the size of what it takes in, which torch's recurrent networks say themselves; how much it puts out is
-    found by a call. A model folder keeps its weights and buffers, and `load(folder, controller=from_module(...))` opens
-    it; by itself, if `settings` say a kind that `register_controller` knows: {"kind": "mine", ...}.
+    `inputs`: the size of its input vectors, needed unless it is one of torch's recurrent networks; the size of its
+    output is found by a call. A model folder keeps its weights and buffers, and `load(folder,
+    controller=from_module(...))` opens it; `load(folder)` alone does if `settings` name a kind that
+    `register_controller` knows: {"kind": "mine", ...}. Raises ConfigError if the module cannot be called so.
 
         from_module(nn.LSTM(32, 64, batch_first=True))
     """
@@ -52,14 +53,15 @@ class _FromModule(Controller):
         return dict(self._settings or {"kind": "custom"})
 
     def _like(self) -> Tensor:
-        """A tensor with the module's device and dtype."""
+        """Return a tensor with the module's device and dtype."""
         return next((p for p in self.module.parameters() if p.is_floating_point()), torch.zeros(0))
 
     @contextmanager
     def _seeded(self, generator: torch.Generator | None) -> Iterator[None]:
-        """Context manager: torch's global generator, which a module's dropout draws from, follows the given one.
+        """Context manager: within it torch's global generator, which a module's dropout draws from, is seeded from
+        `generator`.
 
-        So the same generator drops the same, and a training run can be resumed bit for bit.
+        So equal generators drop equally, and a training run can be resumed bit for bit.
         """
         device = self._like().device
         if generator is None or not self.module.training or generator is mode_generator(self, None, device):
@@ -75,7 +77,10 @@ class _FromModule(Controller):
 
 
 class TorchRecurrent(_FromModule):
-    """A controller that wraps `nn.RNN`, `nn.GRU` or `nn.LSTM`; their own dropout is active in train mode."""
+    """A controller (network of a model) that wraps `nn.RNN`, `nn.GRU` or `nn.LSTM`.
+
+    Their dropout is active in train mode. Raises ConfigError for a bidirectional one.
+    """
 
     def __init__(self, module: nn.RNNBase, settings: dict[str, Any] | None = None) -> None:
         super().__init__(module, settings)
@@ -102,10 +107,10 @@ class TorchRecurrent(_FromModule):
 
 
 class PrefixFunction(_FromModule):
-    """A controller that wraps a causal module (B, T, inputs) -> (B, T, hidden) and reads the prefix anew at every step.
+    """A controller (network of a model) that wraps any causal module (B, T, inputs) -> (B, T, hidden).
 
-    The state is what was read, (B, S, inputs), and a mask. Rows that have read different amounts are read in groups of
-    equal length: the module never sees padding.
+    It reads the whole prefix anew at every step. The state is what was read, (B, S, inputs), and a mask. Rows that have
+    read different amounts are read in groups of equal length: the module never sees padding.
     """
 
     def __init__(self, module: nn.Module, inputs: int, settings: dict[str, Any] | None = None) -> None:
@@ -114,7 +119,10 @@ class PrefixFunction(_FromModule):
         self.hidden = self._probed()
 
     def _probed(self) -> int:
-        """Return the size of the module's output, found by a call; raise an error where it cannot read its input."""
+        """Return the size of the module's output, found by a call.
+
+        Raises ConfigError where the call fails, or its result is not of shape (B, T, hidden).
+        """
         psi, name = self._like().new_zeros(2, 3, self.inputs), type(self.module).__name__
         was_training = self.module.training
         try:

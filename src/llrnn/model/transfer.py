@@ -21,7 +21,10 @@ from llrnn.model.network import LLRNN
 
 @dataclass
 class Transferred:
-    """How many tensors or features of each part were copied, of how many."""
+    """What `transfer` copied: for each part of the model, how many of its tensors or features, and of how many.
+
+    `parts`: {name of the part: (copied, all)}. It prints as a sentence.
+    """
 
     parts: dict[str, tuple[int, int]]
 
@@ -32,9 +35,9 @@ class Transferred:
 
 @torch.no_grad()
 def transfer(model: LLRNN, source: LLRNN) -> Transferred:
-    """Copy into `model`, in place, the weights of `source` that have the same name and fit.
+    """Copy into `model`, in place, the weights of `source` that have the same name and fit; return what was copied.
 
-    The source stays as it is. A `ConfigError` says why nothing fits. Train afterwards: what is not shared has its
+    The source stays as it is. Raises ConfigError where nothing fits. Train afterwards: what is not shared has its
     initial weights.
 
         print(transfer(model, load("runs/estonian")))
@@ -53,7 +56,7 @@ def transfer(model: LLRNN, source: LLRNN) -> Transferred:
 
 
 def _rows(model: LLRNN) -> dict[str, tuple[Sequence[str], list[Tensor]]]:
-    """Return the names and weights that have a row for each name, by part of the model."""
+    """Return, for each part of the model, the names of its features and the weights that have a row for each name."""
     layer = model.layer
     inputs = torch.zeros(0, model.controller.inputs) if model.input_weight is None else model.input_weight
     return {
@@ -76,7 +79,11 @@ def _same_tensors(model: LLRNN, source: LLRNN) -> tuple[int, int]:
 def _same_rows(
     ours: Sequence[str], theirs: Sequence[str], weights: Sequence[Tensor], others: Sequence[Tensor]
 ) -> tuple[int, int]:
-    """Copy the rows of shared names; return how many were copied, of how many."""
+    """Copy the rows of `others` into `weights` for names that both have.
+
+    Return how many were copied, and the number of names. `ours`, `theirs`: the names of the rows of `weights` and of
+    `others`.
+    """
     row = {name: number for number, name in enumerate(theirs)}
     into = [place for place, name in enumerate(ours) if name in row]
     for own, other in zip(weights, others, strict=True) if into else ():
