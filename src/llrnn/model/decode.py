@@ -45,7 +45,10 @@ _FROZEN = 1e-6  # a temperature below what float32 can tell apart: only the most
 
 @dataclass(frozen=True)
 class Generated:
-    """A generated text: the words after a prefix, and the model's own log p of them, end included where `finished`."""
+    """A generated text: the words after a prefix, and the model's log p of them, in nats.
+
+    `finished`: whether it ended by itself (log p then includes the end of the sentence) or was cut at a maximal length.
+    """
 
     prefix: tuple[str, ...]
     words: tuple[str, ...]
@@ -57,19 +60,22 @@ class Generated:
 
 
 class Strategy(ABC):
-    """Base class of decoding strategies: how the next word of each sequence is chosen.
+    """Base class of decoding strategies: how the next word of each sequence is chosen from its distribution.
 
     generate(model, "le chat", strategy=Sampling(temperature=0.7))
     """
 
     @abstractmethod
     def choose(self, distribution: Distribution, generator: torch.Generator | None) -> list[int]:
-        """Return one symbol for each position of the distribution; `generator`: what is drawn from."""
+        """Return one symbol id for each position of the distribution.
+
+        `generator`: what is drawn from, None for torch's global one.
+        """
 
 
 @dataclass(frozen=True)
 class Greedy(Strategy):
-    """Choose the most probable word.
+    """The decoding strategy that takes the most probable word at every step.
 
     generate(model, "le chat", strategy=Greedy())
     """
@@ -81,9 +87,12 @@ class Greedy(Strategy):
 
 @dataclass(frozen=True)
 class Sampling(Strategy):
-    """Draw exact samples: p^(1/`temperature`) normalised, from the `top_k` words or the smallest set of mass `top_p`.
+    """The decoding strategy that draws each word from p^(1/`temperature`), normalised.
 
-    generate(model, "le chat", strategy=Sampling(temperature=0.7, top_p=0.9))
+    `top_k`: only from the k most probable words; `top_p`: only from the smallest set of words with this probability.
+    Raises ConfigError for a temperature, top_k or top_p out of range.
+
+        generate(model, "le chat", strategy=Sampling(temperature=0.7, top_p=0.9))
     """
 
     temperature: float = 1.0
@@ -114,7 +123,10 @@ class Sampling(Strategy):
         return chosen
 
     def _candidates(self, p: Distribution) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the most probable words and their log p, −infinity beyond the cut of `top_k` and `top_p`."""
+        """Return log p and ids of the most probable words, best first, each (N, k).
+
+        Log p is −∞ beyond `top_k` and `top_p`.
+        """
         limit = self.top_k if self.top_k is not None else p.prior.n_symbols
         k = min(limit, 32 if self.top_p is not None else limit)
         log_p, words = p.top(k)
@@ -131,7 +143,7 @@ class Sampling(Strategy):
 def chosen_strategy(
     *, greedy: bool = False, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
 ) -> Strategy:
-    """Return the strategy that these options describe; library, command line, client and server share them."""
+    """Return `Greedy()` or the `Sampling` that these options describe; raise ConfigError for both together."""
     sampling = Sampling(temperature, top_k, top_p)
     if greedy and sampling != Sampling():
         raise ConfigError("greedy draws nothing, found temperature, top_k or top_p beside it; leave one of them out")
@@ -157,11 +169,13 @@ def generate(
 ) -> list[Generated]:
     """Generate `count` continuations of the prefix: exact samples, greedy decoding, or beam search.
 
-    `prefix`: a string of words, or their tuple. Samples are cooler or hotter by `temperature`, from the `top_k` words
-    or the smallest set of mass `top_p`; `greedy` takes the most probable word, `beam` keeps so many hypotheses and
-    answers the `count` best of them, `strategy` is one of your own. `max_words` ends a text that has not ended by
-    itself. `condition`: what is written from, or `conditions`, with a text for each in place of `count`. The same
-    `seed` draws the same texts; without one, or a `generator`, torch's global generator draws.
+    `prefix`: a string of words, or their tuple. Samples are drawn at `temperature`, from the `top_k` most probable
+    words or the smallest set of words with probability `top_p`; `greedy` takes the most probable word; `beam` is the
+    number of hypotheses of a beam search, of which the `count` best are returned; `strategy` chooses in your own way.
+    `max_words` cuts a text that has not ended by itself. `condition`: the input that the text is written from, for
+    models that read one; `conditions`: several, with one text for each in place of `count`. The same `seed` draws the
+    same texts; without one, or a `generator`, torch's global generator draws. Raises ConfigError for options that
+    exclude each other, and ZeroMassError where nothing can follow the prefix.
 
         generate(model, "le chat", temperature=0.7, top_p=0.9, count=3, seed=1)
         generate(model, "le chat", beam=5)[0]
@@ -220,7 +234,10 @@ def _drawn(
 def beam_search_each(
     model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...] = (), beam: int = 5, max_words: int = 60
 ) -> list[list[Generated]]:
-    """Run one beam search for each condition, in one batch; return the hypotheses of each, best first."""
+    """Run one beam search for each condition, in one batch; return for each a list of at most `beam` texts, best first.
+
+    A condition is the input that a text is written from, None for a model without. `max_words`: where texts are cut.
+    """
     with torch.no_grad(), evaluating(model):
         searches = begin_searches(model, conditions, prefix, beam, max_words)
         while advance_searches(searches):
@@ -252,13 +269,15 @@ class Search:
         return self._ended or self.error is not None or self._steps >= self.max_words
 
     def words(self) -> list[int]:
-        """The next symbols to feed: the last word of each hypothesis, or of the prefix."""
+        """Return the next symbol ids to feed: the last word of each hypothesis, or of the prefix."""
         return [found[-1] if found else self._fed for _, found in self._going]
 
     def check(self, p: Distribution, state: ModelState, start: int, alive: Sequence[bool]) -> bool:
-        """Whether a word is possible after every hypothesis, the first of which is row `start`; else the search ends.
+        """Return whether a word is possible after every hypothesis; those after which none is are dropped.
 
-        Backgrounds without dead ends may have some together: what a grammar allows, and nothing a mask allows next.
+        `p`, `state`: the distributions and state after the last step, of all searches together; `start`: the row of
+        this search's first hypothesis; `alive`: whether any word is possible, for each of its hypotheses. Where no
+        hypothesis is left the search ends, with an `error` if it found nothing.
         """
         reason = self.model.background.refusal(state.knowledge[0][start]) if self._steps == 0 else None
         if reason is not None:
@@ -277,7 +296,11 @@ class Search:
         return False
 
     def grow(self, log_p: list[list[float]], words: list[list[int]], state: ModelState, start: int) -> None:
-        """Extend the hypotheses by the best words of each, and keep the best; the first is row `start` of the state."""
+        """Extend each hypothesis by its best words and keep the `width` best.
+
+        `log_p`, `words`: of the best next words of each hypothesis; `state`: of all searches after the last step, in
+        which the first hypothesis of this one is row `start`.
+        """
         grown = [
             (log + log_word, row, [*before, word])
             for row, (log, before) in enumerate(self._going)
@@ -297,7 +320,10 @@ class Search:
         self._steps += 1
 
     def found(self) -> list[Generated]:
-        """Return the best sequences; raise an error where nothing was possible."""
+        """Return the best texts, at most `width`, best first: those that ended, or the unfinished ones where none did.
+
+        Raises the LLRNNError of a search in which nothing was possible.
+        """
         if self.error is not None:
             raise self.error
         best = (self._done or self._going)[: self.width]
@@ -307,7 +333,11 @@ class Search:
 def begin_searches(
     model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...] = (), beam: int = 5, max_words: int = 60
 ) -> list[Search]:
-    """Start a search for each condition, with all of the prefix read but its last word."""
+    """Start a beam search for each condition, with all of the prefix read but its last word.
+
+    A condition is the input that a text is written from, None for a model without. Raises ConfigError unless `beam` is
+    1 to 500.
+    """
     if not 1 <= beam <= WIDEST_BEAM:
         raise ConfigError(f"the beam must be 1 to {WIDEST_BEAM:,} wide, found {beam}; choose another width")
     *before, last = model.vocabulary.eos, *model.vocabulary.symbols_of(prefix, place="prefix")
@@ -321,7 +351,7 @@ def begin_searches(
 
 
 def advance_searches(searches: Sequence[Search]) -> bool:
-    """Run one step of the network for the hypotheses of all unfinished searches; return whether there were any."""
+    """Run one step of the network for the hypotheses of all unfinished searches; return False if there were none."""
     going = _by_state(search for search in searches if not search.has_ended)
     if not going:
         return False
@@ -347,7 +377,7 @@ def _by_state(searches: Iterable[Search]) -> list[Search]:
 
 
 def _joined(searches: Sequence[Search]) -> ModelState:
-    """Return the states of all hypotheses as one batch; rows of a shared state are taken once."""
+    """Return the states of all hypotheses of these searches as one batch, in their order."""
     model, groups = searches[0].model, (list(own) for _, own in groupby(searches, lambda search: id(search.state)))
     parts = [own[0].state.select([row for search in own for row in search.rows]) for own in groups]
     state = parts[0] if len(parts) == 1 else ModelState.joined(parts, model.device)
@@ -355,7 +385,11 @@ def _joined(searches: Sequence[Search]) -> ModelState:
 
 
 def read_prefix(model: LLRNN, prefix: tuple[str, ...], conditions: Sequence[object]) -> tuple[Distribution, ModelState]:
-    """Return the distribution after the prefix, a row for each condition, and the state that it was made from."""
+    """Return the distributions of the word after the prefix, one for each condition, and the state after the prefix.
+
+    A condition is the input that a text is written from, None for a model without. Raises ZeroMassError where the
+    model's prior allows nothing after the prefix.
+    """
     ids = model.vocabulary.symbols_of(prefix, place="prefix")
     distribution, state = model.step(model.start(conditions), [model.vocabulary.eos] * len(conditions))
     for word in ids:
@@ -370,7 +404,10 @@ def read_prefix(model: LLRNN, prefix: tuple[str, ...], conditions: Sequence[obje
 def _finish(
     model: LLRNN, prefix: tuple[str, ...], words: list[int], log_prob: float, generator: torch.Generator | None
 ) -> Generated:
-    """Return the generated text; cells become strings, drawn at the end since they do not depend on the context."""
+    """Return the generated text; symbols that stand for a set of strings, such as 4-digit numbers, become one of these.
+
+    Such strings are drawn at the end, since they do not depend on the context; their log p is added.
+    """
     finished = bool(words) and words[-1] == model.vocabulary.eos
     spoken = words[:-1] if finished else words
     spelled = [model.vocabulary.symbol(word) for word in spoken]
@@ -388,14 +425,19 @@ def _finish(
 
 
 def condition_kind(model: LLRNN) -> Conditions:
-    """Return how the conditions of the model's training text were read: `act` or `plain`."""
+    """Return how conditions (the inputs that texts are written from) were read in training: "act", dialog acts, or
+    "plain".
+    """
     return "act" if model.corpus_settings.get("conditions") == "act" else "plain"
 
 
 def read_condition(model: LLRNN, text: str) -> object:
-    """Parse a condition in the format of the model's training text: a dialog act, JSON, or plain text.
+    """Parse a condition, the input that a text is written from, in the format of the model's training text.
 
-    write(model, [read_condition(model, "inform(name='trattoria contadina')")])
+    That is a dialog act, JSON, or plain text; it is lowercased where the model's text is. Raises CorpusError for wrong
+    JSON.
+
+        write(model, [read_condition(model, "inform(name='trattoria contadina')")])
     """
     condition = _parsed(text, condition_kind(model))
     return lowercased(condition) if model.reads_lowercase else condition
@@ -413,12 +455,15 @@ def _parsed(text: str, kind: Conditions) -> object:
 
 
 def looks_at_conditions(model: LLRNN) -> bool:
-    """Whether a condition can change what the model predicts."""
+    """Return whether a condition (the input that a text is written from) can change what the model predicts."""
     return model.needs_conditions or any(process.reads_conditions for process in model.processes)
 
 
 def check_condition(model: LLRNN, condition: object) -> None:
-    """Raise an error where a required condition is missing, or where one is given that would be ignored."""
+    """Raise ConfigError where the model needs a condition (the input that a text is written from) and it is None.
+
+    Also where one is given to a model that would ignore it.
+    """
     if condition is None and model.needs_conditions:
         raise ConfigError("this model writes from a condition, and none was given; give one as `condition`")
     if condition is not None and not looks_at_conditions(model):
@@ -429,7 +474,10 @@ def check_condition(model: LLRNN, condition: object) -> None:
 
 
 def warn_of_unknown_names(model: LLRNN, conditions: Iterable[object]) -> None:
-    """Warn of acts and slots of conditions that the model does not know and ignores: most likely they are misspelt."""
+    """Warn of dialog acts and slots in the conditions that the model does not know and ignores.
+
+    Most likely misspelt ones.
+    """
     message = unknown_names_of(model, conditions)
     if message is not None:
         warn(message)
@@ -439,7 +487,11 @@ _KNOWN = 20  # names and values that are listed beside one that is not known
 
 
 def warnings_of(model: LLRNN, condition: object) -> list[str]:
-    """Return a message for each act, slot and value of a condition that the model does not know, with known ones."""
+    """Return a message for each act, slot and value of a condition that the model does not know, with a few that it
+    knows.
+
+    [] where all are known, the condition is None, or the model's network reads no conditions.
+    """
     encoder = getattr(model.controller, "encoder", None)
     if not isinstance(encoder, Encoder) or condition is None:
         return []
@@ -453,7 +505,10 @@ def warnings_of(model: LLRNN, condition: object) -> list[str]:
 
 
 def unknown_names_of(model: LLRNN, conditions: Iterable[object]) -> str | None:
-    """Return a message that names acts and slots which the model does not know, or None."""
+    """Return one message that names the acts and slots in the conditions which the model does not know.
+
+    None if there are none. None also where the model's network reads no conditions.
+    """
     encoder = getattr(model.controller, "encoder", None)
     if not isinstance(encoder, Encoder):
         return None
@@ -468,7 +523,10 @@ def unknown_names_of(model: LLRNN, conditions: Iterable[object]) -> str | None:
 
 
 def prepared(model: LLRNN, conditions: Sequence[object], tell: Callable[[str], None] = warn_unlisted) -> LLRNN:
-    """Return the model with the words of these conditions, and of the tables it consults, listed where possible."""
+    """Return the model with the words of these conditions, and of the tables it looks up, added to its vocabulary.
+
+    The model itself where nothing is new, or where words cannot be added; `tell` is then called with the reason.
+    """
     words = words_by_column(one for one in model.contextual if isinstance(one, Lookup))
     return try_add_from_conditions(model, conditions, words, tell)
 
@@ -483,10 +541,11 @@ def write(
     max_words: int = 60,
     generator: torch.Generator | None = None,
 ) -> list[Generated]:
-    """Write a text for each condition: the best of a beam, or by a strategy (greedy by default).
+    """Write a text for each condition (the input that it is written from): by beam search, or by a decoding strategy.
 
-    `conditions`: what is written from, see `read_condition`; `beam`: how many hypotheses; `strategy`: instead of a
-    beam; `prefix`: how every text begins; `max_words`: where it is cut. Returns a `Generated` for each condition.
+    `conditions`: see `read_condition`; `beam`: how many hypotheses; `strategy`: instead of a beam, greedy by default;
+    `prefix`: how every text begins; `max_words`: where it is cut; `generator`: what the strategy draws from. Returns a
+    `Generated` for each condition. Unknown words of conditions are added to the vocabulary for the call.
 
         write(model, [read_condition(model, "inform(name='trattoria contadina')")], beam=5)[0]
     """
@@ -500,7 +559,11 @@ def write(
 
 
 def spoken(model: LLRNN, found: Generated, condition: object) -> Generated:
-    """Replace the placeholders in a text, of a model trained on delexicalised text, by the values of the condition."""
+    """Return the text with placeholders replaced by the condition's values, if the model was trained on delexicalised
+    text.
+
+    Delexicalised text has placeholders in place of slot values. Other models' texts are returned as they are.
+    """
     if not model.corpus_settings.get("delexicalised"):
         return found
     return replace(found, words=tuple(relexicalise(found.words, condition)))

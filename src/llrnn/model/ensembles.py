@@ -45,9 +45,10 @@ def mix(
     """Combine trained models over one vocabulary into one model, the mixture p = Σ λ_i p_i.
 
     `models`: model folders or models; `valid`: a text to fit the weights λ on, `weights` in its place, or neither for
-    equal ones; `batching`: how that text is read (sentence by sentence unless given); `names`: what explanations call
-    the models; `device`: where folders are opened. The result is evaluated, generated from, explained and saved as any
-    model; what was fitted, and log-perplexities on the text, are in `provenance["mixed"]`.
+    equal ones; `batching`: how that text is cut into batches (whole sentences unless given); `names`: what explanations
+    call the models; `device`: where folders are opened. The result is evaluated, generated from, explained and saved as
+    any model; the weights, and log-perplexities on the text, are in `provenance["mixed"]`. Raises ConfigError for fewer
+    than two models, or different vocabularies.
 
         model = mix(["runs/a", "runs/b"], valid=Corpus.from_file("valid.txt"))
         model.save("runs/mixed")
@@ -72,14 +73,18 @@ def mix(
 
 
 def log_probs(models: Sequence[LLRNN], text: EncodedText, batching: Batching | None = None) -> Tensor:
-    """Return log p of every word of a text under each of n models, float64 (n, N)."""
+    """Return log p of every word of a text under each of n models, (n, N) float64, in nats.
+
+    `batching`: how the text is cut into batches, whole sentences by default.
+    """
     return torch.stack([score(model, text, batching).log_probs for model in models])
 
 
 def fitted_shares(log_p: Tensor) -> list[float]:
-    """Fit mixture weights λ by EM, given log p of a text's N words under each of n parts, (n, N).
+    """Return mixture weights λ with sum one, fitted by EM, given log p of a text's N words under each of n parts, (n,
+    N).
 
-    No part has less than a ten-thousandth, so that each stays possible.
+    No weight is below 1e-4 (but for rounding), so that each part stays possible.
 
         fitted_shares(log_probs([first, second], text))     # such as [0.62, 0.38]
     """
@@ -93,9 +98,10 @@ def fitted_shares(log_p: Tensor) -> list[float]:
 def mixture(
     models: Sequence[LLRNN], weights: Sequence[float] | None = None, *, names: Sequence[str] | None = None
 ) -> LLRNN:
-    """Return p = Σ λ_i p_i of trained models over one vocabulary, which are held and not copied.
+    """Return the model p = Σ λ_i p_i of trained models over one vocabulary, which are held and not copied.
 
-    `weights`: λ, above 0 with sum 1, equal ones if not given; `names`: what explanations call the members.
+    `weights`: λ, above 0 with sum 1, equal ones if not given; `names`: what explanations call the members. Raises
+    ConfigError for other weights, fewer than two models, or different vocabularies.
 
         model = mixture([load("runs/a"), load("runs/b")], [0.6, 0.4])
     """
@@ -106,9 +112,11 @@ def mixture(
 
 
 def background_alone(background: Background, models: Sequence[LLRNN]) -> LLRNN:
-    """Return a model that predicts its background, p = b, with the vocabulary of `models` and the first one's features.
+    """Return a model that predicts its background (prior) alone, p = b, with the vocabulary of the first of `models`.
 
-    background_alone(NGram.from_corpus(corpus, folds=0), [model])
+    It has the features of that model with weight 0, and is in eval mode.
+
+        background_alone(NGram.from_corpus(corpus, folds=0), [model])
     """
     first = models[0]
     features = first.output_features
@@ -117,7 +125,10 @@ def background_alone(background: Background, models: Sequence[LLRNN]) -> LLRNN:
 
 
 def member(model: LLRNN, number: int) -> LLRNN:
-    """Return one member of a mixed model as a model, counted from 1, on the device of the mixed model."""
+    """Return member `number` (from 1) of a model that `mix` or `mixture` made, on the device of the mixed model.
+
+    Raises ConfigError for another model, or a number out of range.
+    """
     parts = model.background.parts if isinstance(model.background, Mixture) else ()
     found = [part.model for part in parts if isinstance(part, Model)]
     if not found:
@@ -129,7 +140,10 @@ def member(model: LLRNN, number: int) -> LLRNN:
 
 
 def require_members(models: Sequence[LLRNN], names: Sequence[str] | None = None) -> list[str]:
-    """Check that these are several models over one vocabulary; return their names, or numbers in place of names."""
+    """Return the names of models to mix, "model 1", "model 2", … by default.
+
+    Raises ConfigError for fewer than two models, and where vocabularies differ.
+    """
     named = [f"model {n + 1}" for n in range(len(models))] if names is None else list(names)
     if len(models) < 2 or len(named) != len(models):
         raise ConfigError(f"two models or more are needed to mix, found {len(models)}; name another one")
@@ -140,13 +154,16 @@ def require_members(models: Sequence[LLRNN], names: Sequence[str] | None = None)
 
 
 def require_shares(weights: Sequence[float], n: int) -> None:
-    """Check that `weights` are n positive shares with sum 1."""
+    """Raise ConfigError unless `weights` are n positive numbers with sum 1."""
     if len(weights) != n or not all(w > 0 for w in weights) or not math.isclose(sum(weights), 1.0, abs_tol=1e-6):
         raise ConfigError(f"{n} weights above 0 that sum to 1 are needed, found {list(weights)}; correct them")
 
 
 def inheriting(made: LLRNN, models: Sequence[LLRNN]) -> LLRNN:
-    """Give a new model the device, dtype and text settings of the first of `models`; return it in eval mode."""
+    """Give the new model `made` the device, dtype and text settings of the first of `models`.
+
+    Return it in eval mode.
+    """
     first = models[0]
     made.provenance = {"config": first.provenance.get("config", {})}
     made.training_summary = first.training_summary

@@ -54,7 +54,10 @@ _FEW = 4  # times as many classes as words in a batch: then their rows alone are
 
 
 class FeatureEmbedding(nn.Module):
-    """Embed each word as the sum of the embeddings of its features, ψ; (…) -> (…, D)."""
+    """A module that embeds each word as the sum of the embeddings of its features, word ids (…) -> (…, size).
+
+    `features`: Ψ, the features of each word; words with equal features form a class and have one embedding.
+    """
 
     class_of: Tensor
 
@@ -66,7 +69,7 @@ class FeatureEmbedding(nn.Module):
         self._table = WeightCache[Tensor]()  # Ψ W, while no gradient is needed
 
     def table(self) -> Tensor:
-        """Return Ψ W, the embeddings of all classes, (G, D); cached while no gradient is needed."""
+        """Return Ψ W, the embeddings of all G classes of words, (G, size); cached while no gradient is needed."""
         if self._caches:
             return self._table.get(partial(product, self.psi, self.weight), self.weight)
         self.clear_cache()
@@ -77,16 +80,21 @@ class FeatureEmbedding(nn.Module):
         return can_be_cached(self.psi.n_classes * self.weight.shape[1], self.weight)
 
     def _composes_few(self, classes: Tensor) -> bool:
-        """Whether to embed these classes alone: they are few, on a CPU and in training, where no table is cached."""
+        """Return whether to embed these classes alone: they are few, on a CPU and in training, where no table is
+        cached.
+        """
         few = _FEW * classes.numel() <= self.psi.n_classes and not self.psi.is_identity
         return few and classes.device.type == "cpu" and not self._caches
 
     def clear_cache(self) -> None:
-        """Drop the cached Ψ W. Needed only after a write that torch does not count, as through `weight.data`."""
+        """Drop the cached Ψ W.
+
+        Needed only after a write to the weights that torch does not count, as through `weight.data`.
+        """
         self._table.clear()
 
     def forward(self, words: Tensor) -> Tensor:
-        """Embed words, (…) -> (…, D): by a table of all classes, or from the rows of these words where they are few."""
+        """Return the embeddings of words, ids (…) -> (…, size), differentiable."""
         classes = self.class_of[words]
         if self._composes_few(classes):
             used, at = torch.unique(classes, return_inverse=True)
@@ -97,7 +105,10 @@ class FeatureEmbedding(nn.Module):
         return F.embedding(classes, table)
 
     def few(self, words: Tensor) -> Tensor:
-        """Embed a few words, (B,) -> (B, D); without a cached table, only their rows are composed."""
+        """Return the embeddings of a few words, ids (B,) -> (B, size).
+
+        Cheaper than `forward` for a step of decoding.
+        """
         if self._caches:
             return self.table()[self.class_of[words]]
         return self.psi.rows(self.weight, self.class_of[words])
@@ -131,13 +142,15 @@ class LLRNN(Persistent):
         word_dropout: float = 0.0,
         seed: int | None = 0,
     ) -> None:
-        """`output_features` φ, `input_features` ψ (by default the same, not coarsened), `background` b (else uniform).
+        """Make an untrained model over a vocabulary from its features, its prior and its network.
 
-        `controller`: the network that computes h (else an LSTM); `contextual`: features that depend on the context;
-        `contextual_inputs`: numbers that do, which the network reads beside the word; `mixed`: backgrounds that the
-        network mixes in, w_k(h) p_k (`layer.mixed`); `tied`: one weight matrix for ψ and φ; `word_dropout`: the share
-        of input words that training drops; `seed`: of the initial weights, None skips initialisation. A controller that
-        has weights already (trained, loaded, of a class of one's own) keeps them.
+        `output_features`: φ; `input_features`: ψ (by default the same, not coarsened); `background`: the prior b(K, x),
+        uniform by default; `controller`: the network that computes h (else an LSTM); `contextual`: features that depend
+        on the context; `contextual_inputs`: numbers that do, which the network reads beside the word; `mixed`:
+        distributions that the network mixes in, w_k(h) p_k; `tied`: one weight matrix for ψ and φ; `word_dropout`: the
+        share of input words that training drops; `seed`: of the initial weights, None skips initialisation. A
+        controller that has weights already (trained, loaded, of a class of your own) keeps them. Raises ConfigError for
+        names that clash, or sizes that do not fit.
 
             LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(64))
         """
@@ -213,23 +226,33 @@ class LLRNN(Persistent):
 
     @property
     def reads_lowercase(self) -> bool:
-        """Whether its configuration lowercases every word."""
+        """Whether the model's text was lowercased in training, by its configuration.
+
+        Texts it is given then should be, too.
+        """
         return bool(self.corpus_settings.get("lowercase", False))
 
     @property
     def processes(self) -> tuple[Process, ...]:
-        """The sources of knowledge that follow the prefix: background, contextual features and inputs, `mixed`."""
+        """The parts that follow the prefix beside the network: prior, contextual features and inputs, and `mixed`,
+        in this order.
+        """
         return (self.background, *self.contextual, *self.contextual_inputs, *self.mixed)
 
     @property
     def needs_conditions(self) -> bool:
-        """Whether every sequence needs a condition, because the network reads it."""
+        """Whether every sequence needs a condition (the input that a text is written from), because the network
+        reads it.
+        """
         return self.controller.reads_conditions or any(process.needs_condition for process in self.processes)
 
     def start(self, conditions: Sequence[object] = (None,), *, generator: torch.Generator | None = None) -> ModelState:
         """Return the state before any symbol, with a row for each condition. The first symbol to feed is EOS.
 
-        p, state = model.step(model.start(), [model.vocabulary.id(EOS)])
+        A condition is the input that a text is written from, None for models without. `generator`: what dropout draws
+        from.
+
+            p, state = model.step(model.start(), [model.vocabulary.id(EOS)])
         """
         begun, known = dict[object, tuple[State, ...]](), list[tuple[State, ...]]()
         for process in self.processes:
@@ -242,9 +265,10 @@ class LLRNN(Persistent):
     def step(
         self, state: ModelState, words: Sequence[int], *, change: WeightChange | None = None
     ) -> tuple[Distribution, ModelState]:
-        """Feed one word to each of B sequences; return the distributions of the next words and the new state.
+        """Feed one word to each of B sequences, without dropout.
 
-        `state`: of B sequences; `words`: B symbol numbers; `change`: of the weights a, for this call alone.
+        Return the distributions of the next words and the new state. `state`: of B sequences, from `start` or the last
+        step; `words`: B symbol ids; `change`: of the feature weights a, for this call alone.
         """
         fed = torch.tensor(list(words), dtype=torch.long, device=self.device)
         one = fed[:, None]
@@ -263,10 +287,10 @@ class LLRNN(Persistent):
         generator: torch.Generator | None = None,
         change: WeightChange | None = None,
     ) -> tuple[Distribution, ModelState]:
-        """Read a batch; return the distributions at its N positions that count, row by row, and the state after it.
+        """Read a batch; return the distributions at its N unmasked positions, row by row, and the state after it.
 
-        `state`: where the rows begin (afresh unless given); `generator`: what dropout draws from; `change`: of the
-        weights a, for this call alone.
+        `state`: where the rows begin (afresh unless given); `generator`: what dropout draws from in train mode;
+        `change`: of the feature weights a, for this call alone. Raises InputError for an empty batch.
         """
         if batch.inputs.dim() != 2 or not batch.inputs.shape[1]:
             raise InputError(
@@ -284,11 +308,12 @@ class LLRNN(Persistent):
         return self._with_mixed(own, h, mixed), ModelState(controller, known)
 
     def precompute(self, batch: Batch, room: Callable[[int], int] = int) -> Batch:
-        """Return the batch with the values of contextual inputs and features as tensors: a step asks no knowledge.
+        """Return the batch with the values of contextual inputs and features as tensors, so that a training step
+        computes none.
 
-        Of a model with a static background, and batches whose positions all count. Exceptions, the words that features
-        single out, are padded to `room` of their number. Where they are many beside the classes, the batch is returned
-        as it came.
+        For a model whose prior does not depend on the context, and batches without masked positions. The list of words
+        that have contextual values of their own is padded to `room(its length)`. Where it is long beside the number of
+        classes, the batch is returned as it came.
         """
         placed = batch if all(one.linear_in for one in self.contextual) else batch.to(self.device)
         given = batch.conditions if batch.conditions is not None else [None] * len(batch.inputs)
@@ -315,7 +340,11 @@ class LLRNN(Persistent):
         return replace(batch, precomputed=ahead)
 
     def _exceptions(self, values: Sequence[ContextValues], n: int, room: Callable[[int], int]) -> tuple[Tensor, Tensor]:
-        """Return positions and words, (2, E), and their values less the common ones, (E, k); the last are padding."""
+        """Return the (position, word) pairs that have contextual values of their own, (2, E), and these, (E, k).
+
+        The values are less those of all other words at the position. `n`: the number of positions; `room(E)`: the
+        length to pad to, with pairs at position n, which does not exist.
+        """
         like = self.layer.weight
         placed = [part.to(like.device, like.dtype) for part in values]
         known = placed[0] if len(placed) == 1 else join(self.background.prior([]).to(like.device), placed, n)
@@ -325,7 +354,9 @@ class LLRNN(Persistent):
         return torch.cat([torch.stack([known.position, known.word]), last], 1), F.pad(differences, (0, 0, 0, more))
 
     def _precomputed_values(self, batch: Batch) -> list[AnyValues]:
-        """Return the precomputed values of contextual features in a batch, in their order."""
+        """Return the values of the contextual features, in their order, from the tensors that `precompute` put into
+        the batch.
+        """
         n, found, ahead = batch.n_positions, list[AnyValues](), batch.precomputed
         slopes, differences = ahead.slopes, ahead.differences
         shared = () if ahead.exceptions is None else ahead.exceptions.unbind()  # the same two tensors for all
@@ -341,7 +372,10 @@ class LLRNN(Persistent):
         return found
 
     def _with_mixed(self, own: Distribution, h: Tensor, mixed: Sequence[Prior]) -> Distribution:
-        """Return the mixture with the backgrounds `mixed`, weighted by the network, or `own` where there are none."""
+        """Return the mixture of `own` and the distributions `mixed`, weighted by the network.
+
+        `own` itself where there are none.
+        """
         if self.gate_weight is None:
             return own
         log_weights = torch.log_softmax(F.linear(h, self.gate_weight, self.gate_bias), -1)
@@ -350,7 +384,7 @@ class LLRNN(Persistent):
         )
 
     def _flat_layer(self) -> LogLinear:
-        """Return a layer over the same words whose scores are all 0."""
+        """Return a log-linear layer over the same words whose scores are all 0, without hidden units; cached."""
         like = self.layer.weight
         if not self._flat or (self._flat[0].bias.device, self._flat[0].bias.dtype) != (like.device, like.dtype):
             made = LogLinear(self.output_features, 0, 0, zero=True).to(like.device, like.dtype).requires_grad_(False)
@@ -365,12 +399,13 @@ class LLRNN(Persistent):
         generator: torch.Generator | None = None,
         ignore_index: int = -100,
     ) -> Tensor:
-        """Return the loss −mean log p of the targets, in nats a word: a number, as training loops and DDP expect.
+        """Return the loss −mean log p of the targets, a scalar in nats per word, as training loops and DDP expect.
 
-        `inputs` (B, T) are numbers of symbols, the first of each row EOS, and `targets` (B, T) what follows each of
-        them; targets of `ignore_index` do not count, as in `torch.nn.functional.cross_entropy`. Or one `Batch`, which
-        in an open vocabulary has log p within cells, too (a constant). There are no logits to return: over V words they
-        would cost more than all the rest. `log_prob` has log p of every target, `scan` the distributions.
+        `inputs` (B, T): symbol ids, the first of each row EOS; `targets` (B, T): the symbol that follows each of them;
+        those equal to `ignore_index` are left out, as in `torch.nn.functional.cross_entropy`. Or one `Batch`, which in
+        an open vocabulary has log p of strings within the symbol that stands for them, too (a constant). There are no
+        logits to return: over V words they would cost more than all the rest. `log_prob` has log p of every target,
+        `scan` the distributions.
 
             loss = model(inputs, targets)
             loss.backward()
@@ -384,9 +419,10 @@ class LLRNN(Persistent):
         *,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Return log p of every target of the batch that counts, row by row, (N,), in nats.
+        """Return log p of every unmasked target of the batch, row by row, (N,), in nats.
 
-        `state`: where the rows begin (afresh unless given); `generator`: what dropout draws from in train mode.
+        `state`: where the rows begin (afresh unless given); `generator`: what dropout draws from in train mode. Raises
+        ZeroMassError for a target that the prior forbids.
 
             model.eval().log_prob(batch).sum()
         """
@@ -394,7 +430,11 @@ class LLRNN(Persistent):
         return self.targets_log_prob(distribution, batch)
 
     def targets_log_prob(self, distribution: Distribution, batch: Batch) -> Tensor:
-        """Return log p of a batch's targets, (N,); a target without mass is a ZeroMassError that names it."""
+        """Return log p of a batch's unmasked targets under `distribution`, as `scan` returned it, (N,).
+
+        Raises ZeroMassError, with the word, for a target that the prior forbids; NumericalError where log p is not
+        finite.
+        """
         targets = batch.picked(batch.targets)
         log_p = distribution.log_prob(targets)
         if not torch.isfinite(log_p.detach()).all():
@@ -403,7 +443,10 @@ class LLRNN(Persistent):
         return log_p if batch.inside is None else log_p + batch.picked(batch.inside)
 
     def refuse_zero_mass(self, distribution: Distribution, targets: Tensor) -> None:
-        """Raise a ZeroMassError that names the first target which the background forbids, if there is one."""
+        """Raise ZeroMassError, with the word, for the first target id (N,) with prior b = 0.
+
+        Return None if there is none.
+        """
         zero = torch.nonzero(distribution.log_b(targets) == float("-inf")).view(-1)
         if len(zero):
             word = self.vocabulary.symbol(int(targets[zero[0]]))
@@ -413,7 +456,7 @@ class LLRNN(Persistent):
             )
 
     def _refuse_numbers(self, log_p: Tensor, targets: Tensor) -> None:
-        """Raise an error that names the first target whose log p is not a number."""
+        """Raise NumericalError that names the first target whose log p is not finite; there must be one."""
         n = int(torch.nonzero(~torch.isfinite(log_p))[0])
         raise NumericalError(
             f"log p of {self.vocabulary.symbol(int(targets[n]))!r} must be a finite number, found {float(log_p[n])} at "
@@ -422,14 +465,20 @@ class LLRNN(Persistent):
         )
 
     def _drop_words(self, psi: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Word dropout: zero whole words of the input, so that the model does not lean on one alone."""
+        """Return the embeddings (B, T, D) with whole words zeroed at the rate `word_dropout`.
+
+        Unchanged without a generator.
+        """
         if generator is None or self.word_dropout == 0.0:
             return psi
         kept = uniform(*psi.shape[:2], generator=generator, device=psi.device) >= self.word_dropout
         return psi * kept.unsqueeze(-1)
 
     def input_numbers(self, batch: Batch, state: ModelState) -> tuple[Tensor, Followed]:
-        """Return the values of contextual inputs at all positions, (B, T, k), masked ones too; and their states."""
+        """Return the values of the k contextual inputs at all positions, masked ones too, (B, T, k).
+
+        And the inputs' states. The states are a dict by `state_key`: those at all positions, and the last ones.
+        """
         followed: Followed = {}
         whole, found = batch.everywhere(), list[Tensor]()
         known = state.knowledge[1 + len(self.contextual) :]
@@ -443,7 +492,9 @@ class LLRNN(Persistent):
         return v.view(*batch.inputs.shape, -1), followed
 
     def _joined(self, psi: Tensor, batch: Batch, state: ModelState) -> tuple[Tensor, Followed]:
-        """Return the network's input: embedded words plus projected contextual inputs, (B, T, D)."""
+        """Return the network's input, embedded words `psi` plus projected contextual inputs, (B, T, D), and the
+        inputs' states.
+        """
         if self.input_weight is None:
             return psi, {}
         if batch.precomputed.numbers is not None:
@@ -454,7 +505,8 @@ class LLRNN(Persistent):
     def _follow(
         self, batch: Batch, state: ModelState, followed: Followed
     ) -> tuple[Prior, list[AnyValues], list[Prior], tuple[tuple[State, ...], ...]]:
-        """Return priors and feature values at every position that counts, and the states after the last column.
+        """Return the prior, contextual feature values and `mixed` priors at the unmasked positions, and the states
+        after the batch.
 
         `followed`: states that contextual inputs have computed already, at all positions.
         """
@@ -475,13 +527,16 @@ class LLRNN(Persistent):
 
 
 def require_model(given: object) -> None:
-    """Raise an error where `given` is no llrnn model, with advice on how to get one."""
+    """Raise an error where `given` is no `LLRNN`, with advice on how to get one."""
     cure = "llrnn.load(folder) opens one; a model of transformers can be its background, backgrounds.HuggingFace"
     require_kind(given, LLRNN, cure)
 
 
 def as_batch(inputs: Batch | Tensor, targets: Tensor | None, ignore_index: int) -> Batch:
-    """Return inputs and targets of a training loop as a `Batch`; targets of `ignore_index` are masked."""
+    """Return inputs and targets (B, T) of a training loop as a `Batch`; targets equal to `ignore_index` are masked.
+
+    A `Batch` is returned as it is. Raises ConfigError for other shapes, or if no target is left.
+    """
     if isinstance(inputs, Batch):
         if targets is not None:
             raise ConfigError("a Batch has its targets, found others beside it; give one of them")
@@ -499,7 +554,7 @@ def as_batch(inputs: Batch | Tensor, targets: Tensor | None, ignore_index: int) 
 
 
 def _counting(states: Sequence[State], batch: Batch) -> Sequence[State] | None:
-    """Select the states at positions that count; None where they cannot be selected one by one."""
+    """Return the states at the unmasked positions of a batch, from those at all positions."""
     if batch.read.counting is None:
         return states
     if isinstance(states, PackedStates):
@@ -511,7 +566,10 @@ Given = Features | FeatureMatrix | None
 
 
 def _with_static(contextual: Sequence[ContextualFeature], output: Any, inputs: Given, tied: bool) -> tuple[Any, Given]:
-    """Add the static features that linear contextual ones are made of; on both sides where they are tied."""
+    """Return output and input features with the static features added that linear contextual features are made of.
+
+    They are added to the inputs, too, where weights are tied. The result for `inputs` is None where it is as `output`.
+    """
     same = inputs is None or inputs is output
     for feature in contextual:
         static = feature.static
@@ -526,7 +584,10 @@ def _beside(features: Features, static: Features) -> Features:
 
 
 def _compiled(features: Features | FeatureMatrix | None, vocabulary: Vocabulary) -> tuple[FeatureMatrix, FeatureMatrix]:
-    """Compile features as read (fine) and as predicted; the two differ where features are coarsened."""
+    """Return two feature matrices over the vocabulary: for input words, and for predicted ones.
+
+    They differ only where features are `Coarsened` (classes merged for prediction). Raises ConfigError for None.
+    """
     if isinstance(features, FeatureMatrix):
         return features, features
     if features is None:

@@ -35,7 +35,7 @@ CONFIG, TENSORS, CARD = "config", "model.safetensors", "README.md"
 
 
 class Persistent(nn.Module):
-    """Base class of `LLRNN`: the parts of a model, and how they are saved."""
+    """Base class of `LLRNN`: declares the parts of a model, and saves it as a folder."""
 
     vocabulary: Vocabulary
     output_features: FeatureMatrix
@@ -52,23 +52,27 @@ class Persistent(nn.Module):
 
     @property
     def corpus_settings(self) -> Mapping[str, Any]:
-        """The `corpus` table of its configuration: how texts are read."""
+        """The `corpus` table of the configuration the model was trained with: how texts are read; {} if there is
+        none.
+        """
         settings: Mapping[str, Any] = self.provenance.get("config", {}).get("corpus", {})
         return settings
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Names of all output features, static ones first: the coordinates of a."""
+        """Names of all output features, static ones first, then contextual ones: the coordinates of the feature
+        weights a.
+        """
         return (*self.output_features.names, *self.context_names)
 
     @property
     def context_names(self) -> tuple[str, ...]:
-        """Names of the contextual features: the last coordinates of a."""
+        """Names of the contextual features: the last coordinates of the feature weights a."""
         return tuple(name for feature in self.contextual for name in feature.names)
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Names of the numbers from contextual inputs: the rows of `input_weight`."""
+        """Names of the numbers that contextual inputs give the network: the rows of `input_weight`."""
         return tuple(name for one in self.contextual_inputs for name in one.names)
 
     def save(self, folder: str | PathLike[str]) -> None:
@@ -81,7 +85,10 @@ class Persistent(nn.Module):
         write_bundle(folder, "model", data, tensors, version=2 if as_arrays else 1)
 
     def checked(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Return everything that is saved, plain data and tensors; raise an error where a tensor is not finite."""
+        """Return everything that is saved, as plain data and tensors by name.
+
+        Raise CheckpointError where one is not finite.
+        """
         data, tensors = self.described()
         require_finite(tensors)
         return data, tensors
@@ -96,8 +103,8 @@ class Persistent(nn.Module):
     ) -> None:
         """Write config.json, model.safetensors and a README.md card, as the Hugging Face Hub expects a model.
 
-        `license`, a name such as cc-by-sa-4.0, `data`, a sentence on the text that it was trained on, and `figures`,
-        measures by name, go into the card.
+        `license`: a name such as cc-by-sa-4.0; `data`: a sentence on the text that it was trained on; `figures`:
+        measured values by name. All three go into the card, which says so where they are missing.
 
             model.save_pretrained("french", license="cc-by-sa-4.0", figures={"perplexity, UD French GSD": 107.3})
         """
@@ -108,13 +115,18 @@ class Persistent(nn.Module):
         write_atomically(Path(folder) / CARD, card.encode())
 
     def weights(self) -> dict[str, Tensor]:
-        """Return all parameters, and the buffers of the controller, by their names in model folders."""
+        """Return all parameters, as "weights.NAME", and the controller's buffers, as "buffers.NAME", without copying
+        them.
+        """
         buffers, kept = dict(self.controller.named_buffers()), self.controller.state_dict().keys()
         named = {f"weights.{name}": parameter.detach() for name, parameter in self.named_parameters()}
         return named | {f"buffers.{name}": buffers[name] for name in buffers if name in kept}
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Copy the weights of a model of the same shape, by the names that `weights` gives them."""
+        """Copy weights into this model in place, by the names that `weights()` gives them.
+
+        Raises CheckpointError where one is missing or has another shape.
+        """
         for name, own in self.weights().items():
             if (found := weights.get(name)) is None:
                 raise CheckpointError(f"the weights of {name.partition('.')[2]} are missing")
@@ -127,7 +139,7 @@ class Persistent(nn.Module):
                 own.copy_(found)
 
     def described(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Return everything that makes up the model, as plain data and tensors."""
+        """Return everything that makes up the model: a JSON-like dict, and tensors by name."""
         data: dict[str, Any] = {
             "unknown": self.vocabulary.unknown,
             "controller": described_controller(self.controller),
@@ -162,7 +174,7 @@ class Persistent(nn.Module):
 
 
 def require_finite(tensors: Mapping[str, Tensor]) -> None:
-    """Raise an error where a weight or feature value is not finite: every probability would be nan."""
+    """Raise CheckpointError where a weight or a feature value among the tensors is NaN or infinite."""
     for name, tensor in tensors.items():
         is_of_the_sum = name.startswith("weights.") or name.endswith("put_features.values")
         if not (is_of_the_sum and tensor.is_floating_point() and tensor.numel()):
@@ -177,7 +189,9 @@ def require_finite(tensors: Mapping[str, Tensor]) -> None:
 
 
 def _describe_words(vocabulary: Vocabulary, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Store the words as JSON while they are few, so that people can read them; as a tensor where they are many."""
+    """Put the vocabulary into `data` and `tensors`: its words as JSON while they are few, as tensors where they are
+    many.
+    """
     counts = torch.tensor(vocabulary.counts[: vocabulary.n_words])
     tensors["symbols.counts"] = counts
     if vocabulary.n_words < MANY_WORDS:
@@ -198,14 +212,21 @@ def _describe_features(side: str, features: FeatureMatrix, data: dict[str, Any],
 
 
 def _describe_source(saved: Saved, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """Return the nested description of a source of knowledge; its tensors go to `tensors` under dotted names."""
+    """Return the nested description of a saved prior or contextual feature.
+
+    Its tensors go to `tensors` as "PREFIX.NAME".
+    """
     tensors.update({f"{prefix}.{name}": tensor for name, tensor in saved.tensors.items()})
     parts = [_describe_source(part, f"{prefix}.{i}", tensors) for i, part in enumerate(saved.parts)]
     return {"kind": saved.kind, "fields": saved.fields, "tensors": sorted(saved.tensors), "parts": parts}
 
 
 def make_card(model: Persistent, license: str | None, data: str | None, figures: Mapping[str, float] | None) -> str:
-    """Return the text of README.md: what was given and what the model knows of itself; the rest is called unknown."""
+    """Return the text of README.md, a model card: what is given here, and what the model knows of its training.
+
+    `license`: a name; `data`: a sentence on the training text; `figures`: measured values by name. The card says where
+    one is not stated.
+    """
     front = ["---", "library_name: llrnn", "pipeline_tag: text-generation", "tags: [llrnn, language-model]"]
     front += [f"license: {license}"] if license else []
     known = {**model.provenance.get("figures", {}), **(figures or {})}
@@ -251,7 +272,9 @@ def make_card(model: Persistent, license: str | None, data: str | None, figures:
 
 
 def _trained_on(model: Persistent) -> list[str]:
-    """Return lines on what the model knows of its training text."""
+    """Return lines of the model card on the training text: its size, its files and other texts, as far as they are
+    known.
+    """
     summary = model.training_summary
     found = [] if summary is None else ["", f"Trained on {int(summary.counts.sum()):,} words and ends of sentences."]
     files = model.corpus_settings.get("train")

@@ -39,11 +39,13 @@ class Batching(ABC):
 
     @abstractmethod
     def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
-        """Return the batches of an epoch, shuffled by `seed`; in the order of the text where no seed is given."""
+        """Return the batches of an epoch, shuffled by `seed` and `epoch`; in a fixed order of the text where no seed
+        is given.
+        """
 
 
 def derived_seed(*parts: int) -> int:
-    """Derive one seed from several numbers, the same on every machine and in every Python."""
+    """Return one seed (below 2^56) derived from several numbers, the same on every machine and in every Python."""
     digest = hashlib.sha256("/".join(str(part) for part in parts).encode()).digest()
     return int.from_bytes(digest[:7], "big")
 
@@ -56,7 +58,10 @@ def _shuffled(count: int, seed: int | None, epoch: int) -> Ints:
 
 
 class Prefetched(Lazy[Batch, Batch]):
-    """Batches read in order, each made by a background thread while the one before it is used."""
+    """The batches of `plan`, each changed by `prepare` in a background thread while the one before it is used.
+
+    A sequence; it gains time where it is read in order.
+    """
 
     def __init__(self, plan: Sequence[Batch], prepare: Callable[[Batch], Batch]) -> None:
         super().__init__(plan, prepare)
@@ -73,7 +78,10 @@ class Prefetched(Lazy[Batch, Batch]):
 
 
 def _pieces(run: Run, index: Ints) -> Batch:
-    """Return the batch of inputs at `index`, (B, T), with targets one further; what is beyond the text is masked."""
+    """Return the batch whose inputs are the symbols of `run` at the indices `index`, (B, T), with targets one further.
+
+    What is beyond the end of the text is masked.
+    """
     last = len(run) - 1
     here, further = np.minimum(index, last), np.minimum(index + 1, last)
     inputs, targets = torch.from_numpy(run.symbols_at(here)), torch.from_numpy(run.symbols_at(further))
@@ -85,7 +93,7 @@ def _pieces(run: Run, index: Ints) -> Batch:
 
 @dataclass(frozen=True)
 class Sentences(Batching):
-    """Batches of whole sentences of similar length, up to `words` positions in each.
+    """Batches of whole sentences of similar length, each from a fresh state; rows times longest row is at most `words`.
 
     evaluate(model, corpus, batching=Sentences(words=2048))
     """
@@ -101,9 +109,11 @@ class Sentences(Batching):
         return Lazy([groups[i] for i in turn], partial(_sentence_batch, text))
 
     def groups(self, order: Ints, ordered: Ints) -> list[Ints]:
-        """Return groups of sentences, given in the `order` of their lengths, `ordered`.
+        """Return groups of sentence numbers, such that each group times its longest sentence is at most `words`
+        positions.
 
-        Each group times its longest sentence is at most `words` positions.
+        `order`: the numbers of the sentences by growing length; `ordered`: their lengths in that order. A longer
+        sentence is a group by itself.
         """
         groups: list[Ints] = []
         start = 0
@@ -116,7 +126,7 @@ class Sentences(Batching):
 
 
 def _sentence_batch(text: EncodedText, group: Ints) -> Batch:
-    """Return the batch of these sentences, padded with masked ends of sentences."""
+    """Return the batch of the sentences with numbers `group`; shorter ones are padded with masked ends of sentences."""
     rows = [text.framed(i) for i in group.tolist()]
     T = max(len(row) for row in rows) - 1
     both = np.full((len(rows), T + 1), text.eos, dtype=np.int64)
@@ -182,9 +192,11 @@ class Windows(Batching):
 
 @dataclass(frozen=True)
 class Sliding(Batching):
-    """The paper's protocol (§5): every word is predicted from the `length` words before it, from a fresh state.
+    """Batches of windows that slide word by word: every word is predicted from the `length` words before it.
 
-    evaluate(model, corpus, batching=Sliding(length=10))
+    Each window is read from a fresh state, `rows` windows in a batch: the protocol of the paper (§5).
+
+        evaluate(model, corpus, batching=Sliding(length=10))
     """
 
     length: int = 8
@@ -194,7 +206,10 @@ class Sliding(Batching):
         stream = text.run()
 
         def batch(group: Ints) -> Batch:
-            """Return inputs that end at these positions; before the text begins there are ends of sentences."""
+            """Return the batch of windows whose last inputs are at these positions of the text.
+
+            Only the last target is unmasked.
+            """
             whole = _pieces(stream, np.maximum(group[:, None] + np.arange(1 - self.length, 1), 0))
             last = torch.zeros_like(whole.mask)
             last[:, -1] = True
@@ -209,19 +224,23 @@ def _groups_of(size: int, order: Ints) -> list[Ints]:
 
 @dataclass(frozen=True)
 class Scores:
-    """log p of every target of a text, in the order of its batches."""
+    """log p of each of the N words and ends of sentences of a text, in nats, in the order of its batches."""
 
     log_probs: Tensor  # (N,) float64
 
     @property
     def log_perplexity(self) -> float:
-        """−mean log p in nats for a word."""
+        """The mean of −log p, in nats per word (ends of sentences count as words)."""
         return float(-self.log_probs.mean())
 
 
 @torch.no_grad()
 def walk(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Iterator[tuple[Batch, Distribution]]:
-    """Yield the batches of a text in its own order, each with the distributions at the positions that count."""
+    """Yield the batches of a text in a fixed order, each with the distributions at its unmasked positions, in eval
+    mode.
+
+    `batching`: how the text is cut, whole sentences by default; the state is carried on where it says so.
+    """
     batching = batching or Sentences()
     state: ModelState | None = None
     for batch in batching.plan(text):
@@ -236,9 +255,9 @@ def walk(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> I
 
 @torch.no_grad()
 def log_probs(model: LLRNN, batch: Batch, *, impossible: bool = False) -> Tensor:
-    """Return log p of the targets of a batch whose rows start afresh, (N,).
+    """Return log p of the unmasked targets of a batch whose rows start afresh, (N,), in nats, without gradient.
 
-    A target without mass is an error that names it; with `impossible`, its log p is −infinity instead.
+    Raises ZeroMassError for a target that the prior forbids; with `impossible`, its log p is −∞ instead.
     """
     with evaluating(model):
         if not impossible:
@@ -253,7 +272,10 @@ def log_probs(model: LLRNN, batch: Batch, *, impossible: bool = False) -> Tensor
 
 @torch.no_grad()
 def _scored(model: LLRNN, text: EncodedText, batching: Batching | None) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the targets of each batch and their log p, float64, both on the CPU."""
+    """Yield the unmasked target ids of each batch and their log p, float64, both on the CPU.
+
+    Raises CorpusError for a text without sentences.
+    """
     if not text.sentences:
         raise CorpusError("at least one sentence is required to score a model on, found none; give a text")
     batching = batching or Sentences()
@@ -267,7 +289,8 @@ def _scored(model: LLRNN, text: EncodedText, batching: Batching | None) -> Itera
 
 
 def score(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Scores:
-    """Return log p of every target of a text, in the order of its batches (whole sentences by default).
+    """Return log p of every word and end of sentence of a text, in the order of its batches (whole sentences by
+    default).
 
     score(model, EncodedText.encode(corpus, model.vocabulary)).log_perplexity
     """
@@ -275,9 +298,9 @@ def score(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> 
 
 
 def sentence_log_probs(model: LLRNN, text: EncodedText) -> list[Floats]:
-    """Return log p of the words and the end of each sentence, in the order of the text; −infinity if impossible.
+    """Return, for each sentence of the text, log p of its words and its end, (n + 1,) float64; −∞ for impossible words.
 
-    They are the numbers that `score` and `tally` add up: batches of whole sentences, which come by growing length.
+    These are the numbers that `score` and `tally` add up.
     """
     found = [log_probs(model, batch.to(model.device), impossible=True) for batch in Sentences().plan(text)]
     lengths = text.lengths
@@ -288,19 +311,26 @@ def sentence_log_probs(model: LLRNN, text: EncodedText) -> list[Floats]:
 
 @dataclass(frozen=True)
 class Tally:
-    """−log p of a text, summed for each symbol as target: enough for perplexities and slices, however long the text."""
+    """The summed −log p of a text for each symbol as target: enough for perplexities of the text and of sets of words.
+
+    `words` (V,): how often each symbol is a target; `nats` (V,): the sum of its −log p.
+    """
 
     words: Ints  # (V,) how often each symbol is a target
     nats: Floats  # (V,)
 
     @property
     def log_perplexity(self) -> float:
-        """−mean log p in nats for a word."""
+        """The mean of −log p, in nats per word (ends of sentences count as words)."""
         return float(self.nats.sum() / self.words.sum())
 
 
 def tally(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Tally:
-    """Sum −log p of a text's targets by symbol, as `score` computes them, in the memory of one batch and of V."""
+    """Return the −log p of a text's words and ends of sentences, summed by symbol, with the numbers that `score`
+    computes.
+
+    Memory is that of one batch and of V, however long the text.
+    """
     V = len(model.vocabulary)
     words, nats = np.zeros(V, dtype=np.int64), np.zeros(V)
     for targets, log_p in _scored(model, text, batching):

@@ -48,12 +48,12 @@ _LONGEST_MISTAKE = 100  # characters
 
 
 def star_matcher(pattern: str) -> Callable[[str], object]:
-    """Return a predicate for names that match a pattern in which only `*` has a meaning."""
+    """Return a function of a name that is true if it matches `pattern`, in which only `*` (anything) has a meaning."""
     return re.compile(fnmatch.translate(re.sub(r"[?\[]", r"[\g<0>]", pattern))).match
 
 
 class FeatureNames:
-    """Index of a model's feature names: the coordinates of a that a name or a pattern with `*` selects."""
+    """An index of a model's feature names, which finds the features that a name or a pattern with `*` selects."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -64,11 +64,16 @@ class FeatureNames:
         return len(self.names)
 
     def is_pattern(self, feature: str) -> bool:
-        """Whether a name is to be matched as a pattern: it has a `*` and is not itself the name of a feature."""
+        """Return whether `feature` is to be matched as a pattern: it has a `*` and is not itself the name of a
+        feature.
+        """
         return STAR in feature and feature not in self._place
 
     def rows(self, feature: str) -> Ints:
-        """Return the coordinates of a that a name or pattern selects, in their order; an error if there are none."""
+        """Return the indices of the features that a name or pattern selects, in rising order.
+
+        Raises ConfigError, with advice on names that look alike, if there are none.
+        """
         if feature in self._place:
             return np.array([self._place[feature]])
         if STAR in feature:
@@ -92,7 +97,9 @@ class FeatureNames:
         return f"names look like {', '.join(map(repr, self.names[:3]))}, and patterns need a `*`"
 
     def _candidates(self, feature: str) -> list[str]:
-        """Return names to compare a misspelt one with: all, or those of its group where there are many."""
+        """Return names to compare a misspelt one with: all, or those of its group where there are many; [] if it is
+        too long.
+        """
         if len(feature) > _LONGEST_MISTAKE:
             return []
         if len(self) <= _COMPARED:
@@ -103,9 +110,12 @@ class FeatureNames:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of weights, a_k → scale · a_k + offset, for the features that a name, or a pattern with `*`, selects.
+    """A change of feature weights, a_k → scale · a_k + offset, for the features that a name, or a pattern with `*`,
+    selects.
 
-    steer(model, [Change("Gender:*", scale=0.0)])
+    Raises ConfigError for numbers that are not finite.
+
+        steer(model, [Change("Gender:*", scale=0.0)])
     """
 
     feature: str
@@ -121,9 +131,11 @@ class Change:
 
     @classmethod
     def parse(cls, text: str) -> Change:
-        """Parse a change: `POS:VERB=+0.5` adds, `POS:VERB=*0.8` scales, `POS:VERB=0.5` clamps.
+        """Parse a change: `POS:VERB=+0.5` adds, `POS:VERB=*0.8` scales, `POS:VERB=0.5` sets the weight to 0.5.
 
-        Change.parse("POS:VERB=+0.5")
+        Raises ConfigError for other texts.
+
+            Change.parse("POS:VERB=+0.5")
         """
         name, _, value = text.rpartition("=")  # the last one: names may hold others, numbers never do
         try:
@@ -141,16 +153,22 @@ class Change:
 
 
 def experts(model: LLRNN, factors: Mapping[str, float]) -> list[Change]:
-    """Return changes that scale the weights of contextual features by `factors`, keyed by feature or by its source.
+    """Return changes that scale the weights of contextual features by `factors`.
 
-    steer(model, experts(model, {"menu": 2.0}))
+    Keys are names of contextual features, or of an expert or table that several belong to. Raises ConfigError for
+    others.
+
+        steer(model, experts(model, {"menu": 2.0}))
     """
     by_name = _require_contextual(model, factors)
     return [Change(one, scale=factor) for name, factor in factors.items() for one in by_name[name]]
 
 
 def _require_contextual(model: LLRNN, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the features of each name: the feature itself, or all those of a source of this name, such as a table."""
+    """Return {name: its features}: each contextual feature by itself, and all those of an expert or table by its name.
+
+    Raises ConfigError where one of `names` is no such name.
+    """
     found: dict[str, tuple[str, ...]] = {}
     for feature in model.contextual:
         if len(feature.names) > 1:
@@ -168,11 +186,12 @@ def swap(
     experts: Mapping[str, Background] | None = None,
     tables: Mapping[str, KnowledgeBase] | None = None,
 ) -> LLRNN:
-    """Return a copy of the model with the same weights and other knowledge: background, or experts and tables by name.
+    """Return a copy of the model with the same weights and another prior, other experts or other tables.
 
-    `background`: in place of the model's; `experts`: backgrounds by the name of the one that they replace; `tables`: in
-    the same way. The words of a table are added, as by `words.add_from_conditions`. Give backgrounds over the model's
-    present vocabulary: they are revised together with the model.
+    `background`: the prior b(K, x) in place of the model's; `experts`: backgrounds by the name of the expert feature
+    that they replace; `tables`: knowledge bases by the name of the one that they replace. The words of a table are
+    added to the vocabulary. Give backgrounds over the model's present vocabulary: they are revised together with the
+    model. Raises ConfigError for names that the model does not have.
 
         swap(model, tables={"menu": KnowledgeBase.from_file("menu.csv")})
     """
@@ -197,15 +216,20 @@ def swap(
 
 
 def constrained(model: LLRNN, constraint: Constraint) -> LLRNN:
-    """Return a copy of the model with the same weights that only writes strings of a language: b · c instead of b.
+    """Return a copy of the model with the same weights that only writes strings of a language, such as a grammar's.
 
-    generate(constrained(model, backgrounds.Grammar.from_file("json.lark")))
+    Its prior is b · c instead of b, c = 0 for words that the constraint forbids.
+
+        generate(constrained(model, backgrounds.Grammar.from_file("json.lark")))
     """
     return swap(model, background=model.background * constraint)
 
 
 def _with_tables(model: LLRNN, tables: Mapping[str, KnowledgeBase]) -> LLRNN:
-    """Return the model with other tables; their words are listed first: a lookup can only point at listed words."""
+    """Return the model with other tables, by name.
+
+    Their words are added first, since only listed words can be looked up.
+    """
     changed = {name: old.with_table(tables[name]) for name, old in tables_of(model).items() if name in tables}
     ready = add_from_conditions(model, [], words_by_column(changed.values()))
     ready.contextual = tuple(
@@ -216,12 +240,14 @@ def _with_tables(model: LLRNN, tables: Mapping[str, KnowledgeBase]) -> LLRNN:
 
 
 def tables_of(model: LLRNN) -> dict[str, Lookup]:
-    """Return the lookups of a model by the names of their tables."""
+    """Return {name of the table: the contextual feature that looks it up} of a model."""
     return {feature.name: feature for feature in model.contextual if isinstance(feature, Lookup)}
 
 
 def require_experts(model: LLRNN, names: Iterable[str]) -> None:
-    """Raise an error where the model has no experts of these names."""
+    """Raise ConfigError unless the model has expert features (backgrounds as contextual features) of all these
+    names.
+    """
     given, tables = list(names), ", ".join(tables_of(model))
     _require_contextual(model, given)
     there = [feature.name for feature in model.contextual if isinstance(feature, Expert)]
@@ -237,9 +263,10 @@ def _require(names: Iterable[str], there: Sequence[str], kind: str, besides: str
 def scale_and_offset(
     model: LLRNN, changes: Sequence[Change], names: FeatureNames | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Compose changes, in order, to a → scale∘a + offset, each (m + k,): what `layer.Steered` takes.
+    """Return the changes composed in order, a → scale∘a + offset, as two tensors (m + k,), static features first.
 
-    `names`: an index of the model's features that is kept between calls, so that patterns are matched once.
+    `names`: an index of the model's features that is kept between calls, so that patterns are matched once. Raises
+    ConfigError for an unknown feature, or numbers that overflow.
     """
     known = names or FeatureNames(model.feature_names)
     scale, offset = np.ones(len(known)), np.zeros(len(known))
@@ -265,7 +292,7 @@ def _require_finite(names: Sequence[str], *parts: Tensor) -> None:
 
 
 def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:
-    """Return a new model with these changes applied in order; the given one stays as it is.
+    """Return a new model with these changes of feature weights applied in order; the given one stays as it is.
 
     steer(model, [Change.parse("POS:VERB=+0.5"), Change("Gender:*", scale=0.0)])
     """
@@ -284,9 +311,10 @@ def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:
 
 
 def untied(model: LLRNN) -> LLRNN:
-    """Return a copy of the model with parameters of its own, where input and output weights are no longer tied.
+    """Return a copy of the model with parameters of its own, where input and output weights are no longer shared
+    (tied).
 
-    Knowledge is shared with the original, for it is large and never changes.
+    Vocabulary, features and priors, which are large and never change, are the same objects as in the original.
     """
     shared = [model.vocabulary, model.output_features, model.input_features, model.background, *model.contextual]
     shared += [*model.contextual_inputs, *model.mixed, *model._flat]

@@ -58,7 +58,7 @@ _ALONE = 5  # strings of a cell that are also located one by one
 
 
 def check_features(features: Features, vocabulary: Vocabulary) -> None:
-    """Check that features are deterministic, finite, and equal after compilation; raise a LawError otherwise.
+    """Check that features are deterministic, finite, and equal after compilation to a matrix; raise LawError otherwise.
 
     check_features(Identity(top=100) + MyFeatures(), vocabulary)
     """
@@ -80,9 +80,13 @@ def check_background(
     length: int = 6,
     seed: int = 0,
 ) -> None:
-    """Check the laws of a background, on `prefixes` random prefixes of `length` words, for each condition.
+    """Check the laws of a background, a prior b(K, x) over the next word, on random prefixes; raise LawError otherwise.
 
-    check_background(NoStutter(), vocabulary)
+    The laws: deterministic, states unchanged by use, a batch equals single states, log b below infinity and not NaN, Σp
+    = 1. `prefixes` prefixes of `length` words are drawn from `seed`, in turn with each of `conditions`, the inputs that
+    a text is written from.
+
+        check_background(NoStutter(), vocabulary)
     """
     with _as_law():
         bound = background.bind(vocabulary)
@@ -98,7 +102,10 @@ def check_background(
 
 
 class _Drawn(NamedTuple):
-    """The prefixes that a law is tested on: how many, of how many words, drawn from a seed."""
+    """The random prefixes that a law is tested on: how many, of how many words, with which conditions, from which seed.
+
+    A condition is the input that a text is written from, or None.
+    """
 
     conditions: Sequence[object]
     prefixes: int
@@ -109,9 +116,9 @@ class _Drawn(NamedTuple):
 def _asked(
     process: Process, answer: Callable[[list[State]], Answer], name: str, vocabulary: Vocabulary, drawn: _Drawn
 ) -> tuple[list[State], Answer]:
-    """Return the states along random prefixes and the answer of the method `name` on them, which it must not change.
+    """Return the states along random prefixes, and the result of `answer`, the method `name` of the process, on them.
 
-    `advance` must be deterministic and leave its argument unchanged, too.
+    Raises LawError if `advance` is not deterministic, or if `advance` or `answer` change the states they are given.
     """
     draw, states = random.Random(drawn.seed), list[State]()
     for number in range(drawn.prefixes):
@@ -132,7 +139,9 @@ def _asked(
 def _check_batches(
     states: list[State], whole: Tensor, answer: Callable[[list[State]], Tensor], rounding: float = 0.0
 ) -> None:
-    """Check that the answers for states are deterministic, and equal in a batch and one by one."""
+    """Raise LawError unless `answer(states)` is `whole` again, and equals the answers for single states within
+    `rounding`.
+    """
     _require(bool(torch.equal(whole, answer(states))), "deterministic: same states, same answer")
     for n, state in enumerate(states):
         same = torch.allclose(whole[n], answer([state])[0], rtol=0.0 if rounding == 0 else 1e-5, atol=rounding)
@@ -148,9 +157,13 @@ def check_contextual(
     length: int = 6,
     seed: int = 0,
 ) -> None:
-    """Check the laws of a contextual feature, on random prefixes as `check_background` draws them.
+    """Check the laws of a contextual feature, one that depends on the text before; raise LawError otherwise.
 
-    check_contextual(YearDue(), vocabulary)
+    The laws: deterministic, states unchanged by use, finite values on listed words, a batch equals single states, Σp =
+    1. `prefixes` prefixes of `length` words are drawn from `seed`, in turn with each of `conditions`, the inputs that a
+    text is written from.
+
+        check_contextual(YearDue(), vocabulary)
     """
     with _as_law():
         bound = feature.bind(vocabulary)
@@ -178,9 +191,13 @@ def check_contextual_input(
     length: int = 6,
     seed: int = 0,
 ) -> None:
-    """Check the laws of a contextual input, on random prefixes as `check_background` draws them.
+    """Check the laws of a contextual input, numbers that the network reads beside each word; raise LawError otherwise.
 
-    check_contextual_input(SlotProgress("name", "area"), vocabulary, conditions=conditions)
+    The laws: deterministic, states unchanged by use, finite, as many numbers as names, a batch equals single steps, no
+    look-ahead. `prefixes` prefixes of `length` words are drawn from `seed`, in turn with each of `conditions`, the
+    inputs that a text is written from.
+
+        check_contextual_input(SlotProgress("name", "area"), vocabulary, conditions=conditions)
     """
     with _as_law():
         bound = given.bind(vocabulary)
@@ -195,7 +212,9 @@ def check_contextual_input(
 
 
 def _check_linear(bound: LinearFeature, vocabulary: Vocabulary, drawn: _Drawn) -> None:
-    """Check features that are linear in static ones: sparse values equal dense ones."""
+    """Raise LawError unless a contextual feature that is linear in static ones gives the log p of a dense
+    computation.
+    """
     _require(bound.static is not None, "static features are named: `static` must say what the columns are")
     assert bound.static is not None
     phi = compile_features(bound.static, vocabulary)
@@ -220,7 +239,7 @@ def _check_linear(bound: LinearFeature, vocabulary: Vocabulary, drawn: _Drawn) -
 
 
 def _random_layer(phi: FeatureMatrix, k: int, n: int) -> tuple[LogLinear, Tensor]:
-    """Return a layer over these features and k contextual ones with random weights, and h at n positions, (n, 4)."""
+    """Return a float64 layer over these features and k contextual ones with random weights, and random h, (n, 4)."""
     layer, generator = LogLinear(phi, 4, k).double(), torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in layer.parameters():
@@ -231,7 +250,9 @@ def _random_layer(phi: FeatureMatrix, k: int, n: int) -> tuple[LogLinear, Tensor
 def _check_scan(
     bound: Process, said: Callable[[Sequence[State]], Tensor], vocabulary: Vocabulary, drawn: _Drawn
 ) -> None:
-    """Check that a whole batch gives the values of its single steps, without looking ahead."""
+    """Raise LawError unless `said` (states -> numbers) gives the same for a whole batch and for single steps, and
+    does not look ahead.
+    """
     conditions, rows, length, seed = drawn
     inputs = torch.randint(len(vocabulary), (rows, length), generator=torch.Generator().manual_seed(seed))
     inputs[::2, 0] = vocabulary.eos  # the beginning of a sentence, and the middle of another
@@ -253,10 +274,11 @@ def _check_scan(
 
 
 def check_domain(domain: Domain, *, draws: int = 300, seed: int = 0, saved: bool = True, members: bool = True) -> None:
-    """Check the laws of a domain, on `draws` strings of every cell.
+    """Check the laws of a domain, a possibly infinite set of strings with probabilities q; raise LawError otherwise.
 
-    `saved`: also that it survives being saved and loaded; `members`: also that all strings of a finite cell sum to its
-    mass.
+    Strings that share one symbol are a cell; `draws` of them are drawn from every cell with `seed`: each must be
+    located in its cell, and be as frequent as q. `saved`: check also that the domain survives being saved and loaded;
+    `members`: also that all strings of a finite cell sum to the probability of the cell.
 
         check_domain(MyDomain())
     """
@@ -332,7 +354,7 @@ def _require(condition: bool, law: str) -> None:
 
 @contextlib.contextmanager
 def _as_law() -> Iterator[None]:
-    """Context manager: errors of the library itself (NaN, a value without a name) become LawErrors."""
+    """Context manager: an LLRNNError raised within it (NaN, a value without a name) becomes a LawError."""
     try:
         yield
     except LawError:
@@ -342,7 +364,7 @@ def _as_law() -> Iterator[None]:
 
 
 def _same(left: object, right: object) -> bool:
-    """Whether states are equal; they may hold tensors, or objects without an equality of their own."""
+    """Return whether two states are equal; they may hold tensors, or objects without an equality of their own."""
     if left is right:  # what says that it is its own copy, as a node of a grammar does
         return True
     if isinstance(left, Tensor) and isinstance(right, Tensor):
@@ -366,7 +388,11 @@ def _dense_values(values: ContextValues, n_symbols: int) -> Tensor:
 
 
 def _check_sums(prior: Prior, values: list[ContextValues], vocabulary: Vocabulary, n: int, log_b: Tensor) -> None:
-    """Check that under a random layer the probabilities sum to one, wherever any word is possible."""
+    """Raise LawError unless probabilities under a random layer sum to one, at each of n positions where a word is
+    possible.
+
+    `log_b` (n, V): the values of `prior`; `values`: of contextual features.
+    """
     phi = compile_features(Function(lambda symbol: {f"length {len(symbol) % 3}": 1.0}), vocabulary)
     layer, h = _random_layer(phi, sum(part.width for part in values), n)
     with torch.no_grad():
@@ -379,10 +405,11 @@ def _check_sums(prior: Prior, values: list[ContextValues], vocabulary: Vocabular
 
 
 def check_controller(controller: Controller, *, conditions: Sequence[object] = (None, None), seed: int = 0) -> None:
-    """Check the laws of a controller, without dropout: sizes, no look-ahead, scan = steps, batch = one by one.
+    """Check the laws of a controller, a network from words to hidden vectors, in float64 and without dropout.
 
-    In float64. A broken law is a `LawError` that says which, and where it first shows. `conditions`: two that it can
-    read.
+    The laws: sizes, no look-ahead, a scan equals single steps, a batch equals single rows. Raises LawError that says
+    which law is broken, and where it first shows. `conditions`: two inputs that it can read, None for most; `seed`: of
+    the random input.
 
         check_controller(from_module(my_network, inputs=32))
     """
@@ -426,7 +453,7 @@ def _check_laws(controller: Controller, psi: Tensor, conditions: list[object]) -
 
 
 def _check_joined(controller: Controller, psi: Tensor, conditions: list[object]) -> None:
-    """Check that rows which have read 3 words and 1 word go on in one batch as they do alone."""
+    """Raise LawError unless two rows that have read 3 words and 1 word go on in one batch as they do alone."""
     states, expected = [], []
     for b, read in enumerate((3, 1)):
         _, state = controller.scan(psi[b : b + 1, :read], controller.initial(conditions[b : b + 1]))
@@ -440,13 +467,13 @@ def _check_joined(controller: Controller, psi: Tensor, conditions: list[object])
 
 
 def _first_difference(found: Tensor, expected: Tensor) -> int | None:
-    """Return the first position at which two tensors (B, T, D) differ, or None."""
+    """Return the first step t at which two tensors (B, T, D) differ by more than 1e-9, or None."""
     differs = ~torch.isclose(found, expected, rtol=1e-9, atol=1e-9).all(-1).all(0)
     return int(differs.nonzero()[0]) if bool(differs.any()) else None
 
 
 class TokeniserReport(NamedTuple):
-    """Shares of texts for which the laws hold, and the F1 of words by their places."""
+    """For which shares (0 to 1) of the texts each law of a tokeniser holds, and the F1 of its words by their places."""
 
     text_again: float  # (i) detokenise(tokenise(text)) = text
     by_words: float  # likewise, where blanks are not remembered
@@ -459,9 +486,13 @@ class TokeniserReport(NamedTuple):
 def check_tokeniser(
     tokeniser: Tokeniser, sentences: Sequence[tuple[str, Sequence[str]]], *, least: float = 0.99, exact: float = 0.0
 ) -> TokeniserReport:
-    """Check laws (i) and (ii) on a share `least` of texts with their words, (iii) on `exact`, and that it is saved.
+    """Check the laws of a tokeniser on texts with their words; return the shares of texts for which each law holds.
 
-    check_tokeniser(Learnt.fit(train), [(one.text, one.words) for one in valid], exact=0.95)
+    (i) detokenise(tokenise(text)) = text and (ii) tokenise(detokenise(words)) = words must hold for a share `least` of
+    the pairs in `sentences`, (iii) tokenise(text) = words for a share `exact`; and it must cut alike after being saved
+    and restored. Raises LawError otherwise.
+
+        check_tokeniser(Learnt.fit(train), [(one.text, one.words) for one in valid], exact=0.95)
     """
     found = [_tokenised(tokeniser, " ".join(text.split()), tuple(words)) for text, words in sentences]
     again = restore_tokeniser(json.loads(json.dumps(tokeniser.saved())))

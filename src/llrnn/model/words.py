@@ -80,9 +80,12 @@ _COUNT = re.compile(r"0*[1-9][0-9]{0,14}")
 
 @dataclass(frozen=True)
 class Entry:
-    """A word to add: the names of its features, how often it was seen, and the place in the file that says so.
+    """A word to add to a vocabulary: its features by name, how often it was seen, and the place in the file that says
+    so.
 
-    Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)
+    Without a count, it takes the probability that it had as a string outside the vocabulary.
+
+        Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)
     """
 
     form: str
@@ -95,12 +98,15 @@ class Entry:
 
 
 def warn_unlisted(message: str) -> None:
-    """Give a warning, also where the same one was given before."""
+    """Give an `EstimationWarning` with this message.
+
+    Used where words of a condition cannot be added to the vocabulary.
+    """
     warnings.warn(message, EstimationWarning, stacklevel=3)
 
 
 def some(items: Sequence[object], shown: int = _SHOWN) -> str:
-    """Format the first few items for a message."""
+    """Return the first `shown` items joined by commas, for a message, with "..." if there are more."""
     return ", ".join(map(str, items[:shown])) + (", ..." if len(items) > shown else "")
 
 
@@ -108,7 +114,8 @@ def read_words(path: StrPath, *, lowercase: bool = False) -> list[Entry]:
     """Read words to add from a file of lines `form TAB attributes TAB count`; what follows the form may be missing.
 
     Attributes are names of features, separated by spaces, commas or `|`, or `_` for none. A form that comes again, also
-    one that `lowercase` makes the same, has the attributes of all its lines and the sum of their counts.
+    one that `lowercase` makes the same, has the attributes of all its lines and the sum of their counts. Raises
+    LexiconError, with the line, for other content, or a file without words.
 
         model = add(model, read_words("names.tsv"))
     """
@@ -153,7 +160,7 @@ Row = tuple[tuple[int, float], ...]  # columns, sorted, and values
 
 
 class FeatureColumns:
-    """Index of a compiled matrix by feature name, which computes the features of new words."""
+    """An index of a model's feature matrix by feature name, which computes the features of new words."""
 
     def __init__(self, matrix: FeatureMatrix, vocabulary: Vocabulary) -> None:
         self._matrix, self._vocabulary = matrix, vocabulary
@@ -165,12 +172,16 @@ class FeatureColumns:
         self._not_among = [name for name in self._identities if name.startswith("NotAmong:")]
 
     def find(self, attribute: str) -> str | None:
-        """Return the name of the feature that an attribute means, or None; `Gender=Fem` is `Gender:Fem`."""
+        """Return the name of the model's feature that an attribute means, or None; `Gender=Fem` is `Gender:Fem`."""
         names = (attribute, attribute.replace("=", ":", 1))
         return next((name for name in names if name in self._column), None)
 
     def row(self, entry: Entry, cell: Cell | None) -> Row:
-        """Return the features of a new word, as compilation would give them."""
+        """Return the features of a new word as sorted (column, value) pairs, as if it had been listed in training.
+
+        `cell`: the set of strings, sharing one symbol, to which it belonged until now, or None. Raises FeatureError
+        where the model has no feature for it, or its value cannot be told.
+        """
         given = {name for name in map(self.find, entry.attributes) if name is not None}
         shown = {**self._no_vector, **dict(self._shown(entry.form, cell))}
         if entry.count is None and cell is not None:
@@ -186,7 +197,7 @@ class FeatureColumns:
         return tuple((column, value) for column, value in values if value != 0)
 
     def _shown(self, form: str, cell: Cell | None) -> Iterator[tuple[str, str]]:
-        """Yield names of features that the spelling suggests, each with the group that gives such names."""
+        """Yield names of features that the spelling suggests, each with the feature group that gives such names."""
         for length in range(1, min(len(form), self._longest + 1)):  # longer ones name no feature
             yield f"Suffix:{form[-length:]}", "Suffixes"
             yield f"Prefix:{form[:length]}", "Prefixes"
@@ -221,7 +232,10 @@ class FeatureColumns:
 
     @cached_property
     def _constant(self) -> Floats:
-        """The single value of each feature, or of its group where no word has it; NaN if values differ, (m,)."""
+        """The single non-zero value of each feature, or of its group where no word has it.
+
+        NaN if values differ, (m,).
+        """
         own = common_values(self._matrix.columns, self._matrix.values, self._matrix.n_features)
         numbers = {group: number for number, group in enumerate(dict.fromkeys(self._matrix.groups))}
         group_of = np.array([numbers[group] for group in self._matrix.groups], dtype=np.int64)
@@ -230,7 +244,7 @@ class FeatureColumns:
         return np.asarray(np.where(fires, own, of_group[group_of]), dtype=np.float64)
 
     def _small(self, number: float) -> float:
-        """Return SmallNumber of a number, linear in it: interpolated from two listed numbers."""
+        """Return the value of the feature SmallNumber on a number, interpolated linearly from two listed numbers."""
         points = self._small_numbers
         if len(points) < 2:
             return 0.0
@@ -239,7 +253,7 @@ class FeatureColumns:
 
     @cached_property
     def _small_numbers(self) -> dict[float, float]:
-        """Values of SmallNumber by the listed numbers that have it."""
+        """{number: value of the feature SmallNumber} of the listed words that have it."""
         at = np.flatnonzero(self._matrix.columns == self._column["SmallNumber"])
         classes = np.searchsorted(self._matrix.offsets, at, side="right") - 1
         values = dict(zip(classes.tolist(), self._matrix.values[at].tolist(), strict=True))
@@ -249,7 +263,11 @@ class FeatureColumns:
 
 
 def check_attributes(given: Sequence[Entry], sides: Sequence[FeatureColumns]) -> None:
-    """Raise an error for attributes that no feature is named after, so that misspellings do not vanish."""
+    """Raise FeatureError for attributes of new words that are the name of no feature, so that misspellings do not
+    vanish.
+
+    `sides`: the indices of input and output features, one of which must know each attribute.
+    """
     unknown = {
         attribute: entry
         for entry in reversed(given)
@@ -265,7 +283,10 @@ def check_attributes(given: Sequence[Entry], sides: Sequence[FeatureColumns]) ->
 
 
 def with_rows(matrix: FeatureMatrix, rows: Sequence[Row], first: int) -> FeatureMatrix:
-    """Return the matrix with new symbols inserted at `first`; words with equal features share a class."""
+    """Return the feature matrix with new symbols inserted at id `first`; words with equal features share a class.
+
+    `rows`: the features of each new symbol as sorted (column, value) pairs.
+    """
     entries = list(zip(matrix.columns.tolist(), matrix.values.tolist(), strict=True))
     known = {tuple(entries[start:stop]): s for s, (start, stop) in enumerate(pairwise(matrix.offsets.tolist()))}
     new = list(dict.fromkeys(row for row in rows if row not in known))
@@ -282,7 +303,10 @@ def with_rows(matrix: FeatureMatrix, rows: Sequence[Row], first: int) -> Feature
 
 
 def of_symbols(matrix: FeatureMatrix, symbols: Ints) -> FeatureMatrix:
-    """Return the matrix restricted to some symbols; classes without members go, all features stay."""
+    """Return the feature matrix of the symbols with these ids, in this order; all feature columns stay.
+
+    Classes (sets of words with equal features) without a member are dropped.
+    """
     used, class_of = np.unique(matrix.class_of[symbols], return_inverse=True)
     sizes = np.diff(matrix.offsets)
     stays = np.repeat(np.isin(np.arange(matrix.n_classes), used), sizes)
@@ -298,7 +322,9 @@ def of_symbols(matrix: FeatureMatrix, symbols: Ints) -> FeatureMatrix:
 def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
     """Return a new model that lists these words too, after its own; the given model stays as it is.
 
-    add(model, [Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)])
+    Raises VocabularyError for words that are listed already or can be none, FeatureError for unknown attributes.
+
+        add(model, [Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)])
     """
     given, old = list(entries), model.vocabulary
     _check_new(given, old)
@@ -315,9 +341,10 @@ def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
 
 
 def remove(model: LLRNN, forms: Iterable[str]) -> LLRNN:
-    """Return a new model without these words: strings of their cells again, or gone from a closed vocabulary.
+    """Return a new model that does not list these words; the given model stays as it is.
 
-    A training summary knows sentences by the numbers of their words: where these change, it is dropped.
+    In an open vocabulary they can still be generated, as strings outside the list. A summary of the training text is
+    dropped where word ids change. Raises VocabularyError for words that are not listed or are needed.
 
         remove(model, ["cachalot"])
     """
@@ -361,18 +388,25 @@ def _check_gone(gone: Iterable[str], old: Vocabulary) -> None:
 
 
 def _sides(model: LLRNN) -> list[FeatureMatrix]:
-    """Return φ, and ψ where it is another matrix."""
+    """Return the model's output features φ, and its input features ψ where they are another matrix."""
     same = model.input_features is model.output_features
     return [model.output_features] if same else [model.output_features, model.input_features]
 
 
 def _fine(model: LLRNN, side: FeatureMatrix) -> FeatureMatrix:
-    """Return the uncoarsened matrix with the feature values for new words: ψ where it has the names of `side`."""
+    """Return the matrix from which features of new words are computed: the input features ψ if names are those of
+    `side`.
+
+    ψ is never coarsened (classes merged), as `side` may be.
+    """
     return model.input_features if side.names == model.input_features.names else side
 
 
 def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], done: Mapping[str, int]) -> LLRNN:
-    """Return the model with its weights copied to the vocabulary and features of a revision."""
+    """Return the model over a revised vocabulary, with its weights copied.
+
+    `sides`: the revised output features, and input features where they differ; `done`: counts to add in `provenance`.
+    """
     made = LLRNN(
         revision.vocabulary,
         output_features=sides[0],
@@ -401,7 +435,10 @@ def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], d
 
 
 def _renamed_rows(model: LLRNN, names: Sequence[str]) -> Tensor:
-    """Return U with its rows in the order of `names`; rows of new names are 0."""
+    """Return the weights of contextual inputs with rows in the order of `names`; rows of new names are 0.
+
+    Raises ConfigError where a name that the model was trained on is missing.
+    """
     assert model.input_weight is not None
     old, place = model.input_weight.detach(), {name: row for row, name in enumerate(model.input_names)}
     gone = sorted(place.keys() - {*names})
@@ -464,23 +501,27 @@ def _removing(gone: Sequence[str], old: Vocabulary, new: Vocabulary, stay: Ints)
 
 
 def _change(left: Floats, now: Floats) -> Floats:
-    """Return log Q'_new / Q'_old of each cell, 0 where no mass was left."""
+    """Return log(new / old) of what each cell (set of unlisted strings) keeps of its probability; 0 where it had none.
+
+    `left`, `now`: the logarithms before and after, (cells,).
+    """
     nothing = left == -np.inf
     return np.asarray(np.where(nothing, 0.0, now - np.where(nothing, 0.0, left)), dtype=np.float64)
 
 
 def value_attribute(slot: str) -> str:
-    """Return the name of the feature of words that are values of a slot."""
+    """Return the name of the feature of words that are values of a slot, "Value:SLOT"."""
     return f"Value:{slot}"
 
 
 def add_from_conditions(
     model: LLRNN, conditions: Iterable[object], others: Mapping[str, Iterable[str]] | None = None
 ) -> LLRNN:
-    """Return the model with the words of these conditions listed, and those of `others`, keyed by slot.
+    """Return the model with the unlisted words of these conditions added to its vocabulary.
 
-    Returns the model itself where all of them are listed, or where no knowledge looks at conditions. Where symbols are
-    characters that spell a language, words are no symbols, and nothing is added.
+    A condition is the input that a text is written from. `others`: further words by slot. The model itself is returned
+    where all are listed, where no part of it would use them, or where its symbols are characters. Raises LLRNNError
+    where the model can take no new words.
     """
     words_in = any(one.reads_conditions and not one.needs_condition for one in model.contextual_inputs)  # not numbers
     if model.background.is_static and not model.contextual and not words_in:
@@ -503,7 +544,10 @@ def add_from_conditions(
 
 
 def _read_before(model: LLRNN, conditions: Sequence[object], others: Collection[str]) -> list[str]:
-    """Return unlisted strings of domains in the text before, where the background expects words to come again."""
+    """Return unlisted words of the text before (given as conditions) that the model could generate as strings.
+
+    Only for a model whose prior expects words of the text before to come again, else []; `others`: words to leave out.
+    """
     texts = conditions if model.background.text_before else ()
     said = {word for one in texts if isinstance(one, Before | str) for word in words_of(one)}
     new = sorted(word for word in said if word not in model.vocabulary and word not in others)
@@ -513,8 +557,8 @@ def _read_before(model: LLRNN, conditions: Sequence[object], others: Collection[
 def with_text_words(model: LLRNN, corpus: Corpus) -> tuple[LLRNN, Corpus]:
     """Return the model with the words of a running text listed, and the text with the words before each sentence.
 
-    For a background that looks at the words before (`backgrounds.Recent`); each word keeps its probability. Other
-    models are returned as they are, and so is a corpus that has conditions.
+    For a model whose prior looks at the words of the sentences before (`backgrounds.Recent`); each word keeps its
+    probability. Other models are returned as they are, and so is a corpus that has conditions.
     """
     window = model.background.text_before
     if not window:
@@ -529,7 +573,10 @@ def try_add_from_conditions(
     others: Mapping[str, Iterable[str]] | None = None,
     tell: Callable[[str], None] = warn_unlisted,
 ) -> LLRNN:
-    """Call `add_from_conditions`; where the model can take no new words, return it as it is and `tell` the reason."""
+    """Return the model with the unlisted words of these conditions added; as it is where it can take no new words.
+
+    The reason is then given to `tell`. Arguments are those of `add_from_conditions`.
+    """
     try:
         return add_from_conditions(model, conditions, others)
     except LLRNNError as reason:
@@ -538,7 +585,7 @@ def try_add_from_conditions(
 
 
 def words_by_column(lookups: Iterable[Lookup]) -> dict[str, set[str]]:
-    """Return the words of all tables by column; columns of one name are joined."""
+    """Return {column: words} of all tables that the lookups consult; columns of one name are joined."""
     found: dict[str, set[str]] = {}
     for one in lookups:
         for column, words in one.words_by_column.items():
