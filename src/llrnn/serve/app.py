@@ -61,10 +61,11 @@ _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-b
 
 
 class EventStream(Response):
-    """The streamed answer to `generate`: server-sent events, word by word.
+    """An HTTP response that streams a generated text as server-sent events, one for each word.
 
-    Until the first event a refusal is an ordinary answer with its own status; afterwards it is an event `error`. A
-    client that goes away ends the generation; one that does not read is waited for no longer than a request may take.
+    `events`: yields (name, JSON data); `gate`: limits the time and the number of requests. A refusal before the first
+    event is an ordinary error response, a later one an event `error`. A client that disconnects ends the generation;
+    one that does not read is waited for as long as a request may take.
     """
 
     last = b""  # what stands at the end
@@ -74,7 +75,7 @@ class EventStream(Response):
         self.events, self.gate, self.has_begun = events, gate, False
 
     def written(self, name: str, data: dict[str, Any]) -> bytes:
-        """Return a server-sent event with JSON data, which has no line ends of its own, on one line."""
+        """Return one server-sent event as bytes: its name, and its data as JSON on one line."""
         return b"event: %s\ndata: %s\n\n" % (name.encode(), json_bytes(data))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,7 +103,10 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": self.last})
 
     async def _end(self, refused: Refused, receive: Receive, send: Send) -> None:
-        """Send the reason as the last event; the connection of a client that does not read is cut (`serving`)."""
+        """Send the refusal as a last event `error`; raise it where no event was sent yet.
+
+        Where the client does not take the event within a second, wait until it has disconnected.
+        """
         if not self.has_begun:
             raise refused
         try:
@@ -113,7 +117,7 @@ class EventStream(Response):
 
 
 class CompletionStream(EventStream):
-    """The streamed answer to `completions`: chunks without an event name, as OpenAI's clients read them."""
+    """An HTTP response that streams completions as OpenAI's clients read them: events without a name, then `[DONE]`."""
 
     last = b"data: [DONE]\n\n"
 
@@ -160,12 +164,13 @@ OF_PROBES = (400, 500)
 
 
 def request_body(message: type[Message]) -> dict[str, Any]:
-    """Return the OpenAPI description of a body that the endpoint parses itself."""
+    """Return the OpenAPI description of a JSON body of type `message`, for endpoints that parse it themselves."""
     schema = {"$ref": f"#/components/schemas/{message.__name__}"}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def _event(name: str, data: type[messages.Answer]) -> dict[str, Any]:
+    """Return the JSON schema of a server-sent event of this name, whose data is an answer of type `data`."""
     schema = {"$ref": f"#/components/schemas/{data.__name__}"}
     text = {"type": "string", "contentMediaType": "application/json", "contentSchema": schema}
     return {"type": "object", "required": ["event", "data"], "properties": {"event": {"const": name}, "data": text}}
@@ -180,7 +185,10 @@ _STREAMS = {
 
 
 def described(app: FastAPI, *, needs_token: bool) -> dict[str, Any]:
-    """Return the OpenAPI description of all endpoints, with the bodies that they parse themselves."""
+    """Return the OpenAPI description of all endpoints as a dict.
+
+    `needs_token` adds the token to those that require it.
+    """
     found = get_openapi(title="llrnn", version=app.version, description=_ABOUT, routes=app.routes)
     models: list[type[BaseModel]] = [*(request for request, _ in _QUESTIONS.values()), messages.Finished]
     place = "#/components/schemas/{model}"
@@ -223,14 +231,21 @@ _LARGE = 8192  # bytes of a body that takes a millisecond or so to read
 
 
 class Endpoints:
-    """The endpoints of the API, with the engine and limits that they share."""
+    """The endpoints of the HTTP API, as methods, with the engine, the limits and the metrics that they share.
+
+    `add_all` adds them to the FastAPI application.
+    """
 
     def __init__(self, app: FastAPI, engine: Engine, gate: Gate, metrics: guard.Metrics) -> None:
         self.app, self.engine, self.gate, self.metrics = app, engine, gate, metrics
         self.began = time.monotonic()
 
     def add_all(self, *, has_operator: bool) -> None:
-        """Add all endpoints; with `has_operator`, whoever has the token may reload tables."""
+        """Add all endpoints to the application.
+
+        `has_operator`: the server has a token, so that whoever sends it may reload tables and word lists; else
+        /v1/reload answers 403.
+        """
         reload = self.engine.reload if has_operator else switched_off
         reloading = self._question(messages.ReloadRequest, lambda _: reload())
         own = {"generate": self.generate, "completions": self.completions, "reload": reloading}
@@ -252,7 +267,7 @@ class Endpoints:
             self.app.add_api_route(path, same[of], include_in_schema=False, response_model=None)
 
     def _question(self, message: type[Asked], ask: Callable[[Asked], Awaitable[Answer]]) -> Endpoint:
-        """Return the endpoint that parses a message and asks the engine."""
+        """Return an endpoint that parses the body as a `message` and answers the result of `ask` of it as JSON."""
 
         async def endpoint(request: Request) -> Response:
             asked = await _read(request, message, self.gate)
@@ -269,7 +284,11 @@ class Endpoints:
         message: type[Message] | None = None,
         content: dict[str, Any] | None = None,
     ) -> None:
-        """Add an endpoint: POST where there is a message; `content` describes answers that are not JSON."""
+        """Add one endpoint at `path`, with its OpenAPI description: POST where there is a `message`, else GET.
+
+        `answer`: the type of a good JSON answer, None for others, which `content` describes; `errors`: HTTP statuses
+        that it may answer; `message`: the type of its JSON body.
+        """
         good: dict[str, Any] = {"description": (answer or endpoint).__doc__}
         good |= ({"model": answer} if answer else {}) | ({"content": content} if content else {})
         told: dict[int | str, dict[str, Any]] = {503: {"model": messages.Ready}} if path == READY else {}
@@ -302,18 +321,22 @@ class Endpoints:
         return await self._answer(request, made.whole)
 
     async def _counting(self, events: Events) -> Events:
-        """Yield the events of a text, and count its words."""
+        """Yield the events of a generated text unchanged, and count its words in the metrics."""
         async with aclosing(events):
             async for name, data in events:
                 self.metrics.words.inc(name == "word")
                 yield name, data
 
     async def _answer(self, request: Request, ask: Ask) -> Response:
-        """Return the response to a question, within the limits of requests and time."""
+        """Return the result of `ask` as a JSON response.
+
+        A `Refused` is raised where too many requests are worked on (429) or it takes too long (503).
+        """
         async with self.gate.working(request.receive):
             return _json(await ask())
 
     async def _whole(self, asked: messages.GenerateRequest, events: Events) -> Answer:
+        """Return a generated text that is not streamed, as data for JSON: that of the last event, and all words."""
         words, end = [], {}
         async with aclosing(events):
             async for name, data in events:
@@ -325,34 +348,34 @@ class Endpoints:
         return {**named, "prefix": list(asked.prefix_words), **end, "words": words}
 
     async def models(self) -> Response:
-        """All models; the first one is the default."""
+        """Lists all served models; the first one answers requests that name none."""
         return _json(self.engine.models())
 
     async def model(self, name: ModelName) -> Response:
-        """One model."""
+        """Describes one served model: sizes, features, backgrounds (priors) on offer, examples."""
         return _json(self.engine.model(name))
 
     async def features(self, request: Request, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
-        """Features of a model whose names hold a text."""
+        """Lists features of a model whose names contain the query, ignoring case."""
         return await self._answer(request, partial(self.engine.features, name, query, limit))
 
     async def words(self, request: Request, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
-        """Words of a model, for completion."""
+        """Lists words of a model's vocabulary: those that begin with the query, then those that contain it."""
         return await self._answer(request, partial(self.engine.words, name, query, limit))
 
     async def strings(
         self, request: Request, name: ModelName, cell: CellName, limit: Few = 8, seed: Seed = 0
     ) -> Response:
-        """Strings of a cell, drawn from it."""
+        """Draws strings from a cell, a symbol for many strings outside the vocabulary, such as all 4-digit numbers."""
         return await self._answer(request, partial(self.engine.strings, name, cell, limit, seed))
 
     async def ready(self) -> Response:
-        """Can the server take a request now? 503 when it is stopping, or all places are taken."""
+        """Whether the server can take a request now: 200, or 503 while it is stopping or works on as many as it may."""
         status = "stopping" if self.gate.stopping else "busy" if self.gate.is_full else "ready"
         return _json({"status": status}, 200 if status == "ready" else 503)
 
     async def health(self) -> Response:
-        """Is the server there? Also while it is stopping."""
+        """Whether the server is alive, with its version, models and uptime; 200 also while it is stopping."""
         found = {
             "status": "stopping" if self.gate.stopping else "ok",
             "version": llrnn.__version__,
@@ -362,12 +385,12 @@ class Endpoints:
         return _json(found)
 
     async def counted(self) -> Response:
-        """What the server has counted, for Prometheus."""
+        """Counts of requests, refusals, model steps and generated words, in the text format of Prometheus."""
         return Response(self.metrics.text(), headers={"Content-Type": guard.CONTENT_TYPE})
 
 
 async def switched_off() -> NoReturn:
-    """Refuse a request to an endpoint that needs a token, on a server without one."""
+    """Raise the refusal (403) of /v1/reload on a server that was started without a token."""
     required = "reload is switched off: this server was started without a token"
     raise Refused(403, "switched_off", f"{required}; give it one (--token-file FILE), or send its process SIGHUP")
 
@@ -377,6 +400,7 @@ def _json(data: Answer, status: int = 200) -> Response:
 
 
 async def _read(request: Request, message: type[Asked], gate: Gate) -> Asked:
+    """Return the body of a request as a `message`; a `Refused` says what is wrong with it."""
     body = await guard.read_body(request, gate.limits)
     # large ones one at a time: else all that have come would be read in a row, and health would wait for them
     async with gate.one_large_body if len(body) > _LARGE else nullcontext():
@@ -398,7 +422,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class PageFile:
-    """A file of the web page as it is sent, and an ETag."""
+    """A file of the web page as it is sent: its bytes, its Content-Type, and its ETag, a digest in quotes."""
 
     content: bytes
     media_type: str
@@ -406,9 +430,9 @@ class PageFile:
 
 
 def page_files(folder: Traversable | None = None) -> dict[str, PageFile]:
-    """Return all files of the web page by name; files of unknown type are left out.
+    """Return the files of the web page by name: HTML, CSS, JavaScript and SVG in `folder`, by default the package's.
 
-    They are read into memory when the server starts: no path from a request ever opens a file.
+    They are read into memory when the server starts, so that no path from a request ever opens a file.
     """
     place = resources.files("llrnn.serve") / "page" if folder is None else folder
     found = {}
@@ -429,10 +453,11 @@ def create_app(
     page: dict[str, PageFile] | None = None,
     access_log: bool = False,
 ) -> FastAPI:
-    """Return the server's FastAPI application; `app.state.gate` tells whether it is stopping, and how busy it is.
+    """Return the FastAPI application that serves the models of an engine over HTTP, with its web page.
 
-    `engine`: has the models; `limits`: bounds on requests; `token`: required of every request, if given; `hosts`: names
-    under which the server may be addressed; `page`: files of the web page.
+    `limits`: bounds on requests; `token`: what clients must send as `Authorization: Bearer TOKEN`, None for nothing;
+    `hosts`: the names allowed in the header Host; `page`: files of the web page, by default the package's;
+    `access_log`: log a line for each request. `app.state.gate` tells whether it is stopping, and how busy it is.
 
         app = create_app(Engine([open_served(Path("runs/mine"))]))
     """
@@ -464,7 +489,10 @@ def create_app(
 
 
 def _refuse_http(request: Request, error: Exception) -> NoReturn:
-    """Convert FastAPI's own errors to ours and raise them again for the guard, which answers all errors."""
+    """Raise FastAPI's own 404 and 405 as `Refused`, in the form of this API's errors.
+
+    Raise any other error as it is.
+    """
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
@@ -476,12 +504,13 @@ def _refuse_http(request: Request, error: Exception) -> NoReturn:
 
 
 def _refuse_parameters(request: Request, error: Exception) -> NoReturn:
+    """Raise a `Refused` (422) for invalid parameters of a path or query."""
     assert isinstance(error, RequestValidationError)
     raise messages.refusal_of(error.errors())
 
 
 def _add_page(app: FastAPI, files: dict[str, PageFile]) -> None:
-    """Add the routes of the web page, from files read at the start."""
+    """Add the routes of the web page: "/" is index.html, "/page/NAME" any other of `files`; both know ETags."""
 
     async def file(request: Request) -> Response:
         found = files.get(request.path_params.get("name", INDEX))
@@ -501,7 +530,10 @@ _KEEP_ALIVE = 15  # seconds that a connection may be idle between requests
 
 
 def listener(host: str, port: int) -> socket.socket:
-    """Return a socket bound to this address before any model is loaded; it answers when the server starts."""
+    """Return a TCP socket bound to this address, so that a port that is taken is known before models are loaded.
+
+    It accepts connections only when the server starts. A ConfigError is raised where the address cannot be bound.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -520,18 +552,21 @@ def listener(host: str, port: int) -> socket.socket:
 
 
 def address_of(taken: socket.socket) -> str:
-    """Return the URL of a socket, as a browser takes it."""
+    """Return the URL of a bound socket, such as http://127.0.0.1:8017."""
     host, port = taken.getsockname()[:2]
     return f"http://{in_url(host)}:{port}"
 
 
 def in_url(host: str) -> str:
-    """Return a host as written in a URL: IPv6 addresses in brackets."""
+    """Return a host as it is written in a URL: IPv6 addresses in brackets, others unchanged."""
     return f"[{host}]" if ":" in host else host
 
 
 def serve(app: FastAPI, taken: socket.socket, *, ready: Callable[[], None]) -> None:
-    """Run the application until a signal comes; `ready` is called when the first connection may come."""
+    """Run the application on a bound socket until SIGINT or SIGTERM, then finish the requests that are present.
+
+    `ready` is called once, when connections are accepted.
+    """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     logging.getLogger("llrnn.serve.access").setLevel(logging.INFO)
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what clients do wrong is counted, not logged
@@ -558,12 +593,12 @@ def serve(app: FastAPI, taken: socket.socket, *, ready: Callable[[], None]) -> N
 
 
 def _is_no_client_that_left(record: logging.LogRecord) -> bool:
-    """Log filter: drop uvicorn's errors about clients that left before they were answered."""
+    """Log filter: return False, to drop the message, for uvicorn's errors about clients that left too early."""
     return "returned without completing response" not in record.getMessage()
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which goes on listening while it finishes."""
+    """uvicorn's server, changed so that it listens on while it finishes its requests, and reloads tables on SIGHUP."""
 
     def __init__(self, config: uvicorn.Config, gate: Gate, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -581,7 +616,10 @@ class _Server(uvicorn.Server):
         self.ready()
 
     async def _reload(self) -> None:
-        """Reload tables and lists of words, on SIGHUP."""
+        """Read the models' tables and word lists anew, on SIGHUP.
+
+        Log the outcome, and go on as before where a file is wrong.
+        """
         try:
             await self.config.app.state.engine.reload()  # type: ignore[union-attr]
             log.warning("tables and lists of words were read anew")
@@ -595,7 +633,10 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop on a signal; unlike uvicorn's own handler, do not raise it again, since stopping is no failure."""
+        """Begin to stop on a signal; a second one ends the process at once, with 128 + its number.
+
+        Unlike uvicorn's handler it does not raise the signal again, since stopping is no failure.
+        """
         if self.gate.stopping:
             os._exit(128 + sig)  # an ordinary exit would wait for the thread of the models
         self.gate.stopping = True

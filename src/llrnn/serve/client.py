@@ -50,7 +50,7 @@ _TERMS = TypeAdapter(tuple[Term, ...])
 
 
 def _explained(found: Json) -> Explanation | Comparison:
-    """Build an `Explanation` or `Comparison` from the server's answer to `explain`."""
+    """Build an `Explanation`, or with a rival a `Comparison`, from the JSON of an answer to `explain`."""
     chosen = _explanation(found["prefix"], found["word"])
     if found["rival"] is None:
         return chosen
@@ -59,6 +59,7 @@ def _explained(found: Json) -> Explanation | Comparison:
 
 
 def _explanation(prefix: Sequence[str], found: Json) -> Explanation:
+    """Build an `Explanation` from the JSON of one word in an answer to `explain`; null stands for minus infinity."""
     factors = [(factor["name"], _log(factor["log_b"])) for factor in found["factors"]]
     parts = [{**part, "log_b": _log(part["log_b"])} for part in found["parts"]]
     logs = {name: _log(found[name]) for name in ("log_p", "log_b")}
@@ -70,10 +71,11 @@ def _log(value: float | None) -> float:
 
 
 class QueryOptions(TypedDict, total=False):
-    """Options of every query; without them the server's first model answers, as it was trained.
+    """Options that all queries of `Client` take; without them the first model of the server answers, as it was trained.
 
-    `model`: its name; `background`: by name, in place of the model's own; `condition`: what is written from; `changes`:
-    of weights, as for `steering.Change`.
+    `model`: its name; `background`: the name of another prior on offer, such as "unigram"; `condition`: the input that
+    the text is generated from, as text; `changes`: of feature weights, as {"POS:VERB": "+0.5"}, ["POS:VERB=+0.5"] or
+    `Change`s.
     """
 
     model: str | None
@@ -83,10 +85,10 @@ class QueryOptions(TypedDict, total=False):
 
 
 class Client:
-    """A client of an llrnn server.
+    """A client of an llrnn server (`llrnn serve`), with a method for each question.
 
-    `address`: of the server; `token`: if it needs one; `timeout`: seconds that it may be silent; `retries`: how often
-    to wait and ask again after a 429. Errors are `ServerError`s.
+    `address`: URL of the server; `token`: if it needs one; `timeout`: seconds that it may be silent; `retries`: how
+    often to wait and ask again when it is busy (429). Every failure is a `ServerError`.
 
         Client("http://127.0.0.1:8017").next("la reine est", top=5)
     """
@@ -100,13 +102,15 @@ class Client:
         return f"Client({self._transport.address!r})"
 
     def read(self, prefix: Prefix = "", *, words: Sequence[str] = (), **query: Unpack[QueryOptions]) -> ReadAnswer:
-        """Return the words of the prefix and of `words` that the model does not list, each with similar listed ones."""
+        """Return which words of the prefix and of `words` are not in the model's vocabulary, each with similar ones."""
         return self._ask("read", ReadAnswer.model_validate, prefix, query, words=list(words))
 
     def next(
         self, prefix: Prefix = "", *, top: int = 10, words: Sequence[str] = (), **query: Unpack[QueryOptions]
     ) -> Next:
-        """Return the `top` most probable words after the prefix, and the probabilities of `words`.
+        """Return the `top` most probable words after the prefix, best first.
+
+        The probabilities of `words` are in `.words` of the result.
 
         client.next("la reine est", top=5, words=["grande"])
         """
@@ -115,9 +119,10 @@ class Client:
     def complete(
         self, prefix: Prefix = "", letters: str = "", *, k: int = 3, mass: bool = False, **query: Unpack[QueryOptions]
     ) -> CompleteAnswer:
-        """Return the k best words after the prefix that begin with the letters, as `llrnn.complete` does.
+        """Return the `k` most probable words after the prefix that begin with the letters, as `llrnn.complete` does.
 
-        `mass`: also the probability that the word begins so, and the share of each word in it.
+        `mass`: also compute the probability that the next word begins with the letters (`log_mass`), and the share of
+        each word in it.
 
             client.complete("la reine est", "gr")
         """
@@ -130,14 +135,16 @@ class Client:
     def explain(
         self, prefix: Prefix = "", *, word: str, rival: str | None = None, **query: Unpack[QueryOptions]
     ) -> Explanation | Comparison:
-        """Explain the log-probability of a word, or its ratio to a rival's, as `llrnn.explain` does.
+        """Take log p of a word after the prefix apart, or its difference from a rival's, as `llrnn.explain` does.
+
+        An `Explanation` is returned, with a rival a `Comparison`; both print as a table of summands in nats.
 
         print(client.explain("la petite", word="maison", rival="maisons"))
         """
         return self._ask("explain", _explained, prefix, query, word=word, rival=rival)
 
     def influence(self, prefix: Prefix = "", *, feature: str, **query: Unpack[QueryOptions]) -> Influence:
-        """Attribute the weight of a feature to features of earlier words, as `llrnn.influence` does.
+        """Attribute the weight of a feature after the prefix to features of earlier words, as `llrnn.influence` does.
 
         print(client.influence("les petites", feature="Number:Plur"))
         """
@@ -155,7 +162,9 @@ class Client:
         seed: int = 0,
         **query: Unpack[QueryOptions],
     ) -> Writing:
-        """Generate text word by word, as `llrnn.generate` does; the same seed and question give the same text.
+        """Continue the prefix word by word, as `llrnn.generate` does; return an iterator over the words as they come.
+
+        The same seed and request give the same text.
 
         for word in client.generate("le chat", temperature=0.7): print(word)
         """
@@ -174,9 +183,13 @@ class Client:
         model: str | None = None,
         background: str = "own",
     ) -> tuple[ConditionTexts, ...]:
-        """Return the best texts for each condition, by beam search; a condition is text or an object.
+        """Return the best texts for each condition, the input that a text is generated from, by beam search.
 
-        client.write([{"act": "inform", "slots": {"food": "thai"}}])[0].best[0].text
+        A condition is text or a mapping. `beam`: hypotheses of the search; `count`: texts for each condition. The
+        result has an entry for each condition, with its texts in `best`, best first. A ConfigError is raised where
+        `conditions` is no list.
+
+            client.write([{"act": "inform", "slots": {"food": "thai"}}])[0].best[0].text
         """
         if isinstance(conditions, str | Mapping):
             raise ConfigError(f"a list of conditions is required, found one: write [{str(conditions)[:40]}]")
@@ -187,9 +200,12 @@ class Client:
     def score(
         self, texts: Sequence[Prefix], *, conditions: Sequence[str | None] | None = None, **query: Unpack[QueryOptions]
     ) -> tuple[Score, ...]:
-        """Return log p of every word of each text, the end of the sentence included.
+        """Return a score for each text: log p of every word, the end of the sentence included, and their sum.
 
-        client.score(["elle dort ."])[0].log_p
+        `conditions`: the input that each text is generated from, or None. A ConfigError is raised where `texts` is one
+        string.
+
+            client.score(["elle dort ."])[0].log_p
         """
         if isinstance(texts, str):
             raise ConfigError(f"a list of texts is required, found one string: write [{texts[:40]!r}]")
@@ -200,23 +216,32 @@ class Client:
         return self._transport.ask("/v1/score", lambda found: tuple(map(Score.model_validate, found["scores"])), asked)
 
     def models(self) -> tuple[ServedModel, ...]:
-        """Return the served models; the first one answers where none is named."""
+        """Return descriptions of all served models; the first one answers requests that name none."""
         return self._transport.ask("/v1/models", lambda found: tuple(map(ServedModel.model_validate, found["models"])))
 
     def features(self, query: str = "", *, model: str | None = None, limit: int = 20) -> tuple[str, ...]:
-        """Return names of features that contain the query, for `changes` or `influence`."""
+        """Return at most `limit` names of features that contain `query` in any case, for `changes` or `influence`.
+
+        `model`: its name, by default the first.
+        """
         return self._listed("features", lambda one: str(one["name"]), model, query=query, limit=limit)
 
     def words(self, query: str = "", *, model: str | None = None, limit: int = 20) -> tuple[str, ...]:
-        """Return words of a model that contain the query, those that begin with it first."""
+        """Return at most `limit` words of a model that contain `query`, those that begin with it first.
+
+        `model`: its name, by default the first.
+        """
         return self._listed("words", str, model, query=query, limit=limit)
 
     def strings(self, cell: str, *, model: str | None = None, limit: int = 8, seed: int = 0) -> tuple[str, ...]:
-        """Draw strings from a cell of an open vocabulary, by its name in the answers of `next`."""
+        """Draw strings from a cell, a symbol for many strings outside the vocabulary, by its name in answers of `next`.
+
+        `limit`: how many are drawn; equal ones are returned once.
+        """
         return self._listed("strings", lambda one: str(one["word"]), model, cell=cell, limit=limit, seed=seed)
 
     def health(self) -> Health:
-        """Return whether the server is there; one that is stopping says so, and is no error."""
+        """Return status, version, models and uptime of the server; one that is stopping says so, and is no error."""
         return self._transport.ask("/v1/health", Health.model_validate, also=503)
 
     def _ask(self, what: str, read: Callable[[Json], Read], prefix: Prefix, query: QueryOptions, **own: Any) -> Read:
@@ -229,7 +254,11 @@ class Client:
 
 
 class Writing(Iterator[Written]):
-    """A text that is being generated: iterate over its words, or `finish()` it; closing it stops the server."""
+    """A text that the server is generating: an iterator over its words as they come.
+
+    `finish()` waits for the whole text, which is in `result` at the end; `close()`, or leaving a `with` block, stops
+    the server. A `ServerError` is raised where the stream breaks off.
+    """
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange, self._events = exchange, exchange.events()
@@ -258,13 +287,14 @@ class Writing(Iterator[Written]):
         raise self._exchange.transport.cut_off("the stream ended before the text did")
 
     def finish(self) -> Finished:
-        """Wait for the end, and return the whole text."""
+        """Wait for the end of the text, and return the whole of it, prefix included, with its log-probability."""
         for _ in self:
             pass
         assert self.result is not None  # or __next__ would have raised
         return self.result
 
     def close(self) -> None:
+        """Close the connection, so that the server stops generating."""
         self._events.close()
         self._exchange.close()
 
@@ -276,7 +306,10 @@ class Writing(Iterator[Written]):
 
 
 def _query(query: QueryOptions, prefix: Prefix | None = None) -> dict[str, Any]:
-    """Return the JSON fields common to all queries; options that were not given are left out."""
+    """Return the JSON fields that queries share, from their options and the prefix.
+
+    Options that are None are left out.
+    """
     said: dict[str, Any] = {name: value for name, value in query.items() if name != "changes" and value is not None}
     if prefix is not None:
         said["prefix"] = prefix if isinstance(prefix, str) else list(prefix)
@@ -284,6 +317,10 @@ def _query(query: QueryOptions, prefix: Prefix | None = None) -> dict[str, Any]:
 
 
 def _changes(given: Mapping[str, str] | Sequence[str | Change]) -> list[Change]:
+    """Return changes of weights as `Change`s, from {name: "+0.5"} or a list.
+
+    Raise a ConfigError for one string or a number.
+    """
     if isinstance(given, str):
         raise ConfigError(f"a list of changes is required, found one string: write [{given!r}]")
     if not isinstance(given, Mapping):

@@ -23,7 +23,11 @@ Events = AsyncGenerator[tuple[str, dict[str, Any]]]
 
 
 class _Pieces:
-    """The words of one text as they come, held back while they may be the beginning of a stop string."""
+    """The words of one generated text, held back while they may be the beginning of a stop string.
+
+    `prompt`: the text before, to which a blank is added where it has none; `stops`: the text ends before any of these.
+    Pieces are (offset in the text, string with its blank, event).
+    """
 
     def __init__(self, prompt: str, stops: Sequence[str]) -> None:
         self._blank = "" if not prompt or prompt[-1].isspace() else " "
@@ -32,7 +36,10 @@ class _Pieces:
         self.count, self.is_stopped = 0, False
 
     def add(self, event: dict[str, Any]) -> list[tuple[int, str, dict[str, Any]]]:
-        """Add a word; return what can be sent now."""
+        """Add a generated word.
+
+        Return the pieces that can be sent now, and set `is_stopped` where a stop string was found.
+        """
         piece, blank = self._blank + event["word"], self._blank
         self._blank = " "
         top = {blank + one["word"]: one["log_p"] for one in event["alternatives"]} | {piece: event["log_p"]}
@@ -46,10 +53,14 @@ class _Pieces:
         return self._up_to(len(self._text) - max((len(stop) - 1 for stop in self._stops), default=0), whole=True)
 
     def rest(self) -> list[tuple[int, str, dict[str, Any]]]:
+        """Return the pieces that are still held back, when the text has ended; none after a stop string."""
         return [] if self.is_stopped else self._up_to(len(self._text))
 
     def _up_to(self, end: int, *, whole: bool = False) -> list[tuple[int, str, dict[str, Any]]]:
-        """Return the words before a position; one that goes beyond it waits, or with `whole` is cut there."""
+        """Return the waiting pieces before the offset `end`, and forget them.
+
+        A piece that goes beyond `end` is cut there, or with `whole` goes on waiting.
+        """
         ready = list[tuple[int, str, dict[str, Any]]]()
         while self._waiting and self._waiting[0][0] < end:
             begin, piece, event = self._waiting[0]
@@ -61,10 +72,13 @@ class _Pieces:
 
 
 class CompletionWork:
-    """The answer to a request for completions, whole or streamed."""
+    """The answer to a request in the form of OpenAI's completions: all at once (`whole`), or streamed (`chunks`)."""
 
     def __init__(self, request: CompletionRequest, texts: Sequence[Events], model: str) -> None:
-        """`texts`: the event stream of each text (`Engine.continuations`)."""
+        """Prepare the answer.
+
+        `texts`: the event stream of each text, n for each prompt, from `Engine.continuations`; `model`: its name.
+        """
         self.request, self._texts = request, texts
         head = {"id": f"cmpl-{secrets.token_hex(12)}", "object": "text_completion", "created": int(time.time())}
         self._head: dict[str, Any] = {**head, "model": model}
@@ -72,12 +86,12 @@ class CompletionWork:
         self._warnings = dict[str, None]()
 
     async def whole(self) -> dict[str, Any]:
-        """Return all texts as one answer, generated concurrently."""
+        """Generate all texts concurrently, and return the data of one JSON answer (`messages.CompletionAnswer`)."""
         found = await together(self._all_of(index) for index in range(len(self._texts)))
         return {**self._head, "choices": found, "usage": self._usage(), "warnings": [*self._warnings]}
 
     async def chunks(self) -> Events:
-        """Yield chunks of one text after the other as the words come, then the number of words."""
+        """Yield ("chunk", data) for each word, one text after the other, then the word counts where asked for."""
         for index in range(len(self._texts)):
             async with aclosing(self._parts(index)) as parts:
                 async for part in parts:
@@ -94,6 +108,7 @@ class CompletionWork:
         return {"text": text, "index": index, "logprobs": logprobs, "finish_reason": parts[-1]["finish_reason"]}
 
     async def _parts(self, index: int) -> AsyncGenerator[dict[str, Any]]:
+        """Yield the choices of one text, piece by piece; the last one has a `finish_reason`. `index`: of the text."""
         prompt = self.request.prompts[index // self.request.n]
         pieces, ended = _Pieces(prompt, self.request.stops), False
         self._read += len(words_of(prompt))
@@ -112,6 +127,7 @@ class CompletionWork:
         yield {**self._choice(index, pieces.rest()), "finish_reason": reason}
 
     def _choice(self, index: int, pieces: Sequence[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
+        """Return an entry of `choices` with the text of these pieces and, where asked for, their log-probabilities."""
         logprobs = None
         if self.request.logprobs is not None:
             logprobs = {

@@ -35,7 +35,10 @@ _LARGEST = 5000.0  # of looking through a vocabulary, or all features
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a request, in words: `begin` for reading and looking up, `steps` for words that may be written."""
+    """The estimated cost of a request; the unit is reading one word, about a tenth of a millisecond.
+
+    `begin`: reading the prefix and looking things up; `steps`: generating as many words as it may.
+    """
 
     begin: float
     steps: float = 0.0
@@ -46,24 +49,27 @@ class Cost:
 
 
 def admit(cost: Cost) -> Cost:
-    """Return the cost of a request, which becomes its budget; refuse one that costs too much."""
+    """Make this cost the budget of the current request, and return it.
+
+    Raise a `Refused` (422) where it exceeds the limit.
+    """
     require_work(cost.total)
     current_scope().allowed = cost.total
     return cost
 
 
 def cost_of_names(count: int) -> Cost:
-    """Return the cost of searching so many names."""
+    """Return the cost of searching `count` names of features or words, at most that of reading 5,001 words."""
     return Cost(1.0 + min(count / 200, _LARGEST))
 
 
 def cost_of_strings(count: int) -> Cost:
-    """Return the cost of drawing so many strings of a cell."""
+    """Return the cost of drawing `count` strings of a cell (a symbol for many strings outside the vocabulary)."""
     return Cost(50.0 + 5.0 * count)
 
 
 def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
-    """Return the cost of a whole request."""
+    """Return the cost of a whole request to a model; a TypeError is raised for a type that has none."""
     match request:
         case messages.WriteRequest():
             hypotheses = request.max_words * request.width * len(request.conditions)
@@ -86,7 +92,7 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
 
 
 def _query_cost(served: Served, request: messages.Query) -> float:
-    """Return the cost of reading the prefix and answering the question."""
+    """Return the cost of reading the prefix of a request and answering it, without words to be generated."""
     cost = _words_cost(request, [request.prefix_words]) * (6 if isinstance(request, messages.InfluenceRequest) else 1)
     cost += _lookup_cost(served, request, [request.condition])
     match request:
@@ -102,12 +108,15 @@ def _query_cost(served: Served, request: messages.Query) -> float:
 
 
 def _words_cost(request: messages.ModelQuery, texts: Iterable[tuple[str, ...]]) -> float:
-    """Return the cost of reading texts, the end of each sentence included."""
+    """Return the cost of reading texts, each with its end of sentence; half as much again where weights are changed."""
     return sum(1 + len(text) for text in texts) * (1.5 if request.changes else 1.0)
 
 
 def _lookup_cost(served: Served, request: messages.ModelQuery, conditions: Iterable[str | None]) -> float:
-    """Return the cost of reading conditions and finding the features whose weights are changed."""
+    """Return the cost of preparing a request: conditions (inputs to generate from), and patterns that select features.
+
+    A `Refused` is raised where the patterns would look through too many names.
+    """
     patterns = {change.feature for change in request.changes if served.names.is_pattern(change.feature)}
     names = len(served.names) * len(patterns)
     require("pattern_names", names)
@@ -115,6 +124,9 @@ def _lookup_cost(served: Served, request: messages.ModelQuery, conditions: Itera
 
 
 def _conditions_cost(served: Served, conditions: Iterable[str | None]) -> float:
-    """Return the cost of reading conditions, each of which may extend the vocabulary; duplicates count once."""
+    """Return the cost of reading conditions, the inputs that texts are generated from; equal ones count once.
+
+    Each may add its words to the vocabulary, so the cost grows with the size of that.
+    """
     listing = 50 + min(len(served.model.vocabulary) / 50, _LARGEST)
     return sum(listing + len(one) / 4 for one in {*conditions} if one is not None)

@@ -58,7 +58,10 @@ _OTHERWISE = "write it otherwise or leave it out: /v1/read names words of the mo
 
 
 def settled(work: Callable[..., Any], *given: Any) -> Any:
-    """Call `work`; return its result, or the exception, with library errors as the API reports them."""
+    """Return `work(*given)`, or, not raised, its exception; errors of the library become a `Refused` of the API.
+
+    An unknown word is 400, any other LLRNNError 409; other exceptions, defects of the server, stay as they are.
+    """
     try:
         return work(*given)
     except UnknownWordError as error:
@@ -77,7 +80,11 @@ def settled(work: Callable[..., Any], *given: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class EncodedPrefix:
-    """A prefix as the model reads it: words, symbols, condition, and changes of weights."""
+    """A prefix or text as a model reads it: its words, their symbol ids, the parsed condition, and changes of weights.
+
+    `condition`: the input that the text is generated from, or None; `steering`: scale and offset of all weights, each
+    (features,), or None.
+    """
 
     words: tuple[str, ...]
     ids: tuple[int, ...]
@@ -86,14 +93,20 @@ class EncodedPrefix:
 
 
 def encode(ready: PreparedModel, words: Sequence[str], steering: Steering, place: str) -> EncodedPrefix:
-    """Encode a prefix or a text as symbols; words that the model cannot read are refused, naming `place`."""
+    """Encode the words of a prefix or text as symbol ids, in lowercase where the model reads that.
+
+    An UnknownWordError, which names the field `place`, is raised for a word that the model cannot read.
+    """
     written = spelled_for(ready.model, words)
     ids = ready.model.vocabulary.symbols_of(written, place=place)
     return EncodedPrefix(written, tuple(ids), ready.condition, steering)
 
 
 def steering(ready: PreparedModel, changes: Sequence[messages.ChangeMessage]) -> Steering:
-    """Return the changes of a request as scale and offset of all weights; None where there are none."""
+    """Return changes of weights as (scale, offset), each (features,): a becomes scale · a + offset.
+
+    None where there are no changes. A `Refused` (404) is raised for a feature that the model does not have.
+    """
     if not changes:
         return None
     wanted = [Change(one.feature, one.scale, one.offset) for one in changes]
@@ -104,7 +117,10 @@ def steering(ready: PreparedModel, changes: Sequence[messages.ChangeMessage]) ->
 
 
 def changes(rows: Sequence[Steering]) -> WeightChange | None:
-    """Stack the changes of all rows into one; None leaves the weights as they are."""
+    """Stack the weight changes of all sequences of a batch into one of (rows, features); None where no row has one.
+
+    Where all rows share one change, it has a single row, which stands for all.
+    """
     if all(row is None for row in rows):
         return None
     if all(row is rows[0] for row in rows):  # as the texts of one request: one row stands for all
@@ -116,9 +132,9 @@ def changes(rows: Sequence[Steering]) -> WeightChange | None:
 
 
 def read(model: LLRNN, rows: Sequence[EncodedPrefix], multiple: int = 1) -> tuple[Distribution, ModelState]:
-    """Read prefixes in one scan; return p of the next word of each, and the state if all have one length.
+    """Read prefixes as one batch; return the distribution of the next word of each, and the model state at the end.
 
-    They begin with the end of a sentence, and are padded to a multiple of `multiple`.
+    The state is valid only where all prefixes have one length: shorter ones are padded, to a multiple of `multiple`.
     """
     longest = 1 + max(len(row.ids) for row in rows)
     batch = _padded(model, rows, -(-longest // multiple) * multiple)
@@ -128,13 +144,17 @@ def read(model: LLRNN, rows: Sequence[EncodedPrefix], multiple: int = 1) -> tupl
 
 
 def _padded(model: LLRNN, rows: Sequence[EncodedPrefix], length: int) -> Batch:
+    """Return the texts as a batch of inputs (rows, length), each after an end of sentence, and padded with ends."""
     eos = model.vocabulary.eos
     inputs = torch.tensor([[eos, *row.ids, *[eos] * (length - 1 - len(row.ids))] for row in rows])
     return Batch(inputs, inputs, torch.ones_like(inputs, dtype=torch.bool), [row.condition for row in rows])
 
 
 def require_finite(p: Distribution) -> Distribution:
-    """Return a distribution of one row; refuse it where no word is possible."""
+    """Return a distribution of one row.
+
+    Raise a `Refused` (409) where no word is possible or changed weights overflow.
+    """
     log_z = float(p.log_z[0])
     if math.isfinite(log_z):
         return p
@@ -143,7 +163,11 @@ def require_finite(p: Distribution) -> Distribution:
 
 
 def best_words(model: LLRNN, p: Distribution, tops: Sequence[int]) -> list[dict[str, Any]]:
-    """Return the most probable words of each row, and the sum over all symbols."""
+    """Return for each row the data of an answer to `next`: top, telling, total, log_z, entropy.
+
+    `p`: the next-word distributions, a row for each; `tops`: how many of the most probable words each row wants;
+    `telling` is one of them that is worth explaining, `total` the sum of p over all symbols.
+    """
     most = min(len(model.vocabulary), max(1, *tops))
     log_p, symbols = (part.tolist() for part in p.top(most))
     sums = (part.tolist() for part in (p.class_probabilities().sum(-1), p.log_z, p.entropy()))
@@ -158,7 +182,11 @@ def best_words(model: LLRNN, p: Distribution, tops: Sequence[int]) -> list[dict[
 
 
 def word(model: LLRNN, symbol: int, log_p: float, spelled: str | None = None) -> dict[str, Any]:
-    """Return a symbol with its probability, as plain data; `spelled`: the string of a cell."""
+    """Return a symbol and its log-probability as data for JSON: word, log_p, p, cell.
+
+    `cell` is true where the symbol stands for a set of strings outside the vocabulary; `spelled`: the one that is
+    meant.
+    """
     vocabulary = model.vocabulary
     written = vocabulary.symbols[symbol] if spelled is None else spelled
     is_cell = symbol >= len(vocabulary.words)
@@ -166,7 +194,7 @@ def word(model: LLRNN, symbol: int, log_p: float, spelled: str | None = None) ->
 
 
 def score(model: LLRNN, texts: Sequence[EncodedPrefix]) -> list[dict[str, Any]]:
-    """Return log p of every word of each text, the end of the sentence included."""
+    """Return for each text the data of a `messages.Score`: words, log_p (the end included), log_prob, perplexity."""
     lengths = [1 + len(text.ids) for text in texts]
     batch = _padded(model, texts, max(lengths))
     mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
@@ -190,7 +218,11 @@ def _scored(model: LLRNN, text: EncodedPrefix, log_p: Tensor) -> dict[str, Any]:
 
 
 def _of_words(vocabulary: Vocabulary, words: Sequence[str], log_p: Tensor) -> Tensor:
-    """Return log p of words and of the end: sums over their units, and of strings within their cells."""
+    """Return log p of words and of the end of the text, (words + 1,), from log p of the symbols that were predicted.
+
+    Where words are several units, those of a word are summed; of a string outside the vocabulary, its log-probability
+    within its cell (its set of strings) is added.
+    """
     units = vocabulary.units
     if units is not None:
         sizes = [*(len(units.of(word)) for word in words), 1]
@@ -202,15 +234,17 @@ def _of_words(vocabulary: Vocabulary, words: Sequence[str], log_p: Tensor) -> Te
 
 
 def finite(number: float) -> float | None:
-    """Return the number, or None where it is infinite: JSON has no infinity."""
+    """Return the number, or None where it is infinite or NaN, which JSON does not have."""
     return number if math.isfinite(number) else None
 
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A text that is being generated: its state, and the word chosen last.
+    """A text that is being generated: the model state, and the symbol that was chosen last, with its log-probability.
 
-    It has a random generator of its own, so that the same seed gives the same words whoever else is writing.
+    `asked`: its prefix; `alternatives`: how many of the most probable words are wanted beside each, and `likely`:
+    these, for the last word. It has a random generator, so that a seed gives the same words whatever else is in the
+    batch.
     """
 
     model: LLRNN
@@ -226,10 +260,14 @@ class Text:
 
     @property
     def has_ended(self) -> bool:
+        """Whether the symbol chosen last is the end of the sentence."""
         return self.symbol == self.model.vocabulary.eos
 
     def written(self, index: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the last word as an event, with its features; a cell is spelled as a string of it."""
+        """Return the last word as data of an event (`messages.Written`); `index`: its place among the generated words.
+
+        Where a cell was chosen, a symbol for many strings outside the vocabulary, one of them is drawn by `rng`.
+        """
         vocabulary, symbol = self.model.vocabulary, self.symbol
         is_cell = symbol >= len(vocabulary.words)
         word = vocabulary.spelled(symbol, rng) if is_cell else vocabulary.words[symbol]
@@ -246,7 +284,11 @@ class Text:
 
 
 def chosen(texts: Sequence[Text], p: Distribution, state: ModelState) -> list[Any]:
-    """Choose the next word of every text by its own strategy; one that cannot go on has an exception in its place."""
+    """Choose the next word of every text by its strategy, and return the texts after it.
+
+    A text that cannot go on has an exception in its place. `p` and `state`: the distribution of the next word, and the
+    model state, with a row for each text.
+    """
     drawn = [settled(_draw, text, p, n) for n, text in enumerate(texts)]
     symbols = torch.tensor([0 if isinstance(one, Exception) else one for one in drawn], device=p.h.device)
     log_p = p.log_prob(symbols).tolist()
@@ -259,6 +301,7 @@ def chosen(texts: Sequence[Text], p: Distribution, state: ModelState) -> list[An
 
 
 def _likely(text: Text, p: Distribution, n: int) -> tuple[dict[str, Any], ...]:
+    """Return the most probable words for row n of `p`, as many as the text wants beside each word, as data for JSON."""
     if not text.alternatives:
         return ()
     log_p, symbols = (part[0].tolist() for part in p.row(n).top(min(text.alternatives, len(text.model.vocabulary))))
@@ -266,7 +309,7 @@ def _likely(text: Text, p: Distribution, n: int) -> tuple[dict[str, Any], ...]:
 
 
 def _draw(text: Text, p: Distribution, n: int) -> int:
-    """Return the word for row n, using what was computed for all rows at once."""
+    """Return the symbol that the strategy of the text chooses from row n of `p`."""
     alone = p.row(n)
     alone.scores, alone.log_total = p.scores[n : n + 1], p.log_total[n : n + 1]
     (symbol,) = text.strategy.choose(alone.require_mass(), text.generator)
@@ -275,7 +318,10 @@ def _draw(text: Text, p: Distribution, n: int) -> int:
 
 @torch.no_grad()
 def step(texts: Sequence[Text]) -> list[Any]:
-    """Run one model step for all texts of one model, and choose the next word of each."""
+    """Run one step of the network for all texts (of one model).
+
+    Return each with its next word chosen, or an exception.
+    """
     model = texts[0].model
     state = ModelState.joined([text.state for text in texts], model.device)
     change = changes([text.asked.steering for text in texts])
@@ -287,7 +333,11 @@ def step(texts: Sequence[Text]) -> list[Any]:
 
 
 class Question(Generic[R]):
-    """A request about what follows a prefix, which can be answered in a batch with others."""
+    """A request about what follows a prefix, encoded for its model, which can be answered in a batch with others.
+
+    Questions of one model with equal `batch_key` can be answered together, by `answer` of the subclass. Making one
+    raises where the request names something that is not there.
+    """
 
     batch_key: Hashable = None
 
@@ -298,13 +348,16 @@ class Question(Generic[R]):
         self.asked = encode(ready, request.prefix_words, steering(ready, request.changes), request.place)
 
     def header(self) -> Answer:
-        """Return the fields that every answer begins with."""
+        """Return the fields that every answer begins with: model, background and prefix."""
         return {"model": self.served.name, "background": self.request.background, "prefix": list(self.asked.words)}
 
 
 @torch.no_grad()
 def answered(kind: type[Any], served: Served, requests: Sequence[Any]) -> list[Any]:
-    """Return an answer or a refusal for each request, batching those that can be answered in one pass."""
+    """Return an answer, or an exception in its place, for each request to one model.
+
+    `kind`: the class of question that is made of each; those with one model and `batch_key` are answered in one pass.
+    """
     found = [settled(kind, served, request) for request in requests]
     groups: dict[Hashable, list[int]] = {}
     for index, question in enumerate(found):
@@ -318,7 +371,7 @@ def answered(kind: type[Any], served: Served, requests: Sequence[Any]) -> list[A
 
 
 class NextQuestion(Question[messages.NextRequest]):
-    """The most probable next words; prefixes of any length are answered in one batch."""
+    """A question for the most probable next words after a prefix; prefixes of any length are answered in one batch."""
 
     def __init__(self, served: Served, request: messages.NextRequest) -> None:
         super().__init__(served, request)
@@ -327,6 +380,7 @@ class NextQuestion(Question[messages.NextRequest]):
 
     @staticmethod
     def answer(questions: Sequence[NextQuestion]) -> list[Any]:
+        """Return the data of a `messages.Next` for each question, or an exception."""
         p, _ = read(questions[0].model, [question.asked for question in questions], _ROUND)
         if bool(torch.isfinite(p.log_z).all()):
             best = best_words(questions[0].model, p, [question.request.top for question in questions])
@@ -334,7 +388,10 @@ class NextQuestion(Question[messages.NextRequest]):
         return [settled(question._alone, p.row(n)) for n, question in enumerate(questions)]
 
     def _alone(self, p: Distribution) -> Answer:
-        """Answer this prefix alone, where another one in the batch has no possible word; refuse it if it has none."""
+        """Return the answer for this prefix alone, where some prefix of the batch has no possible next word.
+
+        `p`: its distribution, one row. A `Refused` is raised where it is this one.
+        """
         return self._answer(require_finite(p), 0, best_words(self.model, p, [self.request.top])[0])
 
     def _answer(self, p: Distribution, n: int, best: Answer) -> Answer:
@@ -348,7 +405,7 @@ class NextQuestion(Question[messages.NextRequest]):
 
 
 def read_words(served: Served, request: messages.ReadRequest) -> Answer:
-    """Return the words of a request that a model does not list, with similar ones."""
+    """Return the data of a `messages.ReadAnswer`: words outside the model's vocabulary, with similar ones in it."""
     model = served.ready(request.background, request.condition).model
     prefix, others = (spelled_for(model, part) for part in (request.prefix_words, request.words))
     words = list(dict.fromkeys((*prefix, *others)))
@@ -360,9 +417,10 @@ def read_words(served: Served, request: messages.ReadRequest) -> Answer:
 
 
 class CompleteQuestion(Question[messages.CompleteRequest]):
-    """The best completions; prefixes of any length are read in one batch.
+    """A question for the best words that begin with some letters; prefixes of any length are read in one batch.
 
-    Where a word is several units the search goes on from the state: prefixes of one length are read together.
+    Where words are several units, the search takes further steps of the network, and only prefixes of one length are
+    read together. It is made of (request, scope); the scope is charged for these steps.
     """
 
     def __init__(self, served: Served, asked: tuple[messages.CompleteRequest, RequestScope]) -> None:
@@ -387,13 +445,13 @@ class CompleteQuestion(Question[messages.CompleteRequest]):
         return {**self.header(), "letters": asked.letters, "best": best, "log_mass": mass}
 
     def _step(self, state: ModelState, words: Sequence[int]) -> tuple[Distribution, ModelState]:
-        """Run one more step of the model, counted against the request's budget."""
+        """Run one more step of the network after the symbol ids `words`, charged to the budget of the request."""
         self._scope.spend(STEP_COST)
         return self.model.step(state, words, change=changes([self.asked.steering]))
 
 
 class _StatefulQuestion(Question[R], ABC):
-    """A question that needs the model state after the prefix: prefixes of one length are read together."""
+    """A question that needs the model state after its prefix; only prefixes of one length are read in one batch."""
 
     def __init__(self, served: Served, request: R) -> None:
         super().__init__(served, request)
@@ -405,6 +463,7 @@ class _StatefulQuestion(Question[R], ABC):
         return [settled(question._checked, p.row(n), state.select([n])) for n, question in enumerate(questions)]
 
     def _checked(self, p: Distribution, state: ModelState) -> Any:
+        """Return `after(p, state)`; raise a ZeroMassError with the reason where nothing can follow the prefix."""
         reason = self.model.background.refusal(state.knowledge[0][0])
         if reason is not None:
             raise ZeroMassError(f"nothing can follow the prefix {' '.join(self.asked.words)!r}: {reason}")
@@ -412,13 +471,14 @@ class _StatefulQuestion(Question[R], ABC):
 
     @abstractmethod
     def after(self, p: Distribution, state: ModelState) -> Any:
-        """Return the answer, given the distribution after the prefix and the state."""
+        """Return the answer; `p`: distribution of the word after the prefix, one row; `state`: of the model there."""
 
 
 class ExplainQuestion(_StatefulQuestion[messages.ExplainRequest]):
-    """The explanation of a word, or its comparison with a rival."""
+    """A question why a word follows a prefix: its log-probability, or its difference from a rival's, taken apart."""
 
     def after(self, p: Distribution, state: ModelState) -> Answer:
+        """Return the data of a `messages.ExplainAnswer`."""
         word, *rest = spelled_for(self.model, [self.request.word, *filter(None, [self.request.rival])])
         found = explain_next(self.model, p, state, self.asked.words, word, rest[0] if rest else None)
         sides = (found,) if isinstance(found, Explanation) else (found.chosen, found.rival)
@@ -428,7 +488,7 @@ class ExplainQuestion(_StatefulQuestion[messages.ExplainRequest]):
 
 
 class GenerateQuestion(_StatefulQuestion[messages.GenerateRequest]):
-    """The first word of a generated text."""
+    """A question for the first word of a continuation; its answer is a `Text`, which `step` continues."""
 
     def after(self, p: Distribution, state: ModelState) -> Any:
         generator = torch.Generator(self.model.device).manual_seed(self.request.seed)
@@ -440,7 +500,10 @@ class GenerateQuestion(_StatefulQuestion[messages.GenerateRequest]):
 
 
 class WriteQuestion:
-    """One condition of a request: beam searches of one model and width begin, and go on, in one batch."""
+    """A question for texts from one condition (input) of a request, by beam search.
+
+    It is made of (request, condition). Searches of one model, width and length begin in one batch.
+    """
 
     def __init__(self, served: Served, asked: tuple[messages.WriteRequest, str]) -> None:
         self.request, condition = asked
@@ -450,7 +513,7 @@ class WriteQuestion:
 
     @staticmethod
     def answer(questions: Sequence[WriteQuestion]) -> list[Any]:
-        """Begin the searches; return a pending text for each."""
+        """Begin the beam searches in one batch; return a `PendingText` for each, which `search_on` continues."""
         (width, most), model = questions[0].batch_key, questions[0].model
         begun = begin_searches(model, [one.condition for one in questions], (), width, most)
         return [PendingText(question, search) for question, search in zip(questions, begun, strict=True)]
@@ -458,17 +521,18 @@ class WriteQuestion:
 
 @dataclass(frozen=True, eq=False)
 class PendingText:
-    """A text whose beam search is going on."""
+    """A text that is being generated by beam search, with the question it answers."""
 
     question: WriteQuestion
     search: Search
 
     @property
     def cost(self) -> float:
-        """Cost of the next step."""
+        """Cost of its next step, in units of reading one word: half a unit for each hypothesis."""
         return HYPOTHESIS_COST * len(self.search.rows)
 
     def answer(self) -> Answer:
+        """Return the data of a `messages.ConditionTexts`, once the search has ended."""
         asked = self.question
         said = [spoken(asked.model, one, asked.condition) for one in self.search.found()[: asked.request.count]]
         texts = [
@@ -480,13 +544,16 @@ class PendingText:
 
 @torch.no_grad()
 def search_on(writing: Sequence[PendingText]) -> list[Any]:
-    """Run one step of all searches of one model; return the finished answers, and the pending texts."""
+    """Run one step of all beam searches (of one model); return each as pending, or its answer where it has ended."""
     advance_searches([one.search for one in writing])
     return [settled(one.answer) if one.search.has_ended else one for one in writing]
 
 
 def weigh_influence(served: Served, request: messages.InfluenceRequest) -> Answer:
-    """Return the influence on a weight; each request needs a gradient of its own."""
+    """Return the data of a `messages.InfluenceAnswer`, by a gradient for this request alone.
+
+    A `Refused` (404) is raised where the model has no such feature.
+    """
     question = Question(served, request)
     model, asked = question.model, question.asked
     if request.feature not in model.feature_names:
@@ -501,10 +568,9 @@ def weigh_influence(served: Served, request: messages.InfluenceRequest) -> Answe
 
 
 class ScoreQuestion:
-    """The log-probabilities of the texts of one request, computed piece by piece so that others have their turn.
+    """The scoring of the texts of one request, done in pieces, so that other requests have their turn in between.
 
-    A piece is a few texts with one condition. Of the models that conditions make, none is kept for a second piece but
-    by `Served.ready`: a request may have as many conditions as texts.
+    A piece is a few texts with one condition (input). Call `add` for each of `pieces()`, then `answer()`.
     """
 
     def __init__(self, served: Served, request: messages.ScoreRequest) -> None:
@@ -515,7 +581,10 @@ class ScoreQuestion:
         self._changed: dict[FeatureNames, Steering] = {}  # one for all pieces, since names are those of the model
 
     def pieces(self) -> Iterator[tuple[int, ...]]:
-        """Yield the indices of texts, grouped by condition and length, as many as fit into one scan."""
+        """Yield tuples of indices of texts with one condition and similar lengths, as many as fit into one pass.
+
+        A pass has 512 positions, or one text where that is longer.
+        """
         units, by_condition = self.served.model.vocabulary.units, dict[str | None, list[int]]()
         lengths = np.array([1 + len(words if units is None else units.sentence(words)) for words in self._words])
         for index, condition in enumerate(self._conditions):
@@ -526,7 +595,7 @@ class ScoreQuestion:
 
     @torch.no_grad()
     def add(self, piece: Sequence[int]) -> None:
-        """Compute the scores of a piece."""
+        """Compute and keep the scores of one piece, a tuple of indices of texts."""
         ready = self.served.ready(self.request.background, self._conditions[piece[0]])
         if ready.names not in self._changed:
             self._changed[ready.names] = steering(ready, self.request.changes)
@@ -536,12 +605,12 @@ class ScoreQuestion:
             self.scores[index] = found
 
     def answer(self) -> Answer:
-        """Return the answer, once all pieces are computed."""
+        """Return the data of a `messages.ScoreAnswer`, once all pieces were added."""
         return {"model": self.served.name, "background": self.request.background, "scores": self.scores}
 
 
 def as_json(found: object, answer: type[BaseModel]) -> Answer:
-    """Return the fields of an answer, taken from an object of the library."""
+    """Return as data for JSON the attributes of `found`, an object of the library, that are fields of `answer`."""
     return {name: _plain(getattr(found, name)) for name in answer.model_fields}
 
 
@@ -564,12 +633,16 @@ def _plain(value: Any) -> Any:
 
 
 def one_by_one(work: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return a batch function that calls `work` on each payload."""
+    """Return a function that calls `work` on each item of a list, and returns results, or exceptions in their place."""
     return lambda payloads: [settled(work, one) for one in payloads]
 
 
 class Engine:
-    """Answers the requests to all served models; `rows`: the most sequences in one model step, 1 turns batching off."""
+    """The models of a server: it answers requests (`messages`) with data for JSON, and refuses with `Refused`.
+
+    Each model has a thread, in which requests that wait together become one step of the network; `rows`: the most
+    sequences in one step, 1 turns batching off.
+    """
 
     def __init__(self, served: Sequence[Served], *, rows: int = 64) -> None:
         self._served = {one.name: one for one in served}
@@ -579,19 +652,23 @@ class Engine:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the served models; the first is the default."""
         return tuple(self._served)
 
     def observe_steps(self, observe: Callable[[int, float], None]) -> None:
-        """Call `observe` after every model step with how many rows it had and how many seconds it took."""
+        """Call `observe(rows, seconds)` after every step of a network: how many sequences it had, how long it took."""
         for batcher in self._batchers.values():
             batcher.observe = observe
 
     async def close(self) -> None:
-        """Answer pending requests, and end the threads."""
+        """Answer the requests that wait, then end the models' threads."""
         await asyncio.gather(*(batcher.close() for batcher in self._batchers.values()))
 
     async def reload(self) -> Answer:
-        """Reload tables and lists of words in the background; one that cannot be read changes nothing."""
+        """Read tables and word lists of all models anew, in another thread; return {"reloaded": names of the models}.
+
+        A `Refused` (409) is raised where a file cannot be read: that model stays as it was.
+        """
         for one in self._served.values():
             try:
                 await asyncio.to_thread(one.reload)
@@ -605,21 +682,27 @@ class Engine:
         self._models = {"models": described, "object": "list", "data": [*map(named, self._served)]}
 
     async def read(self, request: messages.ReadRequest) -> Answer:
+        """Return the data of a `messages.ReadAnswer`: which words of the request the model does not have."""
         return await self._ask_alone(read_words, request)
 
     async def next(self, request: messages.NextRequest) -> Answer:
+        """Return the data of a `messages.Next`: the most probable next words."""
         return await self._ask(NextQuestion, request)
 
     async def complete(self, request: messages.CompleteRequest) -> Answer:
+        """Return the data of a `messages.CompleteAnswer`: the best next words that begin with some letters."""
         return await self._ask(CompleteQuestion, request, (request, current_scope()))
 
     async def explain(self, request: messages.ExplainRequest) -> Answer:
+        """Return the data of a `messages.ExplainAnswer`: log p of a word taken apart."""
         return await self._ask(ExplainQuestion, request)
 
     async def influence(self, request: messages.InfluenceRequest) -> Answer:
+        """Return the data of a `messages.InfluenceAnswer`: what moved the weight of a feature."""
         return await self._ask_alone(weigh_influence, request)
 
     async def score(self, request: messages.ScoreRequest) -> Answer:
+        """Return the data of a `messages.ScoreAnswer`: log p of every word of some texts."""
         served = self.find(request.model)
         cost, scored = admit(cost_of(served, request)).total, ScoreQuestion(served, request)
         pieces = list(scored.pieces())
@@ -628,13 +711,18 @@ class Engine:
         return scored.answer()
 
     async def write(self, request: messages.WriteRequest) -> Answer:
+        """Return the data of a `messages.WriteAnswer`: texts from conditions (inputs), by beam search."""
         served = self.find(request.model)
         begin = admit(cost_of(served, request)).begin / len(request.conditions)
         texts = await together(self._written(served, request, place, begin) for place in range(len(request.conditions)))
         return {"model": served.name, "background": request.background, "texts": texts}
 
     async def _written(self, served: Served, request: messages.WriteRequest, place: int, begin: float) -> Answer:
-        """Run the beam search of one condition, interleaved or batched with other requests after each step."""
+        """Run the beam search of one condition to its end, and return the data of a `messages.ConditionTexts`.
+
+        `place`: index of the condition in the request; `begin`: cost of reading it. Other requests have their turn
+        after each step, or share it.
+        """
         batcher, run = self._batchers[served.name], partial(answered, WriteQuestion, served)
         try:
             found: Any = await batcher.submit(WriteQuestion, run, (request, request.conditions[place]), begin)
@@ -646,11 +734,14 @@ class Engine:
         return answer
 
     def generate(self, request: messages.GenerateRequest) -> AsyncGenerator[tuple[str, Answer]]:
-        """Yield ("word", …) for each word as it is chosen, then ("done", …)."""
+        """Yield ("word", data of a `messages.Written`) for each word as it is chosen, then ("done", data).
+
+        The last data are those of a `messages.Finished`, the whole text.
+        """
         return self.continuations(request)[0]
 
     def continuations(self, request: Continued) -> list[AsyncGenerator[tuple[str, Answer]]]:
-        """Return the event stream of every text that is asked for."""
+        """Return an asynchronous stream of (name, data) events, as from `generate`, for every text asked for."""
         served = self.find(request.model)
         cost, texts = admit(cost_of(served, request)), request.continuations()  # which take milliseconds to make
         return [self._continued(served, one, cost.begin / len(texts) + STEP_COST) for one in texts]
@@ -677,44 +768,64 @@ class Engine:
         yield "done", {**told, "warnings": list(text.warnings)}
 
     def models(self) -> Answer:
+        """Return the data of a `messages.ModelsAnswer`: the descriptions of all models."""
         return self._models
 
     def model(self, name: str) -> Answer:
-        """Return the description of a model, with the fields of OpenAI's API too."""
+        """Return the data of a `messages.RetrievedModel`; a `Refused` (404) is raised where no model has this name."""
         return {**self.find(name).described, **named(name)}
 
     async def features(self, name: str, query: str, limit: int) -> Answer:
-        """Return features whose names contain a text, ignoring case; contextual ones first, for they are few."""
+        """Return the data of a `messages.FeaturesAnswer`: features whose names contain `query`, ignoring case.
+
+        At most `limit` are listed; contextual ones, whose values depend on the context, come first. `name`: of the
+        model.
+        """
         return await self._list(_features, name, query, limit)
 
     async def words(self, name: str, query: str, limit: int) -> Answer:
-        """Return listed words that begin with a text, then those that contain it."""
+        """Return the data of a `messages.WordsAnswer`: at most `limit` listed words that contain `query` in any case.
+
+        Those that begin with it come first, frequent ones before others. `name`: of the model.
+        """
         return await self._list(_words, name, query, limit)
 
     async def strings(self, name: str, cell: str, limit: int, seed: int) -> Answer:
-        """Return strings drawn from a cell."""
+        """Return the data of a `messages.StringsAnswer`: distinct strings among `limit` that are drawn from a cell.
+
+        A cell is a symbol for many strings outside the vocabulary of the model `name`; a `Refused` (404) is raised
+        where no cell has this name.
+        """
         served = self.find(name)
         work = partial(_strings, served.model, limit=limit, seed=seed)
         return await self._run_alone(served, work, cell, cost_of_strings(limit))
 
     async def _list(self, listing: Callable[..., Answer], name: str, query: str, limit: int) -> Answer:
-        """Run a search of names in the model's thread, so that it does not block the event loop."""
+        """Run `listing`, a search of names that contain `query`, in the thread of the model `name`.
+
+        Return its answer.
+        """
         served = self.find(name)
         names = len(served.names) if listing is _features else len(served.model.vocabulary)
         work = partial(listing, served.model, limit=limit)
         return await self._run_alone(served, work, query.lower(), cost_of_names(names))
 
     async def _ask_alone(self, work: Callable[[Served, Any], Answer], request: Query) -> Answer:
+        """Run `work(served, request)` in the model's thread, not batched with others, and return its answer."""
         served = self.find(request.model)
         return await self._run_alone(served, partial(work, served), request, cost_of(served, request))
 
     async def _run_alone(self, served: Served, work: Callable[[Any], Answer], asked: object, cost: Cost) -> Answer:
+        """Run `work(asked)` in the thread of the model, not batched with others, and return its answer.
+
+        `cost` is charged.
+        """
         run = one_by_one(work)
         found: Answer = await self._batchers[served.name].submit(run, run, asked, admit(cost).total)
         return found
 
     def find(self, name: str | None) -> Served:
-        """Return the served model of this name; the first one by default."""
+        """Return the served model of this name, the first one for None; raise a `Refused` (404) where there is none."""
         if name is None:
             return next(iter(self._served.values()))
         if name not in self._served:
@@ -722,7 +833,10 @@ class Engine:
         return self._served[name]
 
     async def _ask(self, kind: type, request: Query, payload: Any = None) -> Answer:
-        """Submit a question and return its answer; `payload`: what it is made of, if not the request alone."""
+        """Make a question of a request, have it answered in a batch with others of its kind, and return the answer.
+
+        `kind`: the class of the question; `payload`: what it is made of, by default the request.
+        """
         served = self.find(request.model)
         run, cost = partial(answered, kind, served), admit(cost_of(served, request)).begin
         answer: Answer = await self._batchers[served.name].submit(kind, run, payload or request, cost)
@@ -730,11 +844,12 @@ class Engine:
 
 
 def named(model: str) -> Answer:
-    """Return a model as an entry of OpenAI's list of models."""
+    """Return a model of this name as an entry of the list of models in OpenAI's API."""
     return {"id": model, "object": "model", "created": 0, "owned_by": "llrnn"}
 
 
 def _features(model: LLRNN, small: str, limit: int) -> Answer:
+    """Return the data of a `messages.FeaturesAnswer`; `small`: the query, in lowercase."""
     groups = dict(zip(model.output_features.names, model.output_features.groups, strict=True))
     found = [one for one in (*model.context_names, *groups) if small in one.lower()]
     listed = [{"name": one, "group": groups.get(one, ""), "contextual": one not in groups} for one in found[:limit]]
@@ -742,12 +857,14 @@ def _features(model: LLRNN, small: str, limit: int) -> Answer:
 
 
 def _words(model: LLRNN, small: str, limit: int) -> Answer:
+    """Return the data of a `messages.WordsAnswer`; `small`: the query, in lowercase."""
     found = [word for word in model.vocabulary.words if small in word.lower() and word != EOS]
     found.sort(key=lambda word: not word.lower().startswith(small))  # stable: the most frequent stay first
     return {"words": found[:limit], "matching": len(found)}
 
 
 def _strings(model: LLRNN, cell: str, limit: int, seed: int) -> Answer:
+    """Return the data of a `messages.StringsAnswer`; raise a `Refused` (404) where the model has no such cell."""
     vocabulary = model.vocabulary
     ids = range(vocabulary.n_words, len(vocabulary))
     found = next((one for one in ids if vocabulary.symbol(one) == cell), None)

@@ -42,7 +42,10 @@ prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Metrics:
-    """Prometheus metrics of one server; `in_flight` is read when they are collected."""
+    """The Prometheus metrics of one server: requests, refusals, times, model steps and generated words.
+
+    `in_flight`: returns the number of requests that are worked on, and is called when metrics are collected.
+    """
 
     def __init__(self, in_flight: Callable[[], float]) -> None:
         own = self.registry = prometheus.CollectorRegistry()
@@ -59,16 +62,16 @@ class Metrics:
         prometheus.ProcessCollector(registry=own)
 
     def refuse(self, code: str) -> None:
-        """Count a request that was refused."""
+        """Count a refused request by the `code` of its error."""
         self.refused.labels(code).inc()
 
     def step(self, rows: int, seconds: float) -> None:
-        """Count a step of a model."""
+        """Count a step of a network with `rows` sequences that took `seconds`."""
         self.rows.observe(rows)
         self.step_seconds.observe(seconds)
 
     def text(self) -> bytes:
-        """Return all metrics in the text format (version 0.0.4)."""
+        """Return all metrics in the text format of Prometheus (version 0.0.4)."""
         return prometheus.generate_latest(self.registry)
 
 
@@ -95,12 +98,15 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def json_bytes(data: Any) -> bytes:
-    """Encode JSON; an infinite number, which JSON does not have, is a defect and raises."""
+    """Encode data as compact JSON in UTF-8; infinities and NaN, which JSON does not have, raise a ValueError."""
     return _encode(data).encode()
 
 
 class Gate:
-    """Limits how many requests are worked on at once."""
+    """The admission of requests to a server: bounds how many are worked on at once, and for how long.
+
+    `stopping`: whether the server is stopping; `present`: requests between their headers and the end of their answer.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self.limits, self.stopping = limits, False
@@ -110,12 +116,15 @@ class Gate:
 
     @property
     def inside(self) -> int:
-        """Number of requests that are worked on."""
+        """Number of requests that are worked on now."""
         return self._inside_of.total()
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """Context manager: a place for a request; of n active clients none has more than one place in n + 1."""
+        """Context manager: counts the current request as worked on; raises a `Refused` (429) where there are too many.
+
+        With n active client addresses, none may have more than 1 / (n + 1) of the places, but at least one.
+        """
         address, _ = current_scope().client
         own, clients = self._inside_of[address], len(self._inside_of.keys() | {address})
         if self.is_full or own >= max(1, self.limits.in_flight // (clients + 1)):
@@ -128,7 +137,11 @@ class Gate:
 
     @asynccontextmanager
     async def working(self, receive: Receive) -> AsyncIterator[None]:
-        """Context manager: a place and a time limit for a request; ends when the client leaves."""
+        """Context manager: work on a request within the limits of number and time; `receive`: of its ASGI connection.
+
+        Raises a `Refused`, 429 where too many are worked on, 503 after too many seconds; ends with ClientDisconnect
+        when the client leaves.
+        """
         try:
             with self.place(), first_error():
                 async with asyncio.timeout(self.limits.seconds), asyncio.TaskGroup() as group:
@@ -140,27 +153,29 @@ class Gate:
 
     @property
     def is_full(self) -> bool:
+        """Whether as many requests are worked on as the limit allows."""
         return self.inside >= self.limits.in_flight
 
 
 async def until_gone(receive: Receive) -> NoReturn:
-    """Wait until the client closes its connection, then raise."""
+    """Wait until the client closes its connection, then raise ClientDisconnect; `receive`: of the ASGI connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
     raise ClientDisconnect
 
 
 def _header(scope: Scope, name: bytes) -> bytes | None:
-    """Return a header that is there exactly once, or None."""
+    """Return the value of an HTTP header (`name` in lowercase), or None where it is missing or comes more than once."""
     found = [value for key, value in scope["headers"] if key == name]
     return found[0] if len(found) == 1 else None
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:
-    """Return the body of a JSON request, checked for type and size.
+    """Return the body of a request, of type JSON.
 
-    One that is refused for its size is read all the same, if it comes soon and is not without measure: a connection
-    that is closed with bytes on their way is reset, and the client would never see why.
+    A `Refused` is raised for another type (415), and for a body that is too large (413) or too slow (408). One that is
+    too large is still read for up to a second: if the connection were closed with bytes under way, it would be reset,
+    and the client would never see the answer.
     """
     kind = (_header(request.scope, b"content-type") or b"").split(b";")[0].strip().lower()
     if kind != b"application/json":
@@ -187,7 +202,10 @@ async def read_body(request: Request, limits: Limits) -> bytes:
 
 
 class Guard:
-    """The outermost ASGI layer: checks requests, counts them and answers errors."""
+    """The outermost ASGI layer of the server: checks host, token and header size, answers errors, adds headers, counts.
+
+    `hosts`: names allowed in the header Host; `token`: what clients must send as bearer token, None for nothing.
+    """
 
     def __init__(
         self,
@@ -280,7 +298,10 @@ class Guard:
 
 
 class _Answer:
-    """The `send` of a response: adds common headers, and drops the body for HEAD."""
+    """The `send` of one ASGI response: adds the headers of all answers, drops the body for HEAD, and keeps the status.
+
+    `status` is "none" until the answer has begun; a closed connection raises ClientDisconnect.
+    """
 
     def __init__(self, send: Send, *, has_body: bool) -> None:
         self._send, self._has_body = send, has_body
@@ -322,7 +343,7 @@ class BoundedConnection(Parser):
         an answer    must be taken in time, or the connection is cut
         connections  are bounded in number, and those of one client too
 
-    `bounded_protocol` makes the class for the connections of a server.
+    `bounded_protocol` makes the subclass that has the limits of a server.
     """
 
     limits: Limits
@@ -339,7 +360,7 @@ class BoundedConnection(Parser):
 
     @property
     def _throws_away(self) -> bool:
-        """Whether the last request was answered before all of its body came."""
+        """Whether the last request was answered before all of its body came, so that what comes now is thrown away."""
         return self.cycle is not None and self.cycle.response_complete and self.cycle.more_body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -353,7 +374,10 @@ class BoundedConnection(Parser):
         self._start("headers", self.limits.header_seconds, self._headers_are_late)
 
     def _start(self, what: str, seconds: float, late: Callable[[], None]) -> None:
-        """Start a timer, once."""
+        """Start a timer that calls `late` after so many seconds, unless one for `what` is running.
+
+        `what`: "headers" or "answer", what is waited for.
+        """
         if what not in self._due:
             self._due[what] = asyncio.get_running_loop().call_later(seconds, late)
 
@@ -394,11 +418,12 @@ class BoundedConnection(Parser):
         self._stop("answer")
 
     def send_400_response(self, msg: str) -> None:
-        """Answer a request that the parser cannot read, with our form of errors."""
+        """Answer a request that is no HTTP with 400 and this API's JSON error, and close the connection."""
         required = "the request must be HTTP/1.1; its first line or headers are not"
         self._close_with(Refused(400, "malformed_http", required))
 
     def _close_with(self, refused: Refused) -> None:
+        """Send the refusal as an HTTP answer and close the connection."""
         if self.transport.is_closing():
             return
         type(self).count(refused.code)
@@ -411,5 +436,8 @@ class BoundedConnection(Parser):
 
 
 def bounded_protocol(limits: Limits, count: Callable[[str], None]) -> type[BoundedConnection]:
-    """Return the protocol class for a server with these limits; `count` is called with the code of each refusal."""
+    """Return the protocol class for the connections of a server with these limits.
+
+    `count` is called with the code of each refusal, for metrics.
+    """
     return type("BoundedHere", (BoundedConnection,), {"limits": limits, "count": staticmethod(count)})

@@ -38,7 +38,7 @@ _SLOTS = 2  # of the condition to begin with
 
 
 def about(model: LLRNN) -> str:
-    """Describe a model in a sentence: words, features, network."""
+    """Return a sentence or two that describe a model: number of words, features and parameters, kind of network."""
     vocabulary, phi = model.vocabulary, model.output_features
     words = f"{counted(len(vocabulary.words), 'word')}{' and any other string' if vocabulary.is_open else ''}"
     context = f" and {len(model.context_names):,} of the context" if model.context_names else ""
@@ -51,7 +51,7 @@ def about(model: LLRNN) -> str:
 
 
 def network(controller: Controller) -> str:
-    """Name a controller in words: "An LSTM of 160 units"."""
+    """Return a controller, the recurrent network of a model, in words: "An LSTM of 160 units"."""
     if isinstance(controller, Attentive):
         return f"{network(controller.above)}, looking at the condition,"
     name = type(controller).__name__
@@ -62,15 +62,16 @@ def network(controller: Controller) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """Format a number with its noun: 1 word, 3,694 words, 2 classes."""
+    """Return a number with its noun, in the plural if need be: 1 word, 3,694 words, 2 classes."""
     return f"{n:,} {noun}{'' if n == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def telling(model: LLRNN, symbols: Sequence[int]) -> int | None:
-    """Return the symbol best suited as an example: a content word with several features, or what comes nearest.
+    """Return the one of these symbol ids that is worth explaining most: a content word with several features.
 
-    None among cells alone. A content word is known by its parts of speech, where features name them, and else by not
-    being frequent.
+    `symbols`: best first; where there is none, what comes nearest, and None where all are cells (symbols for sets of
+    strings outside the vocabulary). Content words are nouns, verbs, adjectives and names where features tell parts of
+    speech, else words that are not among the 50 most frequent.
     """
     words, known = model.vocabulary.n_words, _KNOWN.setdefault(model, {})
     best, found = -1, None
@@ -112,9 +113,10 @@ Merit = tuple[int, ...]  # is it a content word, is the rival a form of it, in h
 
 
 def examples(model: LLRNN) -> list[dict[str, Any]]:
-    """Return examples for the page, from texts that the model writes; none where nothing can be written.
+    """Return up to three examples for the web page, found in texts that the model generates; none where it cannot.
 
-    Why this `word` after this `prefix`, and not its `rival`? `feature` speaks for the word, and can be turned down.
+    Each has the keys prefix, word, rival (another form of the word, or a similar word, or None) and feature (one that
+    speaks for the word, or None).
     """
     text = condition_hint(model)["example"]
     try:
@@ -131,18 +133,26 @@ def examples(model: LLRNN) -> list[dict[str, Any]]:
 
 
 def _prefixes(model: LLRNN, texts: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return what stands before the last content word of each text, without duplicates."""
+    """Return for each text the words before its last content word, each prefix once."""
     places = [_last_content(model, words) for words in texts]
     return list(dict.fromkeys(tuple(words[:place]) for words, place in zip(texts, places, strict=True)))
 
 
 def _last_content(model: LLRNN, words: Sequence[str]) -> int:
+    """Return the index, 2 or more, of the last word of the highest rank that any word of the text has.
+
+    2, or the length of a shorter text, where there is none.
+    """
     worth = [0 if word not in model.vocabulary else _worth(model, model.vocabulary.id(word)) for word in words]
     late = [place for place in range(_SHORTEST, len(words)) if worth[place] == max(worth)]
     return late[-1] if late else min(_SHORTEST, len(words))
 
 
 def _example(model: LLRNN, prefix: tuple[str, ...], condition: object) -> tuple[Merit, dict[str, Any]] | None:
+    """Return (merit, example) for this prefix, or None where no next word can be explained.
+
+    A greater merit is better.
+    """
     p, state = read_prefix(model, prefix, [condition])
     symbols = p.top(min(_RIVALS, len(model.vocabulary)))[1][0].tolist()
     best = telling(model, symbols[:_LISTED])
@@ -159,7 +169,10 @@ def _example(model: LLRNN, prefix: tuple[str, ...], condition: object) -> tuple[
 
 
 def _rival(model: LLRNN, best: int, symbols: Sequence[int]) -> int | None:
-    """Return the most probable other form of the word, else the next word of its kind."""
+    """Return the most probable symbol that is a form of the word `best`, else one of its kind, else any; None for none.
+
+    `symbols`: candidates, most probable first.
+    """
     word, worth = model.vocabulary.symbol(best), _worth(model, best)
     others = [one for one in symbols if one not in (best, model.vocabulary.eos) and one < model.vocabulary.n_words]
     same = [one for one in others if _worth(model, one) == worth]
@@ -168,7 +181,7 @@ def _rival(model: LLRNN, best: int, symbols: Sequence[int]) -> int | None:
 
 
 def _is_form(word: str, other: str) -> bool:
-    """Whether two words share a beginning, as forms of one word do."""
+    """Whether two words may be forms of one: they share the first 3 letters or more, and 70 % of the longer one."""
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False)))
     return alike >= max(3, 0.7 * max(len(word), len(other)))
 
@@ -177,7 +190,10 @@ def _is_form(word: str, other: str) -> bool:
 
 
 def condition_hint(model: LLRNN) -> dict[str, Any]:
-    """Return `acts` and `slots` that the model knows, and an `example`: "" where nothing is known of conditions."""
+    """Return what conditions (inputs that texts are generated from) of a model look like: acts, slots and example.
+
+    `acts` and `slots` are lists of names known from training, `example` a condition as text, "" where none is known.
+    """
     fields = next((one.fields for one in model.contextual_inputs if isinstance(one, ConditionNumbers)), None)
     if fields is not None:
         means = {name: float(f"{mean:.3g}") for name, mean in zip(fields.names, fields.mean, strict=True)}
@@ -194,7 +210,10 @@ def condition_hint(model: LLRNN) -> dict[str, Any]:
 
 
 def _condition(model: LLRNN, acts: Sequence[str], slots: Sequence[Slot]) -> str:
-    """Return an example condition in the format that the model reads, "" where there is none."""
+    """Return an example condition as text in the format that the model reads, a dialogue act or JSON.
+
+    "" where none fits.
+    """
     if condition_kind(model) == "act":
         act = "inform" if "inform" in acts else next((one for one in acts if not one.startswith("?")), "")
         return str(Act(act, tuple(slots))) if act else ""

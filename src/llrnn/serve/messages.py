@@ -38,14 +38,17 @@ from llrnn.ground.rendering import Renderable, Sheet, TextTable
 
 
 class Refused(LLRNNError):  # noqa: N818 (what it says: the request is refused)
-    """An HTTP status, a code for programs, and a sentence for people: what was required, what was found, what to do."""
+    """The refusal of a request: an HTTP status, a code for programs, and a message for people, as an exception.
+
+    The message says what was required, what was found and what to do; `headers` are added to the HTTP answer.
+    """
 
     def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.status, self.code, self.message, self.headers = status, code, message, dict(headers or {})
 
     def body(self) -> dict[str, Any]:
-        """Return the JSON of an error; `error` is the form that OpenAI's clients read."""
+        """Return the JSON body of the error answer: code, message, and `error`, the form that OpenAI's clients read."""
         kind = "invalid_request_error" if self.status < 500 else "server_error"
         said = {"code": self.code, "message": self.message}
         return {**said, "error": {**said, "type": kind, "param": None}}
@@ -53,7 +56,11 @@ class Refused(LLRNNError):  # noqa: N818 (what it says: the request is refused)
 
 @dataclass(frozen=True)
 class Limit:
-    """One limit of `limits.toml`."""
+    """An upper bound on one thing that a request holds or costs, read from `limits.toml`, and how excess is refused.
+
+    `most`: the greatest value allowed; `meaning`: what is counted, in which unit; `status`, `code` and `message`: of
+    the refusal, where {most}, {found} and {field} in the message are filled in.
+    """
 
     name: str
     most: int
@@ -63,7 +70,11 @@ class Limit:
     message: str
 
     def refused(self, *, found: int | None = None, most: float | None = None, field: str | None = None) -> Refused:
-        """Return the refusal of a request beyond this limit; `most` where the server was started with another."""
+        """Return, not raise, the refusal of a request beyond this limit.
+
+        `found`: the value in the request, if known; `most`: the bound of this server, if other than usual; `field`: the
+        name of the field in the message.
+        """
         bound = self.most if most is None else most
         counted = "more" if found is None or found > 10**18 else f"{found:,}"
         shown = f"{int(bound):,}" if bound == int(bound) else bound
@@ -79,13 +90,18 @@ LIMITS: Mapping[str, Limit] = {name: Limit(name, **row) for name, row in _TABLE.
 
 
 def most(name: str) -> int:
-    """Return the value of a limit by its name."""
+    """Return the greatest value that the limit `name` of `limits.toml` allows."""
     return LIMITS[name].most
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of a server, which whoever starts it may change."""
+    """Bounds on connections and requests of one server, which its operator may set when it is started.
+
+    Bytes and seconds for body and header of a request, `seconds` to work on one and send the answer, `in_flight`
+    requests worked on at a time, and open connections, in all and of one client address. A ConfigError is raised unless
+    all are above 0 and finite.
+    """
 
     body_bytes: int = most("body_bytes")
     body_seconds: float = most("body_seconds")
@@ -102,7 +118,10 @@ class Limits:
                 raise ConfigError(f"{name} must be above 0 and finite, found {value}: {LIMITS[name].meaning}")
 
     def refused(self, name: str, *, found: int | None = None) -> Refused:
-        """Return the refusal of a request beyond one of this server's limits."""
+        """Return, not raise, the refusal of a request beyond the field `name` of these limits.
+
+        `found`: its value, if known.
+        """
         return LIMITS[name].refused(found=found, most=getattr(self, name))
 
 
@@ -112,19 +131,25 @@ _NO_NUL = r"^[^\x00]*$"
 
 
 def require(limit: str, found: int, field: str | None = None) -> None:
-    """Refuse a value beyond a limit; pydantic passes on an exception that is no ValueError as it is."""
+    """Raise a `Refused` where `found` exceeds the limit of this name in `limits.toml`.
+
+    `field` is named in the message.
+    """
     if found > most(limit):
         raise LIMITS[limit].refused(found=found, field=field)
 
 
 def require_work(found: float, allowed: float = most("work")) -> None:
-    """Refuse a request that costs more than is allowed, up to rounding."""
+    """Raise a `Refused` (422) where a cost exceeds the allowed one, but for rounding; the unit is reading one word."""
     if found > allowed + 1e-6:
         raise LIMITS["work"].refused(found=math.ceil(found))
 
 
 def at_most(limit: str, size: Callable[[Any], int] = len) -> AfterValidator:
-    """Return the pydantic validator of a limit; `size` measures a value."""
+    """Return a pydantic validator that refuses values whose `size` exceeds a limit of `limits.toml`.
+
+    `size`: maps the value to an integer, by default its length.
+    """
 
     def check(value: Any, info: ValidationInfo) -> Any:
         require(limit, size(value), info.field_name)
@@ -134,23 +159,30 @@ def at_most(limit: str, size: Callable[[Any], int] = len) -> AfterValidator:
 
 
 def _string(limit: str, description: str) -> tuple[Any, ...]:
+    """Return the pydantic annotations of a string without NUL, of at most as many characters as the limit allows."""
     field = Field(pattern=_NO_NUL, description=description, json_schema_extra={"maxLength": most(limit)})
     return field, at_most(limit)
 
 
 def _items(limit: str, description: str) -> Any:
-    """Return the schema of a limit on items, without a validator, where another one checks the whole field."""
+    """Return the pydantic field of a tuple with the most items in its JSON schema.
+
+    Their number is checked elsewhere.
+    """
     return Field(fail_fast=True, description=description, json_schema_extra={"maxItems": most(limit)})
 
 
 def integer(least: int, limit: str, description: str) -> tuple[Any, ...]:
-    """Return the annotations of an integer field; 3.0 is read as 3, and what is no number is left to be refused."""
+    """Return the pydantic annotations of an integer field from `least` up to a limit of `limits.toml`.
+
+    3.0 is read as 3.
+    """
     field = Field(strict=True, ge=least, description=description, json_schema_extra={"maximum": most(limit)})
     return field, WHOLE, at_most(limit, int)
 
 
 def words_of(text: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Split a string at white space; return a tuple as it is."""
+    """Split a string at white space into words; return a tuple of words as it is."""
     return tuple(text.split()) if isinstance(text, str) else text
 
 
@@ -170,7 +202,10 @@ Word = Annotated[str, *_string("characters", "one word, as the model writes it")
 
 
 def _as_text(given: object) -> object:
-    """Return an object as JSON text: conditions are stored, compared and limited as text."""
+    """Return a JSON object as JSON text and anything else as it is; refuse objects that are too long as text (409).
+
+    Conditions (inputs that texts are generated from) are stored and compared as text.
+    """
     if not isinstance(given, dict):
         return given
     text, longest = json.dumps(given, ensure_ascii=False), most("condition_characters")
@@ -205,13 +240,13 @@ Seed = Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED, description="the
 
 
 class Message(BaseModel):
-    """A JSON object with these fields and no others."""
+    """Base class of request bodies: a JSON object with exactly these fields; unknown ones are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ChangeMessage(Message):
-    """The weight a_k of a feature becomes scale · a_k + offset."""
+    """A change of one feature's weight, or of all that a pattern names: a_k becomes scale · a_k + offset."""
 
     feature: Annotated[Name, Field(description="the name of a feature, or a pattern in which * stands for anything")]
     scale: Number = 1.0
@@ -224,20 +259,20 @@ Changes = Annotated[
 
 
 class ModelChoice(Message):
-    """What all requests share: a model, and its background."""
+    """Base class of requests to a model: the name of the model, and that of the background (prior) it is used with."""
 
     model: Annotated[Name | None, Field(description="the name of a served model; the first one by default")] = None
     background: Annotated[Name, Field(description="the name of a background on offer")] = "own"
 
 
 class ModelQuery(ModelChoice):
-    """A request in which weights may be changed."""
+    """Base class of requests in which weights of features may be changed for this request only."""
 
     changes: Changes = ()
 
 
 class Query(ModelQuery):
-    """A request about what follows a prefix."""
+    """Base class of requests about what follows a prefix: its words, and the condition (input) it is generated from."""
 
     prefix: Annotated[
         PrefixText | Annotated[tuple[Word, ...], _items("prefix_words", "words, one by one")],
@@ -253,20 +288,20 @@ class Query(ModelQuery):
 
 
 class ReadRequest(Query):
-    """How does the model read these words, and which of them does it not know?"""
+    """A request for the words of a prefix that the model's vocabulary does not have, with similar ones that it has."""
 
     words: Annotated[tuple[Word, ...], _items("words", "other words that are looked up too"), at_most("words")] = ()
 
 
 class NextRequest(Query):
-    """Which words come next?"""
+    """A request for the most probable next words after a prefix, and for the probabilities of given words."""
 
     top: Annotated[int, *integer(0, "top", "how many of the most probable words")] = 10
     words: Annotated[tuple[Word, ...], _items("words", "words whose probability is asked too"), at_most("words")] = ()
 
 
 class CompleteRequest(Query):
-    """Which words come next that begin with these letters?"""
+    """A request for the most probable next words that begin with the letters typed so far."""
 
     letters: Annotated[
         str, *_string("characters", "what is typed of the word so far, without white space before it")
@@ -278,14 +313,14 @@ class CompleteRequest(Query):
 
 
 class ExplainRequest(Query):
-    """Why this word, and why not that other one?"""
+    """A request to split log p(word) after a prefix into its summands, or its difference from a rival word's."""
 
     word: Word
     rival: Word | None = None
 
 
 class InfluenceRequest(Query):
-    """Which features of which earlier words moved the weight of a feature?"""
+    """A request for the features of earlier words that moved the weight of one feature after a prefix."""
 
     prefix: Annotated[
         PrefixText | Annotated[tuple[Word, ...], _items("influence_words", "words, one by one")],
@@ -296,7 +331,7 @@ class InfluenceRequest(Query):
 
 
 class GenerateRequest(Query):
-    """Go on from the prefix, word by word: by exact samples, or greedily; the names are those of `llrnn.generate`."""
+    """A request to continue a prefix word by word, by sampling or greedily; options are those of `llrnn.generate`."""
 
     max_words: Annotated[int, *integer(1, "max_words", "stop after so many")] = 60
     greedy: Annotated[Flag, Field(description="always the most probable word; nothing is drawn")] = False
@@ -311,12 +346,12 @@ class GenerateRequest(Query):
     stream: Annotated[Flag, Field(description="events as they come, or one JSON object")] = True
 
     def continuations(self) -> tuple[GenerateRequest, ...]:
-        """Return a request for each text that is asked for."""
+        """Return the requests for single texts: this one alone."""
         return (self,)
 
 
 class ScoreRequest(ModelQuery):
-    """The log-probabilities of whole texts."""
+    """A request for the log-probability of every word of whole texts, each with a condition (input) or none."""
 
     texts: Annotated[
         tuple[Annotated[Text | TextWords, at_most("one_text_words", count_words)], ...],
@@ -339,11 +374,11 @@ class ScoreRequest(ModelQuery):
 
 
 class ReloadRequest(Message):
-    """Read the tables and lists of words again that the server was started with; of whoever has its token."""
+    """A request to read the server's tables and word lists anew; only clients with its token may send it."""
 
 
 class WriteRequest(ModelChoice):
-    """A text for each condition, or several: the best of a beam, which batches of others go through as well."""
+    """A request for the best texts of a beam search for each condition, the input that a text is generated from."""
 
     conditions: Annotated[
         tuple[Condition, ...], _items("texts", "what is to be said"), Field(min_length=1), at_most("texts")
@@ -354,12 +389,15 @@ class WriteRequest(ModelChoice):
 
     @property
     def width(self) -> int:
-        """The width of the beam, at least the number of texts."""
+        """The number of hypotheses of the beam: `beam`, or `count`, the number of texts wanted, if that is greater."""
         return max(self.beam, self.count)
 
 
 def _only(*allowed: object) -> tuple[Any, ...]:
-    """Return the annotations of a field that is accepted only with values that change nothing."""
+    """Return the pydantic annotations of a field that takes only these values, and is refused with any other.
+
+    For fields of OpenAI's form that no model here supports: the allowed values change nothing.
+    """
 
     def check(given: object) -> object:
         for one in allowed:
@@ -371,7 +409,7 @@ def _only(*allowed: object) -> tuple[Any, ...]:
 
 
 class StreamOptions(Message):
-    """What a stream says at its end."""
+    """Options of a streamed completion: `include_usage` asks for a last chunk with the number of words."""
 
     include_usage: Flag = False
 
@@ -383,7 +421,7 @@ _Prompt = Annotated[PrefixText, at_most("prefix_words", count_words)]
 
 
 class CompletionRequest(ModelQuery):
-    """Go on from a prompt, in the form of OpenAI's completions."""
+    """A request to continue one prompt or several, in the form of OpenAI's completions; a token is a word."""
 
     prompt: Annotated[
         _Prompt
@@ -418,14 +456,16 @@ class CompletionRequest(ModelQuery):
 
     @property
     def prompts(self) -> tuple[str, ...]:
+        """The prompts as a tuple, also where one string was sent."""
         return (self.prompt,) if isinstance(self.prompt, str) else self.prompt
 
     @property
     def stops(self) -> tuple[str, ...]:
+        """The stop strings as a tuple, empty where none was sent."""
         return () if self.stop is None else (self.stop,) if isinstance(self.stop, str) else self.stop
 
     def continuations(self) -> list[GenerateRequest]:
-        """Return a request for each text that is asked for: n of each prompt."""
+        """Return a request for each single text: `n` for each prompt, in this order, each with a seed of its own."""
         first = secrets.randbits(62) if self.seed is None else self.seed
         drawing: dict[str, Any] = {"greedy": True} if self.temperature == 0 else {"temperature": self.temperature}
         if self.temperature and self.top_p < 1:
@@ -447,7 +487,7 @@ class CompletionRequest(ModelQuery):
 
 
 class _Continuation(GenerateRequest):
-    """One text of a request."""
+    """A request for one text of a completion request; error messages call its prefix `prompt`."""
 
     place: ClassVar[str] = "prompt"
 
@@ -458,7 +498,10 @@ _MISTAKES = 100  # more are counted, and not looked at
 
 
 def refusal_of_body(error: ValidationError) -> Refused:
-    """Return the refusal of an invalid body; only the first mistakes are listed, since a body may have thousands."""
+    """Return, not raise, the refusal (400 or 422) of an invalid body.
+
+    The message names the first mistake, or only their number where there are more than 100.
+    """
     count = error.error_count()
     if count > _MISTAKES:
         return Refused(
@@ -468,7 +511,10 @@ def refusal_of_body(error: ValidationError) -> Refused:
 
 
 def refusal_of(wrong: Sequence[Mapping[str, Any]]) -> Refused:
-    """Return the refusal for the first of pydantic's errors; quoted values are ASCII and cut."""
+    """Return, not raise, the refusal for the first of pydantic's errors: 400 where the body is no JSON, else 422.
+
+    The message quotes the value that was found, in ASCII, cut to 60 characters.
+    """
     first = wrong[0]
     if first["type"] == "json_invalid":
         return Refused(400, "malformed_json", f"the body must be JSON in UTF-8, found: {first['ctx']['error']}")
@@ -486,7 +532,7 @@ def _quoted(found: object) -> str:
 
 
 def _null_for(infinity: float, description: str) -> Any:
-    """Return the annotations of a number that JSON writes as null where it is infinite."""
+    """Return the pydantic annotations of a number for which JSON has null where it is this infinity."""
     schema = {"anyOf": [{"type": "number"}, {"type": "null"}], "description": description}
     return BeforeValidator(lambda found: infinity if found is None else found), WithJsonSchema(schema)
 
@@ -496,13 +542,16 @@ Perplexity = Annotated[float, *_null_for(math.inf, "null where it has no bound")
 
 
 class Answer(BaseModel):
-    """A JSON object that has all of these fields and no others; a client passes over those of a later version."""
+    """Base class of the server's JSON answers, which have exactly these fields.
+
+    A client ignores those of a later version.
+    """
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"additionalProperties": False})
 
 
 class ErrorDetail(Answer):
-    """The error in the form that clients of OpenAI-like servers read."""
+    """The error of an answer in the form that clients of OpenAI-like servers read."""
 
     message: str
     type: Literal["invalid_request_error", "server_error"]
@@ -511,7 +560,7 @@ class ErrorDetail(Answer):
 
 
 class ErrorAnswer(Answer):
-    """Why there is no answer."""
+    """The answer to a request that was refused or failed."""
 
     code: Annotated[str, Field(description="for programs; docs/server.md lists them")]
     message: Annotated[str, Field(description="for people: what was required, what was found, what to do")]
@@ -519,20 +568,20 @@ class ErrorAnswer(Answer):
 
 
 class ModelAnswer(Answer):
-    """Who answered."""
+    """Base class of answers of a model: the names of the model and of the background (prior) that answered."""
 
     model: str
     background: str
 
 
 class AskedAnswer(ModelAnswer):
-    """What was asked, as it was understood."""
+    """Base class of answers about a prefix, with the words of the prefix as the model read them (in lowercase, say)."""
 
     prefix: tuple[str, ...]
 
 
 class WordAnswer(Answer):
-    """A word; printed, it is that."""
+    """Base class of answers about one word; `str` of it is the word."""
 
     word: str
 
@@ -541,7 +590,11 @@ class WordAnswer(Answer):
 
 
 class Likely(WordAnswer):
-    """A word and its probability; a cell of an open vocabulary stands for all of its strings."""
+    """A word with its probability in context.
+
+    `cell`: it is no single word but a symbol for many strings outside the vocabulary, such as all 4-digit numbers,
+    whose probabilities are summed here.
+    """
 
     log_p: LogProbability
     p: float
@@ -549,7 +602,10 @@ class Likely(WordAnswer):
 
 
 class Next(AskedAnswer, Sequence[Likely], Renderable):
-    """What comes next: a sequence of the most probable words, best first; `words` are those asked for by name."""
+    """The answer to `next`: a sequence of the most probable next words, best first.
+
+    `words`: those whose probability was asked for by name; `log_z`: log of the normaliser Σ b·exp(a·φ).
+    """
 
     top: tuple[Likely, ...]
     words: tuple[Likely, ...]
@@ -574,6 +630,7 @@ class Next(AskedAnswer, Sequence[Likely], Renderable):
         return len(self.top)
 
     def sheet(self) -> Sheet:
+        """Return the words with p and log p as a table, with entropy and log Z, to print."""
         rows = tuple((one.word, f"{one.p:.4%}", f"{one.log_p:.4f}") for one in (*self.top, *self.words))
         said = f"{' '.join(self.prefix)} …, by {self.model} with background {self.background}"
         figures = f"entropy {self.entropy:.4f} nats, log Z = {self.log_z:.4f}, Σp = {self.total:.6f}"
@@ -581,7 +638,11 @@ class Next(AskedAnswer, Sequence[Likely], Renderable):
 
 
 class Completed(WordAnswer):
-    """A word that letters may become; `cell` of one that is not listed, `share`: p given the letters, if asked for."""
+    """A word that typed letters may be completed to, with its probability in context.
+
+    `cell`: the set of strings outside the vocabulary that it belongs to, None for a listed word; `share`: its
+    probability given that the word begins with these letters, None where that was not asked for.
+    """
 
     log_p: float
     p: float
@@ -590,7 +651,7 @@ class Completed(WordAnswer):
 
 
 class CompleteAnswer(AskedAnswer):
-    """The best words that begin with the letters, best first."""
+    """The answer to `complete`: the most probable words that begin with the letters, best first."""
 
     letters: str
     best: tuple[Completed, ...]
@@ -600,7 +661,7 @@ class CompleteAnswer(AskedAnswer):
 
 
 class TermAnswer(Answer):
-    """One feature's part: weight · value = share."""
+    """The contribution of one feature to a log-probability, in nats: weight · value = share."""
 
     name: str
     weight: float
@@ -609,21 +670,29 @@ class TermAnswer(Answer):
 
 
 class FactorAnswer(Answer):
-    """One factor of the background."""
+    """One factor of a background (prior) that is a product: its name, and its log b of the word."""
 
     name: str
     log_b: LogProbability
 
 
 class MixturePartAnswer(FactorAnswer):
-    """One part of a mixture: share = weight * exp(log_b) / the background's mass of the word."""
+    """One component of a background (prior) that is a mixture, and its share of the prior b of the word.
+
+    share = weight · exp(log_b) / b.
+    """
 
     weight: float
     share: float
 
 
 class ExplanationAnswer(WordAnswer):
-    """log_p = total = log_b + the sum of all shares - log_z."""
+    """log p of a word taken apart: log_p = total = log_b + the sum of all shares of `terms` − log_z, in nats.
+
+    `log_b`: the prior; `log_z`: the normaliser; `cell`: the set of strings outside the vocabulary that the word belongs
+    to, or None, and `log_inside`: its log-probability within that set, part of log_b; `factors`, `parts`: of a prior
+    that is a product or a mixture; `forbidden_by`: factors that give it probability 0.
+    """
 
     log_p: LogProbability
     log_b: LogProbability
@@ -641,7 +710,10 @@ class ExplanationAnswer(WordAnswer):
 
 
 class ComparisonAnswer(Answer):
-    """log p(word) - log p(rival), taken apart."""
+    """log p(word) − log p(rival) taken apart: the difference of the priors, and of the contribution of each feature.
+
+    null stands for an infinite difference.
+    """
 
     log_ratio: float | None
     log_b_difference: float | None
@@ -651,7 +723,7 @@ class ComparisonAnswer(Answer):
 
 
 class ExplainAnswer(AskedAnswer):
-    """Why this word, and why not that other one."""
+    """The answer to `explain`: log p of the word taken apart; with a rival, log p of that too, and the difference."""
 
     word: ExplanationAnswer
     rival: ExplanationAnswer | None
@@ -659,7 +731,7 @@ class ExplainAnswer(AskedAnswer):
 
 
 class InfluenceTermAnswer(Answer):
-    """What one feature of one earlier word did to the weight: gradient times input."""
+    """What one feature of one earlier word contributed to a weight: gradient times input (`share`)."""
 
     position: Annotated[int, Field(ge=-1, description="place in the prefix, from 0; -1 is the start of the sentence")]
     word: str
@@ -669,7 +741,7 @@ class InfluenceTermAnswer(Answer):
 
 
 class InfluenceAnswer(AskedAnswer):
-    """What moved the weight of a feature."""
+    """The answer to `influence`: the weight of a feature after the prefix, and what each earlier word contributed."""
 
     feature: str
     weight: float
@@ -677,7 +749,11 @@ class InfluenceAnswer(AskedAnswer):
 
 
 class Written(WordAnswer):
-    """A word that the model has just written, with the features that fire on it."""
+    """A word that the model has just generated, with its log-probability and the names of its features that are not 0.
+
+    `index`: its place among the generated words, from 0; `cell`: the set of strings outside the vocabulary that it
+    belongs to, None for a listed word.
+    """
 
     index: Annotated[int, Field(ge=0)]
     log_p: float
@@ -695,7 +771,7 @@ Warnings = Annotated[
 
 
 class TextAnswer(Answer):
-    """A text and its probability; printed, it is that."""
+    """Base class of answers with a generated text and its log-probability; `str` of it is the text."""
 
     text: str
     log_prob: float
@@ -706,39 +782,42 @@ class TextAnswer(Answer):
 
 
 class WrittenText(TextAnswer):
-    """One text that says a condition."""
+    """One text that was generated from a condition (an input), with its words."""
 
     words: tuple[str, ...]
 
 
 class Finished(WrittenText):
-    """The end of a stream: `text` has the prefix too."""
+    """The last event of a streamed text: the whole text, prefix included, and its log-probability."""
 
     warnings: Warnings = ()
 
 
 class GenerateAnswer(TextAnswer, AskedAnswer):
-    """A whole continuation, with `"stream": false`."""
+    """The answer to `generate` with `"stream": false`: the whole text, and each generated word with its features."""
 
     words: tuple[Written, ...]
     warnings: Warnings = ()
 
 
 class ConditionTexts(Answer):
-    """What was written for one condition, best first."""
+    """The texts that were generated for one condition (input), best first."""
 
     best: tuple[WrittenText, ...]
     warnings: Warnings = ()
 
 
 class WriteAnswer(ModelAnswer):
-    """Texts for all conditions, in the order asked."""
+    """The answer to `write`: the texts for each condition (input), in the order of the request."""
 
     texts: tuple[ConditionTexts, ...]
 
 
 class Score(Answer):
-    """One text: `log_p` has one entry for each word and one for the end of the sentence."""
+    """The score of one text: `log_p` of each of its `words`, the end of the sentence included.
+
+    `log_prob` is the sum.
+    """
 
     words: tuple[str, ...]
     log_p: tuple[LogProbability, ...]
@@ -747,7 +826,7 @@ class Score(Answer):
 
 
 class ScoreAnswer(ModelAnswer):
-    """All texts, in the order asked."""
+    """The answer to `score`: the scores of all texts, in the order of the request."""
 
     scores: tuple[Score, ...]
 
@@ -768,7 +847,7 @@ Backgrounds = Annotated[
 
 
 class ExampleAnswer(Answer):
-    """Something to try: why this word after this prefix, and not its rival?"""
+    """An example to try on the web page: explain why `word` follows `prefix` and not its rival."""
 
     prefix: str
     word: str
@@ -777,7 +856,7 @@ class ExampleAnswer(Answer):
 
 
 class ConditionHint(Answer):
-    """What conditions look like, as far as the model knows: names that they had in training, and one to begin with."""
+    """What conditions (inputs that texts are generated from) look like: acts and slots of training, an example."""
 
     acts: tuple[str, ...] = ()
     slots: tuple[str, ...] = ()
@@ -785,7 +864,11 @@ class ConditionHint(Answer):
 
 
 class ServedModel(Answer):
-    """A model that the server has, and what can be asked of it."""
+    """The description of a served model: its sizes, features and backgrounds (priors), and what can be asked of it.
+
+    `symbols`: words and cells (symbols for sets of strings outside the vocabulary); `classes`: sets of words with equal
+    features; `groups`: number of features by kind; `contextual`: features that depend on the context.
+    """
 
     name: str
     symbols: int
@@ -807,7 +890,7 @@ class ServedModel(Answer):
 
 
 class ModelName(Answer):
-    """A model as clients of OpenAI-like servers list it."""
+    """An entry of the list of models in the form of OpenAI's API."""
 
     id: str
     object: Literal["model"]
@@ -816,11 +899,11 @@ class ModelName(Answer):
 
 
 class RetrievedModel(ServedModel, ModelName):
-    """One model, as we describe it and as clients of OpenAI-like servers retrieve it."""
+    """The answer to `models/NAME`: the description of one model, with the fields of OpenAI's API."""
 
 
 class ModelsAnswer(Answer):
-    """All served models; the first one is the default."""
+    """The answer to `models`: all served models, of which the first answers requests that name none."""
 
     models: tuple[ServedModel, ...]
     object: Literal["list"] = "list"
@@ -828,7 +911,7 @@ class ModelsAnswer(Answer):
 
 
 class FeatureAnswer(Answer):
-    """A feature of a model."""
+    """A feature of a model: its name, its kind, and whether its value depends on the context."""
 
     name: str
     group: str
@@ -836,58 +919,61 @@ class FeatureAnswer(Answer):
 
 
 class FeaturesAnswer(Answer):
-    """The first features whose names hold the query, and how many do."""
+    """The answer to `models/NAME/features`: the first features whose names contain the query, and how many do."""
 
     features: tuple[FeatureAnswer, ...]
     matching: int
 
 
 class WordsAnswer(Answer):
-    """The first words that the query may be completed to, and how many there are."""
+    """The answer to `models/NAME/words`: the first words that contain the query, and how many do."""
 
     words: tuple[str, ...]
     matching: int
 
 
 class UnknownWord(WordAnswer):
-    """A word that the model does not have, and some that are written nearly so."""
+    """A word that is not in the model's vocabulary, and words of the vocabulary that are spelled similarly."""
 
     near: tuple[str, ...]
 
 
 class ReadAnswer(AskedAnswer):
-    """The prefix as the model writes it, and every word of it or of `words` that the model does not have, once."""
+    """The answer to `read`: the prefix as the model reads it, and the words, each once, outside its vocabulary."""
 
     unknown: tuple[UnknownWord, ...]
 
 
 class StringAnswer(WordAnswer):
-    """A string of a cell, and which part of the cell's probability is its own."""
+    """A string outside the vocabulary, and its share of the probability of its cell, the set it belongs to."""
 
     share: float
 
 
 class StringsAnswer(Answer):
-    """Strings drawn from a cell, each as often as the model would write it there, but named once."""
+    """The answer to `models/NAME/strings`: distinct strings drawn from a cell, a set of strings outside the vocabulary.
+
+    Each is drawn with its probability within the set.
+    """
 
     cell: str
     strings: tuple[StringAnswer, ...]
 
 
 class Reloaded(Answer):
-    """The models whose tables and lists were read anew."""
+    """The answer to `reload`: the names of the models whose tables and word lists were read anew."""
 
     reloaded: tuple[str, ...]
 
 
 class Ready(Answer):
-    """Can the server take a request now? `busy`: all places are taken."""
+    """The answer to `ready`: whether the server can take a request now; `busy` is working on as many as it may."""
 
     status: Literal["ready", "busy", "stopping"]
 
 
 class Health(Answer):
-    """Is the server there, and what does it serve?"""
+    """The answer to `health`: whether the server is alive or stopping, its version, models and uptime."""
 
     status: Literal["ok", "stopping"]
     version: str
@@ -896,7 +982,10 @@ class Health(Answer):
 
 
 class LogProbs(Answer):
-    """By word: itself, its log p, the most probable ones and itself, and where it begins in the text."""
+    """Lists with an entry for each word of a completion, in OpenAI's form.
+
+    The word, its log-probability, those of the most probable words at its place and itself, and its offset in the text.
+    """
 
     tokens: tuple[str, ...]
     token_logprobs: tuple[float, ...]
@@ -905,7 +994,7 @@ class LogProbs(Answer):
 
 
 class Choice(Answer):
-    """One text."""
+    """One generated text of a completion; `index`: its number among all texts, n for each prompt."""
 
     text: str
     index: int
@@ -914,7 +1003,7 @@ class Choice(Answer):
 
 
 class Usage(Answer):
-    """Words that were read and written."""
+    """The number of words of the prompts and of the generated texts; a token is a word."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -922,7 +1011,7 @@ class Usage(Answer):
 
 
 class CompletionAnswer(Answer):
-    """Texts that go on from the prompts."""
+    """The answer to `completions`, in OpenAI's form: texts that continue the prompts."""
 
     id: str
     object: Literal["text_completion"]

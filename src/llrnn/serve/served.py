@@ -45,7 +45,11 @@ NewWords = frozenset[tuple[str, str]]  # (slot, word) that a model does not list
 
 @dataclass(frozen=True, eq=False)
 class PreparedModel:
-    """A model ready for one background and condition, with the words of the condition listed."""
+    """A model ready to be asked with one background (prior) and one condition (the input that texts are made from).
+
+    The words of the condition are added to its vocabulary. `names`: of its features; `warnings`: names and values in
+    the condition that the model has not seen in training.
+    """
 
     model: LLRNN
     condition: object
@@ -55,13 +59,19 @@ class PreparedModel:
 
 @dataclass(frozen=True)
 class Files:
-    """Files beside a model that may change while it is served: tables by name, and lists of words."""
+    """Files beside a model that may change while it is served.
+
+    `tables`: those that it looks up, by name; `words`: lists of words that are added to its vocabulary.
+    """
 
     tables: Mapping[str, Path] = field(default_factory=dict)
     words: Sequence[Path] = ()
 
     def read_for(self, model: LLRNN) -> LLRNN:
-        """Return the model with its tables and words as the files are now."""
+        """Return a copy of the model with its tables read from these files, and with the words added that it lacks.
+
+        The model itself is returned where there is nothing to change.
+        """
         own = {name: path for name, path in self.tables.items() if name in tables_of(model)}
         tables = {name: KnowledgeBase.from_file(path, lowercase=model.reads_lowercase) for name, path in own.items()}
         model = swap(model, tables=tables) if tables else model
@@ -72,7 +82,11 @@ class Files:
 
 
 class Served:
-    """A served model with its name, and the alternative backgrounds that requests may choose."""
+    """A served model: its name, variants of it with other backgrounds (priors), and what is cached for requests.
+
+    `backgrounds`: further priors by name, besides "own", "unigram" and, for closed vocabularies, "uniform"; `files`:
+    tables and lists of words that `reload` reads.
+    """
 
     def __init__(
         self,
@@ -86,7 +100,10 @@ class Served:
         self.reload()
 
     def reload(self) -> None:
-        """Reload tables and lists of words; where that fails, everything stays as it is."""
+        """Read tables and lists of words anew.
+
+        Raise a ConfigError where one cannot be read, and leave everything as it was.
+        """
         try:
             model = self._files.read_for(self._given).requires_grad_(False).eval()
         except LLRNNError as error:
@@ -100,21 +117,29 @@ class Served:
         self.__dict__.pop("described", None)
 
     def ready(self, background: str, condition: str | None) -> PreparedModel:
-        """Return the model with this background and condition; words of the condition are temporarily added."""
+        """Return the model prepared for this background (by name) and condition (as text, or None), cached if possible.
+
+        Words of the condition are listed in this variant of the model only. A `Refused` is raised for an unknown
+        background (404) or a condition that cannot be read (409).
+        """
         return self._ready.get((background, condition), lambda: self._prepared(background, condition))
 
     def _tell_once(self, told: str) -> None:
-        """Log a message about the model once: the log must not grow with requests."""
+        """Warn about the model, at the first call only: the log must not grow with requests."""
         if not self._told:
             self._told = True
             warn(f"model {self.name}: {told} (told once, for the first condition that it befell)")
 
     def _bytes_of(self, key: tuple[str, str | None], ready: PreparedModel) -> int:
-        """Estimate, rather too high, the memory of a prepared model: its condition, and the words added."""
+        """Return the memory of a prepared model in bytes, estimated rather too high: its condition and added words."""
         own_words = 0 if ready.model is self.variants[key[0]] else len(ready.model.vocabulary)
         return 1000 + _BYTES_A_CHARACTER * len(key[1] or "") + _BYTES_A_WORD * own_words
 
     def _prepared(self, background: str, condition: str | None) -> PreparedModel:
+        """Return the model prepared for a background and a condition, not from the cache.
+
+        Raises what `ready` raises.
+        """
         if background not in self.variants:
             offered = ", ".join(self.variants)
             raise Refused(404, "unknown_background", f"{self.name} has no background {background!r}, only {offered}")
@@ -132,7 +157,11 @@ class Served:
         return PreparedModel(listed, wanted, names, (*warnings_of(model, wanted), *told))
 
     def _listing(self, background: str, condition: object, tell: Callable[[str], None]) -> LLRNN:
-        """Return the model with the words of a condition; conditions with the same new words share one model."""
+        """Return the model, with this background, with the words of a parsed condition added to its vocabulary.
+
+        Conditions with the same new words share one cached model. `tell` is called with a message on words that cannot
+        be added.
+        """
         model = self.variants[background]
         found = ((slot, word) for slot, words in values_of(condition) for word in words)
         new = frozenset((slot, word) for slot, word in found if word not in model.vocabulary)
@@ -142,13 +171,14 @@ class Served:
 
     @property
     def conditions(self) -> Needs:
+        """Whether requests must give a condition (input to generate from), may, or cannot, as one word."""
         if self.model.needs_conditions:
             return "required"
         return "optional" if looks_at_conditions(self.model) else "none"
 
     @cached_property
     def described(self) -> dict[str, Any]:
-        """Return the description of the model in the answer of `models`."""
+        """The description of the model in the answer to `models`, as data for JSON (`messages.ServedModel`)."""
         model = self.model
         return {
             "name": self.name,
@@ -172,7 +202,7 @@ class Served:
 
     @cached_property
     def example(self) -> str:
-        """Return a prefix that the model can read: the beginning of its most probable text."""
+        """A prefix that the model can read: the first 3 words of its greedy text, or "" where it needs a condition."""
         if self.conditions == "required":
             return ""
         try:
@@ -183,7 +213,7 @@ class Served:
 
 
 def spelled_for(model: LLRNN, words: Sequence[str]) -> tuple[str, ...]:
-    """Return words in lowercase where the model's training text was."""
+    """Return the words in lowercase where the model was trained on lowercased text, else unchanged."""
     return tuple(word.lower() for word in words) if model.reads_lowercase else tuple(words)
 
 
@@ -197,8 +227,10 @@ def open_served(
 ) -> Served:
     """Open a model folder for serving.
 
-    `name`: that of the folder unless given; `backgrounds`: n-grams or models by name, which requests may choose;
-    `files`: tables and lists of words to keep up to date; `device`: cpu or cuda.
+    `name`: what requests call it, by default the name of the folder; `backgrounds`: n-gram models or model folders by
+    name, which requests may choose as prior; `files`: tables and lists of words that may be read anew; `device`: cpu or
+    cuda. A ConfigError is raised for a background called own, uniform or unigram, a CheckpointError for a damaged
+    folder.
 
         served = open_served(Path("runs/mine"))
     """
@@ -215,7 +247,7 @@ def _bytes_of_words(key: tuple[str, NewWords], model: LLRNN) -> int:
 
 
 def _always_there(model: LLRNN) -> dict[str, Background]:
-    """Return the backgrounds that need no file: uniform (over finitely many words), and unigram counts."""
+    """Return the priors that need no file, by name: "uniform", for closed vocabularies, and "unigram", of counts."""
     vocabulary = model.vocabulary
     found: dict[str, Background] = {} if vocabulary.is_open else {"uniform": Uniform()}
     if any(vocabulary.counts):
@@ -225,6 +257,7 @@ def _always_there(model: LLRNN) -> dict[str, Background]:
 
 
 def _with_background(model: LLRNN, background: Background) -> LLRNN:
+    """Return a model with another background (prior) that shares the weights of the network with this one."""
     swapped = swap(model, background=background)
     swapped.embedding, swapped.controller, swapped.layer = model.embedding, model.controller, model.layer
     swapped.input_weight = model.input_weight
@@ -243,10 +276,10 @@ _PATIENCE = 5.0  # seconds that closing waits for a step that has begun
 
 @dataclass(eq=False)
 class RequestScope:
-    """One request: the client, its budget and what it has cost, and whether it has ended.
+    """One request to the server: its client, its budget, what it has cost so far, and whether it has ended.
 
-    The guard ends it with the request, in whatever way that ends; the thread of a model looks at it between two words,
-    since a task that is cancelled stops no thread.
+    Costs are in units of reading one word. `ended` is set when the request ends in whatever way; the thread of a model
+    looks at it between two words, since cancelling a task stops no thread.
     """
 
     client: Client = ("", 0)
@@ -255,7 +288,10 @@ class RequestScope:
     ended: bool = False
 
     def spend(self, cost: float) -> None:
-        """Charge work about to be done; refuse it beyond the budget, or when the request has ended."""
+        """Charge work that is about to be done.
+
+        Raise a `Refused` beyond the budget (422), or when the request has ended (503).
+        """
         if self.ended:
             raise Refused(503, "ended", "the request has ended, and its work with it")
         self.spent += cost
@@ -266,13 +302,16 @@ SCOPE: ContextVar[RequestScope] = ContextVar("SCOPE")  # the guard sets it for e
 
 
 def current_scope() -> RequestScope:
-    """Return the scope of the current request; outside a server, a new one."""
+    """Return the scope of the current request, from a context variable.
+
+    Outside a server, a new one with the usual budget.
+    """
     return SCOPE.get(None) or RequestScope()
 
 
 @contextmanager
 def first_error() -> Iterator[None]:
-    """Context manager: raise the first error of a task group by itself."""
+    """Context manager: where a task group raises an exception group, raise the first exception of it instead."""
     try:
         yield
     except BaseExceptionGroup as found:
@@ -280,7 +319,7 @@ def first_error() -> Iterator[None]:
 
 
 async def together(jobs: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
-    """Run coroutines concurrently and return their results; the first that fails cancels the others."""
+    """Run coroutines concurrently and return their results in order; the first that raises cancels the others."""
     with first_error():
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(job) for job in jobs]
@@ -289,7 +328,11 @@ async def together(jobs: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
 
 @dataclass(eq=False)
 class Job:
-    """A unit of work for a model's thread: jobs with equal keys are run in one batch; `cost` is in words read."""
+    """One piece of work for the thread of a model, with the future that its result is put into.
+
+    `run`: computes the results of a list of payloads; jobs with equal `key` are run in one call. `cost`: in units of
+    reading one word.
+    """
 
     key: Hashable
     run: Run
@@ -300,19 +343,20 @@ class Job:
 
     @property
     def client(self) -> Client:
+        """Address and port of the client of the request."""
         return self.scope.client
 
     @property
     def dropped(self) -> bool:
-        """Whether nobody waits for the result any more."""
+        """Whether nobody waits for the result any more: the request has ended or was cancelled."""
         return self.scope.ended or self.future.cancelled()
 
 
 class FairQueue:
-    """Waiting jobs by client, scheduled fairly by the cost that each client has used.
+    """A queue of jobs that is fair to clients: the next job is of the client that will have used the least work.
 
-    Every client pays for the work that it is given, and who will have paid least comes first. So one who asks for
-    little waits for the turn that is going on and no longer, whatever others want.
+    So a client that asks for little waits only for what is being computed, whatever others ask. Clients are ranked by
+    their address first, then by connection.
     """
 
     def __init__(self) -> None:
@@ -324,7 +368,10 @@ class FairQueue:
         return bool(self._lanes)
 
     def add(self, job: Job) -> None:
-        """Add a job; a new client starts at the cost level of the others, so that silence saves nothing up."""
+        """Add a job to the queue of its client.
+
+        A new client starts with as much used work as the client served last, so that being silent saves nothing up.
+        """
         address, lane = job.client[0], self._lanes.get(job.client)
         if lane is None:
             lane = self._lanes[job.client] = deque()
@@ -333,7 +380,10 @@ class FairQueue:
         lane.append(job)
 
     def take(self, rows: int, work: float) -> list[Job]:
-        """Return the jobs of the next turn: at least one, if a job waits that somebody wants."""
+        """Remove and return the next jobs: at most `rows`, and of at most `work` in cost, but at least one.
+
+        Jobs that nobody waits for any more are dropped; where there are no others, the list is empty.
+        """
         taken: list[Job] = []
         cost = 0.0
         while self._lanes and len(taken) < rows:
@@ -352,10 +402,10 @@ class FairQueue:
         return taken
 
     def _next(self) -> Client:
-        """Return the client whose turn it is: first the address, then the client within it, that will have paid least.
+        """Return the client whose turn it is: of the address that will have paid least, the connection that will have.
 
-        Addresses first and clients within them: else, of one address, the cheapest job would always come first, and a
-        dear one never.
+        Were all connections ranked at once, the cheapest job of an address would always come first, and a dear one
+        never.
         """
         first: dict[str, Client] = {}
         for client in sorted(self._lanes, key=lambda one: self._paid[one] + self._lanes[one][0].cost):
@@ -371,16 +421,18 @@ class FairQueue:
             self._paid = {who: paid for who, paid in self._paid.items() if who in present}
 
     def _pay(self, client: Client, cost: float) -> None:
+        """Charge a cost to the client and to its address, and note what they had paid, where newcomers begin."""
         for who, level in ((client[0], ""), (client, client[0])):
             self._level[level] = self._paid[who]
             self._paid[who] += cost
 
 
 class Batcher:
-    """The queue and thread of a model: concurrent requests are batched into one model step.
+    """The queue and the thread of one model, in which requests that wait together become one step of the network.
 
-    While the thread computes, jobs gather; when it is done it takes those whose turn it is, up to `rows` of them and as
-    much work as fits a turn, and hands those with equal keys to one function at once. Nobody waits for company.
+    While the thread computes, jobs gather; then it takes those whose turn it is, at most `rows` and as much work as
+    fits a turn, and runs those with equal keys in one call. No job waits for others to come. `observe(rows, seconds)`
+    is called after each call.
     """
 
     def __init__(self, rows: int, observe: Callable[[int, float], None] = lambda rows, seconds: None) -> None:
@@ -392,7 +444,12 @@ class Batcher:
         self._thread.start()
 
     async def submit(self, key: Hashable, run: Run, payload: Any, cost: float = 1.0) -> Any:
-        """Return the result for one payload; a request that ends while waiting is taken off the queue."""
+        """Queue one payload, wait until `run` has computed it in the model's thread, and return its result.
+
+        `key`: payloads with equal keys are given to one call of `run`, which returns a result for each, or an
+        exception, which is raised here; `cost`: charged to the current request, in units of reading one word. A job is
+        dropped where the request ends first.
+        """
         scope = current_scope()
         scope.spend(cost)
         job = Job(key, run, payload, asyncio.get_running_loop().create_future(), scope, cost)
@@ -404,7 +461,7 @@ class Batcher:
         return await job.future
 
     async def close(self, patience: float = _PATIENCE) -> None:
-        """Run all waiting jobs, then end the thread; a step that takes longer than `patience` is abandoned."""
+        """Run all waiting jobs, then end the thread; a step that takes longer than `patience` seconds is abandoned."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -419,13 +476,14 @@ class Batcher:
                 self._answer(group)
 
     def _taken(self) -> list[Job] | None:
-        """Return the jobs of the next turn; None when the queue is closed and empty."""
+        """Wait for jobs and return those of the next turn; None when the queue is closed and empty."""
         with self._changed:
             while not self._waiting and not self._closing:
                 self._changed.wait()
             return self._waiting.take(self.rows, TURN) if self._waiting else None
 
     def _answer(self, group: Sequence[Job]) -> None:
+        """Run jobs with equal keys in one call, and hand their results to the event loop."""
         wanted = [job for job in group if not job.dropped]
         if not wanted:
             return
@@ -439,7 +497,7 @@ class Batcher:
             loop.call_soon_threadsafe(self._deliver, wanted, results, seconds)
 
     def _deliver(self, jobs: Sequence[Job], results: Sequence[Any], seconds: float) -> None:
-        """Hand over results, in the event loop: it is one thread for all models, so that no locks are needed."""
+        """Put results into the futures of their jobs; called in the event loop, so that no locks are needed."""
         self.observe(len(jobs), seconds)
         for job, result in zip(jobs, results, strict=True):
             if job.future.done():  # cancelled

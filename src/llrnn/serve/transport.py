@@ -35,10 +35,11 @@ Read = TypeVar("Read")
 
 
 class Transport:
-    """HTTP to an llrnn server; `timeout` is how many seconds it may be silent.
+    """The HTTP connection of a client to an llrnn server; every failure is a `ServerError`.
 
-    One connection is kept for the next request, others are made as they are needed, so a client may be used by many
-    threads. Proxies are not used. Whatever goes wrong is a `ServerError`.
+    `timeout`: seconds that the server may be silent; `retries`: how often a request is sent again after a 429. It may
+    be used by many threads, and uses no proxies. A ConfigError is raised for an address, token, timeout or number of
+    retries that cannot be.
     """
 
     def __init__(self, address: str, *, token: str | None, timeout: float, retries: int) -> None:
@@ -59,12 +60,19 @@ class Transport:
         weakref.finalize(self, self._http.close)
 
     def ask(self, path: str, read: Callable[[Json], Read], body: Json | None = None, *, also: int = 200) -> Read:
-        """Send a request, GET without a body, and return `read` of the answer; `also`: a status that is no error."""
+        """Send a request, POST with a JSON body and GET without, and return `read` of the answer's JSON object.
+
+        `also`: a further HTTP status that is no error. A `ServerError` is raised for any other, and where `read` fails.
+        """
         with closing(self.exchange(path, body, also)) as exchange:
             return exchange.parsed(exchange.read(), read)
 
     def exchange(self, path: str, body: Json | None, also: int = 200) -> Exchange:
-        """Send a request, waiting and repeating it up to `retries` times after a 429; return the exchange."""
+        """Send a request, POST with a JSON body and GET without, and return the exchange, its answer not read yet.
+
+        After a 429 it waits and sends the request again, up to `retries` times; other statuses than 200 and `also`
+        raise a `ServerError`.
+        """
         for attempt in range(self.retries + 1):
             exchange = self._open(path, body)
             if exchange.response.status_code in (200, also):
@@ -85,7 +93,7 @@ class Transport:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Context manager: network errors become `ServerError`s."""
+        """Context manager: errors of the network in the block are raised as `ServerError`s."""
         try:
             yield
         except httpx2.TimeoutException:
@@ -101,11 +109,15 @@ class Transport:
             raise self.cut_off(f"{type(error).__name__}: {error}") from None
 
     def cut_off(self, why: str) -> ServerError:
+        """Return, not raise, the `ServerError` for an answer that broke off; `why`: for the message."""
         found = f"a whole answer is required, found one that broke off ({why})"
         return self._error("cut_off", f"{found}; ask again, or correct the address")
 
     def unreadable(self, required: str, found: str, status: int | None = None) -> ServerError:
-        """Return the error for an answer that does not follow the API: from another server, or another version."""
+        """Return, not raise, the `ServerError` for an answer that is none of this API: another server or version.
+
+        `required`, `found`: for the message; `status`: the HTTP status of the answer.
+        """
         advice = "is it `llrnn serve`, of the version of this client?"
         return self._error("unreadable", f"{required} is required, found {found}; {advice}", status)
 
@@ -114,6 +126,7 @@ class Transport:
 
 
 def _require_address(address: str) -> None:
+    """Raise a ConfigError unless the address is an http or https URL without user, password, query and fragment."""
     try:
         parts = urlsplit(address)
         host, _ = parts.hostname, parts.port
@@ -130,7 +143,7 @@ def _require_address(address: str) -> None:
 
 
 class Exchange:
-    """One request that was sent, and its answer as it arrives."""
+    """One request that was sent, and the server's answer, which is read as it arrives; `close()` ends it."""
 
     def __init__(self, transport: Transport, response: httpx2.Response) -> None:
         self.transport, self.response = transport, response
@@ -139,7 +152,7 @@ class Exchange:
         self.close: Callable[[], object] = weakref.finalize(self, response.close)
 
     def read(self) -> bytes:
-        """Return the whole answer, read piece by piece: the length that it claims is not to be trusted."""
+        """Return the bytes of the whole answer; raise a `ServerError` where it has more than 256 MiB."""
         found = bytearray()
         with self.transport.telling():
             for piece in self.response.iter_raw():
@@ -149,7 +162,7 @@ class Exchange:
         return bytes(found)
 
     def events(self) -> Generator[tuple[str, bytes], None, None]:
-        """Yield name and data of each server-sent event, as it comes."""
+        """Yield (name, data as bytes) of each server-sent event as it comes; events without data are left out."""
         self.response.encoding = "latin-1"  # a character a byte: httpx would replace what is not UTF-8
         with self.transport.telling():
             for event in httpx2.EventSource(self.response, _LONGEST_EVENT):
@@ -157,7 +170,7 @@ class Exchange:
                     yield event.event, event.data.encode("latin-1")
 
     def parsed(self, data: bytes, read: Callable[[Json], Read]) -> Read:
-        """Return `read` of a JSON object."""
+        """Return `read` of the JSON object in `data`; raise a `ServerError` where that fails."""
         try:
             return read(parse_json(data))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
@@ -165,11 +178,14 @@ class Exchange:
             raise self.unreadable("an answer of `llrnn serve` in JSON", found) from None
 
     def error(self, data: bytes) -> ServerError:
-        """Return the error that an answer describes."""
+        """Return, not raise, the `ServerError` that the JSON of an error answer describes."""
         return self.parsed(data, lambda found: ServerError(str(found["message"]), code=str(found["code"])))
 
     def refusal(self) -> ServerError:
-        """Return the server's error with its status; a `Retry-After` that gives a date is ignored."""
+        """Return, not raise, the `ServerError` of an error answer, with its status and the seconds of `Retry-After`.
+
+        A `Retry-After` that is a date is ignored.
+        """
         status, after = self.response.status_code, self.response.headers.get("Retry-After", "")
         try:
             error = self.error(self.read())
@@ -179,4 +195,8 @@ class Exchange:
         return error
 
     def unreadable(self, required: str, found: str) -> ServerError:
+        """Return, not raise, the `ServerError` for this answer, which is none of this API.
+
+        Arguments are for the message.
+        """
         return self.transport.unreadable(required, found, self.response.status_code)
