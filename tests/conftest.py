@@ -5,6 +5,7 @@ import importlib
 import os
 import pkgutil
 import random
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -24,6 +25,9 @@ import llrnn_lab
 from llrnn.layer.distribution import Distribution
 
 torch.set_num_threads(1)
+
+# a shell starts what runs in the background with Ctrl-C ignored, and so would the programs that tests stop with it
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # `make test` draws the same few cases in every run, `make test-all` the same and as many as each test asks for
 # (`strategies.draws`); `make explore` (scripts/explore.py) draws new ones.
