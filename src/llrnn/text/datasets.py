@@ -68,7 +68,13 @@ _RELEASE = "r2.16"  # the tag of a release: what it names does not change, as th
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a downloadable corpus: its name, and the number of sentences it must have (`exact`) or at least."""
+    """A file of a downloadable corpus, and what it must contain to be accepted.
+
+    name        of the file
+    sentences   the number of sentences it must have, at least; exactly if `exact`. Of a file of vectors: the words to
+                read
+    optional    whether a server may lack the file without an error
+    """
 
     name: str
     sentences: int
@@ -78,7 +84,12 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A downloadable corpus: files under one address; `words` limits the number of words in all of them."""
+    """A downloadable corpus: files under one address, in the order train, dev, test.
+
+    what        a description for messages
+    url         the address that the files' names are appended to
+    words       (least, most) words in all files together; None: any number
+    """
 
     name: str
     what: str
@@ -120,7 +131,10 @@ _TREEBANK = re.compile(r"ud-([a-z]+(?:[_-][a-z]+)*)(?:-([A-Z]\w*))?(?:@([a-z]{2,
 
 
 def _treebank_named(name: str) -> Dataset | None:
-    """Return the treebank of a name `ud-LANGUAGE`, `ud-LANGUAGE-TREEBANK` or `ud-LANGUAGE-TREEBANK@CODE`, else None."""
+    """Return the treebank of a name `ud-LANGUAGE`, `ud-LANGUAGE-TREEBANK` or `ud-LANGUAGE-TREEBANK@CODE`.
+
+    None if the name has another form; a DatasetError if the language is not known and no treebank and code are given.
+    """
     found = _TREEBANK.fullmatch(name)
     if found is None:
         return None
@@ -169,15 +183,16 @@ def get(
 
     name        a name in `DATASETS`, `ud-LANGUAGE` (a Universal Dependencies treebank, which may lack train or dev), or
                 `vectors-fr`: one file `vectors-fr.vec.gz` of fastText's vectors
-    folder      where the files go
+    folder      where the files go; it is made if needed
     base_url    a mirror: the same files directly under another address
-    progress    called while files arrive
+    progress    called while files arrive, with (file name, bytes so far, bytes in all or None)
     timeout     seconds that the server may stay silent
     longest     seconds that one file may take in all
     loopback    whether http from this machine is allowed, to test a mirror
     top         how many of the most frequent words have vectors, for `vectors-…`
 
-    An existing file that fails its check is never overwritten; it may be somebody's work.
+    Raises a DatasetError if the name is unknown, or a file cannot be fetched or fails its check. An existing file that
+    fails is never overwritten; it may be somebody's work.
 
         train, dev, test = get("ud-french", "data")
     """
@@ -222,7 +237,12 @@ def get(
 
 
 class _Asking(urllib.request.HTTPRedirectHandler):
-    """Opener of addresses: https only, also after redirects, with time limits."""
+    """An opener of https addresses that refuses redirects to anything else, with time limits in seconds.
+
+    timeout     that the server may stay silent
+    longest     that one file may take in all
+    loopback    whether http addresses on this machine are allowed
+    """
 
     def __init__(self, timeout: float, longest: float, loopback: bool) -> None:
         self.timeout, self.longest, self._loopback = timeout, longest, loopback
@@ -254,7 +274,7 @@ def _is_this_machine(host: str | None) -> bool:
 
 @dataclass(frozen=True)
 class _Fetched:
-    """A file to download: its address and its path."""
+    """A file to download: what it must contain, its address, and the path to write it to."""
 
     file: RemoteFile
     url: str
@@ -262,7 +282,9 @@ class _Fetched:
     asking: _Asking
 
     def words(self, progress: Progress | None) -> int:
-        """Download the file unless it is there, check it, and return its number of words."""
+        """Download the file unless it is there, check it, and return its number of words; a DatasetError if it
+        fails.
+        """
         if self.path.exists():
             remedy = "remove or rename it, and it is fetched anew"
             return self.checked(self.path, f"{self.path}: ", remedy, remedy)
@@ -322,7 +344,13 @@ class _Fetched:
             raise http.client.IncompleteRead(b"", total - done)
 
     def require_same(self, path: Path, place: str, remedy: str) -> None:
-        """Raise a DatasetError if the SHA-256 differs from that of the first download, which is noted."""
+        """Raise a DatasetError if the file's SHA-256 differs from that in sha256.json, where the first download is
+        noted.
+
+        path        the file to check
+        place       the beginning of the message
+        remedy      its end
+        """
         try:
             noted = parse_json(read_file(self.notes)) if self.notes.exists() else {}
             with open_file(path) as file:
@@ -337,7 +365,12 @@ class _Fetched:
             raise DatasetError(f"{self.notes}: cannot be read or written ({cause}); remove it") from cause
 
     def checked(self, path: Path, place: str, remedy: str, remedy_of_another: str) -> int:
-        """Check sentences and SHA-256 of a file; return its number of words."""
+        """Return the number of words of a CoNLL-U file after checking its number of sentences and its SHA-256.
+
+        place       the beginning of messages
+        remedy      their end, if the content is wrong; `remedy_of_another`: if only the SHA-256 is. Both raise a
+                    DatasetError
+        """
         sentences = words = 0
         try:
             for sentence in read_conllu(path):
@@ -355,7 +388,7 @@ class _Fetched:
 
 
 class _FetchedVectors(_Fetched):
-    """The first words of a gzip file of vectors; the download stops after them."""
+    """The first words of a gzip file of word vectors; the download stops after them."""
 
     def copy(self, response: http.client.HTTPResponse, target: BinaryIO, progress: Progress | None) -> None:
         done, end, head, lines = 0, _clock() + self.asking.longest, b"", -1
@@ -380,7 +413,10 @@ class _FetchedVectors(_Fetched):
             raise http.client.IncompleteRead(b"")
 
     def _begun(self, out: gzip.GzipFile, first: bytes) -> int:
-        """Write the line `words dimensions`, and return how many words there will be."""
+        """Write the header line `words dimensions` with the number of words that will be kept; return that number.
+
+        `first`: the header of the file; a DatasetError if it is none.
+        """
         found = re.fullmatch(rb"(\d+) (\d+) ?", first)
         if found is None:
             raise DatasetError(f"{self.url}: a first line `words dimensions` is required, found {quoted(first)}")
@@ -389,7 +425,10 @@ class _FetchedVectors(_Fetched):
         return words
 
     def checked(self, path: Path, place: str, remedy: str, remedy_of_another: str) -> int:
-        """Check the first vectors of the file; return how many were read."""
+        """Return how many vectors were read, at most 1,000, after checking them and the file's SHA-256.
+
+        `place`, `remedy`, `remedy_of_another`: beginning and ends of the messages of a DatasetError.
+        """
         try:
             found = WordVectors.read(path, format=".vec", top=_LOOKED_AT)
         except LexiconError as cause:

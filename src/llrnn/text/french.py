@@ -20,10 +20,12 @@ SIZE = 8000
 
 
 def sentences(count: int, *, skip: int = 0) -> list[Sentence]:
-    """Return `count` sentences of the annotated French sample, after the first `skip`.
+    """Return `count` annotated sentences of the French sample that comes with llrnn, after the first `skip`.
 
-    count       how many; a CorpusError if the sample has fewer
+    count       how many
     skip        how many to leave out at the beginning
+
+    A CorpusError if the sample, of 8,000 sentences, has fewer.
 
         train = Corpus.from_sentences(sentences(1000))
     """

