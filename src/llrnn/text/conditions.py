@@ -49,7 +49,7 @@ Token = tuple[str, ...]  # the names of the features that fire on one symbol of 
 
 @dataclass(frozen=True)
 class Slot:
-    """A slot of a dialog act: its name, and its value or None."""
+    """A slot of a dialogue act: its name, and its value as text, or None where it has none, as in `?request(food)`."""
 
     name: str
     value: str | None = None
@@ -61,7 +61,9 @@ class Slot:
 
 @dataclass(frozen=True)
 class Act:
-    """A dialog act: its kind, such as `inform`, and its slots in order; a slot may occur several times.
+    """A dialogue act: its kind, such as `inform`, and its slots in order; a slot may occur several times.
+
+    `str(act)` is its text form, which `parse_act` reads.
 
     For example:
 
@@ -72,7 +74,7 @@ class Act:
     slots: tuple[Slot, ...] = ()
 
     def values(self, slot: str) -> tuple[str, ...]:
-        """Return the values of a slot, in order."""
+        """Return the values of the slots of this name, in order; () if there are none."""
         return tuple(one.value for one in self.slots if one.name == slot and one.value is not None)
 
     def __str__(self) -> str:
@@ -81,13 +83,15 @@ class Act:
 
 @dataclass(frozen=True)
 class Before:
-    """The words that precede a sentence in a running text, last one last, as its condition."""
+    """The words that precede a sentence in a running text, last one last; used as the condition of the sentence."""
 
     words: tuple[str, ...]
 
     @classmethod
     def of(cls, text: str) -> Before:
-        """Return the condition of a text that is split at blanks: `Before.of("elle est partie .")`."""
+        """Return the condition whose words are those of a text, split at white space: `Before.of("elle est partie
+        .")`.
+        """
         return cls(tuple(text.split()))
 
     def __str__(self) -> str:
@@ -95,7 +99,10 @@ class Before:
 
 
 def lowercased(condition: object) -> object:
-    """Return a condition with every text in it lowercased; names of fields stay as they are."""
+    """Return a copy of a condition with every text in it lowercased; names of acts, slots and fields stay as they are.
+
+    A condition (the input that a text is generated from) is a text, a number, a list, a record, an `Act` or a `Before`.
+    """
     check_depth(condition)
     if isinstance(condition, str):
         return condition.lower()
@@ -109,7 +116,10 @@ def lowercased(condition: object) -> object:
 
 
 def check_depth(condition: object) -> None:
-    """Raise an error for a condition that is nested too deeply or holds values without a text form."""
+    """Raise a CorpusError for a condition with lists and records over 50 deep, or with a value of an unknown kind.
+
+    Values are None, finite numbers, texts, lists, records, an `Act` or a `Before`.
+    """
     level = [condition]
     for _ in range(DEEPEST + 1):
         for one in level:
@@ -135,7 +145,7 @@ def _check_sayable(value: object) -> None:
 
 
 def parse_act(text: str) -> Act:
-    """Parse a dialog act; a fault is a CorpusError with `.column` and `.reason`.
+    """Return the dialogue act that a text describes; a fault is a CorpusError with `.column` and `.reason`.
 
     text        such as `inform(name='chef's table';food=thai)`
 
@@ -162,7 +172,9 @@ def parse_act(text: str) -> Act:
 
 
 def act_of(data: object) -> Act:
-    """Return the dialog act of a JSON object with `act` and `slots`; a slot has a value, a list of them, or None.
+    """Return the dialogue act of a JSON object with `act` and `slots`; a slot has a value, a list of them, or None.
+
+    True and False become yes and no. A CorpusError if the object has another form.
 
     For example:
 
@@ -187,7 +199,9 @@ def _values_in_json(name: str, value: object) -> Iterator[str | None]:
 
 
 def _slot(text: str, place: int) -> tuple[Slot, int]:
-    """Parse the slot that begins at a place; return it and the place after it."""
+    """Return (slot, index behind it) for the slot that begins at index `place` of an act's text; a CorpusError if
+    none does.
+    """
     named = _SLOT.match(text, place)
     if named is None:
         raise _problem(text, place, "the name of a slot is required")
@@ -217,7 +231,9 @@ def _value(text: str, place: int) -> tuple[str, int]:
 
 
 def check_conditions(conditions: str) -> None:
-    """Raise a CorpusError unless `conditions` is "plain" or "act"."""
+    """Raise a CorpusError unless `conditions`, how conditions in files are read, is "plain" or "act" (dialogue
+    acts).
+    """
     if conditions not in ("plain", "act"):
         raise CorpusError(f"conditions must be 'plain' or 'act', found {conditions!r}; choose one")
 
@@ -232,14 +248,17 @@ def _problem(text: str, place: int, reason: str) -> CorpusError:
 
 
 class Value(NamedTuple):
-    """One value of a slot, as words."""
+    """One value of a slot of a condition: the slot's name, and the value as a tuple of words."""
 
     slot: str
     words: tuple[str, ...]
 
 
 def fields_of(condition: object) -> Iterator[tuple[str, str | None]]:
-    """Return the slots of a condition in order, each with its value as text or None; a slot may occur several times.
+    """Return (slot, text) pairs of a condition in order; a slot may occur several times, and its text be None.
+
+    An `Act` has slots, a record its fields, whose lists and records give a pair for each element; any other condition
+    has none. A CorpusError for more than 1,000 pairs.
 
     For example:
 
@@ -258,7 +277,7 @@ def fields_of(condition: object) -> Iterator[tuple[str, str | None]]:
 
 
 def _texts(value: object) -> Iterator[str | None]:
-    """Return a value as texts: one for each element of a list or record, None for a missing value."""
+    """Yield a value as texts: one for each element of a list or record, at any depth, None for a missing value."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, str) or not isinstance(value, Iterable):
@@ -269,9 +288,9 @@ def _texts(value: object) -> Iterator[str | None]:
 
 
 def values_of(condition: object) -> tuple[Value, ...]:
-    """Return every value of a condition that a text could mention, once, split into words.
+    """Return every value of a condition's slots that a text could mention, once each, split into words.
 
-    `x or y` is two values; yes, no, none and dontcare are left out.
+    `x or y` is two values; yes, no, true, false, none, dontcare and ? are left out.
 
         values_of({"food": "thai or greek", "kids": "yes"})     # Value("food", ("thai",)), Value("food", ("greek",))
     """
@@ -306,12 +325,14 @@ def said_values(values: Iterable[tuple[W, ...]], text: Sequence[W]) -> set[tuple
 
 
 def can_be_said(text: str) -> bool:
-    """Return whether a value can occur in a text, unlike dontcare, yes or none."""
+    """Return whether a slot value can occur in a text: False for yes, no, true, false, none, dontcare and ?."""
     return text.strip().lower() not in NOT_SAID
 
 
 def words_of(condition: object) -> list[str]:
-    """Return all words of a condition in order: those of a text, or of the values of its slots."""
+    """Return all words of a condition in order: those of a text, or of the values of a dialogue act's or record's
+    slots.
+    """
     if isinstance(condition, str):
         return condition.split()
     if isinstance(condition, Before):
@@ -320,7 +341,12 @@ def words_of(condition: object) -> list[str]:
 
 
 class ConditionTokenizer(ABC):
-    """Interface: turns a condition into a sequence of symbols with features, the input of an encoder."""
+    """Base class of what turns a condition (the input that a text is generated from) into tokens, which an encoder
+    reads.
+
+    A token is a tuple of feature names. `kind`: its name in configurations; `ends`: whether the encoder adds a token
+    for the end; `passed_over`: slots that it leaves out. A subclass implements `tokens`.
+    """
 
     kind: str
     ends = True  # whether the end of the condition is a symbol too
@@ -328,15 +354,19 @@ class ConditionTokenizer(ABC):
 
     @abstractmethod
     def tokens(self, condition: object) -> list[Token]:
-        """Return the symbols of a condition, each as a tuple of feature names."""
+        """Return the tokens of a condition in order, each a tuple of feature names, such as ("Word:cheap",)."""
 
     def settings(self) -> dict[str, Any]:
-        """Return the arguments that it was made with, as a configuration writes them."""
+        """Return `kind` and the arguments that it was made with, as a configuration writes them; `make_tokenizer`
+        reads them.
+        """
         return {"kind": self.kind}
 
 
 class Words(ConditionTokenizer):
-    """The condition as a sequence of words, each with its identity as only feature.
+    """An encoder's tokenizer that reads a condition as a sequence of words, each with its identity as only feature.
+
+    For an act or record, these are the act's name, and each slot's name before its value.
 
     For example:
 
@@ -350,7 +380,9 @@ class Words(ConditionTokenizer):
 
 
 class Slots(ConditionTokenizer):
-    """The words of slot values as symbols, with features for slot, place in the value, and act.
+    """An encoder's tokenizer that makes a token of each word of slot values, with features for slot, word and place.
+
+    The place is `First` or `Last` in the value; a dialogue act has a token of its own. A text is read word by word.
 
     unread      slots whose words are hidden, such as names and telephone numbers: only that they are given is encoded,
                 so that the model treats new values like known ones
@@ -385,10 +417,11 @@ class Slots(ConditionTokenizer):
 
 
 class Characters(ConditionTokenizer):
-    """The characters of slot values as symbols, after one symbol for the slot: for models that write characters.
+    """An encoder's tokenizer that makes a token of each character of slot values, after one for the slot.
 
-    Each has its slot and the two characters before it as features, so that attention after writing `al` finds the `a`
-    of `alamo`. A value that is never written (dontcare, yes) is one symbol.
+    It is for models that write characters. Each character has its slot and the two characters before it as features, so
+    that attention after writing `al` finds the `a` of `alamo`. A value that is never written (dontcare, yes) is one
+    token.
     """
 
     kind = "spelled"
@@ -412,7 +445,10 @@ class Characters(ConditionTokenizer):
 
 
 class Whole(ConditionTokenizer):
-    """The condition as one symbol: a category, a topic, a user; a record is the sum of its fields."""
+    """An encoder's tokenizer that reads a condition as one token: a category, a topic, a user.
+
+    The token of a record or act has a feature for each field, such as `food=thai`; any other condition has one feature.
+    """
 
     kind = "whole"
     ends = False
@@ -428,7 +464,9 @@ Numbers = dict[str, float | None]
 
 @dataclass(frozen=True)
 class NumericFields:
-    """The numbers of a condition as a vector, standardised by mean and deviation of the training conditions.
+    """A standardiser of numeric conditions (inputs that texts are generated from): they become vectors.
+
+    Each number has the mean of the training conditions subtracted, and is divided by their standard deviation.
 
     names       the fields, in the order of the vector
     mean, deviation     of each field in training
@@ -447,9 +485,12 @@ class NumericFields:
 
     @classmethod
     def fitted(cls, conditions: Iterable[object], names: Collection[str] = ()) -> NumericFields:
-        """Estimate mean and deviation from training conditions: records, or vectors of one length.
+        """Return the fields with means and standard deviations estimated from conditions: records, or vectors of one
+        length.
 
-        names       the fields to use; empty: all of them
+        names       the fields to use; empty: all of them, which must then be numbers
+
+        A field that some condition lacks becomes one of `missing`. A ConfigError if a field has no number at all.
 
             NumericFields.fitted([{"price": 37, "city": "Rome"}], names=["price"])
         """
@@ -477,11 +518,14 @@ class NumericFields:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the vector's entries: the fields, and `… missing` for those that may be absent."""
+        """Names of the entries of `vector`: the fields, then `FIELD missing` for each that may be absent."""
         return (*self.names, *(f"{name} missing" for name in self.missing))
 
     def vector(self, condition: object) -> list[float]:
-        """Return the standardised vector of one condition, in the order of `columns`."""
+        """Return the standardised vector of one condition, in the order of `columns`; an absent number is 0.
+
+        Raises a ConfigError for a missing condition, an unknown field, or a number that every training condition had.
+        """
         if condition is None:
             raise ConfigError("this model writes from numbers, and no condition was given; give one to every sequence")
         record = numbers_of(condition, self.names if self.only else ())
@@ -501,18 +545,22 @@ class NumericFields:
         return [*told, *(float(name in gone) for name in self.missing)]
 
     def settings(self) -> dict[str, Any]:
-        """Return the fields as plain data, for `restored`."""
+        """Return the attributes of the object as a dictionary that JSON can write, for `restored`."""
         return {key: list(value) if isinstance(value, tuple) else value for key, value in vars(self).items()}
 
     @classmethod
     def restored(cls, settings: Mapping[str, Any]) -> NumericFields:
-        """Return the object from the data of `settings`."""
+        """Return the object from the dictionary of `settings`."""
         given: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in settings.items()}
         return cls(**given)
 
 
 def numbers_of(condition: object, names: Collection[str]) -> Numbers:
-    """Return the fields of a condition as finite numbers or None; a list has the names "0", "1", …"""
+    """Return {field: finite number, or None} of a condition: a record, or a list or vector with fields "0", "1", …
+
+    `names`: the fields to take; empty: all. Raises a ConfigError if a field is no number, or the condition of another
+    kind.
+    """
     plain = condition.tolist() if hasattr(condition, "tolist") else condition  # of numpy or torch
     if isinstance(plain, list | tuple):
         plain = {str(place): value for place, value in enumerate(plain)}
@@ -533,13 +581,15 @@ def numbers_of(condition: object, names: Collection[str]) -> Numbers:
 
 
 def _tokens(condition: object, of_slot: Callable[[str, str | None], Iterable[Token]]) -> list[Token]:
-    """Return the symbol of the act, if any, and those that `of_slot` returns for every slot."""
+    """Return the token of the dialogue act, if the condition is one, and those that `of_slot(slot, text)` returns
+    for each slot.
+    """
     act = [(f"Act:{condition.name}",)] if isinstance(condition, Act) else []
     return [*act, *(token for slot, text in fields_of(condition) for token in of_slot(slot, text))]
 
 
 def _linear(condition: object) -> list[str]:
-    """Return a condition as one list of words: the act, and each slot name before its value."""
+    """Return a condition as one list of words: the name of the act, and each slot's name before its value's words."""
     if isinstance(condition, str):
         return condition.split()
     act = [condition.name] if isinstance(condition, Act) else []
@@ -551,7 +601,10 @@ def _linear(condition: object) -> list[str]:
 
 
 def make_tokenizer(settings: Mapping[str, Any]) -> ConditionTokenizer:
-    """Return the tokenizer that `settings` describe, as from `ConditionTokenizer.settings` or a configuration.
+    """Return the tokenizer of conditions that `settings` describe, as from `ConditionTokenizer.settings` or a
+    configuration.
+
+    settings    "kind" ("words", "slots", "spelled" or "whole"; any other is a ConfigError), and arguments of its class
 
     For example:
 

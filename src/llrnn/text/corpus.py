@@ -64,7 +64,9 @@ _CONDITIONED = {"jsonl": read_jsonl, "tsv": read_tsv}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Corpus:
-    """A sequence of sentences. Slices, splits and sums share their sentences.
+    """An immutable sequence of sentences, with a name for messages. Indexing gives a `Sentence`, slicing a `Corpus`.
+
+    Slices, splits and sums (`a + b`) share their sentences.
 
     For example:
 
@@ -83,7 +85,10 @@ class Corpus:
     def from_conllu(
         cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, surface: bool = False
     ) -> Corpus:
-        """Read one or several CoNLL-U files, see `read_conllu`; `surface`: multiword tokens are whole, as written.
+        """Return the sentences of one or several CoNLL-U files, plain or gzip; a CorpusError names a faulty line.
+
+        lowercase   whether words are lowercased
+        surface     whether multiword tokens are kept whole, as they are written
 
         For example:
 
@@ -93,7 +98,9 @@ class Corpus:
 
     @classmethod
     def from_text(cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False) -> Corpus:
-        """Read one or several text files, one sentence a line, see `read_text`.
+        """Return the sentences of one or several text files, one sentence a line, its words split at white space.
+
+        `lowercase`: whether words are lowercased. See `read_text`.
 
         For example:
 
@@ -105,7 +112,12 @@ class Corpus:
     def from_jsonl(
         cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, conditions: Conditions = "plain"
     ) -> Corpus:
-        """Read one or several JSON lines files, see `read_jsonl`; with `conditions="act"` conditions are dialog acts.
+        """Return the sentences, with conditions, of one or several JSON lines files; see `read_jsonl` for the format.
+
+        The condition of a sentence is the input that it is generated from.
+
+        lowercase   whether words are lowercased
+        conditions  "plain": conditions are kept as they are; "act": they are read as dialogue acts
 
         For example:
 
@@ -117,8 +129,13 @@ class Corpus:
     def from_tsv(
         cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, conditions: Conditions = "plain"
     ) -> Corpus:
-        """Read one or several files `condition TAB target`, see `read_tsv`; with `conditions="act"` conditions are
-        dialog acts.
+        """Return the sentences, with conditions, of one or several files of lines `condition TAB sentence`; see
+        `read_tsv`.
+
+        The condition of a sentence is the input that it is generated from.
+
+        lowercase   whether words are lowercased
+        conditions  "plain": conditions are texts; "act": they are read as dialogue acts
 
             Corpus.from_tsv("restaurants.tsv", conditions="act")
         """
@@ -135,14 +152,14 @@ class Corpus:
         surface: bool = False,
         cut: Cut | None = None,
     ) -> Corpus:
-        """Read one file, plain or gzip.
+        """Return the sentences of one file, plain or gzip; a CorpusError if it is faulty or its format is not known.
 
         path        the file
         format      "conllu", "text", "jsonl" or "tsv"; "auto": by its extension
         lowercase   whether words are lowercased
-        conditions  "act": conditions are dialog acts (JSON lines and TSV only)
+        conditions  "act": conditions are dialogue acts (JSON lines and TSV only)
         surface     whether multiword tokens are whole (CoNLL-U only)
-        cut         splits a line into sentences and words, as `Tokeniser.sentences` (text only)
+        cut         a function that splits a line into sentences and words, such as `Tokeniser.sentences` (text only)
 
             Corpus.from_file("train.conllu.gz", lowercase=True)
         """
@@ -162,7 +179,9 @@ class Corpus:
 
     @classmethod
     def from_sentences(cls, sentences: Iterable[Sentence | Sequence[str]], *, name: str = "") -> Corpus:
-        """Return a corpus of Sentences or of sequences of words.
+        """Return a corpus of Sentences or of sequences of words; `name`: of the corpus.
+
+        Raises a CorpusError for a sentence that is a str, and for a word that is empty or no string.
 
         For example:
 
@@ -198,25 +217,25 @@ class Corpus:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens, without ends of sentences."""
+        """The number of words, without ends of sentences."""
         return sum(len(sentence.tokens) for sentence in self.sentences)
 
     @property
     def characters(self) -> int:
-        """Number of characters of all words, with a space after each."""
+        """The number of characters of all words, counting one space after each word."""
         return sum(len(token.form) + 1 for sentence in self.sentences for token in sentence.tokens)
 
     @property
     def conditions(self) -> Sequence[object]:
-        """The condition of each sentence, or None."""
+        """A list with the condition of each sentence (the input that it is generated from), or None."""
         return [sentence.condition for sentence in self.sentences]
 
     def counts(self) -> Counter[str]:
-        """Return how often each form occurs."""
+        """Return {word: how often it occurs} as a Counter; ends of sentences are not counted."""
         return Counter(token.form for sentence in self.sentences for token in sentence.tokens)
 
     def lowercased(self) -> Corpus:
-        """Return the corpus with every word lowercased."""
+        """Return a copy of the corpus with every word lowercased; conditions stay as they are."""
         sentences = (
             replace(sentence, tokens=tuple(replace(token, form=token.form.lower()) for token in sentence.tokens))
             for sentence in self.sentences
@@ -224,7 +243,10 @@ class Corpus:
         return Corpus(tuple(sentences), self.name)
 
     def running(self, window: int) -> Corpus:
-        """Return the corpus as one running text: the condition of each sentence is the `window` words before it.
+        """Return the corpus as one running text: the condition of each sentence is a `Before` of the `window` words
+        before it.
+
+        A CorpusError if a sentence has a condition already, or `window` is below 1.
 
         For example:
 
@@ -243,6 +265,8 @@ class Corpus:
     def split(self, *sizes: int) -> tuple[Corpus, ...]:
         """Return consecutive parts with these numbers of sentences, then the rest: one part more than sizes.
 
+        A CorpusError if the sizes are negative or add up to more than there is.
+
         For example:
 
             train, valid, rest = corpus.split(9000, 500)
@@ -258,7 +282,7 @@ class Corpus:
 
 
 def require_corpus(given: object) -> None:
-    """Raise an error that explains how to make a corpus, if `given` is none."""
+    """Raise an error that explains how to make a corpus, if `given` is no `Corpus`."""
     require_kind(given, Corpus, "Corpus.from_sentences makes one of lists of words, Corpus.from_file of a file")
 
 
@@ -271,7 +295,7 @@ def _read(paths: StrPath | Iterable[StrPath], reader: Callable[[StrPath], Iterat
 
 
 def _some(path: StrPath, sentences: Iterator[T]) -> Iterator[T]:
-    """Return the sentences of a file; a CorpusError if there is none."""
+    """Yield the sentences of a file; a CorpusError at the end if there was none."""
     number = 0
     for number, sentence in enumerate(sentences, start=1):  # noqa: B007
         yield sentence
@@ -280,7 +304,10 @@ def _some(path: StrPath, sentences: Iterator[T]) -> Iterator[T]:
 
 
 def format_of(path: StrPath, format: Format) -> str:
-    """Return the given format, or for "auto" that of the file's extension."""
+    """Return "conllu", "text", "jsonl" or "tsv": the given format, or for "auto" that of the file's extension.
+
+    Standard input and pipes are "text". A CorpusError for an unknown format or extension.
+    """
     if format in _PLAIN or format in _CONDITIONED:
         return format
     if format != "auto":
@@ -316,7 +343,14 @@ Words = tuple[str, list[str]]  # where they stand, for messages
 
 
 def stream_words(paths: Iterable[StrPath], *, format: Format = "auto", lowercase: bool = False) -> Iterator[Words]:
-    """Return `path:line` (or the sentence's name) and the words of every sentence, for texts larger than memory.
+    """Yield (place, words) for every sentence of some files, for texts larger than memory.
+
+    The place is `path:line` or the sentence's name.
+
+    format      "auto": by the file's extension
+    lowercase   whether words are lowercased
+
+    A CorpusError if a sentence has a condition (an input that it is generated from).
 
     For example:
 
@@ -339,12 +373,17 @@ Spans = dict[int, ValueWords]  # where a value begins in a text, and the value
 
 
 def placeholder(slot: str) -> str:
-    """Return the word that replaces every value of a slot: `placeholder("name") == "SLOT_NAME"`."""
+    """Return the word that stands for any value of a slot in delexicalised text: `placeholder("name") ==
+    "SLOT_NAME"`.
+    """
     return f"SLOT_{slot.upper()}"
 
 
 def delexicalise(corpus: Corpus, slots: Collection[str]) -> Corpus:
-    """Return the corpus with values of these slots replaced by placeholders in the targets; conditions stay.
+    """Return the corpus with values of these slots replaced by placeholders such as SLOT_NAME; conditions stay.
+
+    A value of a sentence's condition (the dialogue act or record that it is generated from) is replaced where its words
+    occur in a row, longest values first.
 
     For example:
 
@@ -356,10 +395,10 @@ def delexicalise(corpus: Corpus, slots: Collection[str]) -> Corpus:
 
 
 def relexicalise(words: Sequence[str], condition: object) -> list[str]:
-    """Return words with placeholders replaced by the condition's values, in order; the last value is repeated if
-    needed.
+    """Return words with placeholders such as SLOT_NAME replaced by the words of the condition's values.
 
-    A placeholder of a slot that the condition does not have stays as it is.
+    Several values of a slot are used in their order, the last one again if there are more placeholders. A placeholder
+    of a slot that the condition does not have stays as it is.
 
         relexicalise(["SLOT_NAME", "is", "cheap"], {"name": "alamo"})       # ["alamo", "is", "cheap"]
     """
@@ -379,9 +418,10 @@ def relexicalise(words: Sequence[str], condition: object) -> list[str]:
 def find_values(
     words: Sequence[str], values: Iterable[ValueWords], taken: Mapping[int, ValueWords] | None = None
 ) -> Spans:
-    """Return where values occur in a text, position -> value: longest first, then from the left, without overlaps.
+    """Return {index of the first word: value} for the values that occur in a text as consecutive words.
 
-    `taken`: positions -> values that are occupied already.
+    Longer values are found first, then from the left; they do not overlap. `values`: tuples of words; `taken`: a result
+    of this function whose words are occupied already.
     """
     text = tuple(words)
     free = [True] * len(text)
@@ -400,10 +440,12 @@ _SAID, _NEW = 0.5, 0.01  # shares of values: that sentences say word by word; th
 
 
 class FoundSlots(NamedTuple):
-    """The slots whose values the targets mention, most frequent first, and those of them with an open set of values.
+    """The slots of conditions whose values sentences mention, most frequent first, and those with an open set of
+    values.
 
-    A slot is mentioned if at least half of its values occur in their sentences word by word. It is open if at least one
-    value in a hundred is new, by the estimate of Good and Turing: (values seen once) / (values seen).
+    A slot is in `said` if at least half of its values occur word by word in the sentences whose conditions have them.
+    It is in `open`, too, if at least 1 % of its values are expected to be new, estimated by (values seen once) /
+    (values seen).
     """
 
     said: tuple[str, ...]
@@ -411,7 +453,7 @@ class FoundSlots(NamedTuple):
 
     @classmethod
     def of(cls, corpus: Corpus) -> FoundSlots:
-        """Return the slots of a corpus with conditions: `FoundSlots.of(corpus).open == ("name", "phone")`."""
+        """Return the slots found in a corpus with conditions: `FoundSlots.of(corpus).open == ("name", "phone")`."""
         values: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
         spoken: Counter[str] = Counter()
         for sentence in corpus:

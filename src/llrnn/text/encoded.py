@@ -35,7 +35,9 @@ _CAPITALS = 0.02  # share of words that only a capital letter keeps out of the v
 
 
 class Lazy(Sequence[Made], Generic[Given, Made]):
-    """A sequence whose elements are computed from given ones when they are accessed."""
+    """A read-only sequence whose element i is `make(given[i])`, computed each time it is accessed; slices are lazy
+    too.
+    """
 
     def __init__(self, given: Sequence[Given], make: Callable[[Given], Made]) -> None:
         self._given, self._make = given, make
@@ -53,17 +55,23 @@ class Lazy(Sequence[Made], Generic[Given, Made]):
 
 
 class Stored(ABC):
-    """Interface of corpora that are on disk as numbers: they return texts that are read from there."""
+    """Interface of corpora that are stored on disk as word ids: they return texts that are read from there."""
 
     @abstractmethod
     def encoded(self, vocabulary: Vocabulary, *, to_train_on: bool = False) -> EncodedText:
-        """Return the text as ids, as `EncodedText.encode` or, with `to_train_on`, `EncodedText.to_train_on` do."""
+        """Return the text as word ids of the vocabulary that it was stored with.
+
+        `to_train_on`: in the form of `EncodedText.to_train_on` rather than `EncodedText.encode`.
+        """
 
 
 @dataclass(frozen=True)
 class Run:
-    """All sentences as one sequence EOS, a sentence, EOS, …, accessed by position; results have the shape of the
-    positions.
+    """All sentences as one sequence EOS, a sentence, EOS, …, of `length` symbols, read by position.
+
+    Each function takes an array of positions and returns an array of its shape: symbol ids, hashes of the sentence that
+    a symbol belongs to, and log-probabilities of words within their symbols (see `EncodedText`); None where there are
+    none.
     """
 
     length: int
@@ -77,13 +85,14 @@ class Run:
 
 @dataclass(frozen=True)
 class EncodedText:
-    """A corpus as ids: one array for each sentence, without its end, and the conditions.
+    """A corpus as symbol ids: one array for each sentence, without its end, and the conditions.
 
     sentences   ids of the words of each sentence
-    conditions  the condition of each sentence, or None
-    eos         the id of EOS
-    keys        a hash of each sentence of a training text, to find knowledge that was estimated on it
-    inside      for an open vocabulary, log-probability of each word within its cell (see `text.vocabulary`)
+    conditions  of each sentence, the input that it is generated from, or None
+    eos         the id of EOS, the end of a sentence
+    keys        a hash of each sentence of a training text, by which knowledge estimated on it leaves it out
+    inside      for an open vocabulary, log p(word | its symbol), where unlisted words share a symbol (a cell); 0 if
+                listed
     cut         (sentences, 2) whether a sentence is a piece without its beginning, its end (see `of_listed`)
 
     Batching uses `lengths`, `framed`, `keys_of` and `run` only, so that the text need not be in memory (`text.built`).
@@ -100,7 +109,9 @@ class EncodedText:
 
     @classmethod
     def encode(cls, corpus: Corpus, vocabulary: Vocabulary) -> EncodedText:
-        """Return a corpus as ids of a vocabulary; a word without a place is an error that names its sentence.
+        """Return a corpus as ids of a vocabulary.
+
+        A word that the vocabulary has no symbol for raises an UnknownWordError that names its sentence.
 
         For example:
 
@@ -119,8 +130,9 @@ class EncodedText:
 
     @classmethod
     def _of_units(cls, corpus: Corpus, vocabulary: Vocabulary, units: Units) -> EncodedText:
-        """Return a corpus as ids of subword units; the last unit of a word has the log-probability of unlisted
-        characters.
+        """Return a corpus as ids of subword units.
+
+        `inside` has, at the last unit of each word, the log-probability of its unlisted characters given `<other>`.
         """
         known = {word: vocabulary.ids(units.of(word)) for word in corpus.counts()}
         left = {word: [*[0.0] * (len(ids) - 1), units.log_inside(word)] for word, ids in known.items()}
@@ -130,10 +142,11 @@ class EncodedText:
 
     @classmethod
     def to_train_on(cls, corpus: Corpus, vocabulary: Vocabulary) -> EncodedText:
-        """Return a training corpus as ids, with sentence keys, and with first occurrences of `vocabulary.as_new` as
-        cells.
+        """Return a training corpus as ids, with a hash of each sentence, and with some words shown as unlisted once.
 
-        Every word was new once: a model that never sees a cell as target would learn to give cells no probability.
+        The first occurrence of each word in `vocabulary.as_new` becomes the symbol of its cell, the set of unlisted
+        strings that it would be in. Otherwise the model would never see cells as targets, and learn to give them no
+        probability.
 
             EncodedText.to_train_on(train, vocabulary)
         """
@@ -149,12 +162,12 @@ class EncodedText:
 
     @classmethod
     def of_listed(cls, corpus: Corpus, vocabulary: Vocabulary, *, min_words: int = 2) -> EncodedText:
-        """Return a further training text as ids, cut at words without a place in the vocabulary.
+        """Return a further training text as ids, cut at words that the vocabulary has no symbol for.
 
             le chat [miaule] sur le mur        gives `</s> le chat` and `sur le mur </s>`
 
         corpus      the text
-        vocabulary  with domains or an unknown-word symbol, every word has a place and sentences stay whole
+        vocabulary  with domains or an unknown-word symbol, every word has a symbol and sentences stay whole
         min_words   pieces with fewer words are left out
 
         A piece is read from a fresh state and its first word is not predicted; EOS is predicted only where a sentence
@@ -178,7 +191,7 @@ class EncodedText:
         return cls(tuple(pieces), tuple(conditions), vocabulary.eos, np.array(keys, dtype=np.int64), None, cut_off)
 
     def select(self, numbers: Ints) -> EncodedText:
-        """Return the sentences with these numbers, in this order."""
+        """Return the text of the sentences with these indices, in this order."""
         return EncodedText(
             tuple(self.sentences[i] for i in numbers.tolist()),
             tuple(self.conditions[i] for i in numbers.tolist()),
@@ -189,7 +202,7 @@ class EncodedText:
         )
 
     def __add__(self, other: EncodedText) -> EncodedText:
-        """Return the concatenation of two training texts."""
+        """Return the sentences of two training texts, one after the other; both must have `keys`."""
         assert self.keys is not None
         assert other.keys is not None
         cuts = (
@@ -205,28 +218,34 @@ class EncodedText:
         )
 
     def framed(self, number: int) -> Ints:
-        """Return a sentence with EOS before and after it (not at cut ends): inputs are [:-1], targets [1:]."""
+        """Return the ids of sentence `number` with EOS before and after it, except at cut ends: inputs are [:-1],
+        targets [1:].
+        """
         end = np.array([self.eos], dtype=np.int64)
         before, behind = (False, False) if self.cut is None else self.cut[number]
         return np.concatenate([end[: not before], self.sentences[number], end[: not behind]])
 
     @property
     def lengths(self) -> Ints:
-        """Number of targets of each sentence, (sentences,): its words and its EOS, less a first word after a cut."""
+        """The number of symbols to predict in each sentence, (sentences,): its words and EOS.
+
+        It is one less for a cut beginning, whose first word is not predicted, and one less for a cut end, which has no
+        EOS.
+        """
         whole = np.array([len(sentence) + 1 for sentence in self.sentences], dtype=np.int64)
         return whole if self.cut is None else whole - self.cut.sum(1)
 
     @property
     def n_targets(self) -> int:
-        """Number of targets of all sentences: words and EOS."""
+        """The number of targets of all sentences, words and EOS."""
         return int(self.lengths.sum())
 
     def keys_of(self, group: Ints) -> Ints | None:
-        """Return the keys of some sentences, or None if the text has none."""
+        """Return the hashes of the sentences with these indices; None if the text has no `keys`."""
         return None if self.keys is None else self.keys[group]
 
     def run(self) -> Run:
-        """Return all sentences as one sequence, accessed by position."""
+        """Return all sentences as one sequence that is read by position; a TrainingError where `stream` raises one."""
         symbols, keys, inside = self.stream(), self.keys, self.inside
         if keys is not None:  # the end of a sentence has its key too
             keys = np.concatenate([keys[:1], np.repeat(keys, self.lengths)])
@@ -240,7 +259,10 @@ class EncodedText:
         )
 
     def stream(self) -> Ints:
-        """Return all sentences as one array: EOS, a sentence, EOS, a sentence, EOS, ..."""
+        """Return all sentences as one array of ids: EOS, a sentence, EOS, a sentence, EOS, ...
+
+        A TrainingError if sentences have conditions or are cut.
+        """
         if any(condition is not None for condition in self.conditions):
             raise TrainingError("sentences with conditions cannot be run together: use the batching by sentences")
         if self.cut is not None and self.cut.any():
@@ -251,14 +273,14 @@ class EncodedText:
         return np.concatenate([boundary, *(part for s in self.sentences for part in (s, boundary))])
 
     def counts(self, n_symbols: int) -> Ints:
-        """Return how often each symbol is a target, EOS included, (V,)."""
+        """Return how often each of the `n_symbols` symbols is a target, EOS included, (n_symbols,)."""
         counts = np.zeros(n_symbols, dtype=np.int64)
         for number in range(len(self.sentences)):
             np.add.at(counts, self.framed(number)[1:], 1)
         return counts
 
     def digest(self) -> str:
-        """SHA-256 of all sentences in order, with their conditions."""
+        """Return the SHA-256, as hexadecimal digits, of all sentences in order, with their conditions and cuts."""
         digest = hashlib.sha256()
         for sentence, condition in zip(self.sentences, self.conditions, strict=True):
             plain = json.dumps(condition, sort_keys=True, default=_plain)
@@ -267,7 +289,7 @@ class EncodedText:
         return digest.hexdigest()
 
     def fingerprints(self) -> Ints:
-        """Return the sorted 64-bit hashes of all distinct whole sentences."""
+        """Return the 64-bit hashes of all distinct sentences that are not cut, sorted, as signed integers."""
         numbers = range(len(self.sentences)) if self.cut is None else np.flatnonzero(~self.cut.any(1)).tolist()
         whole = (self.sentences[number] for number in numbers)
         digests = {hashlib.blake2b(sentence.tobytes(), digest_size=8).digest() for sentence in whole}
@@ -275,12 +297,14 @@ class EncodedText:
 
 
 def _plain(condition: object) -> str:
-    """Return the text form of an act or a text; for other objects the name of the type."""
+    """Return the text form of an `Act` or a `Before`; for other objects the name of their class."""
     return str(condition) if isinstance(condition, Act | Before) else type(condition).__qualname__
 
 
 def _first_shown_as(sentences: Sequence[Ints], others: dict[int, int]) -> Sequence[Ints]:
-    """Return the sentences with the first occurrence of each key of `others` replaced by its value."""
+    """Return the sentences with the first occurrence, in the whole text, of each id in `others` replaced by
+    `others[id]`.
+    """
     if not others or not sentences:
         return sentences
     ends = np.cumsum([len(sentence) for sentence in sentences])
@@ -296,9 +320,11 @@ def _joined(rows: Sequence[Sequence[float]], dtype: type[Any]) -> Any:
 
 
 def look_up(texts: Iterable[tuple[str, Iterable[str]]], vocabulary: Vocabulary) -> dict[str, tuple[int, float]]:
-    """Return the id of each distinct word of texts, and its log-probability within its cell.
+    """Return {word: (symbol id, log p(word | symbol))} of all distinct words of some texts; the log is 0 if it is
+    listed.
 
-    `texts`: words with the name of their place, for the error about a word that the vocabulary has no place for.
+    texts       (name, words) pairs; the name is that of the sentence, for the message of an UnknownWordError about a
+                word that the vocabulary has no symbol for
     """
     places: dict[str, str] = {}  # in the order of the text, so that the first word that is missing is told first
     for name, words in texts:
@@ -314,23 +340,23 @@ def look_up(texts: Iterable[tuple[str, Iterable[str]]], vocabulary: Vocabulary) 
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """What a model was trained on, for audits: counts of symbols, (V,), and hashes of sentences."""
+    """What a model was trained on, for audits: how often each symbol occurred, and hashes of all sentences."""
 
     counts: Ints  # (V,), in the corpus; other texts are not counted
     sentences: Ints  # fingerprints, sorted; of the corpus and of other texts
 
     @classmethod
     def of(cls, text: EncodedText, n_symbols: int) -> TrainingSummary:
-        """Return the summary of a training text with ids below `n_symbols`."""
+        """Return the summary of a training text over a vocabulary of `n_symbols` symbols."""
         return cls(text.counts(n_symbols), text.fingerprints())
 
     def having_read(self, others: Iterable[EncodedText]) -> TrainingSummary:
-        """Return the summary with the sentences of further texts added."""
+        """Return a copy with the sentence hashes of further texts added; the counts stay as they are."""
         found = [self.sentences, *(text.fingerprints() for text in others)]
         return replace(self, sentences=np.unique(np.concatenate(found)))
 
     def share_of(self, text: EncodedText) -> float:
-        """Return the share of a text's distinct sentences that were in training, 0 to 1."""
+        """Return the share of the distinct sentences of a text that were in training, 0 to 1; 0 for an empty text."""
         asked = text.fingerprints()
         return float(np.isin(asked, self.sentences).mean()) if len(asked) else 0.0
 
@@ -339,10 +365,14 @@ Oov = Literal["skip", "unk", "error"]  # what becomes of words that a vocabulary
 
 
 def treat_unknown(corpus: Corpus, vocabulary: Vocabulary, oov: Oov | None) -> tuple[Corpus, Counter[str]]:
-    """Return a corpus as a model can read it, and the counts of words that its vocabulary does not list.
+    """Return (the corpus as a model can read it, {word: count} of its words that the vocabulary does not list).
 
-    oov     "error": such words are refused; "unk": they count as the unknown-word symbol, which must exist; "skip":
-            they are left out of all sums, and read as that symbol or, without one, not at all; None: "unk" if possible
+    oov     "error": such words raise an UnknownWordError; "unk": they count as the unknown-word symbol, which must
+            exist; "skip": they are left out of all sums, and read as that symbol or, without one, not at all; None:
+            "unk" if possible
+
+    With an open vocabulary or subword units, every word has a probability: nothing changes and no word is counted. A
+    ConfigError for another `oov`, or "unk" without such a symbol.
 
         text, missing = treat_unknown(corpus, model.vocabulary, "skip")
     """
@@ -378,7 +408,10 @@ def _without(sentence: Sentence, missing: Container[str]) -> Sentence:
 
 
 def warn_of_capitals(vocabulary: Vocabulary, corpus: Corpus) -> None:
-    """Warn if many words of a text are listed only when lowercased."""
+    """Warn if over 2 % of the words of a text are in the vocabulary only when lowercased; suggests `--lowercase`.
+
+    Nothing is done for a closed vocabulary without an unknown-word symbol, which refuses such words anyway.
+    """
     if vocabulary.unknown is None and not vocabulary.is_open:
         return  # such words will be refused, and named
     counts = corpus.counts()

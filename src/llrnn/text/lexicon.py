@@ -32,7 +32,7 @@ _COUNT = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 class Lexicon:
     """Attributes of word forms: called with a form, it returns a frozenset of `Name:Value`, empty for an unknown form.
 
-    Made by the `from_` methods; `a | b` unites two of them.
+    It is made by the `from_` methods, from a table or from functions; `a | b` unites two.
 
         Lexicon.from_mapping({"maisons": ["POS:NOUN", "Number:Plur"]})("maisons")
     """
@@ -42,7 +42,7 @@ class Lexicon:
 
     @classmethod
     def from_corpus(cls, *corpora: Iterable[Sentence]) -> Lexicon:
-        """Return the lexicon of annotated corpora: every form with the attributes of all its tokens.
+        """Return the lexicon of annotated corpora: every form with the attributes of all its tokens together.
 
         For example:
 
@@ -55,7 +55,7 @@ class Lexicon:
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Iterable[str]]) -> Lexicon:
-        """Return a lexicon from form -> attributes, each `Name:Value` or `Name=Value`.
+        """Return a lexicon from form -> attributes, each `Name:Value` or `Name=Value`; a LexiconError for any other.
 
         For example:
 
@@ -72,7 +72,9 @@ class Lexicon:
 
     @classmethod
     def from_function(cls, function: Callable[[str], Iterable[str]]) -> Lexicon:
-        """Return a lexicon from a function form -> attributes, which is called once per form and checked.
+        """Return a lexicon from a function form -> attributes, which is called once per form.
+
+        A LexiconError, when it is used, if the function returns anything but `Name:Value` or `Name=Value`.
 
         For example:
 
@@ -84,13 +86,14 @@ class Lexicon:
 
     @classmethod
     def from_tsv(cls, path: StrPath, *, lowercase: bool = False) -> Lexicon:
-        """Read lines `form TAB attributes`, separated by spaces, commas or `|`, or `_` for none.
+        """Return the lexicon in a file of lines `form TAB attributes`, separated by spaces, commas or `|`, or `_` for
+        none.
 
         path        the file, plain or gzip
         lowercase   whether forms are lowercased
 
         A line that begins with `# `, or with `#` and has no TAB, is a comment; blank lines are skipped. A repeated form
-        gets the union.
+        gets the union of its attributes. A LexiconError names a faulty line.
 
             Lexicon.from_tsv("lexicon.tsv")
         """
@@ -108,7 +111,7 @@ class Lexicon:
         return known.union(*(function(form) for function in self.functions)) if self.functions else known
 
     def __or__(self, other: Lexicon) -> Lexicon:
-        """Return the union of two lexicons."""
+        """Return a lexicon that gives each form the attributes of both lexicons."""
         if not isinstance(other, Lexicon):
             return NotImplemented
         table = dict(self.entries)
@@ -118,7 +121,7 @@ class Lexicon:
         return Lexicon(table, self.functions + new)
 
     def __contains__(self, form: object) -> bool:
-        """Return whether a form is listed, or a function gives it an attribute."""
+        """Return whether a form is in the table, or a function of the lexicon gives it an attribute."""
         return isinstance(form, str) and (form in self.entries or bool(self(form)))
 
     def __bool__(self) -> bool:
@@ -134,16 +137,21 @@ class Lexicon:
         return " | ".join(parts) or "Lexicon(0 forms, 0 attributes)"
 
     def forms(self) -> tuple[str, ...]:
-        """All forms, sorted; a LexiconError if a function is part of the lexicon."""
+        """Return all forms, sorted; a LexiconError if a function is part of the lexicon, since its forms cannot be
+        listed.
+        """
         return tuple(sorted(self.listed("the list of forms")))
 
     def attributes(self) -> tuple[str, ...]:
-        """All attributes, sorted; a LexiconError if a function is part of the lexicon."""
+        """Return all attributes, sorted; a LexiconError if a function is part of the lexicon."""
         listed = self.listed("the list of attributes")
         return tuple(sorted({attribute for attributes in listed.values() for attribute in attributes}))
 
     def listed(self, wanted: str) -> Mapping[str, frozenset[str]]:
-        """Return the entries of a finite lexicon; a LexiconError if it has functions, whose forms cannot be listed."""
+        """Return {form: attributes} of a lexicon that is a table; a LexiconError if a function is part of it.
+
+        `wanted`: what it is needed for, such as "the number of forms", for the message.
+        """
         if self.functions:
             raise LexiconError(
                 f"{wanted} requires a finite lexicon, found a function in {self!r}; ask form by form, "
@@ -152,7 +160,7 @@ class Lexicon:
         return self.entries
 
     def to_tsv(self, path: StrPath) -> None:
-        """Write a file for `from_tsv`, atomically."""
+        """Write a file that `from_tsv` reads, atomically; a LexiconError if a function is part of the lexicon."""
         told = {form: [" ".join(sorted(known)) or "_"] for form, known in self.listed("writing a file").items()}
         _write(path, "# form, TAB, attributes", told)
 
@@ -161,9 +169,11 @@ class Lexicon:
 class Readings:
     """Alternative readings of word forms with weights: `la` is an article (POS:DET …) or a pronoun (POS:PRON …).
 
-    entries     form -> {frozenset of attributes: weight}
+    Called with a form, it returns {reading: weight}, where a reading is a frozenset of attributes.
 
-    A `Lexicon` has the union of them. `a | b` has the readings of both, weights added.
+    entries     form -> {reading: weight}
+
+    A `Lexicon` has the union of a form's readings instead. `a | b` has the readings of both, weights added.
 
         Readings.from_corpus(Corpus.from_conllu("train.conllu"))("la")
     """
@@ -172,9 +182,9 @@ class Readings:
 
     @classmethod
     def from_corpus(cls, *corpora: Iterable[Sentence], lemmas: Iterable[str] = ()) -> Readings:
-        """Return the readings of annotated corpora, weighted by their counts.
+        """Return the readings of annotated corpora, each form's attribute sets weighted by how often they occur.
 
-        lemmas      lemmas that are added to readings as `Lemma:…`
+        lemmas      lemmas that are added to readings as `Lemma:…`; other lemmas are not kept
 
             Readings.from_corpus(train, lemmas=["être", "avoir"])
         """
@@ -185,7 +195,9 @@ class Readings:
 
     @classmethod
     def from_tsv(cls, path: StrPath) -> Readings:
-        """Read lines `form TAB weight TAB attributes`, one for each reading.
+        """Return the readings in a file of lines `form TAB weight TAB attributes`, one for each reading.
+
+        Weights are above 0; `#` begins a comment. A LexiconError names a faulty line.
 
         For example:
 
@@ -204,7 +216,7 @@ class Readings:
         return cls(table)
 
     def __call__(self, form: str) -> Mapping[frozenset[str], float]:
-        """Return the readings of a form with their weights, empty for an unknown form."""
+        """Return {reading: weight} of a form, empty for an unknown one; a reading is a frozenset of attributes."""
         return self.entries.get(form, {})
 
     def __or__(self, other: Readings) -> Readings:
@@ -216,7 +228,9 @@ class Readings:
         return Readings(table)
 
     def lexicon(self, *, lemmas: bool = False) -> Lexicon:
-        """Return the lexicon with the union of each form's readings; `lemmas`: keep `Lemma:` attributes."""
+        """Return the lexicon that gives each form the attributes of all its readings; `lemmas`: keep `Lemma:`
+        attributes too.
+        """
         unions = ((form, _NONE.union(*readings)) for form, readings in self.entries.items())
         kept = {form: known if lemmas else without_lemmas(known) for form, known in unions}
         return Lexicon.from_mapping({form: known for form, known in kept.items() if known})
@@ -264,7 +278,7 @@ class Readings:
         return f"Readings({len(self.entries):,} forms, {sum(map(len, self.entries.values())):,} readings)"
 
     def to_tsv(self, path: StrPath) -> None:
-        """Write a file for `from_tsv`, atomically."""
+        """Write a file that `from_tsv` reads, atomically, with forms sorted and the heaviest reading of each first."""
         rows: dict[str, list[str]] = {}
         for form, readings in self.entries.items():
             told = sorted((-weight, " ".join(sorted(reading)) or "_") for reading, weight in readings.items())
@@ -273,7 +287,10 @@ class Readings:
 
 
 def _write(path: StrPath, header: str, rows: Mapping[str, Sequence[str]]) -> None:
-    """Write a header and, for each form in alphabetical order, one line `form TAB text` for each of its texts."""
+    """Write a header and, for each form in alphabetical order, one line `form TAB text` for each of its texts.
+
+    A LexiconError for a form that would not be read back, such as one with a TAB.
+    """
     lines = [header]
     for form in sorted(rows):
         if re.search(r"[\t\r\n\0]", form) or is_comment(f"{form}\t") or not form.strip():
@@ -287,15 +304,15 @@ def _write(path: StrPath, header: str, rows: Mapping[str, Sequence[str]]) -> Non
 
 @dataclass(frozen=True)
 class Probabilities:
-    """Attribute probabilities of word forms: called with a form, it returns attribute -> probability (paper, footnote
-    19).
+    """Attribute probabilities of word forms: called with a form, it returns {`p(attribute)`: probability} (paper,
+    footnote 19).
 
         φ_f(x) = Σ_r p(r | x) [f ∈ r]            over the readings r of x; f is named `p(Case:Gen)`
 
     readings    the readings of forms
     without     names of attributes to leave out: `Lemma`, and `Kind`, which is a reading as a whole
                 (`Kind:Case:Gen+Number:Plur+POS:NOUN` is more than the three)
-    levels      round probabilities to so many steps, but never to 0, so that more words share a class
+    levels      round probabilities to multiples of 1/levels, but never to 0, so that more words have equal features
 
         features.Function(Probabilities(Readings.from_tsv("readings.tsv"), levels=4), name="Readings")
     """
@@ -326,19 +343,19 @@ class Probabilities:
 
 
 def without_lemmas(reading: frozenset[str]) -> frozenset[str]:
-    """Return a reading without its `Lemma:` attributes."""
+    """Return a reading, a frozenset of attributes, without those that begin with `Lemma:`."""
     return frozenset(one for one in reading if not one.startswith("Lemma:"))
 
 
 def token_reading(token: Token, lemmas: frozenset[str] = _NONE) -> frozenset[str]:
-    """Return the attributes of a token, with `Lemma:…` if its lemma is one of `lemmas`."""
+    """Return the attributes of an annotated token as a frozenset, with `Lemma:…` if its lemma is one of `lemmas`."""
     lemma = {f"Lemma:{token.lemma}"} if token.lemma in lemmas else set()
     return token.attributes() | lemma
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _CheckedFunction:
-    """A user's function, its results checked and cached."""
+    """A user's function form -> attributes whose results are checked and cached; a LexiconError for a faulty result."""
 
     function: Callable[[str], Iterable[str]]
     answers: dict[str, frozenset[str]] = field(default_factory=dict, compare=False)
@@ -372,7 +389,7 @@ def _normal(attribute: str) -> str | None:
 
 
 def is_comment(line: str) -> bool:
-    """Return whether a line is a comment: it begins with `# `, or with `#` and has no TAB."""
+    """Return whether a line of a lexicon file is a comment: it begins with `# `, or with `#` and has no TAB."""
     return line.startswith("#") and (line.startswith("# ") or "\t" not in line)
 
 
@@ -401,13 +418,13 @@ def _form_and(line: Line, wanted: str) -> tuple[str, str]:
 
 
 def read_frequencies(path: StrPath, *, lowercase: bool = False) -> dict[str, float]:
-    """Read form -> frequency from lines `form TAB count` (or separated by spaces, where the form has none).
+    """Return {form: frequency} from a file of lines `form TAB count`, or separated by spaces where the form has none.
 
     path        the file, plain or gzip
     lowercase   whether forms are lowercased
 
     In a file with one word a line and no counts each line counts 1. Repeated forms are summed; blank lines are skipped.
-    There are no comments: `#` is a word.
+    There are no comments: `#` is a word. A LexiconError names a faulty line.
 
         read_frequencies("frequencies.tsv")["chat"]
     """
@@ -427,7 +444,7 @@ def read_frequencies(path: StrPath, *, lowercase: bool = False) -> dict[str, flo
 
 
 def has_counts(path: StrPath) -> bool:
-    """Return whether the first line of a word list has a count."""
+    """Return whether the first line of a word list has a count after the word; False for an empty file."""
     first = next(read_entries(path, error=LexiconError), None)
     return first is not None and not _is_alone(first)
 
@@ -437,7 +454,7 @@ def _is_alone(line: Line) -> bool:
 
 
 def _alone(line: Line) -> tuple[str, float]:
-    """Return a word without a count, as (word, 1.0); more than one word is an error."""
+    """Return (word, 1.0) for a line of one word without a count; a LexiconError if it has more than one."""
     words = line.text.split()
     if len(words) != 1:
         reason = f"one word is required, as on the first line, found {len(words)}; give every word a count, or none"

@@ -54,11 +54,11 @@ _DAMAGED = (
 
 @dataclass(frozen=True, repr=False, eq=False)
 class WordVectors:
-    """Words with vectors: word i has the vector `table[rows[i]]`; words may share one.
+    """Words with vectors: word i has the vector `table[rows[i]]`; several words may share one.
 
-    words       the words
-    rows        (n,) the row of each word
-    table       (R, d) the vectors; they must be finite
+    words       the n words
+    rows        (n,) the row of each word in the table
+    table       (R, d) the vectors, float32 and finite; a LexiconError otherwise
 
         WordVectors.read("cc.fr.300.vec.gz", top=100_000)
     """
@@ -87,7 +87,7 @@ class WordVectors:
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Sequence[float]]) -> WordVectors:
-        """Return vectors from a mapping word -> numbers, of one length for all words.
+        """Return vectors from a mapping word -> numbers, as many for every word; else a LexiconError.
 
         For example:
 
@@ -108,11 +108,13 @@ class WordVectors:
         top: int | None = None,
         format: str | None = None,
     ) -> WordVectors:
-        """Read a file of word vectors; a repeated word keeps its first vector.
+        """Return the word vectors in a file; a repeated word keeps its first vector. A LexiconError if the file is
+        faulty.
 
-        path        the file; its ending gives the format (see the module)
+        path        the file, `.vec`, `.txt` or `.tsv` as text (also `.gz`), `.npz`, or a spaCy wheel `.whl`; see the
+                    module
         only        read these words only
-        top         read the first words only; files are sorted by frequency
+        top         read the first `top` words only; files are sorted by frequency
         format      the ending to assume instead
 
         For a matrix in memory: `WordVectors(words, np.arange(len(words)), matrix)`.
@@ -134,7 +136,7 @@ class WordVectors:
 
     @property
     def dimensions(self) -> int:
-        """Length of the vectors."""
+        """The length d of the vectors."""
         return int(self.table.shape[1])
 
     @cached_property
@@ -142,7 +144,7 @@ class WordVectors:
         return dict(zip(reversed(self.words), self.rows[::-1].tolist(), strict=True))  # the first of a word counts
 
     def rows_of(self, words: Iterable[str], *, any_case: bool = False) -> Ints:
-        """Return the rows of words in `table`, (n,); -1 for words without a vector.
+        """Return the row of each word in `table`, (n,) integers; -1 for words without a vector.
 
         any_case    True: look a missing word up as `paris`, `Paris`, `Paris-Nord`, `PARIS` too
 
@@ -155,9 +157,9 @@ class WordVectors:
         return np.fromiter(found, dtype=np.int64)
 
     def restricted(self, words: Iterable[str], *, any_case: bool = False) -> WordVectors:
-        """Return the vectors of these words, as far as they have one, with only the rows in use.
+        """Return the vectors of those of these words that have one, in a table of only the rows in use.
 
-        any_case    as in `rows_of`
+        any_case    True: look a missing word up in other cases too, as `rows_of` does
 
             WordVectors.read("cc.fr.300.vec").restricted(vocabulary.words).save("mine.npz")
         """
@@ -168,7 +170,11 @@ class WordVectors:
         return WordVectors(there, kept.astype(np.int64), self.table[used])
 
     def save(self, path: StrPath) -> None:
-        """Write a file for `read`: `.npz` (exact, shared rows once), or `.vec` or `.tsv` as text, also with `.gz`."""
+        """Write a file that `read` reads: `.npz` (exact, shared vectors once), or `.vec` or `.tsv` as text, also with
+        `.gz`.
+
+        A LexiconError for any other name.
+        """
         name = fspath(path)
         if name.endswith(".npz"):
             content, text = io.BytesIO(), np.frombuffer("\n".join(self.words).encode(), dtype=np.uint8)
@@ -196,7 +202,7 @@ class WordVectors:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Which words of a file to read."""
+    """Which words of a file to read: those in `only`, and among the first `top`; None: no such limit."""
 
     only: frozenset[str] | None
     top: int | None
@@ -205,7 +211,7 @@ class _Wanted:
         return self.only is None or word in self.only
 
     def select(self, words: Sequence[str], rows: Ints, table: Table) -> WordVectors:
-        """Return the wanted words of vectors that are in memory as a whole."""
+        """Return the wanted ones of these words; `rows`: the row of each in `table`."""
         found = WordVectors(tuple(words), rows, table)
         if self.only is None and self.top is None:
             return found
@@ -213,7 +219,9 @@ class _Wanted:
 
 
 def cases(word: str) -> dict[str, None]:
-    """Return a word as given, lowercased, capitalised, in title case and in capitals, each form once."""
+    """Return a word as given, lowercased, capitalised, in title case and in capitals: the distinct forms, as keys
+    in order.
+    """
     return dict.fromkeys((word, word.lower(), word.capitalize(), word.title(), word.upper()))
 
 
@@ -260,7 +268,7 @@ def _of_lines(lines: Iterator[Line], separator: str, dimensions: int, wanted: _W
 
 
 def _ends_in_number(word: str, separator: str) -> bool:
-    """Return whether the last part of a word looks like a number: the line has one number too many."""
+    """Return whether a word, cut off before its vector, still ends in a number: then its line has too many numbers."""
     return re.search(re.escape(separator) + r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?$", word) is not None
 
 
@@ -282,7 +290,10 @@ def _as_float32(table: npt.NDArray[Any]) -> Table:
 
 
 def _array(file: BinaryIO, size: int) -> npt.NDArray[Any]:
-    """Read the real numbers of a .npy file of `size` bytes; its header is checked before memory is allocated."""
+    """Return the array in a .npy file of `size` bytes, of integers or floats.
+
+    Its header is checked before memory is allocated; a ValueError if it does not fit the size.
+    """
     shape, _, kind = _HEADERS[np.lib.format.read_magic(file)](file)
     if kind.kind not in "iuf":
         raise ValueError(f"a matrix of numbers is required, found {kind}")
@@ -294,10 +305,12 @@ def _array(file: BinaryIO, size: int) -> npt.NDArray[Any]:
 
 
 class _Archive(zipfile.ZipFile):
-    """A zip file whose members are unpacked up to a limit in proportion to its size."""
+    """A zip file that refuses to unpack a member to more than 64 MB or 20 times the file's size, whichever is
+    larger.
+    """
 
     def part(self, name: str) -> bytes:
-        """Return one member, unpacked."""
+        """Return the unpacked bytes of a member; a ValueError if there are too many."""
         assert self.fp is not None
         most = max(_UNPACKED, _TIMES * os.fstat(self.fp.fileno()).st_size)
         with self.open(name) as file:
@@ -309,7 +322,7 @@ class _Archive(zipfile.ZipFile):
         return found
 
     def array(self, name: str) -> npt.NDArray[Any]:
-        """Return a .npy member as an array."""
+        """Return a .npy member as an array; a ValueError if it is none."""
         content = self.part(name)
         return _array(io.BytesIO(content), len(content))
 
@@ -341,7 +354,10 @@ _WIDTHS = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}  # of unsigned integers in msgpac
 
 
 def unpack_rows(content: bytes) -> dict[int, int]:
-    """Decode a msgpack map of unsigned integers (spaCy's hashes of forms -> rows)."""
+    """Return the dictionary {hash of a form: row} from a msgpack map of unsigned integers, spaCy's file key2row.
+
+    A ValueError, IndexError or KeyError if the bytes are no such map.
+    """
     at = 0
 
     def number() -> int:
@@ -365,7 +381,7 @@ _M, _MASK = 0xC6A4A7935BD1E995, (1 << 64) - 1
 
 
 def murmur64(content: bytes, seed: int = 1) -> int:
-    """Return the MurmurHash64A of some bytes, with which spaCy identifies forms."""
+    """Return the MurmurHash64A of some bytes as an unsigned integer; spaCy identifies forms by it, with seed 1."""
     value, whole = (seed ^ len(content) * _M) & _MASK, len(content) & ~7
     for (k,) in struct.iter_unpack("<Q", content[:whole]):
         k = k * _M & _MASK
@@ -393,7 +409,8 @@ def principal_components(table: Any, counts: Ints, components: int | None, place
     components  how many; None: all of them
     place       what to call the vectors in errors
 
-    The sign of a component is such that its largest coordinate is positive.
+    The sign of each direction makes its largest coordinate positive. A FeatureError if too many components are asked
+    for, or all vectors are equal.
     """
     dimensions, most = table.shape[1], min(table.shape[1], len(table) - 1)
     if components is not None and components > most:
