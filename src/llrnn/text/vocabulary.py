@@ -90,12 +90,18 @@ class Domain(ABC):
     @property
     @abstractmethod
     def cells(self) -> tuple[Cell, ...]:
-        """All C cells, a partition of the strings of the domain; other methods take or return indices into it."""
+        """The C cells: disjoint sets of strings, each of which is one symbol of a vocabulary; all strings are in one.
+
+        Other methods take or return indices into this tuple.
+        """
 
     @property
     @abstractmethod
     def log_mass(self) -> Floats:
-        """log Q(c) of each cell c, (C,), with Q(c) = Σ q(x) over all its strings x, words of a vocabulary included."""
+        """log Q(c) of each of the C cells, (C,), with Q(c) = Σ q(x) over all strings x of the cell.
+
+        A cell is a set of strings that share one symbol. Strings that a vocabulary lists as words are included.
+        """
 
     @property
     @abstractmethod
@@ -104,24 +110,33 @@ class Domain(ABC):
 
     @abstractmethod
     def locate(self, strings: Sequence[str]) -> tuple[Ints, Floats]:
-        """Return the index of the cell of each string in `cells`, (n,), and log q(x) of each string, (n,).
+        """Return the index in `cells` of the cell of each string, (n,), and the log weight log q(x) of each, (n,).
 
-        A string that is not in the domain has the cell `OUTSIDE` (-1) and log q = −∞.
+        A cell is a set of strings with one symbol. A string that is not in the domain has the cell `OUTSIDE` (-1) and
+        log q = −∞.
         """
 
     @abstractmethod
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
-        """Sample `count` independent strings x from the cell of index `cell`, with probability q(x) / Q(cell)."""
+        """Sample `count` independent strings x from a cell (set of strings with one symbol), with probability ∝ q(x).
+
+        cell        index of the cell in `cells`
+        """
 
     def members(self, cell: int) -> Sequence[str] | None:
-        """Return all strings of the cell of index `cell`, or None if there are more than `MOST_MEMBERS` of them."""
+        """Return all strings of a cell (set of strings with one symbol), or None if there are more than `MOST_MEMBERS`.
+
+        cell        index of the cell in `cells`
+        """
         return None
 
     def log_mass_of(self, letters: str) -> Floats:
-        """Return log Σ q(x) over the strings x of each cell that begin with `letters`, (C,); −∞ where none does.
+        """Return log Σ q(x) over the strings x of each of the C cells that begin with `letters`, (C,).
 
-        Words that a vocabulary lists are included. A DomainError if a cell is too large for its strings to be listed
-        (`members`) and the subclass does not override this method.
+        −∞ where none does.
+
+        A cell is a set of strings that share one symbol; strings that a vocabulary lists are included. A DomainError if
+        a cell is too large for its strings to be listed (`members`) and the subclass does not override this method.
         """
         found = np.full(len(self.cells), -np.inf)
         for cell, strings in self._written_out(letters):
@@ -131,7 +146,8 @@ class Domain(ABC):
     def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
         """Iterate over (score, string) for the strings that begin with the prefix `letters`, highest score first.
 
-        The score of a string x is log q(x) + log_weight[index of the cell of x].
+        The score of a string x is log q(x) + log_weight[index of the cell of x], a cell being a set of strings with one
+        symbol.
 
         log_weight  (C,) added to the score by cell; strings of cells with −∞ are left out
         least       strings with a lower score are left out
@@ -165,7 +181,7 @@ class Domain(ABC):
             yield number, [string for string in members if string.startswith(letters)]
 
     def without(self, language: DFA) -> Domain:
-        """Return a copy of the domain without the strings that `language` accepts.
+        """Return a copy of the domain (a set of strings with weights) without the strings that `language` accepts.
 
         Subclasses that can do so override this; the default raises a DomainError that names a string which both hold.
         """
@@ -184,10 +200,10 @@ class Domain(ABC):
 
 
 def check(domain: Domain) -> None:
-    """Raise a DomainError if a domain is inconsistent, else return None; for tests of a custom `Domain`.
+    """Raise a DomainError if a domain (a set of strings with weights) is inconsistent; for tests of a custom `Domain`.
 
-    Cells must have distinct names and a finite mass each, and strings sampled from a cell must be valid symbols that
-    `locate` puts into that cell, with q(x) no more than the mass of the cell.
+    Its cells (sets of strings with one symbol each) must have distinct names and a finite sum of weights, and strings
+    sampled from a cell must be valid symbols that `locate` puts into it, with a weight no larger than that sum.
     """
     names = [cell.name for cell in domain.cells]
     times = Counter(names)
@@ -225,10 +241,10 @@ def _check_strings(domain: Domain, cell: int, strings: list[str]) -> None:
 
 
 def log_mass_left(domain: Domain, listed: Sequence[str]) -> Floats:
-    """Return log Q'(c) for each cell, (C,): the log of Σ q(x) over the strings of the cell that are not in `listed`.
+    """Return log Q'(c) for each cell of a domain, (C,): log Σ q(x) over the strings x of the cell not in `listed`.
 
-    −∞ where all strings of a cell are listed. A DomainError where too little is left to be computed exactly (less than
-    1e-9 of an infinite cell's mass).
+    A cell is a set of strings that share one symbol. −∞ where all its strings are listed. A DomainError where too
+    little is left to be computed exactly (less than 1e-9 of the sum over a cell whose strings cannot be enumerated).
     """
     located, log_q = domain.locate(listed)
     own = located >= 0
@@ -251,7 +267,7 @@ def log_mass_left(domain: Domain, listed: Sequence[str]) -> Floats:
 
 
 def log_mass_without(log_mass: Floats, cells: Ints, log_q: Floats) -> Floats:
-    """Return the log masses of C cells, (C,), after n distinct strings were removed from them.
+    """Return the log masses of C cells (sets of strings with weights q), (C,), after n strings were removed from them.
 
     log_mass    (C,) log Σ q(x) of each cell before
     cells       (n,) the index of the cell of each removed string; -1: it is in none
@@ -440,12 +456,17 @@ class Vocabulary:
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
-        """The names of all symbols by id: the listed words, then the cells as `‹domain:cell›`."""
+        """The names of all symbols by id: the listed words, then cells (sets of unlisted strings) as
+        `‹domain:cell›`.
+        """
         return (*self.words, *self._cell_names)
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """How often each symbol was seen in the corpora of the vocabulary, by id; 0 for cells and if not known."""
+        """How often each symbol was seen in the corpora of the vocabulary, by id.
+
+        0 for cells (sets of unlisted strings with one id), and for all symbols if nothing was counted.
+        """
         given = self._counts.tolist() if isinstance(self._counts, np.ndarray) else self._counts or ()
         return tuple(given) + (0,) * (len(self) - len(given))
 
@@ -461,7 +482,7 @@ class Vocabulary:
         return self._ids.get(word)  # type: ignore[call-overload, no-any-return]
 
     def symbol(self, number: int) -> str:
-        """Return the word with the id `number`, or the name of a cell, `‹domain:cell›`.
+        """Return the word with the id `number`; for a cell (a set of unlisted strings), its name, `‹domain:cell›`.
 
         Unlike `symbols[number]`, this does not build the strings of all words.
         """
@@ -550,7 +571,7 @@ class Vocabulary:
         return made
 
     def _with_room(self, words: Sequence[str]) -> list[str]:
-        """Return those of the words whose cell also holds unlisted strings."""
+        """Return those of the words whose cell (their set of strings in a domain) also holds unlisted strings."""
         cells = (self.cells_of(words) - self.n_words).tolist() if words else []
         return [word for word, cell in zip(words, cells, strict=True) if cell >= 0 and self.log_left[cell] > -np.inf]
 
@@ -576,7 +597,7 @@ class Vocabulary:
 
     @property
     def is_open(self) -> bool:
-        """Whether there are domains, so that words outside the list have ids (those of their cells) too."""
+        """Whether there are domains (infinite sets of strings), so that words outside the list have ids too."""
         return bool(self.domains)
 
     @property
@@ -586,12 +607,18 @@ class Vocabulary:
 
     @cached_property
     def cell_log_mass(self) -> tuple[Floats, ...]:
-        """For each domain log Q'(c) of its cells, with Q'(c) = Σ q(x) over the unlisted strings x of cell c."""
+        """For each domain log Q'(c) of its cells, with Q'(c) = Σ q(x) over the unlisted strings x of cell c.
+
+        A cell is a set of strings that share one id, q(x) the weight of a string in its domain.
+        """
         return tuple(log_mass_left(domain, self.words) for domain in self.domains)
 
     @cached_property
     def log_left(self) -> Floats:
-        """log Q'(c) of the C cells of all domains, (C,): the log of Σ q(x) over the unlisted strings x of each cell."""
+        """log Q'(c) of the C cells of all domains, (C,), with Q'(c) = Σ q(x) over the unlisted strings x of cell c.
+
+        A cell is a set of strings that share one id, q(x) the weight of a string in its domain.
+        """
         return np.concatenate(self.cell_log_mass) if self.domains else np.zeros(0)
 
     def _set_left(self, log_left: Floats) -> None:
@@ -606,13 +633,13 @@ class Vocabulary:
         return int(np.sum(self._counts, dtype=np.int64)) if self._counts is not None else 0
 
     def with_words(self, words: Sequence[str], counts: Sequence[int]) -> Vocabulary:
-        """Return a vocabulary with new words after the listed ones; the ids of the cells move up by their number.
+        """Return a vocabulary with new words after the listed ones.
 
         words       words that are not listed yet
         counts      how often each was seen
 
-        Their probability mass is subtracted from that of their cells. A VocabularyError for a vocabulary of subword
-        units.
+        The ids of the cells (sets of unlisted strings) move up, and the weight of the words is subtracted from that of
+        their cells. A VocabularyError for a vocabulary of subword units.
         """
         if self.units is not None:
             raise VocabularyError("a model of units spells every word, so that none can be added; type it as it is")
@@ -624,7 +651,7 @@ class Vocabulary:
     def of_words(self, stay: Ints) -> Vocabulary:
         """Return a vocabulary that lists only the words with the ids `stay`, an ascending array, renumbered from 0.
 
-        The mass of removed words returns to their cells.
+        Removed words become unlisted strings of their cells, if a domain holds them.
         """
         gone = np.delete(np.arange(self.n_words), stay)
         given = np.delete(self._all_counts, gone)
@@ -672,7 +699,7 @@ class Vocabulary:
             return np.asarray(np.where(change != 0, np.log(left), self.log_left))
 
     def id(self, word: str, *, place: str = "") -> int:
-        """Return the id of a listed word, or of the cell that contains the word.
+        """Return the id of a listed word, or of the cell (a set of unlisted strings) that contains the word.
 
         A word that has neither is an UnknownWordError. With an `unknown` symbol, its id is returned instead of the
         error. `place` says in the error where the word was found.
@@ -685,9 +712,9 @@ class Vocabulary:
         return int(self.locate([word], place=place)[0][0]) if found is None else found
 
     def ids(self, words: Iterable[str], *, place: str = "") -> list[int]:
-        """Return the id of each word, or of the cell that contains it; a word that has neither is an UnknownWordError.
+        """Return the id of each word, or of the cell (a set of unlisted strings) that contains it.
 
-        With an `unknown` symbol, its id is returned instead of the error.
+        A word that has neither is an UnknownWordError; with an `unknown` symbol, its id is returned instead.
 
         `place` says in the error where the words were found.
 
@@ -722,9 +749,10 @@ class Vocabulary:
     def find(self, words: Sequence[str]) -> tuple[Ints, Floats]:
         """Return the id of each word (or of its cell), (n,), and its log-probability given that id, (n,).
 
-        Unlike `locate`, this never raises: a word without an id has -1, or the id of `unknown` where there is such a
-        symbol. The log-probability is 0 for a listed word and log q(x) / Q'(c) for a string of a cell, as `locate`
-        explains.
+        A cell is a set of unlisted strings with one id. Unlike `locate`, this never raises: a word without an id has
+        -1, or the id of `unknown` where there is such a symbol. The log-probability is 0 for a listed word, log q(x) /
+        Q'(c) for a string x of a cell c (q(x): its weight in the domain, Q'(c): the sum over the cell's unlisted
+        strings).
         """
         listed = (self._find(word) for word in words)
         ids = np.array([-1 if found is None else found for found in listed], dtype=np.int64)
@@ -774,20 +802,25 @@ class Vocabulary:
     def log_inside(self, word: str) -> float:
         """Return the log-probability of an unlisted word x given its cell c, log q(x) / Q'(c); 0 for a listed word.
 
-        A word that is neither listed nor in a domain is an UnknownWordError, unless there is an unknown symbol.
+        A cell is a set of strings with one id, q(x) the weight of x in its domain, Q'(c) the sum over the cell's
+        unlisted strings. A word that is neither listed nor in a domain is an UnknownWordError, unless there is an
+        unknown symbol.
         """
         return float(self.locate([word])[1][0])
 
     def cells_of(self, words: Sequence[str]) -> Ints:
-        """Return the id of the cell that contains each word, listed or not, (n,); -1 if no domain contains it."""
+        """Return the id of the cell (set of strings with one id) that contains each word, (n,); -1 if no domain does.
+
+        Listed words are looked up like all others.
+        """
         cells, _ = self.in_domains(words)
         return np.where(cells >= 0, cells + self.n_words, -1)
 
     def in_domains(self, words: Sequence[str]) -> tuple[Ints, Floats]:
-        """Return the cell of each word in the first domain that contains it, (n,), and log q(x) in that domain, (n,).
+        """Return the cell of each word in the first domain that contains it, (n,), and its log weight log q(x), (n,).
 
-        The cell is an index into `Vocabulary.cells` (its id minus the number of words); -1, with log q = −∞, if no
-        domain contains the word. Listed words are looked up like all others.
+        A cell is a set of strings with one id; it is given by its index in `Vocabulary.cells` (its id minus the number
+        of words). -1, with log q = −∞, if no domain contains the word. Listed words are looked up like all others.
         """
         found, log_q, first = np.full(len(words), -1), np.full(len(words), -np.inf), 0
         for domain in self.domains:
@@ -799,19 +832,22 @@ class Vocabulary:
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """The cells of all domains, in the order of their ids; the id of the first is the number of listed words."""
+        """The cells (sets of unlisted strings with one id each) of all domains, in the order of their ids.
+
+        The id of the first is the number of listed words.
+        """
         named = [(domain.name, cell) for domain in self.domains for cell in domain.cells]
         return tuple(replace(cell, source=cell.source or name) for name, cell in named)
 
     def spelled(self, symbol: int, rng: np.random.Generator) -> str:
-        """Return the word with the id `symbol`; for the id of a cell, sample one of the cell's unlisted strings."""
+        """Return the word with the id `symbol`; for a cell (a set of unlisted strings), sample one of its strings."""
         return self.spell(symbol, 1, rng)[0]
 
     def spell(self, symbol: int, count: int, rng: np.random.Generator) -> list[str]:
         """Return `count` strings for the id `symbol`: copies of a listed word, or independent samples from a cell.
 
-        Samples are unlisted strings x of the cell with probability q(x) / Q'(c). A DomainError if the cell has none
-        left, a VocabularyError for an id out of range.
+        A cell is a set of unlisted strings x with one id; they are drawn with probability ∝ q(x), their weight in the
+        domain. A DomainError if the cell has no unlisted string, a VocabularyError for an id out of range.
         """
         if symbol < self.n_words:
             return [self.symbol(symbol)] * count
@@ -843,7 +879,7 @@ class Vocabulary:
 
     @cached_property
     def witnesses(self) -> dict[int, tuple[str, ...]]:
-        """A few sampled unlisted strings of every cell, by the id of the cell; () for a cell without unlisted strings.
+        """A few sampled strings of every cell (set of unlisted strings with one id), by its id; () if it has none.
 
         They serve to check that a feature has one value for all strings of a cell.
         """

@@ -50,13 +50,11 @@ class Regular(Domain):
     a pattern repeats characters without bound, their weights must sum to less than 1. A DomainError otherwise, or if
     cells overlap.
 
-    q(x) is the product of the weights of the characters of x, times the scale of its cell. The sum over all strings of
-    a cell must be finite: where a pattern repeats characters without bound, their weights must sum to less than 1.
-
-    cells       name -> pattern (see `languages.grammars.pattern`) or DFA; they may not overlap
-    weights     of characters, and of kinds ("lowercase", "uppercase", "digit", "space", "sign") for all others
-    attributes  name -> attributes of the strings of a cell, such as `["POS:NUM"]`
-    log_scale   name -> log of a factor for all strings of a cell
+    cells       name of a cell -> pattern (see `languages.grammars.pattern`) or DFA
+    weights     character -> weight, and kind ("lowercase", "uppercase", "digit", "space", "sign") -> weight of all its
+                other characters together; 0 where none is given
+    attributes  name of a cell -> features of its strings, such as `["POS:NUM"]`
+    log_scale   name of a cell -> log of a factor for all its strings; 0 where none is given
     name        the name of the domain in reports
 
         Regular({"plate": "[a-z]{2}-[0-9]{3}"}, dict.fromkeys("abc012-", 0.05), name="car")
@@ -127,7 +125,9 @@ class Regular(Domain):
         return self._automaton
 
     def rescaled(self, log_mass: Floats) -> Regular:
-        """Return a copy in which q sums to exp(`log_mass`) over each cell, (C,); ratios within a cell do not change.
+        """Return a copy in which the weights q(x) of each of the C cells (sets of strings) sum to exp(log_mass[c]).
+
+        log_mass    (C,); within a cell, ratios of weights do not change
 
         For example:
 
@@ -175,7 +175,7 @@ class Regular(Domain):
 
     @cached_property
     def _best(self) -> Floats:
-        """The log weight of the best string from each state into each cell, (states, cells)."""
+        """The log weight of the best string from each state into each cell (set of strings), (states, cells)."""
         inside = self._automaton.labels[:, None] == np.arange(len(self._cells))
         return best_ahead(np.where(inside, 0.0, -np.inf), self._log_weight, self._automaton.moves)
 
@@ -198,7 +198,9 @@ class Regular(Domain):
         return best_first(start, letters, log, characters, transitions, move, lambda s: float(end[s]), least=least)
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
-        """Sample `count` independent strings x from the cell of index `cell`, with probability q(x) / Q(cell).
+        """Sample `count` independent strings x from a cell (one of the sets of strings), with probability ∝ q(x).
+
+        cell        index of the cell in `cells`
 
         All strings are drawn one character at a time; those in the same state are drawn together.
         """
@@ -303,7 +305,7 @@ class Numbers(Regular):
         self._rescale(np.full(len(cells), -np.log(len(cells))))
 
     def counted(self, counts: Mapping[str, float]) -> Regular:
-        """Return a copy whose cells have the relative frequencies of the numbers in a text, with add-one smoothing.
+        """Return a copy whose cells (kinds of numbers, such as years) have the frequencies of a text, add-one smoothed.
 
         counts      string -> how often it was seen; strings that are no numbers are ignored
 
@@ -318,7 +320,10 @@ class Numbers(Regular):
 
 @cache
 def _cells(language: str) -> Mapping[str, DFA]:
-    """Return name -> DFA for the cells of `Numbers`; a string that fits several patterns belongs to the first."""
+    """Return name -> DFA for the cells of `Numbers` (kinds of numbers, such as years).
+
+    The first that fits a string is its.
+    """
     digits = {f"digits{n}": rf"[1-9][0-9]{{{n - 1}}}" for n in range(2, _LONG)}
     patterns = {
         "year": r"1[0-9]{3}|20[0-9]{2}",

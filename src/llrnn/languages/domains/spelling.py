@@ -532,7 +532,7 @@ class Spelling(Domain):
 
     @cached_property
     def _kinds(self) -> tuple[tuple[Look, int], ...]:
-        """The look (shape and ending) and the index of the range of length of every cell, by index.
+        """The look (shape and ending) and the index of the range of length of every cell (set of strings), by index.
 
         Strings in the shortest range are not distinguished by endings.
         """
@@ -544,7 +544,7 @@ class Spelling(Domain):
 
     @cached_property
     def _number(self) -> Ints:
-        """The index of the cell of each look and range of length, (looks, ranges)."""
+        """The index of the cell (set of strings) of each look and range of length, (looks, ranges)."""
         place = {kind: number for number, kind in enumerate(self._kinds)}
         spans = range(len(self._ranges))
         return np.array([[place[self._in_range(look, span), span] for span in spans] for look in self._looks])
@@ -578,10 +578,10 @@ class Spelling(Domain):
 
     @property
     def by_looks(self) -> tuple[DFA, Ints, tuple[int, ...]]:
-        """How a string's cell is found: a DFA that labels it by look (shape and ending), a table, limits of length.
+        """How the cell of a string (its set of strings with one symbol) is found: (DFA, table, limits).
 
-        The table, (looks, ranges of length), has indices of cells; the limits are the largest lengths of all ranges but
-        the last.
+        The DFA labels a string by its look (shape and ending). The table, (looks, ranges of length), has indices of
+        cells; the limits are the largest lengths of all ranges but the last.
         """
         return self._looks_of, self._number, self._ranges.edges
 
@@ -605,7 +605,7 @@ class Spelling(Domain):
 
     @cached_property
     def _masses(self) -> dict[str, Floats]:
-        """Cache: prefix -> log probability of the strings of each cell that begin with it."""
+        """Cache: prefix -> log of the summed weights q(x) of the strings of each cell that begin with it, (cells,)."""
         return {}
 
     def _summed(self, letters: str) -> Floats:
@@ -642,8 +642,8 @@ class Spelling(Domain):
     def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
         """Iterate over (score, string) for the strings that begin with the prefix `letters`, highest score first.
 
-        The score of x is log q(x) + log_weight[index of the cell of x]; strings with less than `least` are left out,
-        and so are cells of −∞. The iterator may be infinite.
+        The score of x is log q(x) + log_weight[index of the cell of x], a cell being a set of strings with one symbol.
+        Strings with less than `least` are left out, and so are cells of −∞. The iterator may be infinite.
 
         A* search: the bound adds the largest weight of a cell that can still be reached to that of the character model.
         """

@@ -160,7 +160,10 @@ class LetterColumns:
         }
 
     def held(self, atom: Atom) -> tuple[int, ...]:
-        """Return the columns of the letters in an atom, which must be one of those that the partition was made of."""
+        """Return the columns (classes of letters that are read alike) of the letters in a set of letters, the atom.
+
+        atom        one of those that the partition was made of
+        """
         if isinstance(atom, Letter):
             return (int(self.of_letter[self._place[atom.text]]),) if atom.text in self._place else ()
         if atom not in self._held:
@@ -168,12 +171,15 @@ class LetterColumns:
         return self._held[atom]
 
     def column(self, letter: str) -> int:
-        """Return the column of a letter; UNREAD (-1) if no atom contains it, or it is none of the letters."""
+        """Return the column (class of letters that are read alike) of a letter.
+
+        UNREAD (-1) if no atom (set of letters of the grammar) contains it, or it is none of the letters.
+        """
         place = self._place.get(letter)
         return UNREAD if place is None else int(self.of_letter[place])
 
     def example(self, column: int) -> str:
-        """Return the first letter of a column, for error messages."""
+        """Return the first letter of a column (class of letters that are read alike), for error messages."""
         return self._examples[column]
 
     def spelled(self, text: str) -> list[str]:
@@ -220,26 +226,37 @@ class Language(ABC):
 
     @abstractmethod
     def weights(self, node: Node) -> Floats:
-        """Return the weight of one letter of each column at a node, (columns,); 0: no string continues with it."""
+        """Return the weight of one letter of each column (class of letters read alike) at a node, (columns,).
+
+        node        what was read so far, as `root` and `after` return it
+
+        0: no string continues with such a letter.
+        """
 
     @abstractmethod
     def end(self, node: Node) -> float:
-        """Return the weight of ending at a node; 0: no string ends there."""
+        """Return the weight of ending at a node (what was read so far, as `root` and `after` return it).
+
+        0: no string ends.
+        """
 
     @abstractmethod
     def after(self, node: Node, column: int) -> Node | None:
-        """Return the node after a letter of this column, or None if no string continues so."""
+        """Return the node (what was read so far) after one more letter, or None if no string continues so.
+
+        column      the column (class of letters read alike) of the letter
+        """
 
     @abstractmethod
     def shortest(self, node: Node) -> int:
-        """Return the least number of letters from a node to the end of a string."""
+        """Return the least number of letters from a node (what was read so far) to the end of a string."""
 
     def summaries(self, trie: SymbolTrie) -> Any:
-        """Return an object whose `allowed(node)` finds all symbols that may follow at once.
+        """Return an object whose `allowed(node)` finds all symbols of the vocabulary that may follow a prefix at once.
 
         None, the default, if symbols have to be tried letter by letter.
 
-        trie        the symbols of the vocabulary, spelled in columns
+        trie        the symbols of the vocabulary, spelled in columns (classes of letters)
         """
         return None
 
@@ -385,7 +402,7 @@ class WeightedAutomaton:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the automaton accepts no string; it must be trimmed."""
+        """Whether the automaton accepts no string; it must be trimmed (every state is on a path to an end)."""
         return not bool((self.log_stop > -np.inf).any())
 
     @cached_property
@@ -395,7 +412,10 @@ class WeightedAutomaton:
 
     @cached_property
     def by_state(self) -> list[Moves]:
-        """For each state, its moves as (column, target, log weight)."""
+        """For each state, its moves as (column, target state, log weight).
+
+        A column is a class of letters read alike.
+        """
         moves = list(zip(self.column.tolist(), self.target.tolist(), self.log_weight.tolist(), strict=True))
         first = self.first.tolist()
         return [moves[begin:end] for begin, end in pairwise(first)]
@@ -524,9 +544,9 @@ class TooLargeError(BackgroundError):
 
 
 def steps(by_state: list[Moves], held: Held, *, weighted: bool) -> dict[int, tuple[float, Held]]:
-    """Return the successors of a weighted set of states: column -> (log weight of the move, next set).
+    """Return the successors of a weighted set of states of an automaton: column -> (log weight of the move, next set).
 
-    by_state    for each state, its moves (column, target, log weight)
+    by_state    for each state, its moves (column, target, log weight); a column is a class of letters
     held        the set: sorted (state, log weight), the largest log weight being 0
     weighted    False: all weights are taken as 1
     """
@@ -547,8 +567,9 @@ def _with_largest_one(sums: dict[int, float]) -> tuple[float, Held]:
 
 
 def stop_of(machine: WeightedAutomaton, held: Held, *, weighted: bool) -> float:
-    """Return the log weight of ending in a weighted set of states `held`; −∞ if no string ends there.
+    """Return the log weight of ending in a weighted set of states of an automaton; −∞ if no string ends there.
 
+    held        the set: sorted (state, log weight)
     weighted    False: weights are not added, so that the result is 0 or −∞
     """
     log_stop = [in_hand + float(machine.log_stop[state]) for state, in_hand in held]

@@ -79,7 +79,14 @@ _NEWTON_STEPS = 200
 
 @dataclass(frozen=True)
 class Position:
-    """A dotted production: before its i-th symbol, which will derive a non-empty string."""
+    """A place in a production of a grammar: before its i-th symbol, which is about to derive a non-empty string.
+
+    left        the nonterminal that the production belongs to
+    symbol      the symbol after the place: a nonterminal, or ~t for the terminal of index t
+    enter       probability of the production, and that all symbols before the place are empty
+    done        probability that all symbols after it are empty
+    tail        (index of a position, probability) of those that may come next, with all symbols between empty
+    """
 
     left: int  # the nonterminal that the production is of
     symbol: int  # a nonterminal, or ~t for the terminal t
@@ -89,12 +96,21 @@ class Position:
 
 
 class Rules:
-    """Productions over numbered nonterminals (0, 1, …) and terminals (negative), without those that cannot be
-    completed.
+    """The rules of a context-free grammar with numbers for names, and the sums that an Earley parser precomputes.
+
+    Nonterminals are 0, 1, … (`names`; 0 is the start rule), the terminal of index t is ~t, a negative number.
+    Productions that cannot derive a string are left out.
     """
 
     def __init__(self, notation: Notation, usable: Sequence[str], *, weighted: bool) -> None:
-        """Number the rules of a grammar; `usable`: the terminals of which the vocabulary can spell a string."""
+        """Number the rules of a grammar and normalise their weights.
+
+        notation    the grammar
+        usable      names of the terminals of which the vocabulary can spell a string
+        weighted    False: weights are ignored, and what is possible has weight 1
+
+        A BackgroundError if no string can be derived, or the grammar is too large.
+        """
         productive = productive_rules(notation.productions, usable)
         if notation.start not in productive:
             spelled = {*usable}
@@ -134,7 +150,11 @@ class Rules:
         return self._solved(p, terminal=0.0), p
 
     def _solved(self, p: Floats, terminal: float) -> Floats:
-        """Return the least solution of x(A) = Σ p Π x(α), (nonterminals,), by Newton's method from 0."""
+        """Return the least solution of x(A) = Σ p Π x(α) over productions A → α, (nonterminals,) (Newton's method).
+
+        p           (productions,) their probabilities
+        terminal    x of every terminal
+        """
         n = len(self.names)
         x = np.zeros(n)
         for _ in range(_NEWTON_STEPS):
@@ -154,12 +174,15 @@ class Rules:
 
     @cached_property
     def productions(self) -> list[tuple[int, tuple[int, ...]]]:
-        """The nonterminal and the symbols of each production, in the order of `positions`."""
+        """(left, symbols) of each production: its nonterminal, and its symbols as nonterminals or ~terminals."""
         return list(zip(self._left.tolist(), self._right, strict=True))
 
     @cached_property
     def positions(self) -> list[Position]:
-        """All reachable positions, numbered."""
+        """All places in productions, numbered production by production.
+
+        A BackgroundError if too many may follow each other.
+        """
         found: list[Position] = []
         tails = 0
         for left, right, p in zip(self._left.tolist(), self._right, self._p.tolist(), strict=True):
@@ -178,7 +201,7 @@ class Rules:
 
     @cached_property
     def entered(self) -> dict[int, list[tuple[int, Position]]]:
-        """Symbol -> the positions at which it can be the first of its production to derive a non-empty string."""
+        """Symbol -> [(number, position)] at which it can be the first of its production that is not empty."""
         found: dict[int, list[tuple[int, Position]]] = defaultdict(list)
         for number, position in enumerate(self.positions):
             if position.enter > 0.0:
@@ -187,17 +210,20 @@ class Rules:
 
     @cached_property
     def corners(self) -> Floats:
-        """Left-corner sums R_L[A, B], (nonterminals, nonterminals)."""
+        """Sums R_L[A, B] over all ways in which B can begin A (left corners), (nonterminals, nonterminals)."""
         return self._closed(self._summed(lambda position: position.enter))
 
     @cached_property
     def chain(self) -> Callable[[int], list[tuple[int, float]]]:
-        """Function from B to the nonterminals A that can be B alone (unit chains), with R_U[B, A]; cached."""
+        """A cached function from a nonterminal B to [(A, R_U[B, A])], the nonterminals A that can be B alone."""
         units = self._closed(self._summed(lambda position: position.enter * position.done).T)
         return cache(lambda symbol: [(int(a), float(units[symbol, a])) for a in np.flatnonzero(units[symbol])])
 
     def _summed(self, weight: Callable[[Position], float]) -> Floats:
-        """Return the weights of all positions, summed by the nonterminals of the production and of the symbol."""
+        """Return `weight` of all positions before nonterminals, summed by rule and symbol.
+
+        (nonterminals, nonterminals), at [left, symbol] of the position.
+        """
         found = np.zeros((len(self.names), len(self.names)))
         for position in self.positions:
             if position.symbol >= 0:
@@ -205,7 +231,7 @@ class Rules:
         return found
 
     def _closed(self, matrix: Floats) -> Floats:
-        """Return I + M + M² + …; over {0, 1} for grammars without weights."""
+        """Return I + M + M² + … of a square matrix; without weights, 1 where it is above 0, else 0."""
         if self.weighted:
             inverse: Floats = np.maximum(np.linalg.inv(np.eye(len(matrix)) - matrix), 0.0)
             return inverse * reachable(matrix > 0)  # 0 where rounding saw a way that is none
@@ -220,12 +246,17 @@ def _newton_step(slope: Floats, error: Floats) -> Floats:
 
 
 def _products(factors: Sequence[float]) -> list[float]:
-    """Return the prefix products 1, f₁, f₁ f₂, …"""
+    """Return the products of the first 0, 1, 2, … factors: 1, f₁, f₁ f₂, …"""
     return list(accumulate(factors, mul, initial=1.0))
 
 
 def _tail(begin: int, place: int, empty: Sequence[float]) -> tuple[tuple[int, float], ...]:
-    """Return the positions that may come next after a place, each with the probability that all between are empty."""
+    """Return (index of a position, probability) of those that may come next in a production, with all between empty.
+
+    begin       index of the production's first position
+    place       index of the current symbol within the production
+    empty       for each symbol of the production, the probability that it is empty
+    """
     found, between = [], 1.0
     for after in range(place + 1, len(empty)):
         found.append((begin + after, between))
@@ -245,10 +276,17 @@ def _check_size(productions: Sequence[Production], names: Sequence[str]) -> None
 
 
 class Lengths:
-    """Least lengths in letters of what rules derive, and of what must follow a node."""
+    """The least numbers of letters that rules of a grammar derive, and that must still follow a parser node.
+
+    rules       the rules
+    terminals   for each terminal, the letters from each of its states to its nearest end
+    """
 
     def __init__(self, rules: Rules, terminals: Sequence[Sequence[int]]) -> None:
-        """`terminals`: for each terminal, the letters to its nearest end from each of its states."""
+        """Compute the least length of every nonterminal.
+
+        terminals   for each terminal, the letters from each state of its automaton to the nearest end
+        """
         self._rules, self._terminals = rules, terminals
         costs = least_costs(
             (left, [s for s in right if s >= 0], sum(self._symbol(s) for s in right if s < 0))
@@ -266,11 +304,11 @@ class Lengths:
         self._ahead: WeakKeyDictionary[Any, Floats] = WeakKeyDictionary()
 
     def _symbol(self, symbol: int, q: int = 0) -> float:
-        """Return the least length of a symbol; for a terminal, from its state q."""
+        """Return the least number of letters of a symbol; for a terminal, from state q of its automaton."""
         return float(self._least[symbol]) if symbol >= 0 else float(self._terminals[~symbol][q])
 
     def _by_rule(self, costs: Mapping[int, float]) -> Floats:
-        """Return known costs as an array over the nonterminals, infinite elsewhere."""
+        """Return nonterminal -> cost as an array, (nonterminals,), infinite where none is given."""
         found: Floats = np.full(len(self._rules.names), np.inf)
         found[list(costs)] = list(costs.values())
         return found
@@ -283,7 +321,7 @@ class Lengths:
         return rests
 
     def of(self, node: Any) -> int:
-        """Return the least number of letters that must follow a node."""
+        """Return the least number of letters that must follow a parser node (`Set`) until a string ends."""
         if node.shortest is None:
             node.shortest = 0 if node.end > 0 else int(self._of(node))
         found: int = node.shortest
@@ -300,7 +338,7 @@ class Lengths:
         return found
 
     def _ahead_of(self, node: Any) -> Floats:
-        """Return the least number of letters after each nonterminal that begins at a node, (nonterminals,)."""
+        """Return the least number of letters that must follow each nonterminal begun at a node, (nonterminals,)."""
         stack = [node]
         while stack:  # without recursion: origins nest as deep as the text
             top = stack[-1]
@@ -333,7 +371,15 @@ Item: TypeAlias = "tuple[Place, Set, float]"  # where, since which node, with wh
 
 
 class Set:
-    """A node, which is an Earley set: the items active after a prefix. Sets with equal items are one object."""
+    """A node of the parser: an Earley set, that is, the items that are active after a prefix.
+
+    An item is (place, origin, weight): a position in a production with the state of its terminal, the node at which the
+    production began, and a weight. Sets with equal items are one object.
+
+    number      0 for the root, rising in the order of creation; origins are older
+    items       the items
+    end         weight of ending here
+    """
 
     def __init__(self, grammar: ContextFree, number: int, items: Sequence[Item], end: float) -> None:
         self.number, self.items, self.end = number, tuple(items), end
@@ -345,7 +391,7 @@ class Set:
 
     @cached_property
     def waiting(self) -> dict[int, list[Item]]:
-        """The items by the nonterminal that they wait for."""
+        """Nonterminal -> the items that wait for it to be complete."""
         found: dict[int, list[Item]] = defaultdict(list)
         for item in self.items:
             if (symbol := self._positions[item[0][0]].symbol) >= 0:
@@ -360,7 +406,13 @@ class Set:
 
 
 class ContextFree(Language):
-    """The language of a context-free grammar whose terminals are regular expressions."""
+    """The language of a context-free grammar whose terminals are regular expressions, read letter by letter (Earley).
+
+    notation    the grammar
+    terminals   name of a terminal -> its expression
+    columns     the partition of the letters into columns
+    weighted    True: letters and end have probabilities at each node; False: 1 for what is allowed, else 0
+    """
 
     def __init__(
         self, notation: Notation, terminals: Mapping[str, Expression], columns: LetterColumns, *, weighted: bool
@@ -384,7 +436,7 @@ class ContextFree(Language):
 
     @cached_property
     def first(self) -> Floats:
-        """FIRST[A, column]: the weight of a letter as the first of a production of A, (nonterminals, columns)."""
+        """FIRST[A, column]: weight of a letter of the column as the first of rule A, (nonterminals, columns)."""
         found = np.zeros((len(self.rules.names), self.columns.count))
         for terminal, letters in enumerate(self.letters):
             for _, position in self.rules.entered.get(~terminal, ()):
@@ -393,7 +445,10 @@ class ContextFree(Language):
 
     @cached_property
     def _begun(self) -> list[list[tuple[int, int, int, float]]]:
-        """For each column, the positions it can begin: (position, nonterminal, state after it, weight)."""
+        """For each column, the terminals that it can begin: (position, nonterminal, next state, weight).
+
+        The nonterminal is that of the production in which the terminal stands.
+        """
         found: list[list[tuple[int, int, int, float]]] = [[] for _ in range(self.columns.count)]
         for terminal, reading in enumerate(self.readings):
             for number, position in self.rules.entered.get(~terminal, ()):
@@ -402,8 +457,12 @@ class ContextFree(Language):
         return found
 
     def outlook(self, number: int, items: Sequence[Item]) -> tuple[Floats, Floats]:
-        """Return how much each nonterminal is predicted at a node, (nonterminals,), and the weight of each letter,
-        (columns,).
+        """Return how much each nonterminal is predicted at a node, (nonterminals,), and letter weights, (columns,).
+
+        number      number of the node; 0: the root, which predicts the start rule
+        items       the items of the node (productions in progress)
+
+        A column is a class of letters read alike.
         """
         if self.rules.weighted or number == 0:
             return self._outlook(number, items)
@@ -463,7 +522,7 @@ class ContextFree(Language):
         return self._grown[key]
 
     def _reads(self, node: Set, column: int) -> list[tuple[int, int, Set, float]]:
-        """Return the terminals that accept a letter at a node: (position, state after it, origin, weight)."""
+        """Return the terminals that can read a letter of a column at a node: (position, next state, origin, weight)."""
         found = []
         for (place, q), origin, c in node.items:
             symbol = self.rules.positions[place].symbol
@@ -476,7 +535,7 @@ class ContextFree(Language):
         return found
 
     def _begun_at(self, node: Set) -> Set:
-        """Return the representative of all nodes at which the same items wait, as the origin of what begins there.
+        """Return one node for all nodes at which the same items wait: the origin of productions that begin there.
 
         So `{ "a"` and `{"a"` lead to one node. With weights every node stands for itself.
         """
@@ -488,7 +547,12 @@ class ContextFree(Language):
         return node.begun
 
     def _set(self, items: list[Item], end: float) -> Set:
-        """Return the node with these items; an equal one, up to a common factor, is reused."""
+        """Return the node with these items and weight of ending.
+
+        One with equal items, up to a common factor, is reused.
+
+        A BackgroundError if there are too many items.
+        """
         if len(items) > MOST_ITEMS:
             raise BackgroundError(
                 f"the grammar is so ambiguous that more than {MOST_ITEMS} items are under way at once; rewrite the "
@@ -521,7 +585,7 @@ class ContextFree(Language):
 
 
 class _Growth:
-    """Builder of the next Earley set: scanned and completed items with their inner weights.
+    """Builder of the next Earley set: it collects items, read or completed, with their weights.
 
     Without weights, 1 + 1 = 1.
     """
@@ -537,7 +601,12 @@ class _Growth:
         return [(place, origin, c) for (place, origin), c in self._items.items()]
 
     def read(self, place: int, q: int, origin: Set, c: float) -> None:
-        """Add a terminal that was read up to state q: it may continue, or be complete."""
+        """Add an item whose terminal was read up to state q: it may continue, and it may be complete.
+
+        place       index of the position
+        origin      the node at which its production began
+        c           weight of the item
+        """
         terminal = ~self.rules.positions[place].symbol
         if self.grammar.readings[terminal].moves[q]:
             self._add((place, q), origin, c)
@@ -548,7 +617,7 @@ class _Growth:
         self._items[place, origin] = self._plus(self._items.get((place, origin), 0.0), c)
 
     def _pass(self, position: Position, origin: Set, c: float) -> None:
-        """Move past the complete symbol at a position: add the next positions, or complete the production."""
+        """Move an item past the complete symbol at its position: add the next positions, or complete its production."""
         for place, between in position.tail:
             self._add((place, 0), origin, c * between)
         if position.done > 0:
@@ -561,7 +630,7 @@ class _Growth:
         self._whole[origin][left] = self._plus(self._whole[origin].get(left, 0.0), c)
 
     def complete(self) -> None:
-        """Run Earley's completer, latest origins first, since the origins of a node are older than it."""
+        """Complete all finished productions (Earley's completer), those with the latest origins first."""
         while self._latest:
             origin = heapq.heappop(self._latest)[1]
             whole: dict[int, float] = {}
@@ -583,7 +652,7 @@ class _Growth:
 
 
 def _rounded(c: float) -> float:
-    """Return a weight rounded to 11 digits, so that weights equal up to rounding compare equal."""
+    """Return a weight rounded to 11 significant digits, so that weights equal up to rounding compare equal."""
     return c if c in (0.0, 1.0) else float(f"{c:.10e}")
 
 
@@ -593,7 +662,11 @@ _PER_SUMMARY = 64  # numbers that would take as much memory as one that says not
 
 
 class Frontier:
-    """A sorted set of trie nodes that have children; equal sets are one object."""
+    """A sorted set of nodes of a trie of symbols that have children; equal sets are one object.
+
+    nodes       the nodes
+    columns     the columns of all their children, as bits of an integer
+    """
 
     __slots__ = ("columns", "nodes")
 
@@ -610,7 +683,11 @@ NOTHING: Allowed = frozenset()
 
 
 class _TerminalTable:
-    """The automaton of a terminal as arrays."""
+    """The automaton of a terminal as arrays, for vectorised moves; state -1, the last row, stands for "stuck".
+
+    automaton   the automaton
+    n_columns   number of columns (classes of letters)
+    """
 
     def __init__(self, automaton: TerminalAutomaton, n_columns: int) -> None:
         self.moves = np.full(
@@ -624,10 +701,10 @@ class _TerminalTable:
 
 
 class Summaries:
-    """Allowed symbols of a grammar over a trie, from cached summaries of its rules.
+    """Finder of all symbols that a grammar without weights allows at a parser node, not symbol by symbol.
 
-    A summary maps a set of trie nodes to the symbols that end while a part of a rule is read below them, and the trie
-    nodes at which that part is complete.
+    A symbol may span several terminals. A summary, cached, maps a set of nodes of the trie of all symbols to the
+    symbols that end while a part of a rule is read from there, and to the trie nodes at which that part is complete.
     """
 
     numbers = 0  # that are cached
@@ -648,7 +725,10 @@ class Summaries:
         self._root = self._frontier(np.zeros(1, dtype=np.int64))
 
     def allowed(self, node: Set) -> Allowed:
-        """Return the symbols that may follow at a node, except the end."""
+        """Return the sets of symbols that may follow at a parser node; the end of the text is not considered.
+
+        A TooDeepError if a symbol spans too many terminals.
+        """
         if node.number == 0:
             return self._call(self._root, self._rules.start, 0)[0]
         allowed, due, latest = set[Ends](), dict[Set, dict[int, Frontier]](), list[tuple[int, Set]]()
@@ -675,7 +755,7 @@ class Summaries:
         return frozenset(allowed)
 
     def _rest(self, frontier: Frontier, place: int, q: int, depth: int) -> Summary:
-        """Return the summary from state q of the symbol at a position to the end of its production."""
+        """Return the summary of a production from state q of the symbol at a position (index `place`) to its end."""
         key = frontier, place, q
         found = self._rest_of.get(key)
         if found is None:
@@ -689,7 +769,7 @@ class Summaries:
         return found
 
     def _after(self, frontier: Frontier, place: int, depth: int) -> Summary:
-        """Return the summary from behind the symbol at a position to the end of its production."""
+        """Return the summary of a production from behind the symbol at a position (index `place`) to its end."""
         ends, whole = self._tail(frontier, place, depth)
         return ends, self._union(whole, frontier) if self._rules.positions[place].done > 0 else whole
 
@@ -706,7 +786,7 @@ class Summaries:
         return found
 
     def _call(self, frontier: Frontier, symbol: int, depth: int) -> Summary:
-        """Return the summary of a nonterminal that begins at `frontier`."""
+        """Return the summary of the nonterminal `symbol`, begun at the trie nodes of `frontier`."""
         key = frontier, symbol
         found = self._call_of.get(key)
         if found is None:
@@ -722,7 +802,10 @@ class Summaries:
         return found
 
     def _begins(self, symbol: int) -> list[tuple[int, int]]:
-        """Return the positions of terminals that may begin a nonterminal, each behind its first columns as bits."""
+        """Return (columns, position) of the terminals that can begin a nonterminal.
+
+        columns are the terminal's first columns, as bits of an integer; position is an index.
+        """
         corners, entered = self._rules.corners[symbol], self._rules.entered
         return [
             (reading.columns[0], place)
@@ -732,10 +815,10 @@ class Summaries:
         ]
 
     def _closed(self, due: Whole, looked_for: bytes, depth: int) -> tuple[Allowed, Whole]:
-        """Return what is complete, and the symbols that end, once the nonterminals in `due` are complete at a common
-        origin.
+        """Return the symbols that end, and (nonterminal, frontier) of all that is complete, once those in `due` are.
 
-        `looked_for`: the nonterminals that the origin predicts.
+        due             (nonterminal, frontier) of complete nonterminals that began at one node
+        looked_for      the nonterminals that this node predicts, as the bytes of an array
         """
         key = due, looked_for
         found = self._closed_of.get(key)
@@ -759,7 +842,7 @@ class Summaries:
         return found
 
     def _run(self, frontier: Frontier, terminal: int, q: int) -> Summary:
-        """Return the summary of a terminal from its state q on."""
+        """Return the summary of the terminal with the index `terminal`, from state q of its automaton on."""
         if not frontier.columns & self._readings[terminal].columns[q]:
             return NOTHING, self._nowhere
         key = frontier, terminal, q
@@ -770,7 +853,7 @@ class Summaries:
         return found
 
     def _swept(self, nodes: Ints, reading: _TerminalTable, q: int) -> tuple[Ints, Ints]:
-        """Return the trie nodes below `nodes` that a terminal can read from state q, and those where it may stop."""
+        """Return the trie nodes below `nodes` that a terminal can read to from state q, and those where it may stop."""
         if nodes[0] == 0 and 2 * reading.columns[q].bit_count() > reading.moves.shape[1]:  # most symbols go on
             states = self._trie.states(reading.moves, q)
             return 1 + np.flatnonzero(states[1:] >= 0), 1 + np.flatnonzero(reading.stops[states[1:]])
@@ -818,7 +901,7 @@ class Summaries:
         return self._joined(one, other)
 
     def _without(self, one: Frontier, other: Frontier) -> Frontier:
-        """Return the nodes of one set that are not in the other."""
+        """Return the trie nodes of one set that are not in the other."""
         if not one or not other:
             return one
         return (

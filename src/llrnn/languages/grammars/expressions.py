@@ -79,7 +79,9 @@ class Expression:
         return Repeat(self, again)
 
     def times(self, least: int, most: int | None = None) -> Expression:
-        """Return this expression repeated from `least` to `most` times, or exactly `least` times without `most`.
+        """Return this expression repeated from `least` to `most` times, or exactly `least` times if `most` is None.
+
+        A BackgroundError unless 0 ≤ least ≤ most ≤ 1,000.
 
         The number of repeats adds no weight of its own.
 
@@ -256,7 +258,7 @@ def parts_of(expression: Expression) -> Iterator[Expression]:
 
 
 def holes_of(expression: Expression) -> tuple[ConditionExpression, ...]:
-    """Return the sub-expressions that are computed from the condition of a text, each once."""
+    """Return the sub-expressions that are computed from the condition (the input) of a text, each once."""
     return tuple(dict.fromkeys(part for part in parts_of(expression) if isinstance(part, ConditionExpression)))
 
 
@@ -337,7 +339,9 @@ def atoms_of(expression: Expression, over: Over) -> list[Atom]:
 
 
 def columns_of(expression: Expression, letters: Sequence[str], over: Over) -> LetterColumns:
-    """Return the partition of `letters` into columns: those that the expression does not distinguish share one.
+    """Return the partition of `letters` into columns: letters that the expression does not distinguish share one.
+
+    over        whether letters are "symbols" or "characters"
 
     With parts that are computed from a condition, every letter has a column of its own.
     """
@@ -357,9 +361,10 @@ def compiled(
 
     columns     the partition of the letters, made of the same expression (`columns_of`)
     weighted    False: weights are ignored, every string of the language has weight 1
-    holes       sub-expressions from the condition, each read as one letter: columns.count, columns.count + 1, …
+    holes       sub-expressions that a condition will fill in; the i-th is read as a letter of column `columns.count` +
+                i
 
-    A BackgroundError if it becomes too large or a part comes from the condition and is not in `holes`; an
+    A BackgroundError if it becomes too large, or a part comes from the condition and is not in `holes`; an
     InfiniteMassError if the empty string is repeated for ever.
     """
     builder = _Builder(columns, weighted, {hole: columns.count + number for number, hole in enumerate(holes)})

@@ -56,11 +56,18 @@ _LEAST = 1e-300  # what is possible stays possible, however improbable
 
 
 class EmptyLanguageError(BackgroundError):
-    """A language without any string."""
+    """Raised where an expression, or its language for a condition, contains no string."""
 
 
 class Finite(Language):
-    """The language of a trimmed automaton, determinised lazily; nodes are sets of states with residual weights."""
+    """The language of a trimmed weighted automaton, determinised lazily; a node is a set of states with weights.
+
+    machine     the automaton
+    weighted    True: `weights` and `end` are probabilities with sum 1 at each node; False: 1 for what is allowed, else
+                0
+
+    An InfiniteMassError if the weights of all strings have no finite sum.
+    """
 
     root = START
 
@@ -70,7 +77,11 @@ class Finite(Language):
         self._steps = lru_cache(1 + _NUMBERS_KEPT // (4 * max(1, machine.columns.count)))(self._made)
 
     def _made(self, held: Held) -> tuple[Floats, float, dict[int, tuple[float, Held]]]:
-        """Return the weights of all columns, that of the end, and column -> (log weight, next set)."""
+        """Return what follows a node (a weighted set of states): weights of letters, (columns,), of the end, next
+        nodes.
+
+        The last is column -> (log weight, next node); a column is a class of letters read alike.
+        """
         found = steps(self.machine.by_state, held, weighted=self.weighted)
         row, log_end = np.zeros(self.columns.count), stop_of(self.machine, held, weighted=self.weighted)
         log_row = np.array([log + self._ahead(after) for log, after in found.values()])
@@ -83,7 +94,7 @@ class Finite(Language):
         return row, float(np.exp(log_end)), found
 
     def _ahead(self, held: Held) -> float:
-        """Return the log of the total weight of all strings from a set of states."""
+        """Return the log of the total weight of all strings from a node; 0 without weights."""
         if not self.weighted:
             return 0.0
         return float(np.logaddexp.reduce([in_hand + self._beta[state] for state, in_hand in held]))
@@ -103,9 +114,12 @@ class Finite(Language):
 
 
 def finite(expression: Expression, columns: LetterColumns, *, weighted: bool = True) -> Language:
-    """Compile an expression to a language over letter classes.
+    """Compile an expression to a language that is read letter by letter.
 
-    An empty language is an EmptyLanguageError; with weights, one without a finite sum is an InfiniteMassError.
+    columns     the partition of the letters into columns
+    weighted    True: letters and end have probabilities at each node; False: 1 for what is allowed, else 0
+
+    An EmptyLanguageError if it has no string; a BackgroundError if weights have no finite sum.
     """
     machine = compiled(expression, columns, weighted=weighted)
     if machine.is_empty:
@@ -122,7 +136,7 @@ def finite(expression: Expression, columns: LetterColumns, *, weighted: bool = T
 
 
 def why_empty(expression: Expression, columns: LetterColumns) -> str:
-    """Return a message that names the innermost sub-expression because of which a language is empty."""
+    """Return a message that names the innermost sub-expression because of which an empty language has no string."""
     guilty = next((part for part in expression.inner if _is_empty(part, columns)), None)
     if guilty is not None:
         return why_empty(guilty, columns)
@@ -147,7 +161,7 @@ def _is_empty(part: Expression, columns: LetterColumns) -> bool:
 
 
 def what_is_infinite(expression: Expression, columns: LetterColumns) -> str:
-    """Return a message that names the smallest repeated sub-expression without a finite sum."""
+    """Return a message that names the smallest repeated sub-expression whose strings have no finite sum of weights."""
     repeats = [part for part in parts_of(expression) if isinstance(part, ex.Repeat)]
     which = next((f"{shown(part)} " for part in reversed(repeats) if _is_infinite(part, columns)), "")
     return (
@@ -177,7 +191,11 @@ _Places: TypeAlias = frozenset[_Place]
 
 @dataclass(frozen=True, eq=False)
 class TerminalAutomaton:
-    """A deterministic automaton as dictionaries: of a terminal, of what a condition inserts, or around that."""
+    """A deterministic automaton without weights as dictionaries: a terminal of a grammar, or a part of an expression.
+
+    moves       for each state, column -> next state; state 0 is the start
+    ends        for each state, whether a string may end there
+    """
 
     moves: list[dict[int, int]]  # column -> state, for each state; state 0 is the start
     ends: list[bool]
@@ -186,9 +204,10 @@ class TerminalAutomaton:
     def of(
         cls, expression: Expression, columns: LetterColumns, holes: Sequence[ConditionExpression] = ()
     ) -> TerminalAutomaton:
-        """Compile an expression over letter classes to a deterministic automaton; word lists become a trie directly.
+        """Compile an expression to a deterministic automaton over columns (classes of letters); weights are ignored.
 
-        Parts from the condition, `holes`, are columns after those of the letters.
+        holes       sub-expressions that a condition will fill in; the i-th is read as a letter of column
+                    `columns.count` + i
         """
         if isinstance(expression, ex.Listed) and (columns.sizes == 1).all():
             return cls._listed(expression.entries, columns)
@@ -220,12 +239,15 @@ class TerminalAutomaton:
 
     @cached_property
     def lengths(self) -> list[int]:
-        """Least number of letters to an end from each state, −1 if there is none."""
+        """Least number of letters from each state to an end; −1 if there is none."""
         return self._lengths_with(0, ())
 
     @cached_property
     def lengths_with(self) -> Callable[[int, tuple[int, ...]], list[int]]:
-        """Function (first, taken): `lengths` where columns from `first` on count for `taken` letters; −1: no move."""
+        """A cached function (first, taken) -> least number of letters from each state to an end, −1 if there is none.
+
+        A move by the column first + i counts as taken[i] letters; −1: it cannot be made.
+        """
         return lru_cache(_MOST_FILLINGS)(self._lengths_with)
 
     def _lengths_with(self, first: int, taken: tuple[int, ...]) -> list[int]:
@@ -236,7 +258,10 @@ class TerminalAutomaton:
         return [int(known.get(state, -1)) for state in range(len(self.moves))]
 
     def minimised(self) -> TerminalAutomaton:
-        """Return the minimal equivalent automaton (Moore's algorithm); the start stays separate."""
+        """Return the smallest automaton of the same strings (Moore's algorithm).
+
+        No other state is merged with the start.
+        """
         found, n = _renumbered([(state == 0, length) for state, length in enumerate(self.lengths)]), 0
         while max(found, default=-1) >= n:
             n = max(found) + 1
@@ -247,9 +272,10 @@ class TerminalAutomaton:
         return TerminalAutomaton(moves, [self.ends[first[k]] for k in range(n)])
 
     def weights(self, columns: LetterColumns, *, weighted: bool) -> tuple[Floats, Floats]:
-        """Return the weight of each letter of a column, (states, columns), and of stopping, (states,).
+        """Return the weight of one letter of each column, (states, columns), and of stopping, (states,).
 
-        Without weights they are 1 and 0. With weights all letters that can follow, and stopping, are equally probable.
+        weighted    False: 1 for what is possible, else 0; True: in each state all possible letters, and stopping, are
+                    equally probable
         """
         letters, stop = np.zeros((len(self.ends), columns.count)), np.array(self.ends, dtype=np.float64)
         for state, after in enumerate(self.moves):
@@ -259,13 +285,20 @@ class TerminalAutomaton:
 
 
 def _renumbered(keys: Sequence[Hashable]) -> list[int]:
-    """Return a number for each key, in order of first appearance."""
+    """Return an integer for each key, equal for equal keys, in order of first appearance: 0, 1, …."""
     numbers: dict[Hashable, int] = {}
     return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
 class Filled(Language):
-    """The shared automaton for one condition, with its holes replaced by what the condition inserts."""
+    """The language of an expression for one condition (the input of a text): its shared automaton with holes filled in.
+
+    shared      the automaton of the expression, which reads each part from the condition (a hole) as one letter
+    columns     the partition of the letters into columns
+    fillings    for each hole, the automaton of what the condition puts there
+
+    An EmptyLanguageError if no string is left.
+    """
 
     def __init__(
         self, shared: TerminalAutomaton, columns: LetterColumns, fillings: tuple[TerminalAutomaton, ...]
@@ -281,7 +314,13 @@ class Filled(Language):
             raise EmptyLanguageError("no string at all")
 
     def _closed(self, places: Iterable[_Place]) -> _Places | None:
-        """Return these places and those that entering or leaving a hole reaches, without dead ends; None if none."""
+        """Return these places and all that are reached by entering or leaving a hole.
+
+        None if no string can be completed.
+
+        A hole is a part of the expression that the condition fills in. A place is (hole or -1, state of the shared
+        automaton, state within the hole); dead ends are left out.
+        """
         found, stack = set[_Place](), list(places)
         while stack:
             place = stack.pop()
@@ -291,7 +330,10 @@ class Filled(Language):
         return frozenset(found) or None
 
     def _free(self, place: _Place) -> list[_Place]:
-        """Return the places that are reached without a letter: the start of a hole, or behind it."""
+        """Return the places that are reached from a place without a letter: the start of a hole, or behind its end.
+
+        A place is (hole or -1, state of the shared automaton, state within the hole); a condition fills the holes.
+        """
         hole, state, within = place
         if hole >= 0:
             return [(-1, state, 0)] if self._fillings[hole].ends[within] else []
@@ -345,7 +387,14 @@ _Filled: TypeAlias = tuple[Expression, ...]
 
 
 class Conditional:
-    """An expression with parts from the condition; every letter has a column of its own."""
+    """An expression of which parts are computed from a condition (the input of a text): a language for each condition.
+
+    expression  with parts made by `from_condition`
+    columns     the partition of the letters; every letter must have a column of its own
+    weighted    True: letters and end have probabilities; False: 1 for what is allowed, else 0
+
+    What does not depend on the condition is compiled once where that is possible.
+    """
 
     def __init__(self, expression: Expression, columns: LetterColumns, *, weighted: bool = False) -> None:
         self.expression, self.columns, self.weighted = expression, columns, weighted
@@ -355,7 +404,10 @@ class Conditional:
         self._filling = lru_cache(MOST_CONDITIONS)(lambda one: TerminalAutomaton.of(one, columns))
 
     def language(self, condition: object) -> Language:
-        """Return the language for a condition; conditions that give equal expressions share one object."""
+        """Return the language for a condition, the input that a text is generated from.
+
+        Conditions for which the parts are equal expressions share one object. An EmptyLanguageError if no string fits.
+        """
         return self._languages(tuple(_asked(hole, condition) for hole in self._holes))
 
     def _made(self, filled: _Filled) -> Language:
@@ -373,7 +425,7 @@ class Conditional:
 
     @cached_property
     def _shared(self) -> TerminalAutomaton | None:
-        """The automaton that all conditions share, or None where each condition is compiled by itself."""
+        """The automaton that all conditions share, or None if the expression is compiled anew for each condition."""
         if self.weighted or any(ex.holes_of(part) for part in parts_of(self.expression) if isinstance(part, ex.Both)):
             return None
         return TerminalAutomaton.of(self.expression, self.columns, self._holes)

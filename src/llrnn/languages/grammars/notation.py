@@ -83,7 +83,12 @@ _ESCAPED_STRING = '".*?(?<!\\\\)(\\\\\\\\)*?"', r'"(?:[^"\\\n]|\\[^\n])*"'
 
 @dataclass(frozen=True)
 class Terminal:
-    """A terminal of a grammar: one string, or a regular expression in Python's syntax."""
+    """A terminal of a grammar: one string, or all strings that match a regular expression.
+
+    name        its name in the grammar
+    text        the string, or the regular expression in Python's syntax
+    is_literal  True: `text` is the string itself
+    """
 
     name: str
     text: str
@@ -92,7 +97,13 @@ class Terminal:
 
 @dataclass(frozen=True)
 class Production:
-    """One alternative of a rule, with its weight."""
+    """One alternative of a rule of a grammar.
+
+    rule        name of the rule
+    symbols     names of the rules and terminals that it consists of, in order
+    name        its name: the alias, or rule and number such as `expr/2`
+    weight      its weight relative to the other alternatives of the rule
+    """
 
     rule: str
     symbols: tuple[str, ...]  # names of rules and of terminals
@@ -102,7 +113,12 @@ class Production:
 
 @dataclass(frozen=True)
 class Notation:
-    """A parsed grammar: its start rule, terminals and productions."""
+    """A parsed context-free grammar.
+
+    start       name of the start rule
+    terminals   name -> terminal
+    productions all alternatives of all rules
+    """
 
     start: str
     terminals: Mapping[str, Terminal]
@@ -112,7 +128,7 @@ class Notation:
 def read_grammar(
     text: str, *, start: str = "start", weights: Mapping[str, float] | None = None, place: str = "the grammar"
 ) -> Notation:
-    """Parse a context-free grammar in lark's EBNF syntax.
+    """Parse a context-free grammar in lark's EBNF syntax; needs the extra `grammar` (lark).
 
     text        the rules
     start       the name of the start rule
@@ -141,7 +157,10 @@ def read_grammar(
 
 
 def _compiled(text: str, start: str, place: str) -> tuple[Any, Any]:
-    """Return lark's terminals, rules and ignored terminals, and the rule definitions as written."""
+    """Return (terminals, rules, ignored terminals) as lark compiles them, and the rule definitions as written.
+
+    A text that is no grammar, or has no rule `start`, is a BackgroundError.
+    """
     try:
         from lark.exceptions import LarkError
         from lark.load_grammar import load_grammar
@@ -168,7 +187,7 @@ def _compiled(text: str, start: str, place: str) -> tuple[Any, Any]:
 
 
 def _check_size(definitions: Any, place: str) -> None:
-    """Refuse rules that lark would expand to too many alternatives."""
+    """Raise a BackgroundError if lark would expand a rule to too many alternatives; `definitions` are lark's."""
     for name, _, tree, _ in definitions:
         size = _size(tree)
         if size.alternatives > MOST_ALTERNATIVES or size.whole > MOST_RULES:
@@ -179,7 +198,12 @@ def _check_size(definitions: Any, place: str) -> None:
 
 
 class _Size(NamedTuple):
-    """Size of a part of a rule once expanded: its alternatives, the symbols in them, and in auxiliary rules."""
+    """Size of a part of a rule once lark has expanded it, as floats, which may be huge.
+
+    alternatives    number of its alternatives
+    symbols         number of symbols in all of them
+    beside          number of symbols in the auxiliary rules that it needs
+    """
 
     alternatives: float
     symbols: float
@@ -214,7 +238,10 @@ def _size(tree: Any) -> _Size:
 
 
 def _repeated(part: _Size, operator: list[str]) -> _Size:
-    """Return the size of a repeated part: `?`, `*` and `+` (an auxiliary rule), or `~ 2..5` (expanded if short)."""
+    """Return the size of a repeated part: `?`, `*` and `+` (an auxiliary rule), or `~ 2..5` (expanded if short).
+
+    operator    the operator and its numbers, such as ["~", "2", "5"]
+    """
     if operator[0] == "?":
         return part.or_else(_Size(1, 0))
     if operator[0] in "*+":
@@ -228,7 +255,7 @@ def _repeated(part: _Size, operator: list[str]) -> _Size:
 
 
 def _in_rules(part: _Size, count: int) -> float:
-    """Return the number of symbols in the auxiliary rules that lark makes of a long repetition."""
+    """Return the number of symbols in the auxiliary rules that lark makes of `count` repeats of a part."""
     from lark.utils import small_factors
 
     found, target = 0.0, part
@@ -240,7 +267,7 @@ def _in_rules(part: _Size, count: int) -> float:
 
 
 def _check_templates(definitions: Any, place: str) -> None:
-    """Refuse templates that call themselves with ever new arguments, such as `f{x}: f{f{x}}`."""
+    """Raise a BackgroundError if a template calls itself with ever new arguments, such as `f{x}: f{f{x}}`."""
     templates = {str(name): ([str(one) for one in given], tree) for name, given, tree, _ in definitions if given}
     made, waiting = set[str](), [(tree, dict[str, str]()) for _, given, tree, _ in definitions if not given]
     while waiting:
@@ -262,7 +289,10 @@ def _check_templates(definitions: Any, place: str) -> None:
 
 
 def _argument(tree: Any, given: Mapping[str, str]) -> str:
-    """Return a template argument as text, with the arguments of the surrounding template substituted."""
+    """Return an argument of a template as text.
+
+    given       name -> value of the arguments of the surrounding template, which are substituted
+    """
     if not hasattr(tree, "data"):
         name = str(getattr(tree, "name", tree))
         return given.get(name, name)
@@ -286,7 +316,7 @@ def _check_reached(definitions: Any, rules: Iterable[Any], start: str, place: st
 
 
 def _check_ends(productions: list[Production], terminals: Mapping[str, Terminal], start: str, place: str) -> None:
-    """Refuse rules that derive no finite string, such as one that always leads to itself."""
+    """Raise a BackgroundError if a rule derives no finite string, such as one that always leads to itself."""
     productive = productive_rules(productions, terminals)
     endless = list(dict.fromkeys(one.rule for one in productions if one.rule not in productive))
     if endless:
@@ -300,13 +330,19 @@ def _check_ends(productions: list[Production], terminals: Mapping[str, Terminal]
 
 
 def productive_rules(productions: Iterable[Production], terminals: Iterable[str]) -> set[str]:
-    """Return the rules that derive at least one string from the given terminals."""
+    """Return the names of the rules that derive at least one string.
+
+    terminals   names of the terminals that have a string
+    """
     known = set(terminals)
     return derived(((one.rule, one.symbols) for one in productions), known) - known
 
 
 def _weighted(productions: list[Production], weights: Mapping[str, float], place: str) -> list[Production]:
-    """Return the productions with their weights; alternatives of one name share it, and the default is 1."""
+    """Return the productions with the given weights; others have 1. A name that no production has is a BackgroundError.
+
+    weights     name of an alternative -> weight, which alternatives of the same name share equally
+    """
     names = [one.name for one in productions]
     for name, weight in weights.items():
         if name not in names:
@@ -321,7 +357,7 @@ def _weighted(productions: list[Production], weights: Mapping[str, float], place
 
 
 def _with_ignored(notation: Notation, ignored: list[str]) -> Notation:
-    """Return the grammar with ignored terminals allowed before every terminal and at the end."""
+    """Return the grammar with the ignored terminals, by name, allowed before every terminal and at the end."""
     if not ignored:
         return notation
     gap, whole, terminals = "%ignored", "%whole", notation.terminals
@@ -372,7 +408,9 @@ _PIECES = re.compile(r"\\[pP]\{\w*\}|\\.|.", re.DOTALL)
 
 
 def regular(text: str) -> Expression:
-    r"""Return the expression, over characters, of the strings that match a regular expression as a whole.
+    r"""Return the expression, over characters, of all strings that match a regular expression as a whole.
+
+    A fault, and what is no regular language, is a BackgroundError.
 
     Python's syntax without anchors, look-around, back-references and possessive repeats; also `\p{lower}` and the like.
 
@@ -393,7 +431,12 @@ def _expression(text: str, stand_ins: Mapping[str, str]) -> Expression:
 
 
 def parsed(text: str, stand_ins: Mapping[str, str] = _STAND_IN) -> tuple[_Codes, int, bool]:
-    """Return the parse tree of Python's `re` parser, the flags, and whether the empty string matches."""
+    r"""Parse a regular expression with Python's own parser.
+
+    stand_ins   escape such as `\p{lower}` -> a character that replaces it, since Python does not know it
+
+    Return (parse tree, flags, whether the empty string matches). A faulty expression is a BackgroundError.
+    """
     pieces = [(found.start(), stand_ins.get(found[0], found[0])) for found in _PIECES.finditer(text)]
     try:
         found = _parser.parse("".join(piece for _, piece in pieces))
@@ -451,7 +494,7 @@ def _power(part: Expression, least: int, most: Any, text: str) -> Expression:
 
 
 def _atom(name: str, given: Any, flags: int) -> Atom:
-    """Return the set of characters that one element of a regular expression matches."""
+    """Return the set of characters that one element of Python's parse tree (`name` and `given`) matches."""
     if name == "ANY":
         return OneOf(() if flags & re.DOTALL else (("\n", "\n"),), (), True)
     codes = [("LITERAL", given)] if name in ("LITERAL", "NOT_LITERAL") else given
@@ -475,7 +518,10 @@ def _atom(name: str, given: Any, flags: int) -> Atom:
 
 
 def _length(expression: Expression, known: dict[int, int] | None = None) -> int:
-    """Return the number of letters of an expression with all repetitions written out."""
+    """Return the number of letters of an expression with all repeats written out.
+
+    known       results by the id of sub-expressions; filled in
+    """
     known = {} if known is None else known
     if id(expression) not in known:
         known[id(expression)] = _length_of_parts(expression, known)
@@ -499,7 +545,7 @@ def _length_of_parts(expression: Expression, known: dict[int, int]) -> int:
 
 @dataclass(frozen=True)
 class MatchingLetter(Atom):
-    """The letters (symbols) that match a regular expression as a whole."""
+    """The set of letters (symbols of the vocabulary) that match the regular expression `regex` as a whole."""
 
     regex: str
 
@@ -515,7 +561,7 @@ class MatchingLetter(Atom):
 
 
 def matching(regex: str) -> Expression:
-    """Return the expression of one letter (a symbol) that matches a regular expression as a whole.
+    """Return the expression of one symbol of the vocabulary that matches a regular expression as a whole.
 
     For example, any one word of lowercase letters:
 
@@ -526,7 +572,12 @@ def matching(regex: str) -> Expression:
 
 
 class Matcher:
-    """A regular expression as a DFA that is determinised lazily, as strings are matched."""
+    """A matcher of whole strings against a regular expression, in linear time: a DFA that is built as it is needed.
+
+    characters  all characters that may occur in the strings
+
+    A BackgroundError once it has taken more than `MOST_STEPS` steps.
+    """
 
     def __init__(self, regex: str, characters: str) -> None:
         expression = regular(regex)
@@ -537,7 +588,7 @@ class Matcher:
         self._after = cache(self._made)
 
     def holds(self, string: str) -> bool:
-        """Return whether the whole string matches."""
+        """Return whether the whole string matches the expression."""
         held = START
         for character in string:
             held = self._after(held).get(self._column[character], ())
@@ -546,7 +597,7 @@ class Matcher:
         return any(self._machine.log_stop[state] > -np.inf for state, _ in held)
 
     def _made(self, held: Held) -> dict[int, Held]:
-        """Return the next set of states for each column."""
+        """Return column (class of characters) -> next set of states after the set `held`."""
         by_state = self._machine.by_state
         self.steps += 1 + sum(1 + len(by_state[state]) for state, _ in held)
         if self.steps > MOST_STEPS:
@@ -558,7 +609,9 @@ class Matcher:
 
 
 def pattern(text: str) -> DFA:
-    r"""Compile a regular expression to a DFA with label 0 for strings that match as a whole, for `Regular` domains.
+    r"""Compile a regular expression to a DFA: label 0 for strings that match as a whole, -1 for others.
+
+    It is meant for the cells of `Regular` domains. A fault, or more than 10,000 states, is a DomainError.
 
     Strings that cannot be symbols (`check_string`: empty, line breaks, outer blanks) never match. `\d` and `\s` mean
     `\p{digit}` and `\p{space}`; flags such as `(?i)` and `\w` are refused.
@@ -592,7 +645,11 @@ def _dfa(expression: Expression, text: str) -> DFA:
 
 
 def _characters(atom: Atom, text: str) -> list[str]:
-    """Return the characters that an atom names; all others are treated by their kind."""
+    r"""Return the characters that a set of characters mentions one by one; all others are treated by their kind.
+
+    text        the whole regular expression, for errors; flags and `\w`, which domains do not have, are a
+                BackgroundError
+    """
     if isinstance(atom, Letter):
         if not permitted(atom.text):
             raise _refused(text, f"no string holds {atom.text!r} (line breaks and surrogates are never permitted)")
@@ -632,7 +689,9 @@ class _Token(NamedTuple):
 
 
 def symbolic(text: str) -> Expression:
-    r"""Parse a regular expression over symbols: `symbolic("the ( big | small )* /[a-z]+/ cat")`.
+    r"""Parse a regular expression over symbols (words): `symbolic("the ( big | small )* /[a-z]+/ cat")`.
+
+    Return an expression; a fault is a BackgroundError that names its column.
 
     Symbols are separated by blanks.
 
@@ -660,7 +719,7 @@ def symbolic(text: str) -> Expression:
 
 
 class _SymbolicParser:
-    """Recursive-descent parser of the notation of `symbolic`."""
+    """A recursive-descent parser of the notation of `symbolic` (regular expressions over symbols)."""
 
     def __init__(self, text: str) -> None:
         self.text, self.place, self.depth = text, 0, 0
@@ -686,7 +745,7 @@ class _SymbolicParser:
         return self.tokens[self.place]
 
     def takes(self, *signs: str) -> str:
-        """Consume and return the next token if it is one of these signs, else return "" without consuming."""
+        """Consume and return the next token if it is one of these signs; else return "" and consume nothing."""
         if self.next.kind != "sign" or self.next.text not in signs:
             return ""
         self.place += 1
@@ -782,7 +841,10 @@ _NAMES = {made: name for name, made in _CLASSES.items()}
 
 
 def described(expression: Expression) -> list[Any]:
-    """Return an expression as JSON data, for `restored`."""
+    """Return an expression as nested JSON-compatible lists, for `restored`.
+
+    A part that is computed from a condition is a BackgroundError.
+    """
     match expression:
         case One(atom):
             return ["one", _NAMES[type(atom)], *vars(atom).values()]
@@ -795,7 +857,7 @@ def described(expression: Expression) -> list[Any]:
 
 
 def restored(plain: list[Any]) -> Expression:
-    """Return the expression from the data of `described`."""
+    """Make the expression from the lists that `described` returned; others are a CheckpointError."""
     try:
         return _from_plain(plain)
     except (LookupError, TypeError, ValueError, RecursionError) as error:

@@ -35,9 +35,10 @@ MOST_NODES = 200_000  # whose rows are cached: nested brackets have ever new nod
 
 
 def letters_of(symbols: Sequence[str], over: Over, spelling: Mapping[str, str]) -> list[str]:
-    """Return the letters of a language over these symbols: the symbols, or the characters that they spell.
+    """Return the letters that a language reads: the symbols of a vocabulary, or all characters that they spell, sorted.
 
-    `spelling` replaces characters of symbols by others (such as ␣ by a blank).
+    over        "symbols" or "characters"
+    spelling    character of a symbol -> what it spells, such as ␣ -> a blank; all others spell themselves
     """
     if over == "symbols":
         return list(symbols)
@@ -46,12 +47,24 @@ def letters_of(symbols: Sequence[str], over: Over, spelling: Mapping[str, str]) 
 
 
 def spelled(symbol: str, spelling: Mapping[str, str]) -> str:
-    """Return the characters that a symbol spells, with those in `spelling` replaced."""
+    """Return the characters that a symbol spells.
+
+    spelling    character of a symbol -> what it spells, such as ␣ -> a blank; all others spell themselves
+    """
     return "".join([spelling.get(character, character) for character in symbol])
 
 
 class SymbolSpellings:
-    """The symbols of a vocabulary as sequences of columns; `eos` has none."""
+    """The symbols of a vocabulary as sequences of columns (classes of letters that a language reads alike).
+
+    symbols     the symbols by id
+    eos         the id of the end-of-sentence symbol, which spells nothing
+    columns     the partition of the letters into columns
+    spelling    character of a symbol -> what it spells; all others spell themselves
+
+    `read[id]` is the columns of a symbol, None if the language never reads one of its letters. A BackgroundError if a
+    character that the language reads is no symbol by itself.
+    """
 
     def __init__(self, symbols: Sequence[str], eos: int, columns: LetterColumns, spelling: Mapping[str, str]) -> None:
         self.columns, self.n_symbols, self.eos = columns, len(symbols), eos
@@ -71,13 +84,19 @@ class SymbolSpellings:
     def _columns(
         self, symbol: str, spelling: Mapping[str, str], columns_of: Mapping[str, int]
     ) -> tuple[int, ...] | None:
-        """Return the columns of a symbol, or None if it holds a letter that the language never reads."""
+        """Return the columns that a symbol spells; None if it is empty, or has a letter that the language never reads.
+
+        columns_of  letter -> its column
+        """
         letters = (symbol,) if self.columns.over == "symbols" else spelled(symbol, spelling)
         found = tuple([columns_of.get(letter, UNREAD) for letter in letters])
         return None if UNREAD in found or not found else found
 
     def _check_single_letters(self, known: Sequence[int]) -> None:
-        """Refuse a vocabulary that lacks a single letter: strings could be begun but not completed."""
+        """Raise a BackgroundError if a column has no symbol of one letter: strings could be begun but not completed.
+
+        known       ids of the symbols that the language can read
+        """
         alone = {read[0] for number in known if (read := self.read[number]) is not None and len(read) == 1}
         missing = [column for column in range(self.columns.count) if column not in alone]
         if missing:
@@ -88,7 +107,7 @@ class SymbolSpellings:
 
     @cached_property
     def trie(self) -> SymbolTrie:
-        """The trie of the symbols; a node is identified by its parent and its column."""
+        """The trie of the symbols that the language can read, by their columns."""
         read = [self.read[number] or () for number in self.known.tolist()]
         lengths = np.array([len(one) for one in read], dtype=np.int64)
         first, letters = np.cumsum(lengths) - lengths, np.fromiter(chain.from_iterable(read), dtype=np.int64)
@@ -105,7 +124,11 @@ class SymbolSpellings:
 
 
 class Row:
-    """log b of every symbol at a node (V,), in the forms in which layers use it; minus infinity forbids."""
+    """The log weight log b(x) of every symbol x at one place of a text, (V,), in several forms; −∞ forbids a symbol.
+
+    log_b       (V,) float64
+    digest      a hash of the values, by which equal rows share one object
+    """
 
     def __init__(self, log_b: Floats, digest: bytes) -> None:
         self.log_b, self.digest = torch.from_numpy(log_b), digest  # (V,); what equal rows have in common
@@ -118,12 +141,15 @@ class Row:
 
     @cached_property
     def allowed(self) -> Tensor:
-        """Ids of the symbols that may follow, sorted."""
+        """The ids of the symbols that may follow, sorted, (n_allowed,)."""
         return torch.nonzero(self.log_b > -torch.inf).view(-1)
 
     @cached_property
     def table(self) -> Table:
-        """The row as a prior, one object for each row so that its class masses are cached."""
+        """The log weights as a `Table`, a prior of the log-linear layer.
+
+        Always the same object, since it caches sums.
+        """
         return Table(self.log_b)
 
 
@@ -131,7 +157,11 @@ _LOGS = np.array([-np.inf, 0.0])  # of 0 and 1
 
 
 class BooleanRow(Row):
-    """A row of weights 1 and 0 only."""
+    """Log weights of every symbol at one place of a text, where symbols are only allowed (0) or forbidden (−∞).
+
+    marked      (V,) which symbols are allowed
+    digest      a hash of the values, by which equal rows share one object
+    """
 
     def __init__(self, marked: Bools, digest: bytes) -> None:
         super().__init__(_LOGS.take(marked.view(np.uint8)), digest)
@@ -140,7 +170,14 @@ class BooleanRow(Row):
 
 
 class SymbolReader:
-    """A language over the symbols of a vocabulary: the row of log weights at a node, and the node after a symbol."""
+    """A language read symbol by symbol of a vocabulary: log weights of all symbols at a node, and the node after one.
+
+    language    the automaton or grammar, which is read letter by letter
+    spelled     the letters of the symbols
+    longest     greatest length of a text in letters; None: no limit. A BackgroundError if no string is so short
+
+    Weights are computed once for each node, and cached.
+    """
 
     def __init__(self, language: Language, spelled: SymbolSpellings, longest: int | None = None) -> None:
         self.language, self.spelled, self.longest = language, spelled, longest
@@ -158,7 +195,7 @@ class SymbolReader:
         return self  # a value: what it caches follows from what it is
 
     def advance(self, node: Node, symbol: int) -> Node | None:
-        """Return the node after a symbol, or None if the language does not allow it."""
+        """Return the node (what was read so far) after the symbol of id `symbol`, or None if it is not allowed."""
         for column in self.spelled.read[symbol] or (UNREAD,):
             after = self.language.after(node, column) if column != UNREAD else None
             if after is None:
@@ -167,12 +204,17 @@ class SymbolReader:
         return node
 
     def length(self, symbol: int) -> int:
-        """Return the number of letters that a symbol spells."""
+        """Return the number of letters that the symbol with the id `symbol` spells.
+
+        0 if the language cannot read it.
+        """
         return len(self.spelled.read[symbol] or ())
 
     def row(self, node: Node, read: int) -> Row:
-        """Return the row at a node after `read` letters; symbols that cannot be completed within the limit are
-        forbidden.
+        """Return the log weights of all symbols of the vocabulary at a node of the language (what was read so far).
+
+        read        number of letters before the node; symbols after which no string ends within `longest` letters are
+                    forbidden
         """
         if self.longest is None:
             return self._cached_row(node, None)
@@ -192,7 +234,7 @@ class SymbolReader:
         return found
 
     def _forget(self) -> None:
-        """Drop the older half of the cached rows."""
+        """Drop the older half of the cached log weights of nodes."""
         for _ in range(max(1, len(self._rows) // 2)):
             self._rows.popitem(last=False)
         self._interned = {row.digest: row for row in self._rows.values()}
@@ -209,7 +251,12 @@ class SymbolReader:
         return self._summarised(node, end) or self._interning(self._walked(node, end))
 
     def _summarised(self, node: Node, end: float) -> Row | None:
-        """Return the row by the summaries of the language, or None where there are none."""
+        """Return the log weights of all symbols at a node by the summaries of the language.
+
+        None if they do not cover it.
+
+        end         weight of ending at the node
+        """
         if (summaries := self._summaries) is None:
             return None
         try:
@@ -246,6 +293,8 @@ class SymbolReader:
     def _walked(self, node: Node, end: float) -> Floats:
         """Return the log weights of all symbols at a node, (V,), by walking the trie level by level.
 
+        end         weight of ending at the node
+
         `at` holds the index in the `nodes` of its level of the language node at each trie node, -1 for none.
         """
         trie, nodes, C = self.spelled.trie, [node], self.spelled.columns.count
@@ -266,7 +315,12 @@ class SymbolReader:
         return row
 
     def _answers(self, nodes: Sequence[Node], keys: Sequence[int]) -> tuple[list[Node], list[int], list[float]]:
-        """Return the distinct nodes after each key (node, column), and for each key the index of its node and log w."""
+        """Return the language nodes after each of several keys, and the log weight of the step.
+
+        keys        (index in `nodes`) · (number of columns) + column: a step from a node by a letter of a column
+
+        Return the distinct next nodes, and for each key the index of its next node (-1: none) and log w (−∞: none).
+        """
         C, language = self.spelled.columns.count, self.language
         found: dict[Node, int] = {}
         place, gained = [-1] * len(keys), [-math.inf] * len(keys)
@@ -280,13 +334,16 @@ class SymbolReader:
         return list(found), place, gained
 
     def _needed(self, node: Node) -> int:
-        """Return the number of remaining letters from which on the limit forbids no symbol."""
+        """Return how many letters must be left at a node so that the limit on the length forbids no symbol."""
         if node not in self._needed_letters:
             self._needed_letters[node] = max((length for _, length in self._lengths(node)), default=0)
         return self._needed_letters[node]
 
     def _lengths(self, node: Node) -> list[tuple[int, int]]:
-        """Return each symbol that may follow with the shortest string that continues with it, in letters."""
+        """Return (id, letters) for each symbol that may follow: the least number of letters of a string from `node` on.
+
+        The string begins with the symbol, whose letters are counted.
+        """
         allowed = self._cached_row(node, None).allowed.tolist()
         found, by_way = list[tuple[int, int]](), dict[tuple[int, ...], int]()
         for symbol in allowed:
@@ -298,14 +355,14 @@ class SymbolReader:
         return found
 
     def _within(self, node: Node, left: int) -> Floats:
-        """Return the row with symbols forbidden that cannot be completed in `left` letters."""
+        """Return the log weights of all symbols at a node, (V,); −∞ where no string ends within `left` letters."""
         row: Floats = self._cached_row(node, None).log_b.numpy().copy()
         row[[symbol for symbol, length in self._lengths(node) if length > left]] = -np.inf
         return row
 
 
 def _distinct(keys: Ints, stop: int) -> list[int]:
-    """Return the numbers below `stop` that are in `keys`, sorted, each once."""
+    """Return the values of `keys`, integers from 0 and below `stop`, sorted, each once."""
     used = np.zeros(stop, dtype=np.bool_)
     used[keys] = True
     found: list[int] = np.flatnonzero(used).tolist()
@@ -313,5 +370,5 @@ def _distinct(keys: Ints, stop: int) -> list[int]:
 
 
 def _digest(row: Floats | NDArray[np.uint8]) -> bytes:
-    """Return a hash by which equal rows are found."""
+    """Return a hash of an array, equal for equal values, by which rows are shared."""
     return hashlib.blake2b(row.tobytes(), digest_size=16).digest()

@@ -189,11 +189,13 @@ def estimate_on_disk(
 ) -> NGramTable:
     """Estimate a modified Kneser-Ney n-gram model from a text larger than memory; the result equals that of `estimate`.
 
-    text        the pieces, as from `stream_pieces`; joined they are EOS, sentence, EOS, ..., EOS
+    text        the text in pieces, as from `stream_pieces`; joined they are EOS, sentence, EOS, ..., EOS as word
+                numbers
     words       the words by number; a list may grow while the text is read
     scratch     where temporary files go: `Scratch(Path("/tmp"))`
     memory      approximate size of the working arrays in bytes
-    order, min_counts   as in `estimate`
+    order       length of the longest n-gram
+    min_counts  at [n - 1]: n-grams of order n with fewer counts are pruned (the last entry holds for all higher orders)
 
         words = []
         table = estimate_on_disk(stream_pieces(["text.txt"], words), words, scratch=Scratch(Path("/tmp")), memory=2**30)
@@ -582,10 +584,12 @@ def read_stream(
 def stream_pieces(
     paths: Iterable[StrPath], words: list[str], *, lowercase: bool = False, vocabulary: Sequence[str] | None = None
 ) -> Iterator[Ints]:
-    """Yield the word numbers that `read_stream` returns, EOS, sentence, EOS, ..., EOS, in arrays that fit in memory.
+    """Yield the word numbers of text files, EOS, sentence, EOS, ..., EOS, in arrays that fit in memory.
 
+    paths       text or CoNLL-U files, one sentence a line
     words       an empty list; it is filled with the words by number once all pieces were read
-    paths, lowercase, vocabulary    see `read_stream`
+    lowercase   whether words are lowercased
+    vocabulary  the words to number; all others become `<unk>`. None: every word of the files
     """
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__

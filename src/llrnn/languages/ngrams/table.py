@@ -357,11 +357,11 @@ _SHOWN = 5
 def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool = False) -> NGramTable:
     """Return the model renumbered to the ids of a vocabulary, so that every symbol has a probability in every context.
 
-    Words of the vocabulary that the model does not list share the mass of `<unk>` equally in every context, and are
-    read as `<unk>` in a history.
+    Words of the vocabulary that the model does not list get equal parts of the probability of `<unk>` in every context,
+    and are read as `<unk>` in a history. A BackgroundError if the model has no `<unk>` for them.
 
     restrict    True: drop words of the model that the vocabulary does not list, so that the rest is no longer
-                normalised (the log-linear layer normalises); False: such words are an error
+                normalised (the log-linear layer normalises); False: such words are a BackgroundError
 
         for_vocabulary(read_arpa("news.arpa"), model.vocabulary, restrict=True)
     """
@@ -630,7 +630,10 @@ class Trie:
         return replace(self, **moved)
 
     def child(self, node: Tensor, word: Tensor) -> Tensor:
-        """Return the node that extends each `node` by `word`, in their common shape; -1 where it is not listed."""
+        """Return the node (listed n-gram) that extends each `node` by `word`, in their common shape.
+
+        -1 where it is not listed.
+        """
         asked = node * self.n_words + word  # below 0 for the empty context, as no key is
         if asked.device.type == "cpu":
             place = torch.from_numpy(self.longer.find(asked.reshape(-1).numpy())).view(asked.shape)
@@ -641,7 +644,7 @@ class Trie:
     def suffix_of_level(self, node: Tensor) -> list[Tensor]:
         """Return, for each length 1 to order - 1, the node of the last words of each node, of that length.
 
-        -1 where the node is shorter, in the shape of `node`.
+        A node is the number of a listed n-gram. -1 where the node is shorter; each result has the shape of `node`.
         """
         found: list[Tensor] = []
         for level in range(self.order - 1, 0, -1):
@@ -651,7 +654,11 @@ class Trie:
         return found[::-1]
 
     def states(self, before: Tensor, words: Tensor) -> Tensor:
-        """Return the state after each word of B texts that begin in the states `before`: (B,), (B, T) -> (B, T).
+        """Return the state after each word of B texts: (B,), (B, T) -> (B, T).
+
+        before      (B,) the states in which the texts begin; -1: no context. A state is the number of a listed n-gram,
+                    the longest end of the text that matters as a context
+        words       (B, T) word numbers
 
         The node of the last k words is a child of the node of the k - 1 words before; so all positions are looked up at
         once, level by level.
@@ -665,7 +672,8 @@ class Trie:
     def explore(self, start: int, words: Tensor) -> tuple[list[int], Tensor]:
         """Return all S states that sequences of `words` can reach from `start`, which is the first of them.
 
-        Also return the state after each word in each of these states, (S, words), as nodes.
+        Also return the state after each word in each of these states, (S, words). A state is the number of a listed
+        n-gram, the longest end of a text that matters as a context.
         """
         states, known, after, done = [start], {start}, list[Tensor](), 0
         while done < len(states):  # states are found faster than they are written out
@@ -678,11 +686,14 @@ class Trie:
         return states, torch.cat(after)
 
     def advance(self, state: int, word: int) -> int:
-        """Return the state after one more word, given by its number."""
+        """Return the state after one more word, given by number; a state is a number as `states` returns."""
         return int(self.states(torch.tensor([state]), torch.tensor([[word]]))[0, 0])
 
     def log_prob_of(self, states: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log p of words[i] after states[i], and the length of the n-gram used: (N,), (N,) -> (N,), (N,)."""
+        """Return log p of words[i] after states[i], and the length of the n-gram used: (N,), (N,) -> (N,), (N,).
+
+        A state is the number of a listed n-gram that stands for the words so far; see `states`.
+        """
         rest = self.backoff[states]
         log_prob, length = rest + self.log_prob[words], torch.ones_like(words)
         for level, context in enumerate(self.suffix_of_level(states), 2):
@@ -720,7 +731,10 @@ class Trie:
         return log_prob[node] + (backoff[state] - backoff[within]), level[node]
 
     def rows(self, states: Tensor) -> NGramRows:
-        """Return the next-word distributions of N states, (N,), in sparse form: what differs from shifted unigrams."""
+        """Return the next-word distributions of N states, (N,), in sparse form: what differs from shifted unigrams.
+
+        A state is the number of a listed n-gram that stands for the words so far; see `states`.
+        """
         rest = self.backoff[states]
         if self.order == 1:
             none = torch.zeros(0, dtype=torch.long, device=states.device)
@@ -739,7 +753,7 @@ class Trie:
         return NGramRows(rest, position, self.word[node], log_prob)
 
     def dense(self, states: Tensor) -> Tensor:
-        """Return log p of every word after each of N states, (N,) -> (N, V)."""
+        """Return log p of every word after each of N states (numbers as `states` returns), (N,) -> (N, V)."""
         rows = self.rows(states)
         log_p = self.log_prob[: self.n_words] + rows.rest[:, None]
         log_p[rows.position, rows.word] = rows.log_prob
@@ -814,7 +828,11 @@ class DenseRows:
         self._at_most = _BYTES_KEPT // (4 * trie.n_words)
 
     def fill(self, states: Tensor, out: Tensor) -> None:
-        """Write log p of every word after states[n] into the row out[n]; (N,), and (N, V) in float32."""
+        """Write log p of every word after states[i], a state of the n-gram model (`Trie.states`), into out[i].
+
+        states      (N,)
+        out         (N, V) float32, on the CPU
+        """
         if self._trie.order == 1:
             out[:] = self._log_prob[: self._trie.n_words]
             return
