@@ -301,10 +301,7 @@ class _Drafting:
     def knowledge(
         self, texts: _Texts, lexicons: list[str], analysers: Mapping[str, Analyser], lists: list[str]
     ) -> dict[str, Any]:
-        """Return values of the recipe for lexicons, analysers and word lists, by its keys.
-
-        Write the files that they name.
-        """
+        """Write files of word lists and attributes; return the recipe's values that name them, by its keys."""
         found: dict[str, Frequencies] = {name: self.read_list(name, texts.train) for name in sorted(lists, key=_plain)}
         listed = wordlists.joined(found, texts.train)
         for name, forms in found.items():

@@ -472,7 +472,7 @@ class PrimedConfig(Strict):
 
 
 class RecentConfig(Strict):
-    """A cache of the words before, across sentences, mixed into the prior: words of a text come again."""
+    """A cache of the words before, across sentences, mixed into the prior b(K, x): words of a text come again."""
 
     weight: float = Field(0.2, gt=0, lt=1, description="of the words before, beside the background of the given kind")
     window: int = Field(500, ge=1, description="how far back, over ends of sentences [words]")
@@ -490,7 +490,7 @@ class RecentConfig(Strict):
 
 
 class GrammarConfig(Strict):
-    """A context-free grammar that every text must be a string of: a factor of the prior, 0 for what it forbids."""
+    """A context-free grammar that every text is a string of: a factor of the prior b(K, x), 0 if forbidden."""
 
     file: str = Field(description="a file in lark's notation")
     start: str = Field("start", description="the rule to start from")
@@ -535,7 +535,7 @@ class BackgroundConfig(Strict):
 
 
 def _warn_of_no_counts(listed: str) -> None:
-    """Warn that a word list has no counts, so that the prior takes all its words for equally likely."""
+    """Warn that a word list has no counts, so that the prior b(K, x) takes all its words for equally likely."""
     if not has_counts(listed):
         warn(
             f"{listed}: one word a line without counts, so that the background takes all of them for equally likely; "

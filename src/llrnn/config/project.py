@@ -178,7 +178,7 @@ class Project:
     def model(self) -> LLRNN:
         """Return a new, untrained model; its weights are determined by `training.seed`.
 
-        Raises ZeroMassError where the prior gives probability 0 to a word of the training or validation text.
+        Raises ZeroMassError where the prior b(K, x) gives probability 0 to a word of the training or validation text.
         """
         config, own, condition = self.config, self.config.controller, self.config.condition
         conditions = self.corpora["train"].conditions
@@ -214,7 +214,7 @@ class Project:
                 model.start([sentence.condition])
 
     def _require_mass(self, model: LLRNN, part: str, text: EncodedText) -> None:
-        """Raise ZeroMassError where the prior gives probability 0 to a word of a text, which training would fail on.
+        """Raise ZeroMassError where the prior b(K, x) gives a word of a text probability 0, before training fails.
 
         `part`: train, valid or `other`, for the message and its advice.
         """
@@ -265,7 +265,7 @@ def _more_mass(given: keys.AnyBackground, part: str) -> str:
 
 
 def _require_language(model: LLRNN, corpus: Corpus) -> None:
-    """Raise ZeroMassError at the first sentence that a constraint of the prior (a grammar, say) forbids."""
+    """Raise ZeroMassError at the first sentence that a constraint of the prior b(K, x) (a grammar, say) forbids."""
     if not (constraints := constraints_of(model.background)):
         return
     text = EncodedText.encode(corpus, model.vocabulary)
@@ -279,7 +279,7 @@ def _require_language(model: LLRNN, corpus: Corpus) -> None:
 def read_corpora(config: Config) -> dict[str, Corpus]:
     """Read the texts of a configuration; return them by part: `train`, and `valid` and `test` where it names them.
 
-    Where the prior has `recent` words, each sentence gets the words before it as its condition (running text).
+    Where the prior b(K, x) has `recent` words, each sentence gets the words before it as its condition (running text).
     """
     corpora, recent = _read_parts(config), config.background.recent
     return corpora if recent is None else {part: text.running(recent.window) for part, text in corpora.items()}
@@ -473,7 +473,7 @@ def _features(config: Config, context: Context) -> tuple[Features, Features | No
 
 
 def _background(given: keys.AnyBackground, context: Context) -> Background:
-    """Return the prior of a configuration: of its kind, then mixed or multiplied with what its table adds.
+    """Return the prior b(K, x) of a configuration: of its kind, then mixed or multiplied with what its table adds.
 
     These are `recent`, `primed`, `grammar` and `dictionary`, applied in this order.
     """

@@ -197,8 +197,8 @@ def evaluate(
     vocabulary does not list, `skip` (left out of all figures), `unk` or `error`, see `treat_unknown`.
 
     `following`: the corpus is one document that the model adapts to while it reads, by a cache or by dynamic
-    evaluation; the audit is that of the model without it. Where the prior depends on the words before a sentence
-    (`backgrounds.Recent`), the corpus is read as one running text.
+    evaluation; the audit is that of the model without it. Where the prior b(K, x) depends on the words before a
+    sentence (`backgrounds.Recent`), the corpus is read as one running text.
 
         print(evaluate(model, Corpus.from_file("test.conllu")))
     """

@@ -60,7 +60,7 @@ _SAID = 0.1  # a value of a contextual feature from which on explanations say wh
 
 @dataclass(frozen=True)
 class MixturePart:
-    """One component i of a prior that is a mixture, for one word x: its weight λ_i, log b_i(x), and λ_i b_i(x) / b(x).
+    """One component i of a mixture prior b(K, x) = Σ_i λ_i b_i, for one word: λ_i, log b_i(x), λ_i b_i(x) / b(x).
 
     `share` is the last: the posterior probability that this component produced the word.
     """
@@ -101,7 +101,10 @@ class Explanation(Chartable):
 
     @property
     def forbidden_by(self) -> tuple[str, ...]:
-        """Names of the factors of the prior that give the word b = 0, so that p = 0; empty for a possible word."""
+        """Names of the factors of the prior b(K, x) that give the word b = 0, so that p = 0.
+
+        Empty for a possible word.
+        """
         return tuple(name for name, log_b in self.factors if log_b == MINUS_INFINITY)
 
     @property
@@ -153,7 +156,7 @@ class Comparison(Chartable):
     def log_ratio(self) -> float:
         """log p(chosen) / p(rival), in nats.
 
-        Where the prior forbids both words, the difference of their feature scores.
+        Where the prior b(K, x) forbids both words, the difference of their feature scores.
         """
         both = self.chosen.forbidden_by and self.rival.forbidden_by
         return self.total if both else self.chosen.log_p - self.rival.log_p
@@ -166,7 +169,7 @@ class Comparison(Chartable):
 
     @property
     def factors(self) -> tuple[tuple[str, float], ...]:
-        """Pairs (name, log b_i(chosen) − log b_i(rival)) of the factors b_i of the prior.
+        """Pairs (name, log b_i(chosen) − log b_i(rival)) of the factors b_i of the prior b(K, x).
 
         0 where a factor forbids both words. Empty where the two explanations do not list the same factors.
         """
@@ -321,7 +324,7 @@ def _log_b(prior: Prior, symbol: int) -> float:
 
 
 def _factors(factors: Sequence[tuple[str, Prior]], symbol: int) -> tuple[tuple[str, float], ...]:
-    """Return (name, log b_i of the word) for each factor of the prior.
+    """Return (name, log b_i of the word) for each factor of the prior b(K, x).
 
     Empty where the prior is a single factor that allows the word: nothing is to be told apart then.
     """

@@ -39,7 +39,7 @@ _MOST_TOKENS = 256  # that are written where the harness does not say how many
 
 
 def language_models(background: Background) -> list[HuggingFace]:
-    """Return the Hugging Face models among the parts of a prior, however products and mixtures are nested.
+    """Return the Hugging Face models among the parts of a prior b(K, x), however products and mixtures are nested.
 
     May be empty.
     """

@@ -64,7 +64,7 @@ class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
     the mask allows. The LM runs once for each token: its scores are taken as log b. The adaptor reads EOS and then the
     tokens of a row; bos, eos or padding tokens at the beginning of a row stand for that EOS. Its states are cached by
     prefix, since beam search reorders rows. `condition`: the input that contextual features and constraints of the
-    adaptor read. Raises ConfigError where the prior does not have exactly one Hugging Face model.
+    adaptor read. Raises ConfigError where the prior b(K, x) does not have exactly one Hugging Face model.
 
         lm.generate(**tokenizer("le chat", return_tensors="pt"), logits_processor=[LogLinearProcessor(adaptor)])
     """

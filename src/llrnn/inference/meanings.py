@@ -41,7 +41,7 @@ Words = tuple[str, ...]
 
 
 def references_of(corpus: Corpus) -> list[list[Words]]:
-    """Return for each sentence all distinct sentences of the corpus with an equal condition, itself included."""
+    """Return for each sentence the distinct ones with an equal condition (generation input), itself included."""
     said: dict[str, dict[Words, None]] = {}
     for sentence in corpus:
         said.setdefault(str(sentence.condition), {})[sentence.words] = None
@@ -172,7 +172,7 @@ def slot_errors(act: object, words: Sequence[str], inventory: Inventory) -> Slot
 
 
 def sum_of_errors(errors: Iterable[SlotErrors]) -> SlotErrors:
-    """Return the sum of the slot errors of several sentences, of which `rate` is the rate of the corpus."""
+    """Return the summed slot errors of several sentences; its `rate` is the rate of the corpus."""
     return SlotErrors(*map(sum, zip(SlotErrors(), *errors, strict=True)))
 
 

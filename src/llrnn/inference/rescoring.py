@@ -673,8 +673,8 @@ class Distortion:
 def measure_distortion(model: LLRNN, corpus: Corpus, constraint: Constraint) -> Distortion:
     """Measure how much a constraint (a grammar, a dictionary) changes a model's next-word distributions on a text.
 
-    Where the constraint is a factor of the model's prior, the model without that factor is compared. Sentences that the
-    constraint does not allow are left out, unless it is soft; raises ZeroMassError where none is left.
+    Where the constraint is a factor of the model's prior b(K, x), the model without that factor is compared. Sentences
+    that the constraint does not allow are left out, unless it is soft; raises ZeroMassError where none is left.
 
         measure_distortion(model, Corpus.from_text("test.txt"), backgrounds.Grammar.from_file("json.lark")).forbidden
     """
@@ -756,7 +756,7 @@ def _of_batch(free: LLRNN, batch: Batch, p: Distribution, constraint: Constraint
 
 
 def _times(p: Distribution, factor: Prior) -> Distribution:
-    """Return the distribution with the same features and state h, but the prior multiplied by `factor`."""
+    """Return the distribution with the same features and state h, but the prior b(K, x) multiplied by `factor`."""
     return Distribution(p.weights, p.h, multiply(p.prior, factor), p.values)
 
 

@@ -39,9 +39,10 @@ Shape = tuple[object, ...]
 
 
 class CudaGraphs:
-    """Records functions without arguments as CUDA graphs of the current GPU, and replays them.
+    """A recorder of functions without arguments as CUDA graphs of the current GPU, which can be replayed.
 
-    All on one stream, for workspaces of libraries belong to streams. A graph is replayed once before its results count.
+    All are recorded on one stream, since workspaces of libraries belong to streams, and share one memory pool. Results
+    count from the first replay on.
     """
 
     def __init__(self) -> None:
@@ -49,14 +50,17 @@ class CudaGraphs:
         self._pool = torch.cuda.graph_pool_handle()  # nothing that a graph allocates is asked for after the next replay
 
     def warm_up(self, act: Act) -> None:
-        """Run a function once, so that lazy initialisation is done before it is recorded."""
+        """Run a function once on the recording stream, so that lazy initialisation is done before it is recorded."""
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             act()
         torch.cuda.current_stream().wait_stream(self._stream)
 
     def record(self, act: Act, generator: torch.Generator | None = None) -> tuple[Results, Replay]:
-        """Record a function as a graph; return the tensors that hold its results, and a function that replays it."""
+        """Record a function as a CUDA graph; return the tensors that hold its results, and a function that replays it.
+
+        `generator`: the random generator that the function draws from, if any.
+        """
         graph = torch.cuda.CUDAGraph()
         if generator is not None:
             graph.register_generator_state(generator)
@@ -66,12 +70,12 @@ class CudaGraphs:
         return found, graph.replay
 
     def spare_memory(self) -> int:
-        """Return the bytes of GPU memory that may be held throughout a training: a part of what is free."""
+        """Return how many bytes of GPU memory may be held throughout a training: 30 % of what is free now."""
         free, _ = torch.cuda.mem_get_info()
         return int(free * _SPARE)
 
     def ahead(self, make: Callable[[], Batch | None]) -> Batch | None:
-        """Call `make` on a stream of its own, so that its transfers do not wait for updates."""
+        """Return the batch that `make` makes, run on another stream, so that its transfers do not wait for updates."""
         with torch.cuda.stream(self._beside):
             batch = make()
         self._beside.synchronize()
@@ -81,7 +85,7 @@ class CudaGraphs:
         return batch
 
     def copy_to_cpu(self, numbers: Tensor) -> Callable[[], list[float]]:
-        """Start to copy numbers to the CPU; return a function that waits for them."""
+        """Start to copy numbers from the GPU; return a function that waits for them and returns them as a list."""
         copied, done = numbers.to("cpu", non_blocking=True), torch.cuda.Event()  # type: ignore[no-untyped-call]
         done.record()
 
@@ -94,7 +98,7 @@ class CudaGraphs:
 
 
 def updater_for(model: LLRNN, settings: TrainingSettings, workers: Workers) -> Updater:
-    """Return the fastest updater that the model, its device and the training settings allow."""
+    """Return an updater of the model's weights: by CUDA graphs where `can_be_captured` allows it, else a plain one."""
     if model.device.type == "cuda" and can_be_captured(model, settings, workers):
         return GraphedUpdater(model, settings, workers, CudaGraphs())
     return Updater(model, settings, workers)
@@ -103,9 +107,9 @@ def updater_for(model: LLRNN, settings: TrainingSettings, workers: Workers) -> U
 def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) -> bool:
     """Whether a training step is a fixed sequence of tensor operations, so that a CUDA graph can record it.
 
-    A background that follows the text, a condition, words that are drawn, several processes or a module of the user's
-    own need Python, or memory of another size, in the middle of a step. Contextual features and inputs do not, where
-    every batch begins anew: their values are computed before the step.
+    Not with a prior b(K, x) that depends on the text, conditions, sampled losses, mixed-in n-grams, several processes
+    or a user's own network that needs Python during a step. Contextual features and inputs are allowed where every
+    batch begins from a fresh state: their values are computed before the step.
     """
     knows = bool(model.contextual or model.contextual_inputs)
     return (
@@ -122,7 +126,7 @@ def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) 
 
 
 class GraphedUpdater(Updater):
-    """An updater that records the updates of frequent batch shapes as CUDA graphs, and replays them."""
+    """An updater of weights that records updates for frequent batch shapes as CUDA graphs, and replays them."""
 
     def __init__(self, model: LLRNN, settings: TrainingSettings, workers: Workers, recorder: CudaGraphs) -> None:
         super().__init__(model, settings, workers)
@@ -135,7 +139,10 @@ class GraphedUpdater(Updater):
         self.knowledge = KnowledgeCache(model, recorder.spare_memory(), _with_room)
 
     def prepared(self, batch: Batch) -> Batch:
-        """Return the batch padded to a frequent shape, with the values of knowledge precomputed."""
+        """Return the batch padded to one of a few shapes, with contextual features and inputs precomputed.
+
+        Unchanged where padding is of no use, or these values are too many.
+        """
         if not self._pads or batch.precomputed.weights is not None:
             return batch
         rows, columns = batch.inputs.shape
@@ -164,7 +171,10 @@ class GraphedUpdater(Updater):
         return Update(batch.n_words, after, wait_for_loss)
 
     def _recorded_for(self, batch: Batch, carried: ModelState | None) -> _Recorded | None:
-        """Return the graph for the shape of a batch, or None: for new shapes, and where there are enough graphs."""
+        """Return the recorded update for the shape of a batch, recording it first if the shape comes again.
+
+        None for a new shape, and where 128 shapes are recorded already: a plain update is made then.
+        """
         if self.optimizer.param_groups[0]["lr"] != self._rate:  # a number in the graph
             self._rate = self.optimizer.param_groups[0]["lr"]
             self._recorded.clear()
@@ -179,24 +189,27 @@ class GraphedUpdater(Updater):
 
 
 def _pads(settings: TrainingSettings) -> bool:
-    """Whether batches are padded: whole sentences have many shapes, and nearly all their positions count."""
+    """Whether batches are padded to common shapes: only with the exact loss and batches of whole sentences."""
     return isinstance(settings.objective, ExactObjective) and isinstance(settings.batches.make(), Sentences)
 
 
 def _rounded(size: int, least: int) -> int:
-    """Round up to one of eight sizes between powers of two, and to a multiple of `least`."""
+    """Round a size up to one of eight sizes between powers of two, and to a multiple of `least`."""
     step = max(least, 1 << max(0, size.bit_length() - 4))
     return -(-size // step) * step
 
 
 def _with_room(exceptions: int) -> int:
-    """Round up to one of four sizes between powers of two, some eighths above: the next batch may have a few more."""
+    """Return what a number of entries is padded to: some eighths more, and one of four sizes between powers of two.
+
+    `exceptions`: (position, word) pairs whose contextual feature values differ from those of other words there.
+    """
     some = max(exceptions + exceptions // 16, 1)
     return _rounded(some, 1 << max(0, some.bit_length() - 3))
 
 
 class _Recorded:
-    """A recorded update for batches of one shape."""
+    """A weight update recorded as a CUDA graph, for batches of one shape."""
 
     def __init__(self, updater: GraphedUpdater, batch: Batch, carried: ModelState | None) -> None:
         self._updater = updater
@@ -207,7 +220,11 @@ class _Recorded:
         self._record: tuple[Results, Replay] | None = None
 
     def replayed(self, batch: Batch, carried: ModelState | None, seed: int) -> tuple[Tensor, ModelState]:
-        """Replay the update; return loss and ‖g‖, (2,), and the state after, valid until the next replay."""
+        """Update the weights on a batch by replaying the graph.
+
+        Return loss and gradient norm, (2,), and the state after. Both are valid until the next replay. `carried`: the
+        state to continue from; `seed`: decides dropout.
+        """
         for own, given in zip(self._batch.tensors().values(), batch.tensors().values(), strict=True):
             own.copy_(given, non_blocking=True)
         if self._carried is not None and carried is not None:
@@ -222,14 +239,18 @@ class _Recorded:
         return loss_and_norm, ModelState(tuple(after), self._knowledge)
 
     def _backward(self) -> Results:
-        """Compute the gradients; return the loss and the controller's state after the batch."""
+        """Compute the gradients; return the loss, and the network's state after the batch."""
         self._updater.optimizer.zero_grad(set_to_none=True)
         loss, after = self._updater.backward(self._batch, self._carried, self._generator)
         self._knowledge = after.knowledge  # that of static sources: nothing
         return [loss, *after.controller]
 
     def _update(self) -> Results:
-        """Compute the gradients and update the weights; return loss and ‖g‖, and the controller's state after."""
+        """Compute the gradients and update the weights.
+
+        Return loss and gradient norm, (2,), and the network's state after. Where one of the two is not finite, the
+        gradients are set to 0.
+        """
         loss, *after = self._backward()
         gradients = [p.grad for p in self._updater.model.parameters() if p.grad is not None]
         norm = nn.utils.get_total_norm(gradients)

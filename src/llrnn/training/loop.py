@@ -62,15 +62,16 @@ def train(
     workers: Workers | None = None,
     **changes: Any,
 ) -> Iterator[Record]:
-    """Train the model in place and yield records; it ends with the best weights, by validation where there is any.
+    """Train a model in place, yielding records of progress; it ends with the weights of the best validation.
 
-    `corpus`: the training text; `valid`: the validation text; `settings`, or `changes` to the usual ones (`epochs=5`);
-    `folder` keeps the run, and `resume` goes on with the one that it holds.
+    Training happens while the records are read. `corpus`: the training text; `valid`: the validation text, without
+    which the last weights count; `settings`, or `changes` to the default ones (`epochs=5`); `folder` keeps the best
+    model and checkpoints, and `resume` goes on with the run that it holds, bit for bit.
 
-    `others` are texts that the network reads before the corpus or mixed into it: the epochs before it come on top of
-    `epochs`, and in them neither patience nor halving counts. `should_stop` is asked before every step, and `on_step`
-    is told after it the epoch, how many of its batches are done, and how many it has, for progress bars; `workers` are
-    those of `workers.join_workers`. Steps are in train mode, the rest is in eval mode, and so is the model at the end.
+    `others`: texts that the network reads before the corpus, in epochs on top of `epochs` in which neither patience nor
+    halving counts, or mixed into it. `should_stop` is called before every step: True stops with a checkpoint. `on_step`
+    is called after every step with the epoch, how many of its batches are done, and how many it has. `workers`: the
+    processes that train together, from `join_workers`. The model ends in eval mode.
 
         for record in train(model, corpus, valid=valid, epochs=5, folder="runs/mine"):
             print(record)
@@ -93,7 +94,7 @@ def train(
 
 
 class _Reading(Iterator[Record]):
-    """Iterator of records; warns if nobody iterates, since then nothing is trained."""
+    """An iterator of the records of a training; it warns if it is dropped unread, since then nothing was trained."""
 
     def __init__(self, records: Generator[Record, None, None]) -> None:
         self._records = records
@@ -104,13 +105,13 @@ class _Reading(Iterator[Record]):
         return next(self._records)
 
     def close(self) -> None:
-        """End the run, and release its folder."""
+        """End the training, and release the lock on its folder."""
         self._forgotten.detach()
         self._records.close()
 
 
 class _Run:
-    """One training run: model, optimizer, progress, and the folder that keeps them."""
+    """One training run: model, texts, optimizer, progress, and the folder that keeps them (None: nothing is kept)."""
 
     def __init__(
         self,
@@ -166,7 +167,10 @@ class _Run:
     def held(
         self, should_stop: Callable[[], bool], on_step: Callable[[int, int, int], None]
     ) -> Generator[Record, None, None]:
-        """Yield the records; when they end, or something fails, release the lock on the folder."""
+        """Yield the records of the training.
+
+        At the end, or after an error, release the folder and put the model in eval mode.
+        """
         try:
             yield from self.records(should_stop, on_step)
         finally:
@@ -203,7 +207,7 @@ class _Run:
         yield self._record("end", 0)
 
     def read_ahead(self, processes: int) -> None:
-        """Precompute knowledge on the texts in memory, in so many processes."""
+        """Precompute, in so many processes, what n-grams and other knowledge say of the texts in memory."""
         texts = [(self.model, one) for one in self.schedule.texts]
         for model, text in texts if self.valid is None else [*texts, (self.judge, self.valid)]:
             if isinstance(text, BuiltText):
@@ -213,12 +217,12 @@ class _Run:
                 process.read_ahead(rows, processes)
 
     def _plan(self) -> Sequence[Batch]:
-        """Return the batches of the epoch."""
+        """Return the batches of the present epoch, in their order; a function of seed and epoch alone."""
         epoch = self.progress.epoch
         return self.batching.plan(self.schedule.text(epoch), seed=self.settings.seed, epoch=epoch)
 
     def step(self, batch: Batch) -> None:
-        """Do one update on one batch."""
+        """Update the weights on one batch, and count it in the progress; raises NonFiniteError."""
         started, progress = time.perf_counter(), self.progress
         if not self.model.training:  # whatever was done with it between two records
             self.model.train()
@@ -233,7 +237,7 @@ class _Run:
         self._seconds += time.perf_counter() - started
 
     def _settle(self) -> None:
-        """Wait for the last update, which may still be running on the GPU, and count its loss."""
+        """Wait for the loss of the last update, which a GPU may still compute, and add it to the progress."""
         made, self._unsettled = self._unsettled, None
         if made is not None:
             progress = self.progress
@@ -243,7 +247,10 @@ class _Run:
             self._words += made.words
 
     def _end_epoch(self, batches: int) -> Record:
-        """Validate, keep the best weights, decide whether to go on; return the record of the epoch."""
+        """Validate, keep the best weights, lower the learning rate or stop if it is time.
+
+        Return the record of the epoch. `batches`: how many the epoch had.
+        """
         progress = self.progress
         self._settle()
         self.carried = None
@@ -272,7 +279,7 @@ class _Run:
         return record
 
     def _warn_if_lost(self, record: Record) -> None:
-        """Warn of an epoch that ends far above log V: training has diverged."""
+        """Warn where an epoch's training loss is above 4 (log V + 1), V words: training has diverged."""
         chance = math.log(len(self.model.vocabulary))
         if record.train is not None and record.train > _LOST * (chance + 1) and self.workers.leads:
             warn(
@@ -291,7 +298,11 @@ class _Run:
         return found
 
     def _record(self, event: str, batches: int, valid: float | None = None) -> Record:
-        """Return the present state as a record, also written to the log."""
+        """Return the present state as a record, and append it to the log of the folder.
+
+        `event`: step, epoch, interrupted or end; `batches`: how many the epoch has; `valid`: the validation loss if it
+        is new.
+        """
         self._settle()
         progress = self.progress
         mean = progress.loss_sum / progress.words if progress.words else None
@@ -303,7 +314,10 @@ class _Run:
         return record
 
     def begin(self) -> None:
-        """Start a new run; raise an error where the folder holds one already."""
+        """Start a new run: lock its folder and write a first checkpoint.
+
+        Raises TrainingError where it holds a run already.
+        """
         if self.folder is not None:
             self.folder.refuse_overwriting()
             with self._naming():
@@ -314,7 +328,10 @@ class _Run:
             self.checkpoint()
 
     def resume(self) -> None:
-        """Continue from the last checkpoint of the folder."""
+        """Load the last checkpoint of the folder, to go on from there.
+
+        Raises TrainingError where it is of another run.
+        """
         if self.folder is None:
             raise TrainingError("resume=True needs the folder of the run")
         if self.folder.has_run():
@@ -340,7 +357,7 @@ class _Run:
         return worn_out or self.progress.epoch >= self.schedule.first + self.settings.epochs
 
     def checkpoint(self) -> None:
-        """Write everything that `resume` needs, atomically; raise an error where a weight is not finite."""
+        """Write everything that `resume` needs, atomically; raises NonFiniteError where a weight is not finite."""
         self._settle()
         with self._naming():
             self.updater.require_finite_weights()
@@ -354,7 +371,10 @@ class _Run:
             self.folder.write(self.progress, tensors)
 
     def _restore_carried(self, tensors: dict[str, Tensor]) -> None:
-        """Restore the carried state: the controller's is saved, knowledge reads the words before again."""
+        """Restore the state that the next batch continues from.
+
+        The network's is in the checkpoint; knowledge, such as n-grams, reads the words of the batches before again.
+        """
         whole = (tensors[f"carried.{i}"] for i in range(sum(key.startswith("carried.") for key in tensors)))
         kept = self.workers.own_state(tuple(whole))
         if not kept or not len(kept[0]):
@@ -371,7 +391,10 @@ class _Run:
 
     @contextmanager
     def _naming(self, ago: int = 0) -> Iterator[None]:
-        """Context manager: errors of numbers that are not finite name the step, `ago` steps before this one."""
+        """Context manager: a NotFiniteError in the block becomes a NonFiniteError that names step, epoch and batch.
+
+        `ago`: how many steps before the present one it happened.
+        """
         try:
             yield
         except NotFiniteError as found:

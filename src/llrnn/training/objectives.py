@@ -66,10 +66,11 @@ Objective = Callable[[LLRNN, Distribution, Batch, torch.Generator | None], Tenso
 
 
 class Exact:
-    """The loss −mean log p of the targets, with Z summed exactly over the classes.
+    """The loss −mean log p of the targets of a batch, with Z summed exactly over classes (words with equal features).
 
-    `precision="half"`: float16 and bfloat16 products with float32 sums, on a GPU, where the background is static and
-    contextual features speak of few words at a time; "auto" takes it wherever it can be had, and "full" never.
+    `precision`: "half" computes products in float16 or bfloat16 with float32 sums, on a GPU, where the prior b(K, x) is
+    static (the same at every position) and contextual features differ on few words at a time; "auto" does so where that
+    is possible, "full" never.
     """
 
     def __init__(self, precision: WantedPrecision = "auto") -> None:
@@ -87,10 +88,10 @@ class Exact:
 
 
 class Distilled(Exact):
-    """The exact loss, a `share` α of which is the cross-entropy with a teacher's distribution instead of the target.
+    """The loss (1 − α)(−log p(target)) + α · cross-entropy with a teacher's distribution q; α is `share`.
 
-    The teacher is in eval mode and is not trained; what the student's background forbids is left out of q. Its
-    `temperature` τ: q^(1/τ), normalised; above 1 flattens. `with_teacher` computes q before the step.
+    The teacher is in eval mode and is not trained; words of prior probability 0 for the student are left out of q.
+    `temperature` τ: q^(1/τ), normalised; above 1 flattens it. `with_teacher` computes q before the step.
     """
 
     def __init__(self, teacher: LLRNN, share: float = 0.5, temperature: float = 1.0) -> None:
@@ -103,13 +104,13 @@ class Distilled(Exact):
             )
 
     def require_same_words(self, student: LLRNN) -> None:
-        """Raise an error that names the first word on which the vocabularies of teacher and student differ."""
+        """Raise BackgroundError, naming the first word on which the vocabularies of teacher and student differ."""
         advice = "train the student with the vocabulary of its teacher"
         require_same_symbols("the teacher", self.teacher.vocabulary, student.vocabulary, advice)
 
     @torch.no_grad()
     def with_teacher(self, batch: Batch) -> Batch:
-        """Return the batch with the teacher's q at its positions, (N, V), as `precomputed.teacher`."""
+        """Return the batch with the teacher's probabilities of all words, (N, V), as `precomputed.teacher`."""
         if self.teacher.device != batch.inputs.device:
             self.teacher.to(batch.inputs.device)
         # not by sentence: the folds that n-grams of the teacher were estimated in are not kept in its folder
@@ -125,7 +126,10 @@ class Distilled(Exact):
         return loss + self.share * self.difference(p, batch, q).to(loss.dtype)
 
     def difference(self, p: Distribution, batch: Batch, q: Tensor) -> Tensor:
-        """Return the mean of log p(x̄) − Σ_x q(x) log p(x), where x̄ is the target."""
+        """Return the mean over positions of log p(target) − Σ_x q(x) log p(x), to be added to the loss times α.
+
+        `p`: the student's distribution at the N positions of the batch; `q`: the teacher's probabilities, (N, V).
+        """
         log_b = p.prior.dense(1 if p.prior.is_static else p.n, p.h.dtype).log_b
         q = q.to(p.h.dtype).masked_fill(log_b == MINUS_INFINITY, 0.0)
         q = q / q.sum(-1, keepdim=True)
@@ -139,7 +143,7 @@ class Distilled(Exact):
 
 
 def feature_sums(p: Distribution, d: Tensor) -> Tensor:
-    """Return Σ_x d(x) φ(x) of the static features of p, from numbers d for all words, (N, V) -> (N, m)."""
+    """Return Σ_x d(x) φ(x) over all words x, from numbers d (N, V); φ are the m static features of p: (N, m)."""
     classes = p.classes
     by_class = F.embedding_bag(
         classes.members, d.t().contiguous(), classes.member_offsets, mode="sum", include_last_offset=True
@@ -148,7 +152,10 @@ def feature_sums(p: Distribution, d: Tensor) -> Tensor:
 
 
 def cross_fitted(model: LLRNN) -> Iterator[Background]:
-    """Yield the backgrounds of a model and its members that were estimated on its training text in folds."""
+    """Yield the cross-fitted priors and experts of a model, those of models inside it included.
+
+    Cross-fitted: n-grams estimated on the training text, each sentence scored by counts of the other folds.
+    """
     left = [one.followed if isinstance(one, Expert) else one for one in model.processes]
     while left:
         match left.pop():
@@ -164,9 +171,9 @@ def cross_fitted(model: LLRNN) -> Iterator[Background]:
 
 
 class ImportanceSampling:
-    """The loss −mean log p̂ of the targets, with Z estimated from `samples` words drawn from the background.
+    """The loss −mean log p of the targets, with Z estimated from `samples` words drawn from the prior b(K, x).
 
-    Where the background is static, the samples are shared by all positions.
+    Where the prior is static, all positions of a batch share the samples. Raises ConfigError for fewer than one sample.
     """
 
     def __init__(self, samples: int = 256) -> None:
@@ -177,7 +184,7 @@ class ImportanceSampling:
 
     @staticmethod
     def require_scores(model: LLRNN) -> None:
-        """Raise an error where backgrounds are mixed in: the words of a sum of distributions have no scores."""
+        """Raise ConfigError where the model mixes n-grams in: words of a sum of distributions have no scores a·φ."""
         if model.mixed:
             raise ConfigError(
                 f"the objective importance needs scores a·φ of words, found a model that mixes {model.mixed[0]!r} in, "
@@ -185,7 +192,7 @@ class ImportanceSampling:
             )
 
     def background(self, model: LLRNN, prior: Prior, n: int) -> Distribution:
-        """Return q(· | K) at n positions, or at one for all where the prior is static."""
+        """Return the normalised prior b(K, x) as a distribution at n positions, or at one where it is static."""
         if model not in self._without_features:
             # one feature that fires on every word; its weight stays 0
             class_of, column = np.zeros(prior.n_symbols, dtype=np.int64), np.zeros(1, dtype=np.int64)
@@ -198,12 +205,18 @@ class ImportanceSampling:
         return made.require_mass()
 
     def words(self, model: LLRNN, p: Distribution, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        """Draw S words for each position, (1, S) or (N, S); return them and log B, (1,) or (N,)."""
+        """Draw S words from the prior b(K, x) at each of N positions; return them, (N, S), and log Σ_x b(x), (N,).
+
+        Where the prior is static, one draw serves all positions: (1, S) and (1,).
+        """
         q = self.background(model, p.prior, p.n)
         return q.sample((self.samples,), generator=generator).t(), q.log_z
 
     def log_terms(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
-        """Return the logarithms of the terms of Ẑ, that of the target first, (N, 1 + S)."""
+        """Return the logarithms of the terms that estimate Z, (N, 1 + S): the target's, then the S samples'.
+
+        Raises ZeroMassError where the prior b(K, x) gives a target probability 0.
+        """
         self.require_scores(model)
         targets = batch.picked(batch.targets)
         model.refuse_zero_mass(p, targets)
@@ -219,9 +232,9 @@ class ImportanceSampling:
 
 
 def word_scores(p: Distribution, word: Tensor) -> Tensor:
-    """Return a·φ(K, x), (N, S), of S words at each position, (N, S), or of the same ones everywhere, (1, S).
+    """Return the scores a·φ(K, x), (N, S), of S words at each of N positions.
 
-    Only the rows of these words are composed: Φ W and Φ c.
+    `word`: (N, S), or (1, S) for the same words everywhere. Only weights of these words' features are computed.
     """
     (unique, inverse), phi = torch.unique(word, return_inverse=True), p.weights.phi
     classes = p.classes.class_of[unique]

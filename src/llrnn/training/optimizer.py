@@ -27,7 +27,11 @@ _ENTRIES = {torch.optim.AdamW: ("exp_avg", "exp_avg_sq"), torch.optim.RMSprop: (
 def make_optimizer(
     model: nn.Module, kind: Literal["sgd", "rmsprop", "adamw"], rate: float, momentum: float, decay: float
 ) -> torch.optim.Optimizer:
-    """Return the optimizer of this kind over the weights of a model; `momentum` is of sgd and rmsprop."""
+    """Return a torch optimizer over all weights of a model: SGD, RMSprop or AdamW.
+
+    `rate`: learning rate; `momentum`: of sgd and rmsprop only; `decay`: weight decay. Raises TrainingError where no
+    weight requires a gradient.
+    """
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise TrainingError(
             "no parameter of the model requires a gradient, so nothing can be trained; call model.requires_grad_()"
@@ -50,7 +54,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return every tensor of the optimizer's state as `optimizer.<number of the parameter>.<name>`."""
+    """Return the optimizer's state for a checkpoint, by name `optimizer.<index of the parameter>.<entry>`."""
     state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
     return {
         f"optimizer.{number}.{name}": value
@@ -61,7 +65,10 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Restore saved tensors into an optimizer; parameters that were never updated have none."""
+    """Put tensors that `optimizer_tensors` returned back into an optimizer; other keys of `tensors` are ignored.
+
+    Parameters that were never updated have none. Raises CheckpointError where one is missing or of another shape.
+    """
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         if key.startswith("optimizer."):
@@ -83,7 +90,10 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
 
 
 def _shapes(optimizer: torch.optim.Optimizer, group: dict[str, Any], parameter: Tensor) -> dict[str, torch.Size]:
-    """Return the names and shapes of the tensors that the optimizer keeps for a parameter."""
+    """Return the names and shapes of the tensors that an updated parameter has in the optimizer's state.
+
+    `group`: the parameter group that it belongs to.
+    """
     names = _ENTRIES.get(type(optimizer), ())
     shapes = dict.fromkeys(names, parameter.shape)
     if group.get("momentum"):
@@ -96,7 +106,7 @@ def _unfit(reason: str) -> CheckpointError:
 
 
 class WeightAverage:
-    """Exponential moving average of a model's weights; without a decay, the weights themselves."""
+    """An exponential moving average of a model's weights, for validation; with `decay` None the weights themselves."""
 
     def __init__(self, model: nn.Module, decay: float | None) -> None:
         self._decay = decay
@@ -105,14 +115,14 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Add the weights after a step, counted from 1, to the average."""
+        """Add the model's present weights to the average; `step`: the number of updates so far, from 1."""
         if self._decay is not None:
             decay = min(self._decay, (1 + step) / (10 + step))
             torch._foreach_lerp_(self._means, self._weights, 1.0 - decay)
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Context manager: the model has the averaged weights within the block."""
+        """Context manager: within the block the model has the averaged weights, after it its own again."""
         if self._decay is None:
             yield
             return

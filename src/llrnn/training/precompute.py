@@ -25,7 +25,10 @@ _Key = tuple[int | None, bytes]
 
 @dataclass(frozen=True)
 class _OfSentence:
-    """Precomputed knowledge at the T positions of a sentence: see `Precomputed`."""
+    """Values of contextual inputs and features at the T positions of one sentence, as the fields of `Precomputed`.
+
+    E entries (position, word) have feature values that differ from those of other words there.
+    """
 
     numbers: Tensor | None  # (T, k)
     slopes: Tensor | None  # (T, ·)
@@ -35,15 +38,16 @@ class _OfSentence:
 
     @property
     def bytes(self) -> int:
-        """Size of its tensors, without padding (about a ninth)."""
+        """The size of its tensors in bytes."""
         return sum(part.nbytes for part in vars(self).values() if part is not None)
 
 
 class KnowledgeCache:
-    """Precomputes the values of a model's contextual inputs and features on batches of sentences, and caches them.
+    """A cache of the values of a model's contextual inputs and features, by sentence, which assembles them for batches.
 
-    `limit`: bytes that may be kept; `room`: from a number of exceptions to that which they are padded to. Batches of
-    one shape are padded to the most that one of them needed, so that they stay one shape. See `LLRNN.precompute`.
+    `limit`: bytes that may be kept; `room`: a function from a number of entries to the number that it is padded to. The
+    entries are words whose feature values at a position differ from those of other words. Batches of one shape are
+    padded to the same number.
 
         batch = KnowledgeCache(model, 2**30).precompute(batch, rows=72, columns=32)
     """
@@ -55,7 +59,10 @@ class KnowledgeCache:
         self.kept = 0  # bytes
 
     def precompute(self, batch: Batch, rows: int, columns: int) -> Batch | None:
-        """Return the batch padded to a shape, with the values of knowledge; None where exceptions are too many."""
+        """Return the batch padded to `rows` × `columns`, with the values of contextual inputs and features precomputed.
+
+        None where features single out too many words at a position for that to be worthwhile.
+        """
         padded = batch.padded(rows, columns, self._model.vocabulary.eos)
         if any(condition is not None for condition in batch.conditions or ()):  # which knowledge may read
             made = self._model.precompute(padded, lambda n: self._padded_to((rows, columns), n))
@@ -74,7 +81,10 @@ class KnowledgeCache:
         return self._joined(padded, answers)
 
     def _asked(self, padded: Batch, rows: Sequence[int], lengths: Sequence[int]) -> list[_OfSentence] | None:
-        """Compute knowledge for some rows, each of so many positions; None where there are too many exceptions."""
+        """Compute contextual inputs and features for some rows of a batch, whose sentences have these lengths.
+
+        None where features single out too many words at a position.
+        """
         names = None if padded.sentences is None else padded.sentences[rows]
         some = Batch(padded.inputs[rows], padded.targets[rows], padded.mask[rows], sentences=names)
         ahead = self._model.precompute(some).precomputed
@@ -120,14 +130,17 @@ class KnowledgeCache:
 
 
 def _keys(batch: Batch) -> list[_Key]:
-    """Return the cache key of each row: its words and its name, which decides what cross-fitting leaves out."""
+    """Return the cache key of each row: its words, and its sentence's number, which decides its fold."""
     names = [None] * len(batch.inputs) if batch.sentences is None else batch.sentences[:, 0].tolist()
     lengths, rows = batch.mask.sum(1).tolist(), batch.inputs.numpy()
     return [(name, row[:n].tobytes()) for name, n, row in zip(names, lengths, rows, strict=True)]
 
 
 def _by_row(ahead: Precomputed, T: int, lengths: Sequence[int]) -> list[slice]:
-    """Return the slices of the exceptions of each row of T positions, at positions that count."""
+    """Return for each row of T positions the slice of its entries in `ahead.exceptions`, without those of padding.
+
+    These entries are (position, word) pairs whose feature values differ from those of other words there.
+    """
     if ahead.exceptions is None:
         return [slice(0)] * len(lengths)
     position = ahead.exceptions[0]
@@ -136,7 +149,7 @@ def _by_row(ahead: Precomputed, T: int, lengths: Sequence[int]) -> list[slice]:
 
 
 def _side_by_side(parts: Sequence[Tensor | None], B: int, T: int) -> Tensor | None:
-    """Stack (t_i, k) of some rows into (B, T, k), padded with 0."""
+    """Stack tensors (t_i, k), one for each row, into (B, T, k), padded with 0; None where all of them are None."""
     there = [part for part in parts if part is not None]
     if not there:
         return None

@@ -48,9 +48,13 @@ _ROWS = 20  # of the table, two more at most
 
 @dataclass(frozen=True)
 class Record(Renderable):
-    """The state of a training. `event` is step, epoch, interrupted or end; log-perplexities are in nats for a word.
+    """The state of a training at one moment; prints as a line.
 
-    for record in train(model, corpus): print(record)
+    `event`: step, epoch (its end), interrupted or end; `epoch` and `position` (batches done in it) are from 0; `train`
+    is the mean loss since the epoch began, `valid` the validation loss at its end, `best` the least so far, in nats a
+    word.
+
+        for record in train(model, corpus): print(record)
     """
 
     event: str
@@ -81,7 +85,7 @@ class Record(Renderable):
 
     @property
     def time(self) -> float:
-        """Epochs since training began, with fractions."""
+        """How many epochs have been trained, with fractions."""
         return self.epoch + 1.0 if self.event == "epoch" else self.epoch + self.position / max(self.batches, 1)
 
     def sheet(self) -> Sheet:
@@ -92,14 +96,17 @@ _adapter = TypeAdapter(Record)
 
 
 class Records(UserList[Record], Chartable):
-    """A list of records that prints as a table with learning curves.
+    """A list of training records that prints as a table and draws learning curves; `Records(train(...))` trains.
 
     Records.read("runs/mine").best
     """
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Records:
-        """Read the log of a run, or of its folder; an unfinished last line is left out."""
+        """Read the records of a run from its folder or `log.jsonl`; an unfinished last line is left out.
+
+        Raises CheckpointError where there is no log, or where it has a wrong line.
+        """
         path = Path(path)
         try:
             path = path / "log.jsonl" if path.is_dir() else path
@@ -124,14 +131,20 @@ class Records(UserList[Record], Chartable):
 
     @property
     def best(self) -> Record | None:
-        """The epoch whose weights were kept: least validation loss, or the last epoch where there was no validation."""
+        """The record of the epoch whose weights were kept: of least validation loss, or else the last one.
+
+        None before the end of the first epoch.
+        """
         epochs = self.epochs
         judged = [record for record in epochs if record.valid is not None]
         return min(judged, key=lambda record: record.valid or 0.0) if judged else epochs[-1] if epochs else None
 
     @property
     def curves(self) -> dict[str, list[tuple[float, float]]]:
-        """Return points (epoch, log-perplexity) by name: at ends of epochs, or at the steps of the first."""
+        """Points (epochs trained, loss in nats a word) for `train` and `valid`; a curve without points is left out.
+
+        One point for each epoch, or for each logged step while there is no whole epoch.
+        """
         shown = self.epochs or self
         found: dict[str, list[tuple[float, float]]] = {"train": [], "valid": []}
         for record in shown:
@@ -157,7 +170,10 @@ class Records(UserList[Record], Chartable):
         return Sheet(tuple(blocks))
 
     def _shown(self) -> list[Record]:
-        """Return the epochs to print, or the steps of the first; of many a sample, with the best and the last."""
+        """Return the records to print: about 20 epochs, the best and the last among them.
+
+        Steps while there is no whole epoch.
+        """
         found = self.epochs or self
         apart, last = max(1, math.ceil(len(found) / _ROWS)), len(found) - 1
         return [one for i, one in enumerate(found) if i % apart == 0 or i == last or one == self.best]
@@ -197,7 +213,11 @@ Real = Annotated[float, Field(strict=True)]
 
 @dataclass
 class Progress:
-    """Where a run stands, as plain data: counters, rates, the best loss."""
+    """Where a run stands, as it is written to checkpoints.
+
+    `epoch`, `position` and `step` count what is done; `loss_sum` and `words` are of this epoch; `best` is the least
+    validation loss in nats a word; `finished`: nothing is left to do.
+    """
 
     epoch: Count = 0
     position: Count = 0  # batches of this epoch that are done
@@ -211,7 +231,7 @@ class Progress:
 
 
 class _Checkpoint(BaseModel):
-    """The plain data of a checkpoint, validated on reading."""
+    """The content of a checkpoint but its tensors, validated on reading."""
 
     progress: Progress
     settings: dict[str, Any] = {}
@@ -220,7 +240,7 @@ class _Checkpoint(BaseModel):
 
 
 def _keys(config: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of a configuration by their dotted keys."""
+    """Yield the values of a nested configuration by their dotted keys; `before`: put before each key."""
     for name, value in config.items():
         if isinstance(value, dict):
             yield from _keys(value, f"{before}{name}.")
@@ -229,7 +249,10 @@ def _keys(config: Any, before: str = "") -> Iterator[tuple[str, Any]]:
 
 
 class RunFolder:
-    """Reads and writes the folder of one run: checkpoints, log, best model."""
+    """The folder of one training run, which it reads and writes: checkpoints, log and best model.
+
+    `launch`: an id of what started the processes of the run, None for a single process.
+    """
 
     def __init__(
         self,
@@ -254,7 +277,10 @@ class RunFolder:
         }
 
     def hold(self) -> None:
-        """Lock the folder, so that no other run writes to it."""
+        """Make the folder and lock it, so that no other run writes to it.
+
+        Raises TrainingError where another process trains there, CheckpointError where it cannot be written.
+        """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = _Lock(self.folder)
@@ -263,7 +289,7 @@ class RunFolder:
             raise CheckpointError(f"{self.folder}: cannot write the training: {reason}") from error
 
     def release(self) -> None:
-        """Release the lock on the folder."""
+        """Release the lock on the folder, if this run holds it."""
         if self._lock is not None:
             self._lock.release()
 
@@ -284,12 +310,12 @@ class RunFolder:
             raise TrainingError(f"{self.folder}: holds {found} already; {go_on}choose another folder")
 
     def is_of_this_launch(self) -> bool:
-        """Whether the last checkpoint was written by processes of the same launcher as this one."""
+        """Whether the last checkpoint was written by processes that the same torchrun launched: they were restarted."""
         known = self._launch is not None and self.has_run()
         return known and bool(read_bundle(self.folder, "training").data.get("launch") == self._launch)
 
     def remove_leftovers(self) -> None:
-        """Remove temporary files of a run that was killed while it wrote."""
+        """Remove temporary files that a killed run left in the folder."""
         for name in ("training", "model", "log"):
             for leftover in self.folder.glob(f".{name}[-.]*"):
                 leftover.unlink(missing_ok=True)
@@ -302,7 +328,11 @@ class RunFolder:
         write_bundle(self.folder, "training", data, tensors)
 
     def read(self) -> tuple[Progress, dict[str, Tensor]]:
-        """Return the last checkpoint; raise an error where it is of another run."""
+        """Return progress and tensors of the last checkpoint, and cut the log to that point.
+
+        Raises TrainingError where the run had other settings, texts or another model; CheckpointError where it is
+        damaged.
+        """
         bundle = read_bundle(self.folder, "training")
         try:
             kept = _Checkpoint.model_validate(bundle.data)
@@ -320,7 +350,10 @@ class RunFolder:
         return kept.progress, {name: tensor.clone() for name, tensor in bundle.tensors.items()}
 
     def keep(self, model: LLRNN) -> None:
-        """Save the model as the best so far."""
+        """Save the model in the folder as the best so far.
+
+        Raises TrainingError where a later run has taken the folder over.
+        """
         self.require_held()
         model.save(self.folder)
 
@@ -344,7 +377,10 @@ class RunFolder:
                 )
 
     def _other_keys(self, before: dict[str, Any]) -> str:
-        """Return the keys of the configuration that have changed, but for those of training, compared elsewhere."""
+        """Return ` (key = old value, now new value; ...)` of the configuration keys that have changed, for a message.
+
+        Keys of `training` are left out; empty where none has changed. `before`: the old values by dotted key.
+        """
         both, now = before | self._config, self._config
         other = [name for name in both if before.get(name) != now.get(name) and not name.startswith("training.")]
         listed = (f"{name} = {quoted(before.get(name))}, now {quoted(now.get(name))}" for name in other)
@@ -360,7 +396,7 @@ class RunFolder:
             raise CheckpointError(f"{path}: cannot write the log: {error.strerror or error}; make room") from error
 
     def _cut_log(self, progress: Progress) -> None:
-        """Drop what a killed run logged after its last checkpoint: the resumed run will log it again."""
+        """Remove records that a killed run logged after its last checkpoint: the resumed run will log them again."""
         path = self.folder / "log.jsonl"
         if path.exists():
             with open_file(path) as file:
@@ -379,7 +415,7 @@ class RunFolder:
 
 
 class ReadOnlyRunFolder(RunFolder):
-    """The folder of a run that another process writes: it is only read."""
+    """The folder of a run that another process of the training writes: here all writing and locking does nothing."""
 
     def _skip(self, *_: Any, **__: Any) -> None:
         pass
@@ -391,7 +427,10 @@ class ReadOnlyRunFolder(RunFolder):
 
 
 class _Lock:
-    """A lock file in a folder that names its owner."""
+    """A held lock on a folder, a file `.run.lock` that names the process; a later lock in this process takes over.
+
+    Raises TrainingError where another process holds it.
+    """
 
     release: Callable[[], object]
     _known: ClassVar[WeakValueDictionary[Path, _Lock]] = WeakValueDictionary()  # a run that nobody has any more lets go
@@ -442,7 +481,10 @@ def _let_go(file: TextIO, path: Path, process: int) -> None:
 
 
 def model_digest(model: LLRNN) -> str:
-    """Return the SHA-256 of everything about a model but its weights; knowledge of the user's own is not hashed."""
+    """Return the SHA-256 of a model without weights and provenance: vocabulary, features, prior, network.
+
+    Code of the user's own classes is not hashed.
+    """
     data, tensors = model.described()
     del data["provenance"]
     fixed = {name: tensor for name, tensor in tensors.items() if not name.startswith(("weights.", "buffers.", "seen."))}
@@ -453,7 +495,7 @@ def model_digest(model: LLRNN) -> str:
 
 
 def _without_repr(data: Any) -> Any:
-    """Return data without `repr` entries, which may hold addresses in memory that differ in every process."""
+    """Return nested data without entries called `repr`, whose memory addresses differ in every process."""
     if isinstance(data, dict):
         return {key: _without_repr(value) for key, value in data.items() if key != "repr"}
     return [_without_repr(value) for value in data] if isinstance(data, list | tuple) else data

@@ -22,7 +22,11 @@ from llrnn.text.vocabulary import Vocabulary
 
 
 class Schedule:
-    """Which texts are read in which epoch of a training; without other texts, the corpus in every one."""
+    """What a training reads in each epoch: the corpus `own`, with other texts before it or mixed into it.
+
+    The text of an epoch is a function of `seed` and its number alone. `first`: how many epochs come before the corpus.
+    Raises TrainingError for a text mixed into a built corpus.
+    """
 
     def __init__(self, own: EncodedText, others: Sequence[OtherText], vocabulary: Vocabulary, seed: int) -> None:
         self.own, self.others, self._seed = own, others, seed
@@ -35,28 +39,28 @@ class Schedule:
 
     @property
     def texts(self) -> list[EncodedText]:
-        """Return all texts, the corpus first."""
+        """All texts, encoded: the corpus first, then the others."""
         return [self.own, *self._texts]
 
     def text(self, epoch: int) -> EncodedText:
-        """Return the text of an epoch; epochs before the corpus count."""
+        """Return the text to read in an epoch, counted from 0, those before the corpus included."""
         if epoch < self.first:
             return reduce(add, self._drawn("before", epoch))
         return reduce(add, self._drawn("mixed", epoch), self.own)
 
     def _drawn(self, when: When, epoch: int) -> Iterator[EncodedText]:
-        """Yield the sentences of other texts that are read in an epoch."""
+        """Yield, of each other text that is read `before` the corpus or `mixed` into it, the sentences for an epoch."""
         for number, (other, text) in enumerate(zip(self.others, self._texts, strict=True)):
             if other.when == when and (when == "mixed" or epoch < other.epochs):
                 seed = derived_seed(self._seed, epoch, number, 3)
                 yield text.select(_draw(len(text.sentences), other.weight, np.random.default_rng(seed)))
 
     def described(self) -> list[dict[str, Any]]:
-        """Return what was read of other texts, as plain data."""
+        """Return a dict for each other text (name, size, how it was read), for the model's provenance."""
         return [other.record(text) for other, text in zip(self.others, self._texts, strict=True)]
 
     def others_digest(self) -> str | None:
-        """SHA-256 of the other texts and how they are read; None where there are none."""
+        """Return the SHA-256 of the other texts and of when and how often they are read; None where there are none."""
         if not self.others:
             return None
         digest = hashlib.sha256()
@@ -66,7 +70,10 @@ class Schedule:
 
 
 def _draw(count: int, weight: float, rng: np.random.Generator) -> Ints:
-    """Draw numbers of sentences, weight · count in expectation: the whole part of weight each, the rest at random."""
+    """Return indices of sentences to read in an epoch, weight · count of them in expectation.
+
+    Each sentence comes as often as the whole part of `weight` says, and a random part of them once more; at least one.
+    """
     times, rest = divmod(weight, 1.0)
     drawn = rng.permutation(count)[: int(rest * count + rng.random())]
     found = np.concatenate([np.repeat(np.arange(count), int(times)), np.sort(drawn)])

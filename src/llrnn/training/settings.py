@@ -28,7 +28,10 @@ from llrnn.training.objectives import Distilled, Exact, ImportanceSampling, Obje
 
 
 class _Kind(BaseModel):
-    """One of several kinds; only the keys of that kind are allowed, and they are the arguments of what it makes."""
+    """Base of tables of one of several kinds, such as `objective`: unknown keys are errors.
+
+    The keys but `kind` are the arguments of what the table makes.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -41,7 +44,7 @@ class _Batches(_Kind):
 
 
 class SentenceBatches(_Batches):
-    """Whole sentences of similar length together."""
+    """Batches of whole sentences of similar length, each read from a fresh state."""
 
     makes = Sentences
     kind: Literal["sentences"] = "sentences"
@@ -49,7 +52,7 @@ class SentenceBatches(_Batches):
 
 
 class ContinuousBatches(_Batches):
-    """Running text with carried state and truncated back-propagation."""
+    """Batches of running text: each continues from the state after the last; gradients are cut between them."""
 
     makes = Continuous
     kind: Literal["continuous"]
@@ -58,7 +61,7 @@ class ContinuousBatches(_Batches):
 
 
 class WindowBatches(_Batches):
-    """Fixed windows, each from a fresh state."""
+    """Batches of windows of a fixed number of words of running text, each read from a fresh state."""
 
     makes = Windows
     kind: Literal["windows"]
@@ -67,7 +70,7 @@ class WindowBatches(_Batches):
 
 
 class SlidingBatches(_Batches):
-    """The paper's protocol: every word from a fixed number of words before it."""
+    """The paper's protocol: each word is predicted from a fixed number of words before it, from a fresh state."""
 
     makes = Sliding
     kind: Literal["sliding"]
@@ -81,7 +84,7 @@ AnyBatches = Annotated[
 
 
 class ExactObjective(_Kind):
-    """The loss itself, summed over the classes."""
+    """The loss −mean log p of the targets, with an exact Z, summed over classes (words with equal features)."""
 
     kind: Literal["exact"] = "exact"
     precision: Literal["auto", "full", "half"] = Field(
@@ -93,7 +96,7 @@ class ExactObjective(_Kind):
 
 
 class SampledObjective(_Kind):
-    """Z estimated from words drawn from the background."""
+    """The loss −mean log p of the targets, with Z estimated by importance sampling from the prior b(K, x)."""
 
     kind: Literal["importance"]
     samples: int = Field(256, ge=1, description="words drawn from the background for a step [words]")
@@ -106,7 +109,7 @@ _ONE_OR_SEVERAL = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"ty
 
 
 class DistilObjective(_Kind):
-    """A part of the loss is the cross-entropy with a teacher's distribution over all words; exact."""
+    """Distillation: a part of the loss is the exact cross-entropy with a teacher's distribution over all words."""
 
     kind: Literal["distil"]
     teacher: Annotated[list[str], WithJsonSchema(_ONE_OR_SEVERAL)] = Field(
@@ -130,7 +133,10 @@ AnyObjective = Annotated[ExactObjective | SampledObjective | DistilObjective, Fi
 
 
 class TrainingSettings(BaseModel):
-    """How to train. Every field has a default that works for a small corpus."""
+    """All settings of a training: batches, loss, optimizer, stopping; the same keys as `[training]` of a configuration.
+
+    Every field has a default that works for a small corpus.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -164,7 +170,7 @@ class TrainingSettings(BaseModel):
     @field_validator("clip", "patience", mode="before")
     @classmethod
     def _zero_is_none(cls, value: object) -> object:
-        """TOML has no word for nothing."""
+        """Return None for 0, since TOML has no null: `clip = 0` and `patience = 0` switch these off."""
         return None if value == 0 and not isinstance(value, bool) else value
 
     @model_validator(mode="after")
@@ -187,7 +193,7 @@ class TrainingSettings(BaseModel):
         return self
 
     def changed(self, **changes: Any) -> TrainingSettings:
-        """These settings with some of them changed; a wrong one is a ConfigError."""
+        """Return a copy of these settings with some fields changed; raises ConfigError for a wrong key or value."""
         try:
             return TrainingSettings.model_validate({**self.model_dump(), **changes})
         except ValidationError as error:
@@ -195,8 +201,11 @@ class TrainingSettings(BaseModel):
 
 
 def read_batches(text: str, trained: Mapping[str, Any]) -> Batching:
-    """A kind of batches, such as `sliding`, or a table of TOML, `{kind="continuous", rows=64}`; or `training`: that of
-    the configuration `trained`."""
+    """Return how a text is cut into batches, from a text such as `sliding` or `{kind="continuous", rows=64}` (TOML).
+
+    `training` stands for the batches that the model was trained with, in its configuration `trained`. Raises
+    ConfigError for anything else.
+    """
     given: object = {"kind": text}
     if text == "training":
         given = trained.get("training", {}).get("batches")
@@ -211,7 +220,10 @@ def read_batches(text: str, trained: Mapping[str, Any]) -> Batching:
 
 
 def problems(error: ValidationError, root: type[BaseModel]) -> list[tuple[str, str]]:
-    """Everything that pydantic found in a `root`: where, and in one line what was required and what was given."""
+    """Return pydantic's validation errors as pairs (dotted key, message), in words that users understand.
+
+    `root`: the model that was validated; a message says what was required and what was found, and suggests near keys.
+    """
     found = [(place, _problem(one, place, table)) for one, place, table in _placed(error, root)]
     return [(".".join(place), said) for place, said in found]
 
@@ -254,7 +266,10 @@ def _table(annotation: object) -> _Table:
 
 
 def _foreign_key(place: Sequence[str], table: _Table) -> str:
-    """What is wrong with a key that the chosen model does not have, and where it would be right."""
+    """Return the message for a key that a table does not have: a near one, the kinds that have it, or its right place.
+
+    `place`: the key and those above it; `table`: the models of the table by kind, and the chosen kind.
+    """
     (*_, key), (models, chosen) = place, table
     own = models[chosen or ""].model_fields if chosen in models else {}
     where = f" where kind = {chosen!r} ({', '.join(own)})" if chosen else ""
@@ -273,7 +288,7 @@ def _models(field: FieldInfo) -> Iterable[type[BaseModel]]:
 
 
 def _found_at(location: Sequence[int | str], root: type[BaseModel]) -> tuple[list[str], _Table]:
-    """The keys of pydantic's location, without the kinds that it puts among them, and the table of the last one."""
+    """Return the keys of pydantic's error location without the kinds in it, and the table that holds the last key."""
     place: list[str] = []
     models, chosen = outer = _table(root)
     for part in location:
@@ -289,7 +304,10 @@ def _found_at(location: Sequence[int | str], root: type[BaseModel]) -> tuple[lis
 
 
 def models_by_kind(annotation: Any) -> dict[str, type[BaseModel]]:
-    """The models of a type, by the kind that chooses them."""
+    """Return the pydantic models in a type annotation, by the values of `kind` that choose them.
+
+    "" for one without `kind`.
+    """
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         kind = annotation.model_fields.get("kind")
         return dict.fromkeys(get_args(kind.annotation) if kind else [""], annotation)

@@ -28,12 +28,15 @@ from llrnn.training.workers import Workers
 
 
 class NotFiniteError(Exception):
-    """A number that is not finite: the message names what it is, and training adds where it stood."""
+    """Raised where a loss, gradient or weight is not finite; the message is its name, and `train` adds the step."""
 
 
 @dataclass(frozen=True)
 class Update:
-    """The result of one update: number of words, the state after the batch, and a function that waits for the loss."""
+    """The result of one weight update: `words` in the batch, the model's state after it, and its loss.
+
+    `loss` is a function, since a GPU may still be computing: it waits, and returns the mean loss in nats a word.
+    """
 
     words: int
     carried: ModelState | None
@@ -41,7 +44,10 @@ class Update:
 
 
 class Updater:
-    """Model, loss, optimizer and averaged weights, updated batch by batch."""
+    """Updates the weights of a model batch by batch: loss, gradients, clipping, optimizer, average of weights.
+
+    `workers`: the processes that train together, of which each takes some rows of a batch.
+    """
 
     def __init__(self, model: LLRNN, settings: TrainingSettings, workers: Workers) -> None:
         self.model, self.settings, self.workers = model, settings, workers
@@ -55,7 +61,11 @@ class Updater:
         self.average = WeightAverage(model, settings.average)
 
     def update(self, batch: Batch, carried: ModelState | None, *, number: int, seed: int) -> Update:
-        """Do one update, `number` counted from 1; `seed` decides dropout and samples."""
+        """Update the weights on one batch; return number of words, state after it and loss.
+
+        `carried`: the state to continue from, None for a fresh one; `number`: of the update, from 1; `seed`: decides
+        dropout and samples. Raises NotFiniteError, before any weight is changed, where loss or gradient is not finite.
+        """
         own, after, device = self.workers.share(batch), carried, self.model.device
         weight = own.n_positions / batch.n_positions  # of the mean over its own rows in the mean over all
         self.optimizer.zero_grad(set_to_none=True)
@@ -76,11 +86,14 @@ class Updater:
         return Update(batch.n_words, after, lambda: float(seen))
 
     def prepared(self, batch: Batch) -> Batch:
-        """Return the batch as `update` takes it; this part may be done ahead."""
+        """Return the batch as `update` wants it; a background thread may call this ahead. Here the batch as it is."""
         return batch
 
     def with_teacher(self, batch: Batch) -> Batch:
-        """Return the batch with the teacher's distributions, if there is a teacher; never part of a CUDA graph."""
+        """Return the batch with a teacher's distributions at its positions, where the loss is distillation.
+
+        Else as it is.
+        """
         return (
             self.objective.with_teacher(batch.to(self.model.device)) if isinstance(self.objective, Distilled) else batch
         )
@@ -88,7 +101,11 @@ class Updater:
     def backward(
         self, batch: Batch, carried: ModelState | None, generator: torch.Generator, weight: float = 1.0
     ) -> tuple[Tensor, ModelState]:
-        """Back-propagate the loss of a batch times `weight`; return the loss and the state after."""
+        """Compute the gradients of the loss of a batch, times `weight`.
+
+        Return the loss (mean, without penalty) and the state. `carried`: the state to continue from, None for a fresh
+        one; `generator`: decides dropout and samples.
+        """
         distribution, after = self.model.scan(batch, carried, generator=generator)
         loss = self.objective(self.model, distribution, batch, generator)
         whole = loss
@@ -99,7 +116,11 @@ class Updater:
         return loss.detach(), after.detached()
 
     def _require_finite(self, loss: float, norm: float, batch: Batch | None, carried: ModelState | None = None) -> None:
-        """Raise an error that names what is not finite first: a weight, a word without mass, the loss, a gradient."""
+        """Raise an error where loss or gradient norm is not finite, naming its cause.
+
+        NotFiniteError for a weight, the loss or a gradient; ZeroMassError for a target that the prior b(K, x) gives
+        probability 0. `batch`: None where this process has no rows of it.
+        """
         if math.isfinite(loss) and math.isfinite(norm):
             return
         self.require_finite_weights()
@@ -119,7 +140,7 @@ class Updater:
         return ((name, p.grad) for name, p in self.model.named_parameters() if p.grad is not None)
 
     def weights(self) -> dict[str, Tensor]:
-        """Return the weights by their names in model folders."""
+        """Return the weights, and other tensors that are saved, by their names in model folders."""
         return self.model.weights()
 
     def require_finite_weights(self) -> None:

@@ -20,7 +20,7 @@ from llrnn.text.encoded import EncodedText, Lazy
 
 
 class OwnRows(Batching):
-    """Batches of which one process has its rows."""
+    """A way to cut a text into batches of which each has only the rows of one process."""
 
     def __init__(self, batching: Batching, rows: slice) -> None:
         self._batching, self._rows, self.carries_state = batching, rows, batching.carries_state
@@ -30,10 +30,10 @@ class OwnRows(Batching):
 
 
 class Workers:
-    """The processes of a data-parallel training, as one of them sees them; `Workers()` is a single process.
+    """The processes of a data-parallel training, seen from one of them, `rank` of `size`; `Workers()` is a single one.
 
-    Several are those that torchrun started (`join_workers`), whose `store` is given. They communicate over
-    torch.distributed: gloo between CPUs, NCCL between GPUs.
+    Several are those that torchrun started (`join_workers`), and `store` is their key-value store. They communicate
+    over torch.distributed: gloo between CPUs, NCCL between GPUs. `leads`: whether this process writes files and prints.
     """
 
     def __init__(self, rank: int = 0, size: int = 1, store: Store | None = None) -> None:
@@ -49,11 +49,11 @@ class Workers:
         self._wants_to_stop = self._must_stop = False
 
     def share(self, batch: Batch) -> Batch:
-        """Return the rows of a batch that this process takes."""
+        """Return the rows of a batch that this process takes; may be none."""
         return batch if self.size == 1 else batch.select(self._rows)
 
     def generator(self, batch: Batch, device: torch.device, seed: int) -> torch.Generator:
-        """Return a generator that draws for this process's rows what one process would draw for them."""
+        """Return a seeded generator that draws for this process's rows what one process would draw for them."""
         n_rows = len(batch.inputs)
         made = torch.Generator(device) if self.size == 1 else SomeRows(device, self._rows, n_rows)
         return made.manual_seed(seed)
@@ -63,10 +63,10 @@ class Workers:
         return batching if self.size == 1 else OwnRows(batching, self._rows)
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
-        """Sum gradients and loss over all processes; return the loss.
+        """Sum the gradients of the parameters, in place, and the loss over all processes; return the summed loss.
 
-        One message for all: gradients, for each of them whether there is one at all, who wants to stop, the loss. A
-        weight that no process has a gradient for must stay as it is: with a gradient of 0 it would still decay.
+        All is one message, which also has whether a process wants to stop. A weight without a gradient in any process
+        keeps None, since with a gradient of 0 it would still decay.
         """
         if self.size == 1:
             return loss
@@ -83,24 +83,27 @@ class Workers:
         return total.squeeze(0)
 
     def stop(self, wanted: bool) -> bool:
-        """Whether to stop before the next step, all at the same: a signal may have reached only one process.
+        """Whether all processes stop before the next step; `wanted`: whether this one has been asked to.
 
-        The wish travels with the next gradients, so that asking costs no message: all stop one step later.
+        The wish travels with the next gradients, so all of several processes stop one step later, at the same step.
         """
         self._wants_to_stop = wanted
         return wanted if self.size == 1 else self._must_stop
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is set in any process; all of them ask, and get the same answer."""
+        """Whether the flag is set in any process; every process must call it, and gets the same result."""
         return bool(self._sum(torch.tensor(float(flag))))
 
     def mean(self, values: Tensor) -> float:
-        """Return the mean over the values of all processes, (N_r,) of each."""
+        """Return the mean over the values of all processes together, each of which gives its own, (N_r,)."""
         total, count = self._sum(torch.stack([values.double().sum().cpu(), torch.tensor(float(len(values))).double()]))
         return float(total / count)
 
     def whole_state(self, parts: Hidden) -> Hidden:
-        """Gather the controller states of all processes into those of all rows."""
+        """Return the network's states of all rows of a batch, gathered from the processes.
+
+        `parts`: those of this process.
+        """
         if self.size == 1:
             return parts
         n_rows = int(self._sum(torch.tensor(len(parts[0]))))
@@ -111,11 +114,14 @@ class Workers:
         return wholes
 
     def own_state(self, parts: Hidden) -> Hidden:
-        """Return the controller states of this process's rows, out of those of all rows."""
+        """Return the network's states of the rows of this process; `parts`: those of all rows, from `whole_state`."""
         return tuple(part[self._rows] for part in parts)
 
     def device(self, device: torch.device) -> torch.device:
-        """Return where this process computes: on GPUs, one for each process of a machine."""
+        """Return the device on which this process computes: of several on GPUs, each has one of the machine.
+
+        Raises ConfigError where there are fewer GPUs than processes.
+        """
         if device.type != "cuda" or self.size == 1:
             return device
         local, there = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
@@ -128,7 +134,10 @@ class Workers:
         return torch.device("cuda", local)
 
     def require_same(self, what: str, digest: Callable[[], str]) -> None:
-        """Raise an error where processes have read different data, by its digest."""
+        """Raise TrainingError unless all processes have the same data; every process must call it.
+
+        `what`: its name in the message; `digest`: a function that returns its hash in hexadecimal.
+        """
         if self.size == 1:
             return
         own = torch.tensor(int(digest()[:12], 16))  # 48 bits: their sum is exact
@@ -139,7 +148,10 @@ class Workers:
             )
 
     def _sum(self, tensor: Tensor) -> Tensor:
-        """Sum a tensor over all processes in place, bit for bit equal in each, so that all of them decide alike."""
+        """Sum a tensor over all processes, in place; the result is the same in each, bit for bit.
+
+        Raises LostWorkerError where another process has ended.
+        """
         if self.size == 1:
             return tensor
         try:
@@ -155,22 +167,24 @@ class Workers:
 
 
 def _reason(error: Exception) -> str:
-    """Return the message of gloo without the place in its source and without its advice."""
+    """Return the core of gloo's error message, without the place in its source and its advice."""
     return str(error).partition("] ")[2].partition(". ")[0] or str(error)
 
 
 def _launch() -> str:
-    """Return the id of the job, or of the parent process: torchrun gives no id to a job on one machine."""
+    """Return an id of what started this process: torchrun's job, or the parent process where the job has no id."""
     job = os.environ.get("TORCHELASTIC_RUN_ID", "none")
     return job if job != "none" else f"process {os.getppid()}"
 
 
 @contextmanager
 def join_workers() -> Iterator[Workers]:
-    """Join the processes that torchrun started, of which this is one; without torchrun, this one alone.
+    """Context manager: join the processes that torchrun started, of which this is one.
 
-    with join_workers() as workers:
-        records = list(train(model, corpus, workers=workers))
+    Without torchrun a single process.
+
+        with join_workers() as workers:
+            records = list(train(model, corpus, workers=workers))
     """
     if not dist.is_torchelastic_launched():
         yield Workers()

@@ -38,8 +38,9 @@ Arrays = dict[str, NDArray[Any]]
 def export_keyboard(model: LLRNN, path: str | Path, *, words: int | None = None) -> int:
     """Write a keyboard file, a compact 8-bit model that completes words; return its size in bytes.
 
-    `words`: keep only so many words, the most probable ones under the prior; None: all. Raises ConfigError for models
-    that the small reader does not support (it takes an LSTM, static features and a static prior).
+    `words`: keep only so many words, the most probable ones under the prior b(K, x); None: all. Raises ConfigError for
+    models that the small reader does not support (it takes an LSTM, static features and a static prior b, the same at
+    every position).
 
         export_keyboard(model, "french.kb"); Keyboard.read("french.kb").complete(["la", "reine", "est"], "gr")
     """
@@ -70,8 +71,8 @@ def keyboard_page(content: bytes, *, title: str = "Typing") -> str:
 def keyboard_bytes(model: LLRNN, *, words: int | None = None) -> bytes:
     """Return a keyboard file as bytes: a compact 8-bit model that completes words, to be read by `Keyboard`.
 
-    `words`: keep only so many words, the most probable ones under the prior; None: all. Raises ConfigError for models
-    that the small reader does not support.
+    `words`: keep only so many words, the most probable ones under the prior b(K, x); None: all. Raises ConfigError for
+    models that the small reader does not support.
     """
     _check(model)
     vocabulary, log_b = model.vocabulary, _log_b(model)
