@@ -72,15 +72,17 @@ class Blocks(ABC):
     def scores(self, part: slice) -> Tensor:
         """Return the scores x of the positions `part` for all G classes, in memory that the next call may overwrite.
 
-        (R, G) for R positions; `DirectBlocks` returns them transposed, (G, R).
+        (R, G) for R positions; `DirectBlocks` returns them transposed, (G, R). A class is a set of words with equal
+        features.
         """
 
     @abstractmethod
     def add(self, part: slice, exps: Tensor, f: Tensor, pairs: Pairs, g_asked: Tensor) -> None:
-        """Add what one block contributes to the gradients `d_h`, `d_weight` and `d_bias`.
+        """Add what one block of R positions contributes to the gradients `d_h`, `d_weight` and `d_bias`.
 
-        `part`: its positions; `exps`: e of its `Block`; `f` (R,): the gradient of log_sum over the sum t of e; `pairs`:
-        its (position, class) pairs, positions counted from the block's first; `g_asked`: the gradient of their scores.
+        `part`: its positions; `exps`, exp(x − max), as in its `Block`; `f` (R,): the gradient of log_sum divided by the
+        sum of `exps`; `pairs`: its (position, class of words) pairs, positions counted from the block's first;
+        `g_asked`: the gradient of their scores.
         """
 
     def block(self, part: slice, pairs: Pairs) -> Block:
@@ -204,11 +206,11 @@ MakeBlocks = Callable[[Tensor, Tensor, Tensor], Blocks]
 def log_sums(
     h: Tensor, weight: Tensor, bias: Tensor, way: MakeBlocks, pairs: Pairs, rows: int, *, keeps: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return log Σ_s exp x[n, s] over all classes s, (N,) float64, and the scores x of the pairs, (E,); differentiable.
+    """Return log Σ_s exp x[n, s] over all G classes s of words, (N,) float64, and the scores x of the pairs, (E,).
 
-    `way`: makes the `Blocks` from `h`, `weight` and `bias`; `pairs`: the (position, class) pairs asked for; `rows`: how
-    many positions are computed at a time; `keeps`: whether the N × G exponentials are kept for backward (else they are
-    computed again there).
+    Differentiable. `h` (N, H), `weight` and `bias`: what the scores x are computed from by the `Blocks` that `way`
+    makes; `pairs`: the (position, class) pairs asked for; `rows`: how many positions are computed at a time; `keeps`:
+    whether the N × G exponentials are kept for backward (else they are computed again there).
     """
     return cast(
         tuple[Tensor, Tensor],
@@ -219,8 +221,9 @@ def log_sums(
 def mean_loss(h: Tensor, weight: Tensor, bias: Tensor, way: MakeBlocks, pairs: Pairs, rows: int) -> Tensor:
     """Return the mean of log Σ_s exp x[n, s] − x[n, k] over the pairs (n, k), a scalar in the dtype of `h`.
 
-    Gradients are computed in the same pass, so that nothing of size N × G is kept. `way`: makes the `Blocks` from `h`,
-    `weight` and `bias`; `pairs`: position and target class of each term; `rows`: positions computed at a time.
+    The cross-entropy over G classes s of words. Gradients are computed in the same pass, so that nothing of size N × G
+    is kept. `h` (N, H), `weight` and `bias`: what the scores x are computed from by the `Blocks` that `way` makes;
+    `pairs`: position and target class of each term; `rows`: positions computed at a time.
     """
     return cast(Tensor, _MeanLoss.apply(h, weight, bias, way, pairs, rows))  # type: ignore[no-untyped-call]
 
@@ -282,12 +285,15 @@ class _MeanLoss(torch.autograd.Function):
 
 
 def _over(g: Tensor, total: Tensor) -> Tensor:
-    """Return g / total elementwise; 0 where `total` is 0, that is at a position where every class is impossible."""
+    """Return g / total elementwise; 0 where `total` is 0, that is at a position where every word is impossible."""
     return (g / total).masked_fill_(total == 0.0, 0.0)
 
 
 def _parts(n: int, rows: int, pairs: Pairs) -> Iterator[tuple[slice, slice, Pairs]]:
-    """Yield each block of positions, the slice of its pairs, and these pairs with positions counted from its first."""
+    """Yield for each block of `rows` positions out of n: its slice, the slice of its pairs, and these pairs.
+
+    Positions in the yielded pairs are counted from the first one of the block.
+    """
     starts = list(range(0, n, rows))
     firsts = torch.searchsorted(pairs.row, torch.tensor([*starts, n], device=pairs.row.device)).tolist()
     for start, first, last in zip(starts, firsts, firsts[1:], strict=False):

@@ -40,10 +40,10 @@ _FEWEST_ROWS = 4096  # in a chunk: shorter products leave processors idle
 
 
 class Plan(NamedTuple):
-    """Dtypes and chunk size of a computation on the GPU.
+    """Dtypes and chunk size of a loss over classes of words, computed chunk by chunk on the GPU.
 
-    `logits`: dtype of the logits x and of the factors h and Φ W; `gradients`: dtype of D, the gradient of x, and its
-    factors; `rows`: the number of positions in a chunk.
+    `logits`: dtype of the logits x = h Mᵀ and of h and M; `gradients`: dtype of the gradient of x and of its factors;
+    `rows`: the number of positions in a chunk.
     """
 
     logits: torch.dtype
@@ -64,9 +64,10 @@ class Problem(NamedTuple):
 
 
 class ComposedWeights(NamedTuple):
-    """Hidden vectors h (N, H), as given, with the weight Φ W (G, H) and bias Φ c + log B (G,) of every class of words.
+    """Hidden vectors h (N, H), with a weight (G, H) and bias (G,) for every class of words with equal features.
 
-    The weight is in the dtype of the logits.
+    The weight is Φ W, Φ the feature matrix, in the dtype of the logits; the bias is Φ c + log B, B the summed prior of
+    the class.
     """
 
     h: Tensor  # (N, H)
@@ -75,7 +76,7 @@ class ComposedWeights(NamedTuple):
 
 
 def plan_for(h: Tensor, n_classes: int, *, exact: bool | None = None) -> Plan:
-    """Return the `Plan` for hidden vectors `h` and `n_classes` classes: dtypes, and positions in a chunk.
+    """Return the `Plan` for hidden vectors `h` and `n_classes` classes of words: dtypes, and positions in a chunk.
 
     In half precision logits are float16 and gradients bfloat16; otherwise both have the dtype of h. `exact=True` rules
     half precision out, `False` asks for it; by default it is used on a GPU alone. float64 stays float64.
@@ -88,7 +89,8 @@ def plan_for(h: Tensor, n_classes: int, *, exact: bool | None = None) -> Plan:
 class Chunks:
     """An iterator over the N positions in chunks (slices), with one buffer for the logits of the current chunk.
 
-    `composed`: h and the weights of the classes; `problem`: target classes; `plan`: dtypes and chunk size.
+    `composed`: h, and weights and biases of the classes of words; `problem`: the target classes; `plan`: dtypes and
+    chunk size.
     """
 
     def __init__(self, composed: ComposedWeights, problem: Problem, plan: Plan) -> None:
@@ -105,29 +107,29 @@ class Chunks:
                 yield slice(start, min(start + self._rows, N))
 
     def logits(self, part: slice) -> Tensor:
-        """Compute the logits h (Φ W)ᵀ of the positions `part`, without bias, into the buffer.
+        """Compute the logits of the positions `part` for all G classes of words, without bias, into the buffer.
 
-        Return that part, (C, G).
+        Return the part of the buffer that holds them, (C, G) for C positions.
         """
         return _product(self._h[part], self.composed.weight.t(), self.current(part))
 
     def current(self, part: slice) -> Tensor:
-        """Return the view (C, G) of the buffer that holds the logits of the positions `part`; nothing is computed."""
+        """Return the view (C, G) of the buffer that holds the logits of the C positions `part`; nothing is computed."""
         return self._buffer[: part.stop - part.start]
 
     def log_sums(self, part: slice, log_sum: Tensor, score: Tensor) -> None:
         """Compute the logits of the positions `part`; fill their entries of `log_sum` and `score`, each (N,).
 
-        `log_sum`: log Σ_s exp(x_s + bias_s) over the classes s; `score`: the term x_k + bias_k of the target class k.
+        `log_sum`: log Σ_s exp(x_s + bias_s) over the classes s of words; `score`: x_k + bias_k of the target class k.
         """
         self.ops.log_sums(self.logits(part), self.composed.bias, self.klass[part], log_sum[part], score[part])
 
     def offset_log_sums(self, logit_offsets: LogitOffsets, log_sum: Tensor, score: Tensor) -> OffsetLogits:
-        """Fill `log_sum` and `score`, each (N,), at all positions at once.
+        """Fill `log_sum` and `score`, each (N,), at all positions at once, with the logits of single words changed.
 
-        Logit offsets of single words change log_sum alone. `logit_offsets`: what contextual features add to the logits
-        of single words. Return the changed logits of their classes and the words' shares of these, which
-        `offset_gradients` needs.
+        `log_sum`: log Σ_s exp(x_s + bias_s) over the classes s of words, with the changes; `score`: the logit of the
+        target class, without. `logit_offsets`: what contextual features add to the logits of single words. Return the
+        changed logits of their classes, and the fraction of each class that the word is, for `offset_gradients`.
         """
         x, bias = self.logits(slice(0, len(log_sum))), self.composed.bias
         own = x.gather(1, self.klass[:, None]).squeeze(1).to(bias.dtype) + bias[self.klass]
@@ -163,9 +165,7 @@ class Totals:
         _product(d.t(), self._h[part], self._d_weight, adding=part.start > 0)
 
     def finished(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the gradients D Φ W (N, H) of h, Dᵀ h (G, H) of the class weights Φ W, and Dᵀ 1 (G,) of the class
-        biases.
-        """
+        """Return the gradients of h (N, H), of the weight of every class of words (G, H), and of its bias (G,)."""
         return self._d_h, self._d_weight, self._columns.sum(0)
 
 
@@ -187,7 +187,9 @@ def converted(tensor: Tensor, dtype: torch.dtype, factor: Tensor | None = None) 
 
 
 def _product(left: Tensor, right: Tensor, out: Tensor, *, adding: bool = False) -> Tensor:
-    """Compute left @ right into `out`, or add it to that, with float32 sums whatever the dtype of the factors."""
+    """Compute left @ right into `out`, or add it to `out` if `adding`, with float32 sums whatever the dtype of the
+    factors.
+    """
     if out.dtype == left.dtype:
         return torch.addmm(out, left, right, out=out) if adding else torch.mm(left, right, out=out)
     if not out.is_cuda:
@@ -290,10 +292,11 @@ class _WeightedLoss(torch.autograd.Function):
 
 
 def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:
-    """Return h with Φ W (G, H) and Φ c + log B (G,), padded to a multiple of 8 classes, as `ComposedWeights`.
+    """Return h with the weight Φ W (G, H) and bias Φ c + log B (G,) of every class of words, as `ComposedWeights`.
 
-    `weight`: W (m, H); `bias`: c (m,). Φ W is in the dtype of the plan's logits, the bias in float32 (float64 where h
-    is). Padding classes have weight 0 and log-mass −∞, so they add nothing to a sum.
+    `weight`: W (m, H) and `bias`: c (m,) are those of the m features, Φ is the feature matrix. Φ W is in the dtype of
+    the plan's logits, the bias in float32 (float64 where h is). G is padded to a multiple of 8 by classes with weight 0
+    and bias −∞, which add nothing to a sum.
     """
     dtype, rows = torch.promote_types(h.dtype, torch.float32), problem.phi.rows
     h, weight, c, offset = h.contiguous(), weight.contiguous(), bias.to(dtype), problem.log_mass.to(dtype)
@@ -310,10 +313,10 @@ def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Pla
 def decompose(
     found: Sequence[Tensor], phi: KernelMatrix, factor: Tensor, dtypes: tuple[torch.dtype, ...]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the gradients of h (N, H), W (m, H) and c (m,) from those of h, of the class weights and of the class
-    biases.
+    """Return the gradients of h (N, H), of the feature weights W (m, H) and of c (m,).
 
-    `found`: the three of `Totals.finished`; the last two are multiplied by Φᵀ. `factor`: a scalar tensor that
+    `found`: the gradients of h, and of the weights and biases of the classes of words, as `Totals.finished` returns
+    them; `phi`: the feature matrix Φ, by whose transpose the last two are multiplied; `factor`: a scalar tensor that
     multiplies all; `dtypes`: of the three results.
     """
     h, weight, bias = found
@@ -328,10 +331,7 @@ def decompose(
 def _composed_sums(
     phi: KernelMatrix, weight: Tensor, bias: Tensor, offset: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Return Φ W in `dtype`, (G', H), and Φ c + offset, (G',), where G' counts padding classes.
-
-    Dense columns are a product apart.
-    """
+    """Return Φ W in `dtype`, (G', H), and Φ c + offset, (G',), for the feature matrix Φ; G' counts padding rows."""
     if phi.dense is None:
         sums: tuple[Tensor, Tensor] = ops_for(bias).row_sums(phi.rows, weight, bias, offset, None, dtype)
         return sums
@@ -346,8 +346,9 @@ def _composed_sums(
 def _by_features(
     phi: KernelMatrix, by_class: Tensor, of_bias: Tensor, factor: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Return Φᵀ D (m, H) in `dtype` and Φᵀ d (m,), times `factor` (1 by default), for D = `by_class` and d =
-    `of_bias`.
+    """Return Φᵀ D (m, H) in `dtype` and Φᵀ d (m,), times `factor` (1 by default), for the feature matrix Φ.
+
+    D is `by_class` (G, H), d is `of_bias` (G,).
     """
     product, total = ops_for(of_bias).row_sums(phi.columns, by_class, of_bias, None, factor, dtype)
     if phi.dense is None:
@@ -360,27 +361,29 @@ def _by_features(
 
 
 def composed(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """Return Φ W and Φ c, (m, H), (m,) -> (G, H), (G,), differentiable; by Triton kernels on a GPU."""
+    """Return Φ W and Φ c for the feature matrix Φ (G, m), W (m, H) and c (m,): (G, H) and (G,), differentiable.
+
+    By Triton kernels on a GPU.
+    """
     return by_kernels(phi, weight, bias) if _has_kernels(phi, weight) else (phi @ weight, phi @ bias)
 
 
 def product(phi: SparseMatrix, dense: Tensor) -> Tensor:
-    """Return Φ W, (m, H) -> (G, H), differentiable; by Triton kernels on a GPU."""
+    """Return Φ W for the feature matrix Φ (G, m), W (m, H) -> (G, H), differentiable; by Triton kernels on a GPU."""
     return by_kernels(phi, dense, dense.new_zeros(len(dense)))[0] if _has_kernels(phi, dense) else phi @ dense
 
 
 def transposed(phi: SparseMatrix, dense: Tensor) -> Tensor:
-    """Return Φᵀ D, (G, H) -> (m, H); differentiable on a CPU, without gradient on a GPU."""
+    """Return Φᵀ D for the feature matrix Φ (G, m), D (G, H) -> (m, H); on a GPU without gradient."""
     if not _has_kernels(phi, dense):
         return phi.transposed(dense)
     return _by_features(phi.for_kernels(dense), dense.contiguous(), dense.new_zeros(len(dense)), None, dense.dtype)[0]
 
 
 def by_kernels(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """Return Φ W and Φ c, (m, H), (m,) -> (G, H), (G,), in one pass by the Triton kernels; on a CPU by their torch
-    reference.
+    """Return Φ W and Φ c for the feature matrix Φ (G, m), W (m, H) and c (m,), by the Triton kernels in one pass.
 
-    Differentiable once.
+    On a CPU by their reference in torch. Differentiable once.
     """
     whole, of_bias = _Product.apply(weight, bias, phi.for_kernels(weight))  # type: ignore[no-untyped-call]
     return whole[: phi.n_classes], of_bias[: phi.n_classes]  # rows come in eights

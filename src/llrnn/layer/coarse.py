@@ -52,21 +52,21 @@ class Merges:
 
     @property
     def fewest(self) -> int:
-        """The smallest number of classes that merging can reach."""
+        """The smallest number of classes (sets of words with equal features) that merging can reach."""
         return self.n_classes - len(self.gone)
 
     def lost(self, classes: int) -> float:
-        """Return the loss of merging down to `classes` classes: ½ Σ_x b(x) ‖φ(x) R − φ̄(x) R‖², φ̄ the merged features.
+        """Return what merging down to `classes` classes of words loses: an estimate of the KL divergence in nats.
 
-        An estimate of the KL divergence in nats where R comes from trained weights. Raises FeatureError below `fewest`.
+        It is ½ Σ_x b(x) ‖φ(x) R − φ̄(x) R‖², φ̄ the merged features of word x; in nats where the scale R came from
+        trained weights. Raises FeatureError below `fewest`.
         """
         return float(self.cost[: self._steps(classes)].sum())
 
     def new_classes(self, classes: int) -> Ints:
-        """Return the new class of each old one after merging to `classes` classes, (G,), numbered in order of
-        appearance.
+        """Return the new class of each old class of words after merging to `classes`, (G,) integers.
 
-        Raises FeatureError if `classes` is below `fewest`.
+        New classes are numbered in order of appearance. Raises FeatureError if `classes` is below `fewest`.
         """
         steps = self._steps(classes)
         parent = np.arange(self.n_classes)

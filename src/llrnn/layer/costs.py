@@ -98,9 +98,10 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """The counts of operations that one way to the scores takes ("composed": h (Φ W)ᵀ, "direct": Φ (W h)).
+    """The counts of operations that one of two ways to the scores of all classes of words takes.
 
-    `seconds` turns them into time.
+    "composed" multiplies the feature matrix Φ into the weights first, h (Φ W)ᵀ; "direct" last, Φ (W h). `seconds` turns
+    the counts into time.
     """
 
     name: ScoreWay
@@ -115,9 +116,10 @@ class Work:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The number of each kind of operation: multiplications, bytes, additions, entries, terms, blocks, turns.
+        """The number of each kind of operation, in the order of the fields of `UnitCosts`.
 
-        That is the order of the fields of `UnitCosts`.
+        Multiplications, bytes read, additions, entries of the feature matrix, exponentials, blocks, transposed
+        matrices.
         """
         work = self.multiplications, self.weight_bytes, self.additions, self.entries, self.terms
         return *work, self.blocks, self.turns
@@ -128,9 +130,11 @@ class Work:
 
 
 def composed(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
-    """Return the work of the composed way, h (Φ W)ᵀ + Φ c: features are multiplied into the weights first.
+    """Return the work of the composed way to the scores, h (Φ W)ᵀ + Φ c: features are multiplied into the weights
+    first.
 
-    `training`: count the backward pass; `cached`: Φ W and Φ c are there already; `costs`: for the block size alone.
+    `training`: count the backward pass; `cached`: Φ W and Φ c are there already; `costs`: of the device, for the number
+    of positions in a block.
     """
     N, G, _, E, H, low_rank_blocks = size
     P, E, expand = low_rank_blocks or (G, E, 0)
@@ -142,9 +146,10 @@ def composed(size: Size, *, training: bool = False, cached: bool = False, costs:
 
 
 def direct(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
-    """Return the work of the direct way, Φ (W h + c): feature weights of each position first, then sums with Φ.
+    """Return the work of the direct way to the scores, Φ (W h + c): feature weights of each position, then sums with Φ.
 
-    `training`: count the backward pass; `cached` is ignored, nothing can be cached; `costs`: for the block size alone.
+    Φ is the feature matrix. `training`: count the backward pass; `cached` is ignored, nothing can be cached; `costs`:
+    of the device, for the number of positions in a block.
     """
     N, G, m, E, H, _ = size
     passes, sums, rows = 3 if training else 1, 2 if training else 1, min(max(N, 1), costs.direct_rows)
@@ -164,9 +169,10 @@ class WayChoice(NamedTuple):
 
 
 def choice(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> WayChoice:
-    """Return the composed and the direct way to the scores, the one of fewer estimated seconds first.
+    """Return both ways to the scores of all classes of words, composed and direct, the faster one first.
 
-    `training`: count the backward pass; `cached`: Φ W is there already; `costs`: the constants of the device.
+    Faster by estimated seconds. `training`: count the backward pass; `cached`: the product of features and weights that
+    the composed way needs is there already; `costs`: the constants of the device.
     """
     usual, other = (way(size, training=training, cached=cached, costs=costs) for way in (composed, direct))
     return WayChoice(other, usual) if other.seconds(costs) < usual.seconds(costs) else WayChoice(usual, other)
@@ -174,9 +180,10 @@ def choice(size: Size, *, training: bool = False, cached: bool = False, costs: U
 
 @lru_cache(maxsize=1024)  # asked at every step
 def cheapest(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
-    """Return the work of the way to the scores ("composed" or "direct") that takes fewer estimated seconds.
+    """Return the way to the scores of all classes of words, composed or direct, that takes fewer estimated seconds.
 
-    `training`: count the backward pass; `cached`: Φ W is there already; `costs`: the constants of the device.
+    `training`: count the backward pass; `cached`: the product of features and weights that the composed way needs is
+    there already; `costs`: the constants of the device.
     """
     return choice(size, training=training, cached=cached, costs=costs).taken
 

@@ -103,7 +103,7 @@ class Distribution(torch.distributions.Distribution):
         return self._shaped((term - log_total).to(self.h.dtype))
 
     def log_probs(self) -> Tensor:
-        """Return log p of every word, (…, V).
+        """Return log p of every word of the vocabulary at each position, (…, V).
 
         Example:
 
@@ -114,7 +114,9 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def log_z(self) -> Tensor:
-        """log Z, the log of the normaliser at each position, float64 (…)."""
+        """log Z at each position, float64 (…): log Σ_x b(x) exp(a·φ(x)), the log of the normaliser; −∞ if no word is
+        possible.
+        """
         return self._shaped(self.log_total + self.origin)
 
     @cached_property
@@ -197,16 +199,16 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def static_mass(self) -> ClassMass | None:
-        """The prior summed by classes, if b is one table at every position and there are no contextual features.
+        """The prior summed by classes of words, if it is one table at every position.
 
-        Else None.
+        None where anything depends on the context.
         """
         table = None if self.values else self.prior.only_table
         return None if table is None else self.classes.mass(table)
 
     @cached_property
     def left(self) -> Left:
-        """The (position, class) pairs whose class contains an exception.
+        """The (position, class of words) pairs whose class contains an exception.
 
         An exception is a word whose log b or contextual features differ from the general ones at that position; its
         class is then summed without it.
@@ -238,10 +240,10 @@ class Distribution(torch.distributions.Distribution):
         return self.prior.at(torch.arange(self.n, device=word.device), word)
 
     def own_terms(self, static: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return a·φ (with contextual features, less `origin`) and log b of the exceptions.
+        """Return the scores a·φ and the log b of the exceptions, each (E,), in the dtype of h.
 
-        Each (E,), in the dtype of h. Exceptions are the (position, word) pairs in `known`. `static` (E,): their scores
-        a·φ by static features, if the caller has them.
+        Exceptions are the (position, word) pairs in `known`, where log b or contextual features differ from the general
+        ones. Scores are less `origin`. `static` (E,): their scores by static features alone, if the caller has them.
         """
         known = self.known
         static = self.scores[known.position, self.classes.class_of[known.word]] if static is None else static
@@ -313,9 +315,10 @@ class Distribution(torch.distributions.Distribution):
         return terms, terms.new_zeros(self.n, dtype=torch.float64) if shift is None else shift.double()
 
     def _static(self, position: Tensor | None, word: Tensor) -> Found | None:
-        """Return log Z (N,) and the terms of the pairs (E,), where b is one table and nothing depends on the context.
+        """Return log Z (N,) and log b + a·φ of the pairs (E,), if the prior is one table and nothing depends on the
+        context.
 
-        Else None. None also where no word is asked for, or scores are so large that digits would be lost: another way
+        None otherwise; also where no word is asked for, or scores are so large that digits would be lost: another way
         is then taken.
         """
         mass, prior = self.static_mass, self.prior
@@ -389,15 +392,20 @@ class Distribution(torch.distributions.Distribution):
         return torch.logaddexp(log_rest, numerics.segment_logsumexp(own, self.known.position, self.n, log_b)), terms
 
     def _pairs(self, position: Tensor, word: Tensor) -> Pairs:
-        """Return the given (position, word) pairs, then all exceptions, as (position, class) pairs."""
+        """Return the given (position, word) pairs, then the exceptions in `known`, as (position, class of the word)
+        pairs.
+
+        Exceptions are words whose log b or contextual features differ from the general ones at a position.
+        """
         words = torch.cat([word, self.known.word])
         return Pairs(torch.cat([position, self.known.position]), self.classes.class_of[words])
 
     def _terms(self, position: Tensor, word: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log b + a·φ of the pairs (position, word), (E',) float64, and the static scores of the exceptions,
-        (E,).
+        """Return log b + a·φ of the given (position, word) pairs, float64, and the static scores of the exceptions in
+        `known`.
 
-        `score` (E' + E,): the static scores of both, in the order of `_pairs`.
+        `score`: the static scores a·φ of both, in the order of `_pairs`. Exceptions are words whose log b or contextual
+        features differ from the general ones at a position.
         """
         asked, static = score[: len(position)], score[len(position) :]
         if self.values:
@@ -466,7 +474,7 @@ class Distribution(torch.distributions.Distribution):
         return Distribution(weights, h, prior, values, scale=scale, change=change, batch_shape=self.batch_shape)
 
     def tempered(self, temperature: float) -> Distribution:
-        """Return the distribution p(x)^(1/temperature), normalised: a and log b both divided by `temperature` > 0.
+        """Return the distribution p(x)^(1/temperature), normalised, with the same positions; `temperature` > 0.
 
         Example:
 
@@ -475,8 +483,9 @@ class Distribution(torch.distributions.Distribution):
         return self._copy(self.prior.powered(1.0 / temperature), self.scale / temperature, self.given.change)
 
     def steered(self, change: WeightChange) -> Distribution:
-        """Return the distribution p(x) ∝ b(K, x) exp((scale∘a + offset)·φ), with the weights changed before any
-        temperature.
+        """Return the distribution p(x) ∝ b(K, x) exp((scale∘a + offset)·φ), with the feature weights a changed.
+
+        `change`: scale and offset, which are applied before any temperature, and replace those of an earlier call.
 
         Example:
 
@@ -488,7 +497,10 @@ class Distribution(torch.distributions.Distribution):
 
     @numerics.eager
     def sample(self, sample_shape: Sequence[int] = torch.Size(), *, generator: torch.Generator | None = None) -> Tensor:
-        """Draw words from p at each position, exactly, sample_shape + (…).
+        """Draw words from p at each position, independently and exactly; word ids of shape sample_shape + (…).
+
+        `generator`: what is drawn from, torch's global generator by default. Raises ZeroMassError where no word is
+        possible.
 
         Example:
 
@@ -527,9 +539,9 @@ class Distribution(torch.distributions.Distribution):
         return self._class_weights().double().cumsum(-1).numpy()
 
     def _class_weights(self) -> Tensor:
-        """Return Σ b(x) exp(a·φ_s) of every class s, scaled so that the largest is 1, (N, G).
+        """Return Σ b(x) exp(a·φ_s) over the words of every class s, scaled so that the largest is 1, (N, G).
 
-        For a prior that does not depend on the context. Raises ZeroMassError where no class has any mass.
+        For a prior that does not depend on the context. Raises ZeroMassError where every word has b = 0.
         """
         assert self.static_mass is not None
         logs, _ = numerics.shifted_sums(self.scores.detach(), self.static_mass.as_dtype(self.scores.dtype))
@@ -576,7 +588,7 @@ class Distribution(torch.distributions.Distribution):
 
 
 def _surprise(log_p: Tensor) -> Tensor:
-    """Return −p log p, 0 where p is 0; a log p that rounding made positive counts as 0."""
+    """Return −p log p of log-probabilities; 0 where p is 0, or where rounding made log p positive."""
     return -(log_p.exp() * finite(log_p).clamp(max=0.0))
 
 

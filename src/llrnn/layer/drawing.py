@@ -57,10 +57,10 @@ class Parts(NamedTuple):
         return word.view(count, n)
 
     def _exceptions(self, own_total: Tensor, position: Tensor, u: Tensor) -> Tensor:
-        """Return an exception for each draw, word ids (n,), by inverting their cumulated probabilities.
+        """Return one of the exceptions for each draw, word ids (n,), by inverting their cumulated probabilities.
 
-        `own_total` (N,): the summed probability of the exceptions at each position; `position`, `u` (n,): of the draws,
-        u a random number between 0 and that sum.
+        Exceptions are words whose log b or features differ at a position. `own_total` (N,): their summed probability at
+        each position; `position`, `u` (n,): of the draws, u a random number between 0 and that sum.
         """
         before = torch.cat([own_total.new_zeros(1), own_total.cumsum(0)[:-1]])
         index = torch.searchsorted(self.own.cumsum(0), before[position] + u, right=True)
@@ -89,8 +89,10 @@ class Parts(NamedTuple):
         return word
 
     def _tables(self, position: Tensor, klass: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Return which table of the prior each draw comes from, indices (n,), by its share in the prior of the drawn
+        """Return which table of the prior each draw comes from, indices (n,), by its share of Σ b(x) over the drawn
         class.
+
+        `position`, `klass` (n,): of the draws; a class is a set of words with equal features.
         """
         if len(self.prior.tables) == 1:
             return torch.zeros_like(position)
@@ -116,9 +118,9 @@ class Parts(NamedTuple):
 
 
 def _draw_classes(rest: Tensor, position: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Draw a class at each of the given positions, class indices (n,).
+    """Draw a class of words at each of the given positions, class indices (n,).
 
-    `rest` (N, G): the weights of classes by position.
+    `rest` (N, G): the weights of the classes at each position.
     """
     counts = torch.bincount(position, minlength=len(rest))
     klass = torch.zeros_like(position)

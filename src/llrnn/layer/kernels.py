@@ -194,7 +194,8 @@ def row_sums(
 ) -> tuple[Tensor, Tensor]:
     """Return scale · Φ M (rows, H) in `dtype` and scale · Φ v + offset (rows,) float32, by a Triton kernel on a GPU.
 
-    `rows`: the sparse matrix Φ; `matrix`: M; `vector`: v; `scale`: a scalar tensor, or None for 1.
+    `rows`: a sparse matrix Φ (features of classes of words, or its transpose); `matrix`: M; `vector`: v; `scale`: a
+    scalar tensor, or None for 1.
     """
     H, pieces = matrix.shape[1], rows.pieces
     out, out_vector = matrix.new_empty(rows.n_rows, H, dtype=dtype), matrix.new_empty(rows.n_rows, dtype=torch.float32)
@@ -226,7 +227,8 @@ def convert(tensor: Tensor, factor: Tensor | None, out: Tensor) -> None:
 def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score: Tensor) -> None:
     """Fill `log_sum` with log Σ_s exp(x_s + bias_s) and `score` with x_k + bias_k, each (C,), by a Triton kernel.
 
-    `logits`: x (C, G); `bias` (G,); `klass` (C,): the target class k of each of C positions.
+    `logits`: x (C, G); `bias` (G,); `klass` (C,): the target class k of each of C positions. A class is a set of words
+    with equal features.
     """
     C, G = logits.shape
     block = min(_SUM_COLUMNS, triton.next_power_of_2(G))
@@ -254,9 +256,9 @@ def gradients(
 
 
 def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
-    """Add logit offsets of single words to `logits` (N, G) in place, by a Triton kernel.
+    """Add logit offsets of E single words to the logits of their classes, `logits` (N, G), in place, by Triton.
 
-    Return the new logits of the words' classes and the words' shares of these, each (E,).
+    Return, each (E,), the new logit of each word's class, and the word's fraction of Σ b(x) exp(score) over its class.
     """
     (N, G), E, K = logits.shape, len(logit_offsets.klass), logit_offsets.value.shape[1]
     of_words = (_first(logit_offsets, N), *logit_offsets[1:])  # class, share, value, weights
@@ -271,10 +273,10 @@ def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
 def offset_gradients(
     logit_offsets: LogitOffsets, found: OffsetLogits, bias: Tensor, log_sum: Tensor, w: Tensor
 ) -> Tensor:
-    """Return the gradient of the weights a of contextual features, (N, k), by a Triton kernel.
+    """Return the gradient of the loss by the weights a of contextual features, (N, k), by a Triton kernel.
 
-    `found`: the result of `offset_logits`; `bias` (G,): of the classes; `log_sum` (N,); `w` (N,): the weight of each
-    position in the loss.
+    `found`: the result of `offset_logits`; `bias` (G,): of the classes of words; `log_sum` (N,): log-sums over the
+    classes; `w` (N,): the weight of each position in the loss.
     """
     N, K = logit_offsets.weights.shape
     out, first = torch.empty_like(logit_offsets.weights), _first(logit_offsets, N)

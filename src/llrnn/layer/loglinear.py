@@ -99,9 +99,9 @@ class LogLinear(nn.Module):
         return f"{self.n_symbols} words in {self.phi.n_classes} classes, features by hidden: {tuple(self.weight.shape)}"
 
     def weights(self) -> LayerWeights:
-        """Return W and c with Φ as `LayerWeights`, a tuple of tensors for computing.
+        """Return W, c and the feature matrix Φ as `LayerWeights`, with which scores and losses are computed.
 
-        Float32 where they are in half precision.
+        They are cast to float32 where the parameters are in half precision.
         """
         tensors = self.weight, self.bias, self.context_weight, self.context_bias
         if needs_gradient(*tensors):
@@ -109,7 +109,7 @@ class LogLinear(nn.Module):
         return LayerWeights(self.phi, self.classes, *tensors, self._kept).in_float32()
 
     def clear_cache(self) -> None:
-        """Drop the cached products Φ W and Φ c.
+        """Drop the cached products of the feature matrix Φ with the weights, Φ W and Φ c.
 
         Needed only after a write to the weights that torch does not count, such as one through `weight.data`.
         """

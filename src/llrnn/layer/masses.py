@@ -61,7 +61,10 @@ class AliasTables:
         self._placed = torch.from_numpy(self._keep).to(share.device), torch.from_numpy(self._other).to(share.device)
 
     def draw(self, klass: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Draw a word of each of n classes, class indices (n,) -> word ids (n,), by two uniform random numbers each."""
+        """Draw a word of each of n classes (words with equal features), class indices (n,) -> word ids (n,).
+
+        By two uniform random numbers each.
+        """
         asked = klass.cpu().numpy()
         for one in set(asked[~self._made[asked]].tolist()):
             self._make(one)
@@ -73,7 +76,7 @@ class AliasTables:
         return self._members[torch.where(u[1] < keep[slot], slot, slot + other[slot])]
 
     def draw_few(self, classes: Sequence[int], generator: torch.Generator | None) -> list[int]:
-        """Draw a word of each of a few classes on a CPU; return the word ids.
+        """Draw a word of each of a few classes (words with equal features) on a CPU; return the word ids.
 
         No tensor operations are used, which take longer for a few.
         """
@@ -171,9 +174,10 @@ class Left(NamedTuple):
 
 
 class Remainder(NamedTuple):
-    """What is left of a class at a position without its exceptions, for C (position, class) pairs.
+    """What is left of a class of words at a position without its exceptions, for C (position, class) pairs.
 
-    `log_mass`: log Σ b(x) of the remaining words; `entropy`: in nats, of these words by b.
+    An exception is a word whose log b or features differ there. `log_mass`: log Σ b(x) of the remaining words;
+    `entropy`: of these words by b, in nats.
     """
 
     log_mass: Tensor  # (C,)
@@ -181,7 +185,7 @@ class Remainder(NamedTuple):
 
 
 class Masses(WeakKeyDictionary[Table, "ClassMass"]):
-    """A dict from prior tables to the sums of b by class, `ClassMass`, while the table lives.
+    """A cache {prior table: its sums of b over classes of words} that keeps an entry while the table lives.
 
     Copies and pickles are empty.
     """
@@ -215,7 +219,7 @@ class Classes(torch.nn.Module):
 
     @property
     def members(self) -> Tensor:
-        """All word ids in the order of their classes, (V,); sorted on first use."""
+        """All word ids in the order of their classes (sets of words with equal features), (V,); sorted on first use."""
         return self._partition()[0]
 
     @property
@@ -246,7 +250,10 @@ class Classes(torch.nn.Module):
         return klass, None if few is None else few.to(self.class_of.device)
 
     def mass(self, table: Table) -> ClassMass:
-        """Return the prior `table` summed by classes; cached while the table lives."""
+        """Return the prior `table` summed by classes of words (those with equal features).
+
+        Cached while the table lives.
+        """
         found = self.masses.get(table)
         if found is None:
             found = self.masses[table] = ClassMass(table.log_b, self)
@@ -263,9 +270,10 @@ class Classes(torch.nn.Module):
         return Left(unique // self.count, unique % self.count, inverse)
 
     def log_mass(self, prior: SparsePrior, dtype: torch.dtype) -> Tensor:
-        """Return log Σ b(x) over the words of every class by the prior's tables, its exceptions ignored, as `dtype`.
+        """Return log Σ b(x) over the words of every class, as `dtype`, (N, G), or (1, G) for a prior equal at every
+        position.
 
-        (N, G), or (1, G) where the prior is the same at every position.
+        Words for which the prior lists another log b at a position are counted with the value of its tables.
         """
         if prior is prior.tables[0].everywhere():
             return self.mass(prior.tables[0]).as_dtype(dtype)[None]
@@ -346,7 +354,7 @@ class ClassMass:
         return self.log_b - _or_zero(self.log_mass)[self._class_of]
 
     def as_dtype(self, dtype: torch.dtype) -> Tensor:
-        """Return log B_s, the log of the summed prior of each class, as `dtype`, (G,); cached."""
+        """Return log Σ b(x) over the words of each class, as `dtype`, (G,); cached."""
         if dtype not in self._cast:
             self._cast[dtype] = self.log_mass.to(dtype)
         return self._cast[dtype]
@@ -357,7 +365,7 @@ class ClassMass:
 
     @cached_property
     def _surprise(self) -> Tensor:
-        """−q log q of every word, q its share of the prior mass of its class, (V,), never below 0."""
+        """−q log q of every word, q = b(x) over the sum of b in its class, (V,), never below 0."""
         return torch.where(self._share > 0, -self._share * self.log_share.clamp(max=0.0), 0.0)
 
     @cached_property
@@ -373,9 +381,11 @@ class ClassMass:
         return values.new_zeros(len(self.log_mass)).index_add(0, self._class_of, values)
 
     def without(self, word: Tensor, left: Left) -> Remainder:
-        """Return log-mass and entropy of each (position, class) pair in `left` without its exceptions, `word` (E,).
+        """Return log Σ b(x) and the entropy of the words of each (position, class) pair in `left` that are not in
+        `word`.
 
-        −∞ and 0 where no word with b > 0 remains. Where less than a millionth remains, the words are summed anew.
+        `word` (E,): the exceptions, words that are summed apart from their class at a position. −∞ and 0 where no word
+        with b > 0 remains. Where less than a millionth remains, the words are summed anew.
         """
 
         def gone(values: Tensor) -> Tensor:
@@ -404,7 +414,10 @@ class ClassMass:
         return {}
 
     def ranked(self, klass: int) -> tuple[list[int], list[float]]:
-        """Return the word ids of a class by falling b, ties by id, and their log b, as two lists; cached."""
+        """Return the word ids of class `klass` by falling prior b, ties by id, and their log b, as two lists.
+
+        Cached. A class is a set of words with equal features.
+        """
         if klass not in self._ranked:
             members = self._classes.members_of(klass)
             log_b, order = torch.sort(self.log_b[members], descending=True, stable=True)
@@ -413,16 +426,18 @@ class ClassMass:
 
     @cached_property
     def best_log_b(self) -> Tensor:
-        """The largest log b in each class, (G,)."""
+        """The largest log b of a word in each class (words with equal features), (G,)."""
         lowest = torch.full_like(self.log_mass, MINUS_INFINITY)
         return lowest.scatter_reduce(0, self._class_of, self.log_b, "amax")
 
     @cached_property
     def words(self) -> AliasTables:
-        """Alias tables that draw a word of a class s with probability b(x) / B_s."""
+        """Alias tables that draw a word x of a class (words with equal features) with probability proportional to
+        b(x).
+        """
         return AliasTables(self._share, self._classes.members, self._classes.member_offsets)
 
 
 def _or_zero(log_mass: Tensor) -> Tensor:
-    """Return `log_mass` with 0 for −∞, so that log b − log B of a class without mass is −∞ and not NaN."""
+    """Return `log_mass` with 0 for −∞, so that log b − log_mass of a word with b = 0 is −∞ and not NaN."""
     return log_mass.masked_fill(log_mass == MINUS_INFINITY, 0.0)

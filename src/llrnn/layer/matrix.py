@@ -47,7 +47,9 @@ T = TypeVar("T")
 
 
 class LowRankBlock(NamedTuple):
-    """A dense block of the feature matrix Φ: a range of classes whose features are exactly a range of columns."""
+    """A dense block of the feature matrix Φ: a range of rows (classes of words) with non-zeros in exactly a range of
+    columns.
+    """
 
     classes: slice
     columns: slice
@@ -59,10 +61,11 @@ class LowRankBlock(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FeatureMatrix:
-    """The features Φ of V words, one sparse row for each class of words with equal features.
+    """The features Φ of V words, as a sparse matrix with one row for each class of words with equal features.
 
-    `names` and `groups`: of the m features; `class_of` (V,): the class of each word; the row of class s is
-    `columns[offsets[s]:offsets[s + 1]]` with its `values` (compressed rows).
+    `names`: of the m features; `groups`: the kind of feature that each comes from; `class_of` (V,): the class of each
+    word; the row of class s has `values[offsets[s]:offsets[s + 1]]` in the `columns` of the same range (compressed
+    rows).
 
         matrix = FeatureMatrix.of(torch.tensor([[1.0, 0.0], [1.0, 0.5], [1.0, 0.0]]), names=["noun", "length"])
         matrix.n_symbols, matrix.n_classes, matrix.n_features          # 3, 2, 2
@@ -126,12 +129,12 @@ class FeatureMatrix:
 
     @property
     def n_classes(self) -> int:
-        """G, the number of classes: distinct feature rows."""
+        """G, the number of classes: sets of words with equal features, each a row of Φ."""
         return len(self.offsets) - 1
 
     @cached_property
     def members(self) -> Ints:
-        """All word ids in the order of their classes, (V,)."""
+        """All word ids in the order of their classes (sets of words with equal features), (V,)."""
         few = self.n_classes <= 1 << 16  # two bytes are sorted by radix
         return np.argsort(self.class_of.astype(np.uint16) if few else self.class_of, kind="stable")
 
@@ -150,14 +153,16 @@ class FeatureMatrix:
 
     @property
     def constant_columns(self) -> list[int]:
-        """The columns of features with the same non-zero value on every class: they cancel in the normalisation."""
+        """The columns of features with the same non-zero value on all words: they cancel in the normalisation."""
         fired = np.bincount(self.columns, minlength=self.n_features)
         value = common_values(self.columns, self.values, self.n_features)
         return list(np.flatnonzero((fired == self.n_classes) & ~np.isnan(value)).tolist())
 
     @property
     def is_identity(self) -> bool:
-        """Whether class s has feature s alone, with value 1: an ordinary softmax, where Φ need not be multiplied."""
+        """Whether every class of words has one feature, numbered as the class, with value 1: an ordinary softmax
+        over classes.
+        """
         G = self.n_classes
         return (
             self.n_features == G
@@ -169,7 +174,7 @@ class FeatureMatrix:
 
     @cached_property
     def low_rank_blocks(self) -> tuple[LowRankBlock, ...]:
-        """The dense blocks of Φ at its end: runs of classes that have all features of one group and no others.
+        """The dense blocks at the end of Φ: runs of classes of words that have all features of one group and no others.
 
         A block has at least twice as many classes as features; () where there are none.
         """
@@ -281,7 +286,7 @@ class WeightCache(Generic[T]):
         return kept[2]
 
     def clear(self) -> None:
-        """Drop the cached value."""
+        """Drop the cached value, so that the next `get` computes it anew."""
         self._kept = None
 
     def __reduce__(self) -> tuple[type[WeightCache[T]], tuple[()]]:
@@ -314,7 +319,7 @@ def can_be_cached(entries: int, *weights: Tensor) -> bool:
 
 
 class _Times(torch.autograd.Function):
-    """The autograd function of a product with the sparse matrix Φ: Φ W forward, Φᵀ g backward, both as sums of rows."""
+    """The autograd function of a product with the sparse feature matrix Φ: Φ W forward, Φᵀ g backward."""
 
     @staticmethod
     def forward(ctx: Any, factor: Tensor, forward: Callable[[Tensor], Tensor], backward: Callable[..., Any]) -> Tensor:
@@ -391,7 +396,7 @@ class CompressedRows(_Constants):
 
 
 class DenseColumns(_Constants):
-    """The columns of the feature matrix Φ that are non-zero on so many classes that a dense product is faster.
+    """The columns of the feature matrix Φ that are non-zero on so many classes of words that a dense product is faster.
 
     Word vectors, for instance. `column` (k,): their indices in Φ; `values`: (G, k).
     """
@@ -406,24 +411,28 @@ class DenseColumns(_Constants):
 
     @staticmethod
     def worth_it(features: FeatureMatrix) -> npt.NDArray[np.bool_]:
-        """Return a mask (m,) of the columns to treat as dense: those non-zero on more than a quarter of the classes.
+        """Return a mask (m,) of the features to treat as dense: non-zero on more than a quarter of the classes of
+        words.
 
-        All False where such columns, or classes, are too few to gain from it.
+        All False where there are fewer than 16 of them, or fewer than 1,000 classes.
         """
         often = np.bincount(features.columns, minlength=features.n_features) > features.n_classes // _DENSE
         return often if features.n_classes >= _FEWEST_CLASSES and often.sum() >= _FEWEST_DENSE else often & False
 
     def times(self, factor: Tensor) -> Tensor:
-        """Return Φ W restricted to the dense columns, (m, H) -> (G, H)."""
+        """Return Φ W restricted to the dense columns of the feature matrix Φ, W (m, H) -> (G, H)."""
         return self.as_dtype(factor.dtype) @ factor.index_select(0, self.column)
 
     def put_transposed(self, factor: Tensor, into: Tensor) -> Tensor:
-        """Write the rows of Φᵀ factor that belong to dense columns into `into`, (G, H) -> (m, H)."""
+        """Write the rows of Φᵀ D that belong to dense columns of the feature matrix Φ into `into` (m, H); return it.
+
+        `factor`: D (G, H).
+        """
         return into.index_copy_(0, self.column, (self.as_dtype(factor.dtype).t() @ factor).to(into.dtype))
 
 
 class Spread(_Constants):
-    """The dense factor Y_b (n, r) of a low-rank block of Φ: `values` maps r features to the scores of n classes.
+    """The dense factor (n, r) of a low-rank block of the feature matrix Φ: n classes of words by r features.
 
     `classes`: the range of classes; `inner`: the range of rows of the reduced matrix Φ̃ that are its features.
     """
@@ -468,14 +477,15 @@ class SparseMatrix(torch.nn.Module):
 
     @property
     def expansion_entries(self) -> int:
-        """The number of entries of S, Σ n_b r_b: the multiplications by S at a position."""
+        """The number of entries of S where the feature matrix is a product Φ = S Φ̃: multiplications by S at a
+        position; else 0.
+        """
         return sum(part.values.numel() for part in self.expansions)
 
     def expand(self, inner: Tensor, offset: Tensor | float = 0.0) -> Tensor:
-        """Return S y + offset, scores of all G classes from those of the rows of the reduced matrix Φ̃, (N, P) -> (N,
-        G).
+        """Return S y + offset, the scores of all G classes of words, from those of the rows of Φ̃, (N, P) -> (N, G).
 
-        Without low-rank blocks y is returned as it is, without `offset`.
+        For a feature matrix Φ = S Φ̃ with low-rank blocks; without any, y is returned as it is, without `offset`.
         """
         if self._reduced is None:
             return inner
@@ -484,10 +494,9 @@ class SparseMatrix(torch.nn.Module):
         return torch.cat([single, *parts], 1) + offset
 
     def for_kernels(self, like: Tensor) -> KernelMatrix:
-        """Return Φ in the form that the Triton kernels read, on the device and in the dtype of `like` (at least
-        float32).
+        """Return the feature matrix Φ in the form that the Triton kernels read, on the device of `like`.
 
-        The last result is cached.
+        Values are in the dtype of `like`, at least float32. The last result is cached.
         """
         dtype = torch.promote_types(like.dtype, torch.float32)
         found = _for_kernels.get(self)
@@ -498,7 +507,10 @@ class SparseMatrix(torch.nn.Module):
         return found
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        """Return Φ W, (m, H) -> (G, H), or Φ c, (m,) -> (G,)."""
+        """Return the product of the feature matrix Φ (G, m) with W, (m, H) -> (G, H), or with c, (m,) -> (G,).
+
+        Differentiable.
+        """
         if self.is_identity:
             return dense
         if dense.dim() == 1:
@@ -508,7 +520,7 @@ class SparseMatrix(torch.nn.Module):
         return cast(Tensor, _Times.apply(dense, self._times, self._transposed))  # type: ignore[no-untyped-call]
 
     def transposed(self, dense: Tensor) -> Tensor:
-        """Return Φᵀ W, (G, H) -> (m, H), differentiable."""
+        """Return the product of the transposed feature matrix Φᵀ with a dense one, (G, H) -> (m, H), differentiable."""
         if self.is_identity:
             return dense
         return cast(Tensor, _Times.apply(dense, self._transposed, self._times))  # type: ignore[no-untyped-call]
@@ -522,7 +534,10 @@ class SparseMatrix(torch.nn.Module):
         return sums if self._dense is None else self._dense.put_transposed(factor, sums)
 
     def rows(self, dense: Tensor, classes: Tensor) -> Tensor:
-        """Return some rows of Φ W alone, W (m, H), class indices (B,) -> (B, H); for a single step of decoding."""
+        """Return rows of Φ W for some classes of words alone, W (m, H), class indices (B,) -> (B, H).
+
+        Φ is the feature matrix; for a single step of decoding.
+        """
         if self.is_identity:
             return dense[classes]
         starts, stops = self._rows.offsets[classes], self._rows.offsets[classes + 1]
@@ -539,8 +554,8 @@ class SparseMatrix(torch.nn.Module):
 
 
 def _reduced(features: FeatureMatrix) -> FeatureMatrix:
-    """Return the reduced matrix Φ̃: the classes before the first low-rank block, then one row for each column of a
-    block.
+    """Return Φ̃ of a feature matrix Φ = S Φ̃: the rows before its first low-rank block, then a row for each block
+    column.
     """
     single, first = features.low_rank_blocks[0].classes.start, features.low_rank_blocks[0].columns.start
     kept = features.offsets[: single + 1]
@@ -602,7 +617,8 @@ class KernelRows(NamedTuple):
 class KernelMatrix(NamedTuple):
     """The feature matrix Φ (G, m) as the GPU kernels read it: by rows, and by columns for Φᵀ.
 
-    `identity`: whether class s has feature s alone, with value 1; `dense`: columns that are multiplied apart, or None.
+    `identity`: whether every class of words has one feature, numbered as the class, with value 1; `dense`: columns that
+    are multiplied apart, or None.
     """
 
     rows: KernelRows

@@ -48,10 +48,11 @@ class _ClassLogSumExp(torch.autograd.Function):
 
 
 def shifted_sums(scores: Tensor, log_mass: Tensor | None, cells: Cells | None = None) -> tuple[Tensor, Tensor | None]:
-    """Return the terms scores + log_mass − shift, (N, G), and the shift of each row, (N,), or None where it is 0.
+    """Return scores + log_mass − shift, (N, G), and the shift of each of N positions, (N,), or None where it is 0.
 
-    `cells`: single entries with another log_mass. Where the largest term of a row is large, it is subtracted from the
-    scores first, so that float32 keeps the digits of log_mass.
+    `scores` (N, G): of G classes of words; `log_mass`: added to them, (N, G) or (1, G); `cells`: single (position,
+    class) pairs with another log_mass. Where the largest sum at a position is large, it is the shift, subtracted from
+    the scores first, so that float32 keeps the digits of log_mass.
     """
     if log_mass is None and cells is None:
         return scores, None
@@ -93,7 +94,9 @@ def log_sums(terms: Tensor, shift: Tensor | None) -> tuple[Tensor, Tensor, Tenso
 
 
 def _gradient(exps: Tensor, total: Tensor, grad_log_sum: Tensor) -> Tensor:
-    """Return g · softmax, (N, G); 0 in a row of minus infinities."""
+    """Return the gradient of the log-sums by their terms, grad_log_sum · softmax, (N, G); 0 in a row of minus
+    infinities.
+    """
     return exps * (grad_log_sum.to(total.dtype) / total).masked_fill(total == 0.0, 0.0).unsqueeze(-1)
 
 
@@ -113,8 +116,9 @@ def class_logsumexp(
 ) -> tuple[Tensor, Tensor]:
     """Return logsumexp_s(scores[n, s] + log_mass[n, s]), (N,) float64, and `scores[rows, columns]`, (E,).
 
-    Differentiable in `scores` (N, G). `log_mass`: constant, (N, G) or (1, G), or None where the scores include it;
-    `cells`: other log-masses of single (position, class) pairs; `rows` None: one column a row.
+    Differentiable in `scores` (N, G), of G classes of words at N positions. `log_mass`: constant, (N, G) or (1, G), or
+    None where the scores include it; `cells`: other values of log_mass for single (position, class) pairs; `rows` None:
+    one column a row.
     """
     differentiable = torch.is_grad_enabled() and scores.requires_grad
     if rows is None and log_mass is None and cells is None and not differentiable and scores.shape[0] <= _FEW:
@@ -148,7 +152,7 @@ def few_words_logsumexp(scores: Tensor, bulk: int, klass: Tensor, log_b: Tensor)
 def less(scores: Tensor, log_mass: Tensor | float, log_sum: Tensor) -> Tensor:
     """Return scores + log_mass − log_sum in the dtype of the scores, without losing digits where both are large.
 
-    `log_sum`: float64. Where it is −∞ nothing is subtracted: there every term is −∞ itself.
+    `log_sum`: float64. Where it is −∞ nothing is subtracted: there every score + log_mass is −∞ itself.
     """
     log_sum = finite(log_sum)
     first = log_sum.to(scores.dtype)

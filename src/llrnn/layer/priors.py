@@ -32,7 +32,7 @@ _FAR = 128.0  # nats: float32 numbers of this size have five digits behind the p
 class Table:
     """A vector log b(x) over the vocabulary, (V,) float64, that is the prior in every context.
 
-    Sums over classes are cached by table object: make one table and use it again.
+    Its sums over words with equal features are cached by table object: make one table and use it again.
 
         table = Table(torch.log_softmax(counts.log(), 0))
         SparsePrior.static(table)
@@ -127,13 +127,13 @@ class Exceptions:
 
     @classmethod
     def none(cls, device: torch.device | None = None) -> Exceptions:
-        """Return exceptions for no word at all, E = 0, on `device`."""
+        """Return an empty list, on `device`: no word's log b differs from the table."""
         empty = torch.zeros(0, dtype=torch.long, device=device)
         return cls(empty, empty, torch.zeros(0, dtype=torch.float64, device=device))
 
     @classmethod
     def listed(cls, per_position: Sequence[Mapping[int, float]]) -> Exceptions:
-        """Return exceptions from one mapping {word id: log b} for each position, {} where there are none.
+        """Return the exceptions of N positions, from one mapping {word id: log b} for each, {} where no word differs.
 
         Raises BackgroundError for a log b that is NaN, +∞ or beyond float32.
         """
@@ -164,7 +164,7 @@ class SparsePrior:
 
     @classmethod
     def static(cls, table: Table) -> SparsePrior:
-        """Return the prior that is `table` at every position."""
+        """Return the prior that is `table` at every position; always the same object for one table."""
         return table.everywhere()
 
     @classmethod
@@ -226,8 +226,9 @@ class SparsePrior:
         return with_mass.long().argmax(0) if bool((with_mass.sum(0) <= 1).all()) else None
 
     def rest(self, position: Tensor, word: Tensor) -> Tensor:
-        """Return log b of (position, word) pairs by the tables alone, exceptions ignored, (E,), (E,) -> (E,)
-        float64.
+        """Return log b of (position, word) pairs by the tables alone, (E,), (E,) -> (E,) float64.
+
+        Words that are listed with another log b at a position (exceptions) have that of the tables here.
         """
         row = position if self.n > 1 else torch.zeros_like(position)
         if len(self.tables) == 1:
@@ -346,7 +347,7 @@ class FullPrior(ABC):
     @property
     @abstractmethod
     def log_b(self) -> Tensor:
-        """All values of log b, (N, V)."""
+        """All values of log b, (N, V), or (1, V) where they hold for every position."""
 
     def at(self, position: Tensor, word: Tensor) -> Tensor:
         """Return log b of (position, word) pairs, (E,), (E,) -> (E,) float64."""

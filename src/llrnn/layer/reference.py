@@ -28,7 +28,8 @@ def row_sums(
 ) -> tuple[Tensor, Tensor]:
     """Return scale · Φ M as `dtype`, (n, H) -> (rows, H), and scale · Φ v + offset, (n,) -> (rows,).
 
-    `rows`: the sparse matrix Φ (rows, n); `matrix`: M; `vector`: v; `scale`: a scalar tensor, or None for 1.
+    `rows`: a sparse matrix Φ (rows, n) (features of classes of words, or its transpose); `matrix`: M; `vector`: v;
+    `scale`: a scalar tensor, or None for 1.
     """
     product, sums = rows.sums(matrix), rows.sums(vector.unsqueeze(-1)).squeeze(-1)
     if scale is not None:
@@ -44,7 +45,8 @@ def convert(tensor: Tensor, factor: Tensor | None, out: Tensor) -> None:
 def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score: Tensor) -> None:
     """Fill `log_sum` with log Σ_s exp(x_s + bias_s), and `score` with x_k + bias_k, each (C,).
 
-    `logits`: x (C, G), without bias; `bias` (G,); `klass` (C,): the target class k of each of C positions.
+    `logits`: x (C, G), without bias; `bias` (G,); `klass` (C,): the target class k of each of C positions. A class is a
+    set of words with equal features.
     """
     terms = logits.to(bias.dtype) + bias
     largest = terms.amax(1)
@@ -56,11 +58,11 @@ def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score
 def gradients(
     logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, weight: Tensor, out: Tensor, sums: Tensor
 ) -> None:
-    """Fill `out` (C, G) with D, the gradient of the loss by the logits, and add its column sums to `sums[0]`.
+    """Fill `out` (C, G) with D, the gradient of the loss by the logits, and add its column sums to `sums[0]` (G,).
 
-    `sums` (n, G). D[n, s] = w[n] · (exp(x[n, s] + b[s] − log_sum[n]) − [s = k(n)]), x = `logits`, which `out` may
-    overwrite, w = `weight` (C,), the weight of each position in the loss, b = `bias` (G,), k = `klass` (C,), the target
-    classes.
+    D[n, s] = w[n] · (exp(x[n, s] + b[s] − log_sum[n]) − [s = k(n)]) for class s of words at position n; x = `logits`,
+    which `out` may overwrite, w = `weight` (C,), the weight of each position in the loss, b = `bias` (G,), k = `klass`
+    (C,), the target classes.
     """
     p = (logits.to(bias.dtype) + (bias - log_sum.unsqueeze(1))).exp_()
     p.masked_fill_((log_sum == MINUS_INFINITY)[:, None], 0.0).mul_(weight[:, None])
@@ -85,8 +87,10 @@ class LogitOffsets(NamedTuple):
 
 
 class OffsetLogits(NamedTuple):
-    """For E words with logit offsets: the new logit `x` of each one's class, and its `share` of the new mass of the
+    """For E words with logit offsets: the new logit `x` of the word's class, and the word's fraction, `share`, of the
     class.
+
+    The fraction is that of Σ b(x) exp(score) over the words of the class, offsets included.
     """
 
     x: Tensor  # (E,)
@@ -116,8 +120,8 @@ def offset_gradients(
 ) -> Tensor:
     """Return the gradient of the loss by the weights a of contextual features, (N, k).
 
-    `found`: the result of `offset_logits`; `bias` (G,): of the classes; `log_sum` (N,): with the offsets; `w` (N,): the
-    weight of each position in the loss.
+    `found`: the result of `offset_logits`; `bias` (G,): of the classes of words; `log_sum` (N,): log-sums over the
+    classes, with the offsets; `w` (N,): the weight of each position in the loss.
     """
     n = logit_offsets.position.clamp(max=len(w) - 1)
     d = w[n] * (found.x + bias[logit_offsets.klass] - log_sum[n]).exp() * found.share

@@ -120,35 +120,34 @@ class LayerWeights(NamedTuple):
         return self.composed_scores(h, offset)
 
     def composed_scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
-        """Return h (Φ W)ᵀ + Φ c + offset, the scores of all classes, (N, H) -> (N, G); Φ W is computed once for all
-        positions.
+        """Return h (Φ W)ᵀ + Φ c + offset, the scores of all classes of words, (N, H) -> (N, G).
 
-        Where Φ is a product S Φ̃ with low-rank blocks, S is applied last.
+        Features are multiplied into the weights first, Φ W, once for all positions. `offset` (G,), or a number.
         """
         weight, bias = self.composed(offset)
         return self.phi.expand(torch.addmm(bias, h, weight.t()), offset)
 
     def direct_scores(self, h: Tensor) -> Tensor:
-        """Return Φ (W h + c), the scores of all classes, (N, H) -> (N, G); cheap for few positions, or few features.
+        """Return Φ (W h + c), the scores of all classes of words, (N, H) -> (N, G).
 
-        On a CPU it is computed in blocks of positions that fit the cache.
+        Cheap for few positions, or few features. On a CPU it is computed in blocks of positions that fit the cache.
         """
         rows = costs.unit_costs(h.device.type).direct_rows
         return torch.cat([product(self.phi, self.adaptor(x).t().contiguous()).t() for x in torch.split(h, rows)])
 
     def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
-        """Return Φ W (G, H) and Φ c + offset (G,).
+        """Return Φ W (G, H) and Φ c + offset (G,), for the feature matrix Φ; cached while no gradient is needed.
 
-        Where Φ has low-rank blocks, Φ̃ W (P, H) and Φ̃ c (P,), without offset.
+        Where Φ = S Φ̃ has low-rank blocks, it is Φ̃ W (P, H) and Φ̃ c (P,), without offset.
         """
         make = partial(composed, self.phi.reduced, self.weight, self.bias)
         weight, bias = self.kept.composed.get(make, self.weight, self.bias) if self.caches else make()
         return weight, bias if self.phi.expansions or (isinstance(offset, float) and not offset) else bias + offset
 
     def _for_few(self, h: Tensor, offset: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return (Φ W)ᵀ and Φ c + offset for a step of decoding.
+        """Return (Φ W)ᵀ (H, G) and Φ c + offset (G,) for a step of decoding, Φ the feature matrix.
 
-        None where the direct way is cheaper, or nothing is cached.
+        None where the direct way is cheaper, or nothing can be cached.
         """
         if not self.caches or self.work(h).name == "direct":
             return None
@@ -157,7 +156,9 @@ class LayerWeights(NamedTuple):
 
     @property
     def caches(self) -> bool:
-        """Whether Φ W and Φ c are cached from one call to the next: while no gradient is needed."""
+        """Whether the products Φ W and Φ c with the feature matrix are cached between calls: while no gradient is
+        needed.
+        """
         return can_be_cached(self.phi.reduced.n_classes * self.weight.shape[1], self.weight, self.bias)
 
     def derived(self, key: object, make: Callable[[], LayerWeights]) -> LayerWeights:
@@ -170,7 +171,7 @@ class LayerWeights(NamedTuple):
         return self.kept.derived.get(make, *self.tensors, key=key)
 
     def in_float32(self) -> LayerWeights:
-        """Return these weights in float32 if they are in half precision, else themselves."""
+        """Return these weights, cast to float32 if they are in half precision (cached while no gradient is needed)."""
         if self.weight.dtype.itemsize >= torch.float32.itemsize:
             return self
         return self.derived("float32", self._widened)
@@ -188,19 +189,19 @@ class LayerWeights(NamedTuple):
         return Size(positions, phi.n_classes, m, phi.entries, H, low_rank_blocks)
 
     def work(self, h: Tensor, *, training: bool = False) -> Work:
-        """Return the cheaper of the two ways to the scores of all classes, with its counts of operations.
+        """Return the cheaper of the two ways to the scores of all classes of words, with its counts of operations.
 
-        `training`: count the backward pass too.
+        `h` (N, H): gives the number of positions and the device; `training`: count the backward pass too.
         """
         cached, unit = self.caches, costs.unit_costs(h.device.type, torch.get_num_threads())
         training = training or (not cached and needs_gradient(h, self.weight, self.bias))
         return costs.cheapest(self.size(len(h)), training=training, cached=cached, costs=unit)
 
     def log_sums(self, h: Tensor, offset: Tensor, position: Tensor | None, klass: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log Σ_s exp(a·φ_s + offset_s) over all classes, (N,) float64, and single terms of it, (E,).
+        """Return log Σ_s exp(a·φ_s + offset_s) over all classes s of words, (N,) float64, and single terms of it, (E,).
 
-        Differentiable. `offset` (G,); the terms are those of the (position, class) pairs `position` and `klass`, (E,),
-        positions in rising order; `position` None: one class a position.
+        The terms are a·φ_s + offset_s of the (position, class) pairs `position` and `klass`, (E,), positions in rising
+        order; `position` None: one class a position. `offset` (G,). Differentiable.
         """
         if h.shape[0] <= costs.FEW_POSITIONS or h.device.type != "cpu":
             return numerics.class_logsumexp(self.scores(h, offset), None, None, position, klass)

@@ -72,7 +72,9 @@ class Completion:
         return self.find_cell()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return {"word", "log_p", "p", "cell"} as plain data, for JSON."""
+        """Return {"word", "log_p", "p", "cell"} as plain data, for JSON; "cell" names the set of unlisted strings,
+        or is None.
+        """
         return {"word": self.word, "log_p": self.log_p, "p": self.p, "cell": self.cell}
 
     def __str__(self) -> str:
@@ -92,9 +94,9 @@ class NextWords:
 
     @cached_property
     def _static(self) -> tuple[Ints, Floats, Floats] | None:
-        """Where the prior is one table: the class of each symbol, a·φ − log Z of each class, log b of each symbol.
+        """If the prior is one table: the class of each symbol, a·φ − log Z of each class, and log b of each symbol.
 
-        Else None.
+        Else None. A class is a set of symbols with equal features.
         """
         mass = self.p.static_mass
         if mass is None or self.p.changes_weights:

@@ -102,7 +102,7 @@ class Controller(nn.Module):
     @property
     @abstractmethod
     def state_size(self) -> int:
-        """The number of tensors in its state."""
+        """The number of tensors in the state that `initial` and `scan` return."""
 
     @abstractmethod
     def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
@@ -328,7 +328,7 @@ _faster = WithoutOneDNN() if ONE_DNN_IS_SLOW else nullcontext()
 
 
 class TorchLSTM(nn.LSTM):
-    """`nn.LSTM`, computed by the faster implementation on a CPU: equal outputs, up to rounding."""
+    """A `nn.LSTM` that is computed by the faster implementation on a CPU: equal outputs, up to rounding."""
 
     def forward(self, *given: Any) -> Any:
         with _faster:
@@ -428,10 +428,10 @@ class Recurrent(Layered):
 
 
 class Elman(Recurrent):
-    """Elman network, h_t = tanh(U ψ_t + V h_{t-1} + c).
+    """A controller (network of a model): the Elman network, h_t = tanh(U ψ_t + V h_{t-1} + c).
 
-    `hidden`: size of h; `layers`: how many; `inputs`: size of ψ, `hidden` unless given; `dropout`: the share of
-    coordinates dropped in training.
+    `hidden`: size of h; `layers`: how many; `inputs`: size of the input ψ, `hidden` unless given; `dropout`: the share
+    of coordinates dropped in training.
 
         LLRNN(vocabulary, output_features=features.Identity(), controller=Elman(64))
     """
@@ -441,10 +441,10 @@ class Elman(Recurrent):
 
 
 class GRU(Recurrent):
-    """Gated recurrent units (Cho et al. 2014).
+    """A controller (network of a model) of gated recurrent units (Cho et al. 2014).
 
-    `hidden`: size of h; `layers`: how many; `inputs`: size of ψ, `hidden` unless given; `dropout`: the share of
-    coordinates dropped in training.
+    `hidden`: size of h; `layers`: how many; `inputs`: size of the input ψ, `hidden` unless given; `dropout`: the share
+    of coordinates dropped in training.
 
         LLRNN(vocabulary, output_features=features.Identity(), controller=GRU(64, layers=2))
     """
@@ -454,10 +454,10 @@ class GRU(Recurrent):
 
 
 class LSTM(Recurrent):
-    """Long short-term memory (Hochreiter and Schmidhuber 1997).
+    """A controller (network of a model) with long short-term memory (Hochreiter and Schmidhuber 1997).
 
-    `hidden`: size of h; `layers`: how many; `inputs`: size of ψ, `hidden` unless given; `dropout`: the share of
-    coordinates dropped in training.
+    `hidden`: size of h; `layers`: how many; `inputs`: size of the input ψ, `hidden` unless given; `dropout`: the share
+    of coordinates dropped in training.
 
         LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(64, dropout=0.2))
     """
@@ -538,16 +538,18 @@ class Encoder(nn.Module):
     ) -> Encoder:
         """Make an encoder whose `names` are the features that fire `min_count` times or more on these conditions.
 
-        `options`: further arguments of `Encoder`.
+        `options`: further arguments of `Encoder`. Conditions are the inputs that texts are written from, such as dialog
+        acts.
         """
         counts = Counter(name for condition in conditions for token in reading.tokens(condition) for name in token)
         return cls(reading, sorted(name for name, n in counts.items() if n >= min_count), size, **options)
 
     def forward(self, conditions: Sequence[object], generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Return the memories of B conditions as one padded tensor, (B, S, size), and a mask of their valid rows, (B,
+        """Return the encodings of B conditions as one padded tensor, (B, S, size), and a mask of their valid rows, (B,
         S) bool.
 
-        `generator`: what dropout draws from; without one nothing is dropped. Raises ConfigError for a condition None.
+        Conditions are the inputs that texts are written from. `generator`: what dropout draws from; without one nothing
+        is dropped. Raises ConfigError for a condition None.
         """
         rows = [self._columns(condition) for condition in conditions]
         lengths = torch.tensor([len(row) for row in rows])
@@ -573,7 +575,10 @@ class Encoder(nn.Module):
         return memory
 
     def _columns(self, condition: object) -> list[list[int]]:
-        """Return the indices of the known features of each token of a condition; raise ConfigError for None."""
+        """Return the indices of the known features of each token of a condition, the input that a text is written from.
+
+        Raises ConfigError for None.
+        """
         if condition is None:
             raise ConfigError("this model writes from a condition, and none was given; give one to every sequence")
         key = condition if isinstance(condition, str) else repr(condition)
@@ -586,9 +591,9 @@ class Encoder(nn.Module):
         return [columns or [self._column[_OTHER]] for columns in known]
 
     def unknown_names(self, condition: object) -> list[str]:
-        """Return the dialog acts and slots of a condition that are ignored, since no condition in training had them.
+        """Return the names of dialog acts and slots in a condition that are ignored, since none in training had them.
 
-        [] for a condition that is neither a dialog act nor a mapping.
+        A condition is the input that a text is written from; [] if it is neither a dialog act nor a mapping.
         """
         if not isinstance(condition, Act | Mapping):
             return []
@@ -596,7 +601,9 @@ class Encoder(nn.Module):
         return [name for name in dict.fromkeys(given) if name and name not in self.known_names]
 
     def unknown_values(self, condition: object) -> dict[str, list[str]]:
-        """Return {slot: words} of the condition's values that no condition in training had in this slot."""
+        """Return {slot: words} of values in a condition (the input that a text is written from) that the slot never
+        had in training.
+        """
         found: dict[str, list[str]] = {}
         for name in dict.fromkeys(name for token in self.reading.tokens(condition) for name in token):
             slot, equals, word = name.partition("=")
@@ -618,8 +625,8 @@ class Encoder(nn.Module):
 
     @cached_property
     def slot_names(self) -> frozenset[str]:
-        """The names of the acts and slots in the training conditions, and of slots that only other parts of the
-        model read.
+        """The names of acts and slots in the inputs (conditions) of training, and of slots that only other parts of
+        the model read.
         """
         named = {name.partition(":")[2] for name in self.names if name.startswith(("Act:", "Slot:"))}
         slots = {name.partition("=")[0] for name in self.names if "=" in name and not name.startswith("Word:")}

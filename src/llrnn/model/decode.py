@@ -253,7 +253,8 @@ class Search:
             ...
         searches[0].found()
 
-    Its hypotheses are the `rows` of `state`, which is shared by all sequences that took the last step together.
+    Its hypotheses are the `rows` of `state`, which is shared by all sequences that took the last step together. `fed`:
+    the symbol to feed first; `width`: the number of hypotheses; `max_words`: where a text is cut.
     """
 
     def __init__(self, model: LLRNN, prefix: tuple[str, ...], fed: int, width: int, max_words: int) -> None:
@@ -370,7 +371,7 @@ def advance_searches(searches: Sequence[Search]) -> bool:
 
 
 def _by_state(searches: Iterable[Search]) -> list[Search]:
-    """Return the searches ordered so that those which share a state stand together."""
+    """Return the searches ordered so that those which share a `state` object stand together."""
     found = list(searches)
     first = {id(search.state): place for place, search in reversed([*enumerate(found)])}
     return sorted(found, key=lambda search: first[id(search.state)])
@@ -474,9 +475,10 @@ def check_condition(model: LLRNN, condition: object) -> None:
 
 
 def warn_of_unknown_names(model: LLRNN, conditions: Iterable[object]) -> None:
-    """Warn of dialog acts and slots in the conditions that the model does not know and ignores.
+    """Give a warning that names dialog acts and slots which the model does not know and ignores.
 
-    Most likely misspelt ones.
+    Most likely misspelt ones. `conditions`: the inputs that texts are written from. Nothing is done where all are
+    known.
     """
     message = unknown_names_of(model, conditions)
     if message is not None:
@@ -490,7 +492,8 @@ def warnings_of(model: LLRNN, condition: object) -> list[str]:
     """Return a message for each act, slot and value of a condition that the model does not know, with a few that it
     knows.
 
-    [] where all are known, the condition is None, or the model's network reads no conditions.
+    [] where all are known, the condition is None, or the model's network reads no conditions. A condition is the input
+    that a text is written from.
     """
     encoder = getattr(model.controller, "encoder", None)
     if not isinstance(encoder, Encoder) or condition is None:
@@ -505,9 +508,9 @@ def warnings_of(model: LLRNN, condition: object) -> list[str]:
 
 
 def unknown_names_of(model: LLRNN, conditions: Iterable[object]) -> str | None:
-    """Return one message that names the acts and slots in the conditions which the model does not know.
+    """Return one message that names the dialog acts and slots which the model does not know; None if there are none.
 
-    None if there are none. None also where the model's network reads no conditions.
+    `conditions`: the inputs that texts are written from. None also where the model's network reads no conditions.
     """
     encoder = getattr(model.controller, "encoder", None)
     if not isinstance(encoder, Encoder):
@@ -526,6 +529,7 @@ def prepared(model: LLRNN, conditions: Sequence[object], tell: Callable[[str], N
     """Return the model with the words of these conditions, and of the tables it looks up, added to its vocabulary.
 
     The model itself where nothing is new, or where words cannot be added; `tell` is then called with the reason.
+    Conditions are the inputs that texts are written from.
     """
     words = words_by_column(one for one in model.contextual if isinstance(one, Lookup))
     return try_add_from_conditions(model, conditions, words, tell)
@@ -559,10 +563,10 @@ def write(
 
 
 def spoken(model: LLRNN, found: Generated, condition: object) -> Generated:
-    """Return the text with placeholders replaced by the condition's values, if the model was trained on delexicalised
-    text.
+    """Return the text with placeholders replaced by the values of `condition`, the input that it was written from.
 
-    Delexicalised text has placeholders in place of slot values. Other models' texts are returned as they are.
+    Only for a model trained on delexicalised text, which has placeholders in place of slot values; other models' texts
+    are returned as they are.
     """
     if not model.corpus_settings.get("delexicalised"):
         return found

@@ -80,7 +80,7 @@ class FeatureEmbedding(nn.Module):
         return can_be_cached(self.psi.n_classes * self.weight.shape[1], self.weight)
 
     def _composes_few(self, classes: Tensor) -> bool:
-        """Return whether to embed these classes alone: they are few, on a CPU and in training, where no table is
+        """Return whether to embed these classes of words alone: few, on a CPU and in training, where no table is
         cached.
         """
         few = _FEW * classes.numel() <= self.psi.n_classes and not self.psi.is_identity
@@ -120,8 +120,9 @@ Followed = dict[object, tuple[Sequence[State], tuple[State, ...]]]  # by state_k
 class LLRNN(Persistent):
     """A log-linear recurrent language model over a vocabulary, log p(x | K) = log b(K, x) + a(h)·φ(K, x) − log Z(K).
 
-    Calling it returns the loss of a batch; `log_prob` returns log p of the targets, `scan` the distributions, `step`
-    the distribution of the next word. `llrnn.train` trains it, `save` and `llrnn.load` write and read it.
+    b is a prior over the next word x in context K, φ are features of words, a(h) their weights by a network. Calling it
+    returns the loss of a batch; `log_prob` returns log p of the targets, `scan` the distributions, `step` the
+    distribution of the next word. `llrnn.train` trains it, `save` and `llrnn.load` write and read it.
 
         model = LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(64))
         records = list(train(model, corpus, epochs=5))

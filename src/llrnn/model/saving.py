@@ -78,7 +78,9 @@ class Persistent(nn.Module):
     def save(self, folder: str | PathLike[str]) -> None:
         """Write the model as a folder of safetensors and JSON, atomically; `llrnn.load` reads it back.
 
-        model.save("runs/mine")
+        Raises CheckpointError where a weight is not finite.
+
+            model.save("runs/mine")
         """
         data, tensors = self.checked()
         as_arrays = any(name.endswith("symbols.text") for name in tensors)  # its own words, or those of a background

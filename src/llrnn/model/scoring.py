@@ -30,9 +30,11 @@ from llrnn.text.encoded import EncodedText, Lazy, Run
 
 
 class Batching(ABC):
-    """Base class of the ways to cut a text into batches.
+    """Base class of the ways to cut a text into batches for training and scoring.
 
-    batches = Sentences(words=1024).plan(text, seed=0)
+    `carries_state`: whether the rows of a batch go on where those of the batch before ended.
+
+        batches = Sentences(words=1024).plan(text, seed=0)
     """
 
     carries_state = False  # whether a batch goes on where the one before it ended
@@ -150,9 +152,12 @@ def _sentence_batch(text: EncodedText, group: Ints) -> Batch:
 
 @dataclass(frozen=True)
 class Continuous(Batching):
-    """Batches of running text: `rows` long strips side by side, `length` words at a time; the state is carried on.
+    """Batches of running text: it is cut into `rows` long strips, which are read side by side, `length` words at a
+    time.
 
-    evaluate(model, corpus, batching=Continuous(rows=32, length=32))
+    The network's state is carried on from one batch to the next.
+
+        evaluate(model, corpus, batching=Continuous(rows=32, length=32))
     """
 
     rows: int = 32
@@ -173,7 +178,8 @@ class Continuous(Batching):
 
 @dataclass(frozen=True)
 class Windows(Batching):
-    """Batches of windows of `length` words, each read from a fresh state, `rows` in a batch.
+    """Batches of running text cut into windows of `length` words, `rows` windows in a batch, each read from a fresh
+    state.
 
     evaluate(model, corpus, batching=Windows(length=20))
     """

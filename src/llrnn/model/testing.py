@@ -473,7 +473,9 @@ def _first_difference(found: Tensor, expected: Tensor) -> int | None:
 
 
 class TokeniserReport(NamedTuple):
-    """For which shares (0 to 1) of the texts each law of a tokeniser holds, and the F1 of its words by their places."""
+    """How often each law of a tokeniser holds, as fractions (0 to 1) of the texts, and the F1 of its words by their
+    places.
+    """
 
     text_again: float  # (i) detokenise(tokenise(text)) = text
     by_words: float  # likewise, where blanks are not remembered
@@ -486,11 +488,11 @@ class TokeniserReport(NamedTuple):
 def check_tokeniser(
     tokeniser: Tokeniser, sentences: Sequence[tuple[str, Sequence[str]]], *, least: float = 0.99, exact: float = 0.0
 ) -> TokeniserReport:
-    """Check the laws of a tokeniser on texts with their words; return the shares of texts for which each law holds.
+    """Check the laws of a tokeniser on texts with their words; return the fraction of texts for which each law holds.
 
-    (i) detokenise(tokenise(text)) = text and (ii) tokenise(detokenise(words)) = words must hold for a share `least` of
-    the pairs in `sentences`, (iii) tokenise(text) = words for a share `exact`; and it must cut alike after being saved
-    and restored. Raises LawError otherwise.
+    (i) detokenise(tokenise(text)) = text and (ii) tokenise(detokenise(words)) = words must hold for a fraction `least`
+    of the (text, words) pairs in `sentences`, (iii) tokenise(text) = words for a fraction `exact`; and it must cut
+    alike after being saved and restored. Raises LawError otherwise.
 
         check_tokeniser(Learnt.fit(train), [(one.text, one.words) for one in valid], exact=0.95)
     """

@@ -98,10 +98,7 @@ class Entry:
 
 
 def warn_unlisted(message: str) -> None:
-    """Give an `EstimationWarning` with this message.
-
-    Used where words of a condition cannot be added to the vocabulary.
-    """
+    """Give an `EstimationWarning` with this message; for words of an input that cannot be added to the vocabulary."""
     warnings.warn(message, EstimationWarning, stacklevel=3)
 
 
@@ -180,7 +177,7 @@ class FeatureColumns:
         """Return the features of a new word as sorted (column, value) pairs, as if it had been listed in training.
 
         `cell`: the set of strings, sharing one symbol, to which it belonged until now, or None. Raises FeatureError
-        where the model has no feature for it, or its value cannot be told.
+        where the model has no feature for it, or its value cannot be inferred from other words.
         """
         given = {name for name in map(self.find, entry.attributes) if name is not None}
         shown = {**self._no_vector, **dict(self._shown(entry.form, cell))}
@@ -320,9 +317,9 @@ def of_symbols(matrix: FeatureMatrix, symbols: Ints) -> FeatureMatrix:
 
 
 def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
-    """Return a new model that lists these words too, after its own; the given model stays as it is.
+    """Return a new model that lists these words too, after those of the given model, which stays as it is.
 
-    Raises VocabularyError for words that are listed already or can be none, FeatureError for unknown attributes.
+    Raises VocabularyError for words that are listed already or not allowed, FeatureError for unknown attributes.
 
         add(model, [Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)])
     """
@@ -544,9 +541,10 @@ def add_from_conditions(
 
 
 def _read_before(model: LLRNN, conditions: Sequence[object], others: Collection[str]) -> list[str]:
-    """Return unlisted words of the text before (given as conditions) that the model could generate as strings.
+    """Return unlisted words of the text before that the model could generate as strings, sorted.
 
-    Only for a model whose prior expects words of the text before to come again, else []; `others`: words to leave out.
+    `conditions`: the inputs, here the text before; `others`: words to leave out. [] unless the model's prior expects
+    words of the text before to come again.
     """
     texts = conditions if model.background.text_before else ()
     said = {word for one in texts if isinstance(one, Before | str) for word in words_of(one)}
@@ -558,7 +556,8 @@ def with_text_words(model: LLRNN, corpus: Corpus) -> tuple[LLRNN, Corpus]:
     """Return the model with the words of a running text listed, and the text with the words before each sentence.
 
     For a model whose prior looks at the words of the sentences before (`backgrounds.Recent`); each word keeps its
-    probability. Other models are returned as they are, and so is a corpus that has conditions.
+    probability. Other models are returned as they are, and so is a corpus whose sentences have conditions (inputs that
+    they are written from) already.
     """
     window = model.background.text_before
     if not window:
@@ -575,7 +574,8 @@ def try_add_from_conditions(
 ) -> LLRNN:
     """Return the model with the unlisted words of these conditions added; as it is where it can take no new words.
 
-    The reason is then given to `tell`. Arguments are those of `add_from_conditions`.
+    Conditions are the inputs that texts are written from; `others`: further words by slot; `tell`: called with a
+    message that says why words could not be added.
     """
     try:
         return add_from_conditions(model, conditions, others)
