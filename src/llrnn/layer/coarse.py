@@ -58,8 +58,8 @@ class Merges:
     def lost(self, classes: int) -> float:
         """Return what merging down to `classes` classes of words loses: an estimate of the KL divergence in nats.
 
-        It is ½ Σ_x b(x) ‖φ(x) R − φ̄(x) R‖², φ̄ the merged features of word x; in nats where the scale R came from
-        trained weights. Raises FeatureError below `fewest`.
+        It is ½ Σ_x b(x) ‖φ(x) R − φ̄(x) R‖² with the prior b and the merged features φ̄ of word x; in nats where the
+        scale R came from trained weights. Raises FeatureError below `fewest`.
         """
         return float(self.cost[: self._steps(classes)].sum())
 

@@ -114,24 +114,26 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def log_z(self) -> Tensor:
-        """log Z at each position, float64 (…): log Σ_x b(x) exp(a·φ(x)), the log of the normaliser; −∞ if no word is
-        possible.
+        """The log of the normaliser at each position, log Z = log Σ_x b(x) exp(a·φ(x)), float64 (…).
+
+        b is the prior, a·φ the score by features; −∞ if no word is possible.
         """
         return self._shaped(self.log_total + self.origin)
 
     @cached_property
     def log_total(self) -> Tensor:
-        """log Z less `origin` (what all words have in common) at each position, float64 (N,); −∞ where no word is
-        possible.
+        """The log of the normaliser Z less `origin`, what all words have in common, at each position, float64 (N,).
+
+        −∞ where no word is possible.
         """
         return self._sums(*torch.zeros(2, 0, dtype=torch.long, device=self.h.device))[0]
 
     @cached_property
     def origin(self) -> Tensor:
-        """The part of log b + a·φ that all words at a position share, float64 (N,).
+        """The part of a word's unnormalised log-probability that all words at a position share, float64 (N,).
 
-        It is the scale of the prior, and a·φ of contextual features with the value that they have on most words. Other
-        sums are kept relative to it, so that they do not lose digits.
+        It is the scale of the prior, and the score of contextual features with the value that they have on most words.
+        Other sums are kept relative to it, so that they do not lose digits.
         """
         scale = self.centred[1].expand(self.n)
         if not self.values:
@@ -142,7 +144,8 @@ class Distribution(torch.distributions.Distribution):
     def require_mass(self) -> Distribution:
         """Return self if some word is possible at every position.
 
-        Raises ZeroMassError where every word has b = 0, NumericalError where log Z is NaN or infinite.
+        Raises ZeroMassError where every word has prior b = 0, NumericalError where the log-normaliser is NaN or
+        infinite.
         """
         numerics.require_numbers(self.log_total)
         nowhere = torch.nonzero(self.log_total == MINUS_INFINITY)
@@ -174,7 +177,9 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def scores(self) -> Tensor:
-        """The scores a·φ_s of every class s (words with equal static features), (N, G), without log b."""
+        """The scores a·φ_s by features of every class s (words with equal static features), (N, G), without the
+        prior log b.
+        """
         if self.change is not None:  # composed weights would be of no use to other rows
             return (self.weights.phi @ self.adaptor.t()).t()
         return self.weights.scores(self.h) * self.scale if self.scale != 1.0 else self.weights.scores(self.h)
@@ -210,17 +215,18 @@ class Distribution(torch.distributions.Distribution):
     def left(self) -> Left:
         """The (position, class of words) pairs whose class contains an exception.
 
-        An exception is a word whose log b or contextual features differ from the general ones at that position; its
+        An exception is a word whose prior or contextual features differ from the general ones at that position; its
         class is then summed without it.
         """
         return self.classes.left_by(self.known.position, self.known.word)
 
     @cached_property
     def log_mass(self) -> tuple[Tensor, Cells | None]:
-        """log Σ b(x) over the words of each class that are no exceptions: for whole classes, and for single pairs.
+        """The log of the summed prior of the words of each class that are no exceptions: for whole classes, and single
+        pairs.
 
         A tensor (N, G) or (1, G), and the (position, class) pairs `left` with their own log-sums, or None if there are
-        none. An exception is a word whose log b or contextual features differ from the general ones at that position.
+        none. An exception is a word whose prior or contextual features differ from the general ones at that position.
         """
         known, prior, dtype = self.known, self.known.prior, self.h.dtype
         if isinstance(prior, FullPrior):
@@ -240,9 +246,9 @@ class Distribution(torch.distributions.Distribution):
         return self.prior.at(torch.arange(self.n, device=word.device), word)
 
     def own_terms(self, static: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return the scores a·φ and the log b of the exceptions, each (E,), in the dtype of h.
+        """Return the scores a·φ by features, and log b by the prior, of the exceptions, each (E,), in the dtype of h.
 
-        Exceptions are the (position, word) pairs in `known`, where log b or contextual features differ from the general
+        Exceptions are the (position, word) pairs in `known`, where prior or contextual features differ from the general
         ones. Scores are less `origin`. `static` (E,): their scores by static features alone, if the caller has them.
         """
         known = self.known
@@ -272,9 +278,10 @@ class Distribution(torch.distributions.Distribution):
 
     @numerics.eager
     def _sums(self, position: Tensor | None, word: Tensor) -> Found:
-        """Return log Z (N,), and log b + a·φ of (position, word) pairs (E,), both float64 and less `origin`.
+        """Return the log-normaliser (N,), and unnormalised log-probabilities of (position, word) pairs (E,).
 
-        `position` (E,) rises; None: one word a position. Of the ways to log Z, the cheapest one that is exact is taken.
+        Both are float64 and less `origin`. `position` (E,) rises; None: one word a position. Of four exact ways to the
+        normaliser the cheapest is taken.
         """
         way = self.way or ("words" if self.static_mass is None and self._prefers_words() else "static")
         found = self._static(position, word) if way == "static" else None
@@ -296,16 +303,20 @@ class Distribution(torch.distributions.Distribution):
         return self.n * self.prior.n_symbols <= min(FEW_TERMS + AN_EXCEPTION * exceptions, MANY_TERMS)
 
     def _by_words(self, position: Tensor, word: Tensor) -> Found:
-        """Return log Z (N,) and the terms log b + a·φ of the pairs (E,), less `origin`, by a sum over all words."""
+        """Return the log-normaliser (N,) and unnormalised log-probabilities of the pairs (E,), by a sum over all words.
+
+        Both are float64 and less `origin`; `position`, `word` (E,): the pairs.
+        """
         terms, shift = self.word_terms
         log_sum, asked = numerics.class_logsumexp(terms, None, None, position, word)
         return log_sum + shift, asked.double() + shift[position]
 
     @cached_property
     def word_terms(self) -> tuple[Tensor, Tensor]:
-        """log b + a·φ of every word, less `origin` and a shift of each position, (N, V).
+        """The unnormalised log-probability log b + a·φ (prior and score) of every word, (N, V), and a shift, float64
+        (N,).
 
-        And that shift, float64 (N,).
+        `origin` and the shift of each position have been subtracted.
         """
         whole, prior = self.scores.index_select(1, self.classes.class_of), self.centred[0]
         weights = torch.split(self.context_adaptor, [part.width for part in self.values], 1) if self.values else ()
@@ -315,11 +326,11 @@ class Distribution(torch.distributions.Distribution):
         return terms, terms.new_zeros(self.n, dtype=torch.float64) if shift is None else shift.double()
 
     def _static(self, position: Tensor | None, word: Tensor) -> Found | None:
-        """Return log Z (N,) and log b + a·φ of the pairs (E,), if the prior is one table and nothing depends on the
-        context.
+        """Return the log-normaliser (N,) and unnormalised log-probabilities of the pairs (E,), if nothing depends on
+        the context.
 
         None otherwise; also where no word is asked for, or scores are so large that digits would be lost: another way
-        is then taken.
+        is then taken. `position`, `word` (E,): the pairs; `position` None: one word a position.
         """
         mass, prior = self.static_mass, self.prior
         if mass is None or not isinstance(prior, SparsePrior) or word.numel() == 0 or self.changes_weights:
@@ -335,11 +346,11 @@ class Distribution(torch.distributions.Distribution):
         return log_sum + shift, term + shift
 
     def _adding(self, position: Tensor, word: Tensor) -> Found | None:
-        """Return log Z (N,) and the terms of the pairs (E,): sums of whole classes, plus the difference that exceptions
-        make.
+        """Return the log-normaliser (N,) and unnormalised log-probabilities of the pairs (E,), from sums of whole
+        classes.
 
-        Exceptions are words whose log b or features differ from the general ones at a position. None where the
-        difference would lose digits: another way is then taken.
+        The difference that exceptions make, words whose prior or features differ at a position, is added. None where
+        this would lose digits: another way is then taken. `position`, `word` (E,): the pairs.
         """
         known, prior, dtype = self.known, self.known.prior, self.h.dtype
         rows, columns = self._pairs(position, word)
@@ -356,10 +367,11 @@ class Distribution(torch.distributions.Distribution):
         return None if log_total is None else (log_total, terms)
 
     def _full_log_sums(self, prior: FullPrior, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log Z (N,) and the static scores of the pairs (`rows`, `columns`), (E,), for a prior of N × V values.
+        """Return the log-normaliser (N,) and scores by static features of the pairs (`rows`, `columns`), (E,).
 
-        `columns` are class indices. Where the prior sums to one and most words share one class, only the other words
-        are summed; none where all weights are 0, as in a mixture of models.
+        For a prior of N × V values; `columns` are indices of classes of words. Where the prior sums to one and most
+        words share one class, only the other words are summed; none where all feature weights are 0, as in a mixture of
+        models.
         """
         if prior.sums_to_one and self._is_silent():
             return self.h.new_zeros(self.n, dtype=torch.float64), self.h.new_zeros(len(rows))
@@ -381,10 +393,11 @@ class Distribution(torch.distributions.Distribution):
         return is_fixed and not self.values and not bool(bias.any())
 
     def _leaving(self, position: Tensor, word: Tensor) -> Found:
-        """Return log Z (N,) and the terms of the pairs (E,): classes summed without exceptions, plus the exceptions one
-        by one.
+        """Return the log-normaliser (N,) and unnormalised log-probabilities of the pairs (E,), from classes without
+        exceptions.
 
-        Exceptions are words whose log b or features differ from the general ones at a position.
+        The exceptions, words whose prior or features differ at a position, are added one by one. `position`, `word`
+        (E,): the pairs.
         """
         log_rest, score = numerics.class_logsumexp(self.scores, *self.log_mass, *self._pairs(position, word))
         terms, static = self._terms(position, word, score)
@@ -395,17 +408,18 @@ class Distribution(torch.distributions.Distribution):
         """Return the given (position, word) pairs, then the exceptions in `known`, as (position, class of the word)
         pairs.
 
-        Exceptions are words whose log b or contextual features differ from the general ones at a position.
+        Exceptions are words whose prior or contextual features differ from the general ones at a position.
         """
         words = torch.cat([word, self.known.word])
         return Pairs(torch.cat([position, self.known.position]), self.classes.class_of[words])
 
     def _terms(self, position: Tensor, word: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log b + a·φ of the given (position, word) pairs, float64, and the static scores of the exceptions in
-        `known`.
+        """Return the unnormalised log-probabilities of the given (position, word) pairs, float64, and scores of the
+        exceptions.
 
-        `score`: the static scores a·φ of both, in the order of `_pairs`. Exceptions are words whose log b or contextual
-        features differ from the general ones at a position.
+        `score`: the scores a·φ by static features of both, in the order of `_pairs`; those of the exceptions are
+        returned as they are. Exceptions are words whose prior or contextual features differ from the general ones at a
+        position.
         """
         asked, static = score[: len(position)], score[len(position) :]
         if self.values:
@@ -418,7 +432,7 @@ class Distribution(torch.distributions.Distribution):
     def log_parts(self) -> tuple[Tensor, Tensor]:
         """log p of the words of each class that are no exceptions, taken together, (N, G); and of each exception, (E,).
 
-        Exceptions are the (position, word) pairs in `known`, words whose log b or features differ at that position.
+        Exceptions are the (position, word) pairs in `known`, words whose prior or features differ at that position.
         """
         (whole, cells), scores, log_total = self.log_mass, self.scores, self.require_mass().log_total
         rest = less(scores, whole, log_total[:, None])
@@ -483,7 +497,7 @@ class Distribution(torch.distributions.Distribution):
         return self._copy(self.prior.powered(1.0 / temperature), self.scale / temperature, self.given.change)
 
     def steered(self, change: WeightChange) -> Distribution:
-        """Return the distribution p(x) ∝ b(K, x) exp((scale∘a + offset)·φ), with the feature weights a changed.
+        """Return the distribution p(x) ∝ b(K, x) exp((scale∘a + offset)·φ): the same prior b, other feature weights a.
 
         `change`: scale and offset, which are applied before any temperature, and replace those of an earlier call.
 
@@ -539,9 +553,10 @@ class Distribution(torch.distributions.Distribution):
         return self._class_weights().double().cumsum(-1).numpy()
 
     def _class_weights(self) -> Tensor:
-        """Return Σ b(x) exp(a·φ_s) over the words of every class s, scaled so that the largest is 1, (N, G).
+        """Return the unnormalised probability Σ b(x) exp(a·φ_s) of every class s of words, (N, G).
 
-        For a prior that does not depend on the context. Raises ZeroMassError where every word has b = 0.
+        It is scaled so that the largest is 1; b is the prior, which must not depend on the context, a·φ the score by
+        features. Raises ZeroMassError where every word has b = 0.
         """
         assert self.static_mass is not None
         logs, _ = numerics.shifted_sums(self.scores.detach(), self.static_mass.as_dtype(self.scores.dtype))

@@ -59,7 +59,7 @@ class Parts(NamedTuple):
     def _exceptions(self, own_total: Tensor, position: Tensor, u: Tensor) -> Tensor:
         """Return one of the exceptions for each draw, word ids (n,), by inverting their cumulated probabilities.
 
-        Exceptions are words whose log b or features differ at a position. `own_total` (N,): their summed probability at
+        Exceptions are words whose prior or features differ at a position. `own_total` (N,): their summed probability at
         each position; `position`, `u` (n,): of the draws, u a random number between 0 and that sum.
         """
         before = torch.cat([own_total.new_zeros(1), own_total.cumsum(0)[:-1]])
@@ -205,9 +205,9 @@ def _falling(pair: Word) -> Word:
 
 
 def _walk(mass: ClassMass, classes: list[int], static: list[float]) -> Iterator[Word]:
-    """Yield (a·φ + log b, word id) of all words of some classes, highest first.
+    """Yield (score + log b, word id) of all words of some classes, highest first; log b by the prior `mass`.
 
-    `classes`: their indices; `static`: the score a·φ of each. A heap holds the next member of each class.
+    `classes`: their indices; `static`: the score a·φ of each. A heap holds the next word of each class.
     """
     ranked = [mass.ranked(klass) for klass in classes]
     heap = [(-(static[i] + log_b[0]), words[0], i, 0) for i, (words, log_b) in enumerate(ranked)]

@@ -258,7 +258,8 @@ def gradients(
 def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
     """Add logit offsets of E single words to the logits of their classes, `logits` (N, G), in place, by Triton.
 
-    Return, each (E,), the new logit of each word's class, and the word's fraction of Σ b(x) exp(score) over its class.
+    Return, each (E,), the new logit of each word's class, and the word's fraction of the class's unnormalised
+    probability.
     """
     (N, G), E, K = logits.shape, len(logit_offsets.klass), logit_offsets.value.shape[1]
     of_words = (_first(logit_offsets, N), *logit_offsets[1:])  # class, share, value, weights

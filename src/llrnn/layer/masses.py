@@ -130,7 +130,7 @@ _WORDS_AT_ONCE = 32_768
 
 
 def log_masses(log_b: Tensor, class_of: Tensor, count: int) -> Tensor:
-    """Return log B_s = log Σ b(x) over the words x of each class s, (G,) float64; −∞ for a class without mass.
+    """Return log B_s = log Σ b(x), the summed prior of the words x of each class s, (G,) float64; −∞ where it is 0.
 
     `log_b` (V,): of each word; `class_of` (V,): the class of each word; `count`: G, the number of classes.
     """
@@ -147,7 +147,10 @@ def log_masses(log_b: Tensor, class_of: Tensor, count: int) -> Tensor:
 
 
 def _scaled_sums(log_b: Floats, class_of: Ints, count: int, largest: float) -> Tensor:
-    """Return Σ exp(log b − largest) over the words of each class, (G,); computed in pieces that stay in the cache."""
+    """Return Σ exp(log b − largest) over the words of each class, (G,) float64, for prior values log b (V,).
+
+    Computed in pieces that stay in the cache.
+    """
     piece = max(_WORDS_AT_ONCE, 4 * count)
     total, scaled = np.zeros(count), np.empty(min(piece, len(log_b)))
     for start in range(0, len(log_b), piece):
@@ -161,10 +164,10 @@ _SUM_ANEW_BELOW = 1e-6
 
 
 class Left(NamedTuple):
-    """The C (position, class) pairs whose class contains exceptions, and the pair to which each of E exceptions
+    """The C (position, class of words) pairs whose class contains exceptions, and the pair to which each of these
     belongs.
 
-    An exception is a word whose log b or features at a position differ from the general ones. `of_exception` holds
+    An exception is a word whose prior or features at a position differ from the general ones. `of_exception` (E,) holds
     indices into the pairs.
     """
 
@@ -176,8 +179,8 @@ class Left(NamedTuple):
 class Remainder(NamedTuple):
     """What is left of a class of words at a position without its exceptions, for C (position, class) pairs.
 
-    An exception is a word whose log b or features differ there. `log_mass`: log Σ b(x) of the remaining words;
-    `entropy`: of these words by b, in nats.
+    An exception is a word whose prior or features differ there. `log_mass`: the log of the summed prior of the
+    remaining words; `entropy`: of these words by the prior, in nats.
     """
 
     log_mass: Tensor  # (C,)
@@ -291,9 +294,10 @@ class Classes(torch.nn.Module):
         return blended
 
     def log_rest(self, prior: SparsePrior, word: Tensor, left: Left) -> Tensor:
-        """Return log Σ b(x) over the remaining words of each (position, class) pair in `left`, (C,) float64.
+        """Return the log of the summed prior of the remaining words of each (position, class) pair in `left`, (C,)
+        float64.
 
-        `word` (E,): the exceptions that are left out, words with a log b or features of their own at a position.
+        `word` (E,): the exceptions that are left out, words with a prior or features of their own at a position.
         """
         shift = prior.shift[left.position] if prior.n > 1 else prior.shift.expand(len(left.position), -1)
         parts = [self.mass(table).without(word, left).log_mass + shift[:, k] for k, table in enumerate(prior.tables)]
@@ -354,7 +358,7 @@ class ClassMass:
         return self.log_b - _or_zero(self.log_mass)[self._class_of]
 
     def as_dtype(self, dtype: torch.dtype) -> Tensor:
-        """Return log Σ b(x) over the words of each class, as `dtype`, (G,); cached."""
+        """Return the log of the summed prior of the words of each class, as `dtype`, (G,); cached."""
         if dtype not in self._cast:
             self._cast[dtype] = self.log_mass.to(dtype)
         return self._cast[dtype]
@@ -365,7 +369,7 @@ class ClassMass:
 
     @cached_property
     def _surprise(self) -> Tensor:
-        """−q log q of every word, q = b(x) over the sum of b in its class, (V,), never below 0."""
+        """−q log q of every word, q its share of the summed prior of its class of words, (V,), never below 0."""
         return torch.where(self._share > 0, -self._share * self.log_share.clamp(max=0.0), 0.0)
 
     @cached_property
@@ -381,11 +385,11 @@ class ClassMass:
         return values.new_zeros(len(self.log_mass)).index_add(0, self._class_of, values)
 
     def without(self, word: Tensor, left: Left) -> Remainder:
-        """Return log Σ b(x) and the entropy of the words of each (position, class) pair in `left` that are not in
-        `word`.
+        """Return the log of the summed prior, and the entropy, of each (position, class) pair in `left` without some
+        words.
 
-        `word` (E,): the exceptions, words that are summed apart from their class at a position. −∞ and 0 where no word
-        with b > 0 remains. Where less than a millionth remains, the words are summed anew.
+        `word` (E,): these words, which are summed apart from their class at a position. −∞ and 0 where no word with
+        prior b > 0 remains. Where less than a millionth remains, the words are summed anew.
         """
 
         def gone(values: Tensor) -> Tensor:
@@ -426,18 +430,16 @@ class ClassMass:
 
     @cached_property
     def best_log_b(self) -> Tensor:
-        """The largest log b of a word in each class (words with equal features), (G,)."""
+        """The largest prior value log b of a word in each class (words with equal features), (G,)."""
         lowest = torch.full_like(self.log_mass, MINUS_INFINITY)
         return lowest.scatter_reduce(0, self._class_of, self.log_b, "amax")
 
     @cached_property
     def words(self) -> AliasTables:
-        """Alias tables that draw a word x of a class (words with equal features) with probability proportional to
-        b(x).
-        """
+        """Alias tables that draw a word of a class (words with equal features) in proportion to the prior b(x)."""
         return AliasTables(self._share, self._classes.members, self._classes.member_offsets)
 
 
 def _or_zero(log_mass: Tensor) -> Tensor:
-    """Return `log_mass` with 0 for −∞, so that log b − log_mass of a word with b = 0 is −∞ and not NaN."""
+    """Return `log_mass` with 0 for −∞, so that subtracting it from log b = −∞ of the prior gives −∞ and not NaN."""
     return log_mass.masked_fill(log_mass == MINUS_INFINITY, 0.0)

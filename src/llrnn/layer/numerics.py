@@ -134,12 +134,13 @@ def class_logsumexp(
 
 
 def few_words_logsumexp(scores: Tensor, bulk: int, klass: Tensor, log_b: Tensor) -> Tensor | None:
-    """Return log Σ_x b(x) exp(s(x)), (N,) float64, where Σ_x b(x) = 1 and all words but a few are in the class `bulk`.
+    """Return log Σ_x b(x) exp(s(x)) over words x, (N,) float64, where the prior b sums to 1 and most words share a
+    class.
 
         s_0 + log(1 + Σ_{x few} b(x) (exp(s(x) − s_0) − 1))            `klass` (F,) and `log_b` (N, F) of the few
 
-    `scores` (N, G): s of every class, s_0 that of `bulk`. Words of the bulk are not looked at. Returns None where the
-    result would lose digits: the caller then sums all words.
+    `scores` (N, G): s of every class; `bulk`: the class of most words, s_0 its score. Words of the bulk are not looked
+    at. Returns None where the result would lose digits: the caller then sums all words.
     """
     most = scores[:, bulk]
     differences = log_b.exp() * torch.expm1(scores.index_select(1, klass) - most[:, None])
@@ -181,9 +182,9 @@ def add_differences(
 ) -> Tensor | None:
     """Return log(exp log_sum[n] + Σ_{e at n} (exp new[e] − exp old[e])), (N,) float64.
 
-    `after`, `before`: (scores, log b), each (E,), whose sums are the new and old terms of some words; `position` (E,):
-    of these. Returns None where the difference at some position would lose its digits: the caller then sums in another
-    way.
+    `after`, `before`: (score, log of the prior), each (E,), whose sums are the new and old terms of some words;
+    `position` (E,): of these. Returns None where the difference at some position would lose its digits: the caller then
+    sums in another way.
     """
     (new, log_new), (old, log_old) = after, before
     largest_new = _largest_of_each(new.detach() + log_new, position, len(log_sum))
@@ -251,7 +252,9 @@ def finite(log: Tensor) -> Tensor:
 
 
 def require_numbers(log_z: Tensor) -> None:
-    """Raise NumericalError unless log Z (N,) is below infinity and not NaN at every position; −∞ is allowed."""
+    """Raise NumericalError unless the log-normaliser (N,) is below infinity and not NaN at every position; −∞ is
+    allowed.
+    """
     broken = torch.nonzero(~(log_z.detach() < math.inf)).view(-1)
     if len(broken):
         n, found = int(broken[0]), float(log_z[broken[0]].detach())

@@ -39,7 +39,7 @@ class Table:
     """
 
     def __init__(self, log_b: Tensor, *, checked: bool = True) -> None:
-        """Hold log b (V,), not necessarily normalised; −∞ forbids a word.
+        """Hold the prior values log b (V,), not necessarily normalised; −∞ forbids a word.
 
         Raises BackgroundError for NaN, +∞ or values that float32 cannot hold. `checked=False` skips that, for values
         known to be 0 or −∞.
@@ -62,7 +62,7 @@ class Table:
         return len(self.log_b)
 
     def __reduce__(self) -> tuple[type[Table], tuple[Tensor]]:
-        """Pickle or copy log b alone, without what was cached."""
+        """Pickle or copy the prior values log b alone, without what was cached."""
         return Table, (self.log_b,)
 
     def to(self, device: torch.device) -> Table:
@@ -74,11 +74,11 @@ class Table:
 
     @cached_property
     def largest(self) -> Tensor:
-        """The largest log b of a word, a scalar tensor; −∞ if every word has b = 0."""
+        """The largest prior value log b of a word, a scalar tensor; −∞ if every word has b = 0."""
         return self.log_b.amax() if len(self.log_b) else self.log_b.new_tensor(MINUS_INFINITY)
 
     def as_dtype(self, dtype: torch.dtype) -> Tensor:
-        """Return log b as `dtype`, (V,); cached."""
+        """Return the prior values log b of all words as `dtype`, (V,); cached."""
         if dtype == self.log_b.dtype:
             return self.log_b
         if dtype not in self._cast:
@@ -86,7 +86,7 @@ class Table:
         return self._cast[dtype]
 
     def powered(self, exponent: float) -> Table:
-        """Return the table of b(x)^exponent, for a temperature of 1/exponent; b = 0 stays 0. Cached."""
+        """Return the table of the prior b(x)^exponent, for a temperature of 1/exponent; b = 0 stays 0. Cached."""
         if exponent not in self._made:
             self._made[exponent] = Table(_times(self.log_b, exponent))
         return self._made[exponent]
@@ -100,7 +100,10 @@ class Table:
         return self._everywhere
 
     def times(self, other: Table) -> Table:
-        """Return the table of b(x) · b'(x), b' = `other`; cached for each `other`."""
+        """Return the table of the product b(x) · b'(x) of two priors over the same words, b' = `other`.
+
+        Cached for each `other`.
+        """
         key = id(other)
         if key not in self._made:
             product = Table(self.log_b + other.log_b)
@@ -127,15 +130,16 @@ class Exceptions:
 
     @classmethod
     def none(cls, device: torch.device | None = None) -> Exceptions:
-        """Return an empty list, on `device`: no word's log b differs from the table."""
+        """Return an empty list, on `device`: no word's prior differs from the general table."""
         empty = torch.zeros(0, dtype=torch.long, device=device)
         return cls(empty, empty, torch.zeros(0, dtype=torch.float64, device=device))
 
     @classmethod
     def listed(cls, per_position: Sequence[Mapping[int, float]]) -> Exceptions:
-        """Return the exceptions of N positions, from one mapping {word id: log b} for each, {} where no word differs.
+        """Return the exceptions of N positions from one mapping {word id: log b} for each: words with another prior
+        there.
 
-        Raises BackgroundError for a log b that is NaN, +∞ or beyond float32.
+        {} where no word differs. Raises BackgroundError for a log b that is NaN, +∞ or beyond float32.
         """
         rows = [(n, word, row[word]) for n, row in enumerate(per_position) for word in sorted(row)]
         if not rows:
@@ -198,7 +202,7 @@ class SparsePrior:
 
     @cached_property
     def only_table(self) -> Table | None:
-        """The table, if b is that one table at every position; None if anything depends on the context."""
+        """The table, if the prior is that one table at every position; None if anything depends on the context."""
         return self.tables[0] if self.is_static and len(self.tables) == 1 and self._centred[0] is self else None
 
     @property
@@ -207,9 +211,9 @@ class SparsePrior:
 
     @cached_property
     def active(self) -> Tensor | None:
-        """The index of the only table with weight > 0 at each position, (N,) or (1,).
+        """The index of the only table of the prior with weight > 0 at each position, (N,) or (1,).
 
-        None where tables are mixed somewhere.
+        None where several tables have weight at some position.
         """
         if len(self.tables) == 1:
             return torch.zeros(self.n, dtype=torch.long, device=self.shift.device)
@@ -218,7 +222,7 @@ class SparsePrior:
 
     @cached_property
     def regions(self) -> Tensor | None:
-        """The index of the only table with b > 0 on each word, (V,), 0 where none has.
+        """The index of the only table of the prior with b > 0 on each word, (V,), 0 where none has.
 
         None where tables overlap on a word.
         """
@@ -226,9 +230,9 @@ class SparsePrior:
         return with_mass.long().argmax(0) if bool((with_mass.sum(0) <= 1).all()) else None
 
     def rest(self, position: Tensor, word: Tensor) -> Tensor:
-        """Return log b of (position, word) pairs by the tables alone, (E,), (E,) -> (E,) float64.
+        """Return the prior log b of (position, word) pairs by the tables alone, (E,), (E,) -> (E,) float64.
 
-        Words that are listed with another log b at a position (exceptions) have that of the tables here.
+        `exceptions`, words that are listed with another log b at a position, have that of the tables here.
         """
         row = position if self.n > 1 else torch.zeros_like(position)
         if len(self.tables) == 1:
@@ -240,16 +244,16 @@ class SparsePrior:
         return torch.logsumexp(self.shift[row] + tables[:, word].t(), -1)
 
     def at(self, position: Tensor, word: Tensor) -> Tensor:
-        """Return log b of (position, word) pairs, (E,), (E,) -> (E,) float64."""
+        """Return the prior log b of (position, word) pairs, (E,), (E,) -> (E,) float64."""
         if len(self.exceptions) == 0:
             return self.rest(position, word)
         own, found = _look_up(self.exceptions.position, self.exceptions.word, position, word, self.n_symbols)
         return torch.where(found, self.exceptions.log_b[own], self.rest(position, word))
 
     def dense(self, n: int, dtype: torch.dtype = torch.float64) -> DensePrior:
-        """Return all values of log b at n positions, (n, V), as a `DensePrior`; n is N, or any number where N = 1.
+        """Return all values of the prior log b at n positions, (n, V), as a `DensePrior`.
 
-        The last small result is cached.
+        n is N, or any number where N = 1: then the row is repeated. The last small result is cached.
         """
         if (n, dtype) not in self._written:
             made = self._dense(n, dtype)
@@ -347,14 +351,14 @@ class FullPrior(ABC):
     @property
     @abstractmethod
     def log_b(self) -> Tensor:
-        """All values of log b, (N, V), or (1, V) where they hold for every position."""
+        """All values of the prior log b, (N, V), or (1, V) where they hold for every position."""
 
     def at(self, position: Tensor, word: Tensor) -> Tensor:
-        """Return log b of (position, word) pairs, (E,), (E,) -> (E,) float64."""
+        """Return the prior log b of (position, word) pairs, (E,), (E,) -> (E,) float64."""
         return self.log_b[position if self.n > 1 else torch.zeros_like(position), word].to(torch.float64)
 
     def dense(self, n: int, dtype: torch.dtype | None = None) -> DensePrior:
-        """Return the values of log b at n positions in `dtype`, (n, V), as a `DensePrior`.
+        """Return the values of the prior log b at n positions in `dtype`, (n, V), as a `DensePrior`.
 
         With N = 1 the row is repeated.
         """
@@ -650,7 +654,10 @@ def _check_words(per_position: Sequence[Mapping[int, float]], n_symbols: int) ->
 
 
 def _require_float32(log_b: float, place: str) -> None:
-    """Raise BackgroundError if log b is beyond the range of float32; −∞ is allowed. `place`: words for the message."""
+    """Raise BackgroundError if a prior value log b is beyond the range of float32; −∞ is allowed.
+
+    `place`: where it stands, as words for the message.
+    """
     if log_b != MINUS_INFINITY and not abs(log_b) <= LARGEST_FLOAT32:
         raise BackgroundError(
             f"log b {place} must be within ±{LARGEST_FLOAT32:.1e}, which float32 can hold, or minus infinity, "
@@ -659,5 +666,5 @@ def _require_float32(log_b: float, place: str) -> None:
 
 
 def _times(log_b: Tensor, exponent: float) -> Tensor:
-    """Return exponent · log b, where −∞ stays −∞ even for exponent 0."""
+    """Return exponent · log b of prior values, where −∞ stays −∞ even for exponent 0."""
     return torch.where(log_b == MINUS_INFINITY, log_b, log_b * exponent)

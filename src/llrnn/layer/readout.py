@@ -81,7 +81,7 @@ def words(shape: Sequence[int], given: Tensor, V: int, ignored: int | None = Non
 
 
 def as_prior(given: Any, n_symbols: int) -> Prior:
-    """Return log b as a `Prior`, from one, or from a tensor (V,) for all positions, or (…, V).
+    """Return a background (prior) as a `Prior`: from one, or from log b as a tensor (V,) for all positions, or (…, V).
 
     Raises BackgroundError where it is no such tensor, needs a gradient, or has not `n_symbols` words.
     """

@@ -90,7 +90,7 @@ class OffsetLogits(NamedTuple):
     """For E words with logit offsets: the new logit `x` of the word's class, and the word's fraction, `share`, of the
     class.
 
-    The fraction is that of Σ b(x) exp(score) over the words of the class, offsets included.
+    The fraction is that of the unnormalised probability of the words of the class, offsets included.
     """
 
     x: Tensor  # (E,)

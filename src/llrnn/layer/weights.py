@@ -107,9 +107,10 @@ class LayerWeights(NamedTuple):
 
     @numerics.in_full
     def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
-        """Return a·φ_s + offset_s of every class s of words with equal features, (N, H) -> (N, G).
+        """Return the scores a·φ_s + offset_s of every class s of words with equal features, h (N, H) -> (N, G).
 
-        `offset` (G,), or a number. Composed, h (Φ W)ᵀ, or direct, Φ (W h), whichever is cheaper.
+        a = W h + c are the feature weights. `offset` (G,), or a number. Composed, h (Φ W)ᵀ, or direct, Φ (W h),
+        whichever is cheaper.
         """
         if isinstance(offset, Tensor) and h.shape[0] <= costs.FEW_POSITIONS and not torch.is_grad_enabled():
             cached = self.kept.few.get(partial(self._for_few, h, offset), self.weight, self.bias, offset)
@@ -200,8 +201,9 @@ class LayerWeights(NamedTuple):
     def log_sums(self, h: Tensor, offset: Tensor, position: Tensor | None, klass: Tensor) -> tuple[Tensor, Tensor]:
         """Return log Σ_s exp(a·φ_s + offset_s) over all classes s of words, (N,) float64, and single terms of it, (E,).
 
-        The terms are a·φ_s + offset_s of the (position, class) pairs `position` and `klass`, (E,), positions in rising
-        order; `position` None: one class a position. `offset` (G,). Differentiable.
+        a = W h + c are the feature weights, φ_s the features of class s. The terms are a·φ_s + offset_s of the
+        (position, class) pairs `position` and `klass`, (E,), positions in rising order; `position` None: one class a
+        position. `offset` (G,). Differentiable.
         """
         if h.shape[0] <= costs.FEW_POSITIONS or h.device.type != "cpu":
             return numerics.class_logsumexp(self.scores(h, offset), None, None, position, klass)

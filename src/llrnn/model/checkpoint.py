@@ -264,7 +264,8 @@ def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
 
 
 def ngram_model(table: NGramTable) -> LLRNN:
-    """Wrap an n-gram table as a model over its own words, in eval mode: p = b, without features and without a network.
+    """Wrap an n-gram table as a model over its own words, in eval mode: p is the n-grams', without features or a
+    network.
 
     evaluate(ngram_model(read_arpa("corpus.arpa")), Corpus.from_file("test.txt"))
     """

@@ -94,9 +94,10 @@ class NextWords:
 
     @cached_property
     def _static(self) -> tuple[Ints, Floats, Floats] | None:
-        """If the prior is one table: the class of each symbol, a·φ − log Z of each class, and log b of each symbol.
+        """Three arrays from which log p of any symbol is computed, if the prior is one table; else None.
 
-        Else None. A class is a set of symbols with equal features.
+        The class of each symbol (symbols with equal features share one), the score less log-normaliser of each class,
+        and the prior log b of each symbol: log p is the sum of the last two.
         """
         mass = self.p.static_mass
         if mass is None or self.p.changes_weights:

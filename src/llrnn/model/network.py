@@ -80,7 +80,7 @@ class FeatureEmbedding(nn.Module):
         return can_be_cached(self.psi.n_classes * self.weight.shape[1], self.weight)
 
     def _composes_few(self, classes: Tensor) -> bool:
-        """Return whether to embed these classes of words alone: few, on a CPU and in training, where no table is
+        """Return whether to embed these classes of words alone: few, on a CPU, and no embeddings of all classes are
         cached.
         """
         few = _FEW * classes.numel() <= self.psi.n_classes and not self.psi.is_identity

@@ -155,8 +155,8 @@ class Change:
 def experts(model: LLRNN, factors: Mapping[str, float]) -> list[Change]:
     """Return changes that scale the weights of contextual features by `factors`.
 
-    Keys are names of contextual features, or of an expert or table that several belong to. Raises ConfigError for
-    others.
+    Keys are names of contextual features, or of an expert (a distribution as a feature) or look-up table that several
+    belong to. Raises ConfigError for others.
 
         steer(model, experts(model, {"menu": 2.0}))
     """
@@ -165,7 +165,7 @@ def experts(model: LLRNN, factors: Mapping[str, float]) -> list[Change]:
 
 
 def _require_contextual(model: LLRNN, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return {name: its features}: each contextual feature by itself, and all those of an expert or table by its name.
+    """Return {name: its features}: each contextual feature by itself, and all those of an expert or look-up table.
 
     Raises ConfigError where one of `names` is no such name.
     """
@@ -226,9 +226,9 @@ def constrained(model: LLRNN, constraint: Constraint) -> LLRNN:
 
 
 def _with_tables(model: LLRNN, tables: Mapping[str, KnowledgeBase]) -> LLRNN:
-    """Return the model with other tables, by name.
+    """Return the model with other look-up tables (knowledge bases), by the name of the one that each replaces.
 
-    Their words are added first, since only listed words can be looked up.
+    Their words are added to the vocabulary first, since only listed words can be looked up.
     """
     changed = {name: old.with_table(tables[name]) for name, old in tables_of(model).items() if name in tables}
     ready = add_from_conditions(model, [], words_by_column(changed.values()))
@@ -240,7 +240,7 @@ def _with_tables(model: LLRNN, tables: Mapping[str, KnowledgeBase]) -> LLRNN:
 
 
 def tables_of(model: LLRNN) -> dict[str, Lookup]:
-    """Return {name of the table: the contextual feature that looks it up} of a model."""
+    """Return {name: the contextual feature that looks it up} of the knowledge bases (tables) that a model consults."""
     return {feature.name: feature for feature in model.contextual if isinstance(feature, Lookup)}
 
 

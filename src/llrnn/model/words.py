@@ -585,7 +585,10 @@ def try_add_from_conditions(
 
 
 def words_by_column(lookups: Iterable[Lookup]) -> dict[str, set[str]]:
-    """Return {column: words} of all tables that the lookups consult; columns of one name are joined."""
+    """Return {column: words} of all knowledge bases (tables) that the lookups consult.
+
+    Columns of one name are joined.
+    """
     found: dict[str, set[str]] = {}
     for one in lookups:
         for column, words in one.words_by_column.items():
