@@ -160,8 +160,9 @@ def direct(size: Size, *, training: bool = False, cached: bool = False, costs: U
 
 
 class WayChoice(NamedTuple):
-    """The faster of the two ways to the scores, `taken`, and the slower one, `left`, with their counts of
-    operations.
+    """Two ways to compute the scores of all classes of words, with their counts of operations.
+
+    `taken`: the faster one by estimated seconds; `left`: the other.
     """
 
     taken: Work
@@ -201,7 +202,9 @@ def unit_costs(device_type: str, threads: int = 1) -> UnitCosts:
 
 
 def may_keep(exponentials: int) -> bool:
-    """Return whether exponentials of so many bytes (N × G numbers) may be kept for backward: up to 1 GiB."""
+    """Return whether `exponentials` bytes of exponentials, one number a position and class, may be kept for
+    backward: ≤ 1 GiB.
+    """
     return exponentials <= MOST_KEPT
 
 

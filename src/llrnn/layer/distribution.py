@@ -169,8 +169,9 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def context_adaptor(self) -> Tensor:
-        """The weights a of the contextual features that are not linear in static ones, (N, k), after steering and
-        temperature.
+        """The weights a of the k contextual features, (N, k), after steering and temperature.
+
+        Contextual features that are linear in static ones are not among them: they are part of the static weights.
         """
         a = self.weights.context_adaptor(self.h)
         return (a if self.change is None else self.change.changed(a, len(self.weights.weight))) * self.scale
@@ -257,8 +258,7 @@ class Distribution(torch.distributions.Distribution):
         return own, known.log_b.to(self.h.dtype)
 
     def logit_offsets(self, values: Tensor, position: Tensor) -> Tensor:
-        """Return what contextual feature values add to the scores of E words, beyond their general value there, (E, k)
-        -> (E,).
+        """Return what contextual features add to the scores of E words beyond what they add to most words there, (E,).
 
         `values` (E, k): of the features on these words; `position` (E,): the position of each word.
         """

@@ -26,7 +26,10 @@ _ALIGNED = 8  # hidden units: products in half precision are slow on a GPU where
 
 
 def placed(h: Tensor, prior: Prior, values: Sequence[AnyValues]) -> tuple[Tensor, Prior, list[AnyValues]]:
-    """Return h, prior and values on the device of h and in its dtype; all in float32 where h is in half precision."""
+    """Return hidden vectors h, the prior and contextual feature values, all on the device of h and in its dtype.
+
+    They are float32 where h is in half precision.
+    """
     h = h if h.dtype.itemsize >= torch.float32.itemsize else h.float()
     return h, prior.to(h.device), [part.to(h.device, h.dtype) for part in values]
 
@@ -44,7 +47,7 @@ class Given(NamedTuple):
     change: WeightChange | None
 
     def row(self, n: int) -> Given:
-        """Return the arguments at position n alone, with N = 1."""
+        """Return the arguments of the distribution at position n alone (N = 1)."""
         change = self.change and self.change.row(n)
         return Given(self.weights, self.h[n : n + 1], [part.row(n) for part in self.values], change)
 

@@ -369,8 +369,9 @@ class _Constants(torch.nn.Module):
 
 
 class CompressedRows(_Constants):
-    """A sparse matrix in compressed rows: row i has `values[j]` in `columns[j]`, j from offsets[i] to offsets[i +
-    1].
+    """A constant sparse matrix in compressed rows, as a module that moves with the model.
+
+    Row i has `values[j]` in column `columns[j]`, for j from offsets[i] to offsets[i + 1] − 1.
     """
 
     offsets: Tensor
@@ -584,7 +585,7 @@ def _ends(of: Ints, count: int) -> Ints:
 
 
 class Pieces(NamedTuple):
-    """The rows of a sparse matrix cut into pieces of at most 64 entries, so that GPU programs share the sum of a long
+    """The entries of a sparse matrix's rows cut into pieces of at most 64, so that GPU programs share the sum of a long
     row.
 
     A row of several pieces is the sum of as many partial sums.

@@ -93,16 +93,18 @@ class LayerWeights(NamedTuple):
 
     @numerics.in_full
     def adaptor(self, h: Tensor) -> Tensor:
-        """Return the weights a = W h + c of the static features, (N, H) -> (N, m)."""
+        """Return the weights a = W h + c of the m static (context-independent) features, h (N, H) -> (N, m)."""
         return torch.addmm(self.bias, h, self.weight.t())
 
     @numerics.in_full
     def context_adaptor(self, h: Tensor) -> Tensor:
-        """Return the weights a of the contextual features, (N, H) -> (N, k)."""
+        """Return the weights a of the k contextual features (those that depend on the text before), h (N, H) -> (N,
+        k).
+        """
         return torch.addmm(self.context_bias, h, self.context_weight.t())
 
     def full_adaptor(self, h: Tensor) -> Tensor:
-        """Return the weights a of all features, static ones first, then contextual ones, (N, H) -> (N, m + k)."""
+        """Return the weights a of all features, static ones first, then contextual ones, h (N, H) -> (N, m + k)."""
         return torch.cat([self.adaptor(h), self.context_adaptor(h)], 1)
 
     @numerics.in_full

@@ -133,8 +133,9 @@ class Controller(nn.Module):
 
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain data, with the name of the class as `kind`, for
-        `make_controller`.
+        """Return the constructor's arguments as plain data, with the class's registered name as "kind".
+
+        `make_controller` makes the controller again from them.
         """
 
 
@@ -545,11 +546,11 @@ class Encoder(nn.Module):
         return cls(reading, sorted(name for name, n in counts.items() if n >= min_count), size, **options)
 
     def forward(self, conditions: Sequence[object], generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Return the encodings of B conditions as one padded tensor, (B, S, size), and a mask of their valid rows, (B,
-        S) bool.
+        """Return the encodings of B conditions, padded to one tensor (B, S, size), and a mask (B, S) of the valid
+        vectors.
 
-        Conditions are the inputs that texts are written from. `generator`: what dropout draws from; without one nothing
-        is dropped. Raises ConfigError for a condition None.
+        Conditions are the inputs that texts are written from; S is the length of the longest. `generator`: what dropout
+        draws from; without one nothing is dropped. Raises ConfigError for a condition None.
         """
         rows = [self._columns(condition) for condition in conditions]
         lengths = torch.tensor([len(row) for row in rows])
