@@ -69,7 +69,7 @@ class LazyGroup(TyperGroup):
         return load_verb(cmd_name) if cmd_name in VERBS else None
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Return the commands that begin with `incomplete`, with their help; none is imported, so that it is fast."""
+        """Return the commands that begin with `incomplete`, with their help, without importing any: this is fast."""
         from typer.core import CompletionItem  # type: ignore[attr-defined]  # typer's own copy of click
 
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
@@ -138,9 +138,9 @@ def _options(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line `llrnn` and end the process with its exit code.
+    """Run the command line `llrnn`, and end the process with the exit code of the command.
 
-    `arguments` are those of the process by default.
+    `arguments`: by default those of the process.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -106,7 +106,7 @@ class Demo:
     def page(self, folder: Path = Path("demo")) -> str:
         """Return the report as one HTML file that opens offline.
 
-        `folder` is where the models are, for its command lines.
+        `folder`: where the models are, for the command lines that it shows.
         """
         text, decided = self.corpora["train"], self.decision
         other = "" if folder == Path("demo") else f" --demo-folder {shlex.quote(str(folder))}"
@@ -174,19 +174,16 @@ def _knowledge(corpora: dict[str, Corpus]) -> list[tuple[str, features.Features,
 
 
 def _decision(model: LLRNN) -> Comparison | None:
-    """Explain why *sucrée* and not *sucré* follows the prefix `DECISION`.
-
-    None where the vocabulary lacks one of its words.
-    """
+    """Explain why *sucrée* and not *sucré* follows a prefix; None where the vocabulary lacks one of the words."""
     prefix, word, rival = DECISION
     known = all(one in model.vocabulary for one in (*prefix.split(), word, rival))
     return explain(model, prefix=prefix, word=word, rival=rival) if known else None
 
 
 def write_report(demo: Demo, folder: Path) -> Path:
-    """Write `report.html`, `results.json` and two model folders, the LL-RNN and its baseline.
+    """Write `report.html`, `results.json` and two model folders to `folder`; return the path of the report.
 
-    Return the report's path.
+    The models are the LL-RNN and the softmax RNN with unigram bias.
     """
     folder.mkdir(parents=True, exist_ok=True)
     *_, baseline, best = demo.contenders

@@ -59,10 +59,10 @@ def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:
 def _each(
     given: list[Path], asked: options.ModelOptions, device: str, *, oov: Oov | None = None, held: bool = True
 ) -> Iterator[tuple[Path, LLRNN, Path]]:
-    """Yield (folder, model, text file) for every model and every text file among the paths `given`.
+    """Yield (model folder, model, text file) for every model and every text file among the paths `given`.
 
-    `asked`: how models are changed; `oov`: what to do with unknown words; `held`: whether the --constraint is applied
-    too.
+    `asked`: how models are changed; `oov`: what to do with unknown words; `held`: whether --constraint, a language that
+    texts must belong to, is applied too.
     """
     folders, files = _told_apart(given)
     for folder in folders:

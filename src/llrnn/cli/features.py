@@ -23,9 +23,9 @@ from llrnn.training.settings import SentenceBatches, SlidingBatches
 
 
 def show_features(summary: FeatureSummary, ways: Forecast) -> None:
-    """Print what the features amount to, which have no effect, and how log Z, the normaliser, will be computed.
+    """Print how many features and classes there are, which features have no effect, and how log Z will be computed.
 
-    `summary`: counts of features and of classes (words with equal features); `ways`: the forecast of the cost of log Z.
+    Classes are sets of words with equal features, log Z is the normaliser; `ways`: the forecast of its cost.
     """
     show.facts({**asdict(summary), "times_shorter": summary.reduction})
     many = f"{ways.saved:.1f} times fewer multiplications than" if ways.saved >= 1.05 else "as many multiplications as"

@@ -141,8 +141,9 @@ def info_verb(model: options.ModelFolder, as_json: options.AsJson = False) -> No
 def model_info(folder: Path) -> dict[str, Any]:
     """Return a description of the model in a folder as data for JSON.
 
-    Keys: model, name, words, domains, cells, unknown, units, lowercase, classes, features (number by group),
-    contextual, contextual_inputs, mixed, background, controller, parameters, training, files (bytes by name). A
+    Keys: model, name, words, domains (infinite sets of strings, such as numbers), cells (symbols for parts of these),
+    unknown, units, lowercase, classes (words with equal features), features (number by group), contextual,
+    contextual_inputs, mixed, background (prior), controller (network), parameters, training, files (bytes by name). A
     CheckpointError is raised where the folder holds no model.
     """
     model = load(folder)
@@ -175,7 +176,7 @@ def model_info(folder: Path) -> dict[str, Any]:
 
 
 def _training(model: LLRNN) -> dict[str, Any]:
-    """Return the files that the model was trained on, and, where it has counted them, their `sentences` and `words`."""
+    """Return a dict of the training text: `files` and, where the model has counted them, `sentences` and `words`."""
     summary, corpus = model.training_summary, model.corpus_settings
     files = corpus.get("train") or (["embedded French"] if corpus.get("embedded") else [])
     found: dict[str, Any] = {"files": [str(file) for file in ([files] if isinstance(files, str) else files)]}

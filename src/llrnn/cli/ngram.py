@@ -103,9 +103,9 @@ def estimate_verb(
 
 @dataclass
 class _ReadingText:
-    """An iterable over the pieces of a text, arrays of word ids, that counts the ids in `words` as they are read.
+    """An iterable over the pieces of a text, arrays of word ids, that counts in `words` the ids that were read.
 
-    At the end of a text with no words it raises a CorpusError.
+    At the end of a text without words it raises a CorpusError.
     """
 
     pieces: Iterable[Ints]
@@ -155,9 +155,9 @@ def _of_built(corpus: BuiltCorpus, words: list[str]) -> Iterator[Ints]:
 
 
 def _scratch(out: Path, temporary: Path | None, budget: int | None) -> kneser_ney.Scratch | None:
-    """Return where to put temporary files, in `temporary` or the folder of `out`.
+    """Return the place for temporary files, in the folder `temporary` or that of `out`; None where `budget` is None.
 
-    None without a `budget`, a size in bytes.
+    `budget`: bytes of --memory. A ConfigError is raised where `out` is no ARPA file or there is no such folder.
     """
     if budget is None:
         if temporary is not None:
@@ -290,9 +290,10 @@ def _unigrams(table: ngrams.NGramTable) -> ngrams.NGramTable:
 
 
 def told(report: dict[str, Any], out: Path, as_json: bool, show_it: Callable[[dict[str, Any]], None]) -> None:
-    """Print a report: as JSON, or by `show_it`; where `out` is standard output, only one line, on standard error.
+    """Print a report on standard output: as JSON with `as_json`, else by `show_it`.
 
-    `report` has the keys "out" and "ngrams" (the number of n-grams of each length, from 1).
+    Where the model itself goes to standard output (`out` is "-"), one line on standard error is printed instead.
+    `report` has the keys "out" and "ngrams", the number of n-grams of each length from 1.
     """
     if str(out) == STANDARD:
         show.note(f"{report['out']}: {'/'.join(f'{count:,}' for count in report['ngrams'])} n-grams")

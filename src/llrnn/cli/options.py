@@ -236,9 +236,9 @@ class TrainingBar:
         self._task = self._bar.add_task(name, total=None, note="")
 
     def step(self, epoch: int, position: int, batches: int) -> None:
-        """Show that `position` of the `batches` batches of an epoch (from 0) are done.
+        """Show that `position` of the `batches` batches of an epoch (counted from 0) are done.
 
-        For `on_step` of `llrnn.train`.
+        To be given to `llrnn.train` as `on_step`.
         """
         if epoch != self._epoch:  # its own time left
             self._epoch = epoch
@@ -486,7 +486,10 @@ def write_each_line(model: LLRNN, path: Path, write: Callable[[list[object]], li
 
 
 def _each(write: Callable[[list[object]], list[Generated]], conditions: list[object]) -> list[Generated | LLRNNError]:
-    """Return a text or an error for each condition: generated in one batch or, where that fails, one by one."""
+    """Return a generated text, or an error, for each condition (input to generate from).
+
+    All are generated in one batch or, where that fails, one by one, so that only those that fail have an error.
+    """
     try:
         return [*write(conditions)] if conditions else []
     except LLRNNError as problem:
@@ -496,9 +499,9 @@ def _each(write: Callable[[list[object]], list[Generated]], conditions: list[obj
 
 
 def _condition(model: LLRNN, path: Path, text: str) -> object:
-    """Return the parsed condition of one line, or, not raised, the error of parsing it.
+    """Return the condition (input to generate from) in one line of a file; where it cannot be parsed, return the error.
 
-    `path`: the file, in which .jsonl means that lines are JSON objects with the key "condition".
+    `path`: the file; .jsonl means that lines are JSON objects with the key "condition".
     """
     try:
         if not path.name.removesuffix(".gz").endswith(".jsonl"):

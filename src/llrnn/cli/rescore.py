@@ -183,7 +183,8 @@ def _write(out: Path, result: Rescored, *, kaldi: bool) -> None:
 class _Part:
     """N-best lists, or word lattices from which lists are made, with the reference transcripts where they are given.
 
-    `lists`: of lattices, placeholders with the utterances; `search`: finds the best paths of a lattice, None for lists.
+    `lists`: for lattices, one empty hypothesis for each utterance; `search`: finds the best paths of a lattice, None
+    where there are lists.
     """
 
     lists: NBestLists
@@ -214,9 +215,9 @@ class _Part:
         return cls(lists, found, lattices, search)
 
     def scored(self, model: LLRNN, oov: Oov | None, weights: Weights | None) -> tuple[NBestLists, SharedScores]:
-        """Return the lists with the model's log-probabilities as the score "llrnn", and statistics of the computation.
+        """Return the lists with the model's log-probabilities as the score "llrnn", and counts of the work done.
 
-        Lists of lattices are the best paths by `weights`, by default 1 for each score.
+        From lattices, the best paths by `weights` are listed, by default 1 for each score.
         """
         if self.search is None:
             with options.advising_oov(oov):
@@ -232,9 +233,9 @@ class _Part:
 
 
 def _told_cut(cut: Mapping[str, int]) -> str:
-    """Return a message that names lattices whose search was cut short.
+    """Return a message that names lattices in which hypotheses were cut off, so that a better path may be lost.
 
-    `cut`: number of lost hypotheses by utterance.
+    `cut`: the number of hypotheses that were cut off, by utterance.
     """
     names = ", ".join([*cut][:4]) + (", ..." if len(cut) > 4 else "")
     limits = " and ".join(f"{most:,} arcs ({kind})" for kind, most in MOST_ARCS.items())

@@ -57,7 +57,7 @@ def train_verb(
 
     Prints its progress on standard error and the best validation loss (nats a word) at the end; writes checkpoints and
     a log to --out. `llrnn config reference` has the keys of a configuration. After Ctrl-C it saves a checkpoint, prints
-    how to go on, and exits with 130; it exits with 2 on a mistake in the configuration.
+    how to go on, and exits with 130 (0 under torchrun); it exits with 2 on a mistake in the configuration.
 
     \b
     Example: llrnn train configs/embedded.toml --out runs/embedded
@@ -339,7 +339,7 @@ def adapt_verb(
 
 
 def _parts(text: Corpus, valid: Corpus | None) -> tuple[Corpus, Corpus]:
-    """Return the training text and the text to stop by: `valid`, or the last tenth of the sentences of `text`.
+    """Return (training text, validation text): `valid` where given, else the last tenth of the sentences of `text`.
 
     A ConfigError is raised where fewer than 5 sentences are to be split.
     """
@@ -408,9 +408,9 @@ def remove_verb(
 
 
 def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool, more: str = "") -> None:
-    """Save a model whose words were changed, and print what was `done` ("added", "removed") to how many.
+    """Save a model whose vocabulary was changed to `out`, and print how many words were added or removed.
 
-    `more` is appended.
+    `done`: "added" or "removed"; `count`: how many; `more`: appended to the line.
     """
     options.make_output_folder(out)
     model.save(out)
@@ -456,9 +456,10 @@ def build_verb(
 
 
 def _listing(vocabulary: Path | None, words: int | None, min_count: int, unknown: str | None) -> Listing:
-    """Return which words a built corpus lists, from the options of `llrnn data build`.
+    """Return which words a corpus built by `llrnn data build` lists, from the options of that command.
 
-    Raise a ConfigError on a conflict.
+    `vocabulary`: a model folder or a file of words; a ConfigError is raised where it is given together with `words` or
+    `min_count`, or where the model has a probability for every string.
     """
     if vocabulary is None:
         return Listing(top=words, min_count=min_count, unknown=unknown)
@@ -476,9 +477,9 @@ def _listing(vocabulary: Path | None, words: int | None, min_count: int, unknown
 
 @data_app.command("show")
 def show_verb(folder: Folder, as_json: options.AsJson = False) -> None:
-    """Print what a built corpus holds: sentences, words, types, unknown words, bytes.
+    """Print what a corpus built by `llrnn data build` holds: sentences, words, types, unknown words, bytes.
 
-    Exits with 2 where the folder is none that `llrnn data build` wrote.
+    Exits with 2 where the folder holds none.
 
     Example: llrnn data show news
     """
@@ -487,7 +488,7 @@ def show_verb(folder: Folder, as_json: options.AsJson = False) -> None:
 
 @data_app.command("check")
 def check_verb(folder: Folder) -> None:
-    """Read all files of a built corpus and compare them with their check sums.
+    """Read all files of a corpus built by `llrnn data build`, and compare them with their check sums.
 
     Prints their number and size where all agree; exits with 2 where one was altered.
 
@@ -604,12 +605,12 @@ def data_vectors_verb(
 
 
 def _counts(texts: list[Path], lowercase: bool) -> Counter[str]:
-    """Return how often each word occurs in the text files, all together."""
+    """Return how often each word occurs in the text files together; `lowercase`: count words in lowercase."""
     return sum((Counter(Corpus.from_file(path, lowercase=lowercase).counts()) for path in texts), Counter[str]())
 
 
 def _covered(forms: Collection[str], counts: Counter[str]) -> str:
-    """Return a phrase on how many of the words `counts` are among `forms`: types, and the share of tokens."""
+    """Return a phrase for a message: how many of the words in `counts` are in `forms`, by types and by tokens."""
     types, tokens = len(forms) / max(len(counts), 1), sum(counts[form] for form in forms) / max(counts.total(), 1)
     return f"{len(forms):,} of {len(counts):,} types ({types:.1%}), {tokens:.1%} of {counts.total():,} tokens"
 

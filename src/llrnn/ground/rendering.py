@@ -64,7 +64,7 @@ class Bar:
 
     @property
     def label_on_the_right(self) -> bool:
-        """Whether the number stands to the right of `label_at`: away from a finite bar, or into an infinite one."""
+        """Whether the number is written to the right of `label_at`, not to the left: so it never covers the bar."""
         return (self.value >= 0) == self.bounded
 
     @property
@@ -141,7 +141,7 @@ def shortened(text: str, longest: int = 25) -> str:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Return the multiples of a round step in [low, high] for the marks of an axis: about four to ten numbers."""
+    """Return round numbers in [low, high], about four to ten at equal steps, for the marks of an axis; low < high."""
     step = 10.0 ** math.ceil(math.log10(high - low))
     while (high - low) / step < 4:
         step /= 2.5 if f"{step:e}"[0] == "5" else 2
@@ -396,7 +396,7 @@ class Part:
     factors: tuple[tuple[str, float], ...] = ()
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the rows of the table of a breakdown: this summand, then its factors, as (name, "", "", value)."""
+        """Return table rows of 4 strings, (name, "", "", value), for this summand and then for each of its factors."""
         of_it = [(Faint(f"  of it {name}"), "", "", Faint(log_text(share))) for name, share in self.factors]
         return [(self.name, "", "", log_text(self.share)), *of_it]
 

@@ -187,7 +187,7 @@ _STREAMS = {
 def described(app: FastAPI, *, needs_token: bool) -> dict[str, Any]:
     """Return the OpenAPI description of all endpoints as a dict.
 
-    `needs_token` adds the token to those that require it.
+    `needs_token`: the server requires a token, which is added to all endpoints but health and ready.
     """
     found = get_openapi(title="llrnn", version=app.version, description=_ABOUT, routes=app.routes)
     models: list[type[BaseModel]] = [*(request for request, _ in _QUESTIONS.values()), messages.Finished]
@@ -328,7 +328,7 @@ class Endpoints:
                 yield name, data
 
     async def _answer(self, request: Request, ask: Ask) -> Response:
-        """Return the result of `ask` as a JSON response.
+        """Return the result of `ask`, a dict, as a JSON response.
 
         A `Refused` is raised where too many requests are worked on (429) or it takes too long (503).
         """
@@ -336,7 +336,10 @@ class Endpoints:
             return _json(await ask())
 
     async def _whole(self, asked: messages.GenerateRequest, events: Events) -> Answer:
-        """Return a generated text that is not streamed, as data for JSON: that of the last event, and all words."""
+        """Return a generated text that is not streamed, as a dict with the fields of `messages.GenerateAnswer`.
+
+        `events`: of its words and its end.
+        """
         words, end = [], {}
         async with aclosing(events):
             async for name, data in events:
@@ -489,10 +492,7 @@ def create_app(
 
 
 def _refuse_http(request: Request, error: Exception) -> NoReturn:
-    """Raise FastAPI's own 404 and 405 as `Refused`, in the form of this API's errors.
-
-    Raise any other error as it is.
-    """
+    """Raise an HTTP error of FastAPI again: 404 and 405 as `Refused`, in this API's form, others unchanged."""
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
@@ -616,9 +616,9 @@ class _Server(uvicorn.Server):
         self.ready()
 
     async def _reload(self) -> None:
-        """Read the models' tables and word lists anew, on SIGHUP.
+        """Read the models' tables and word lists anew, on SIGHUP, and log that, or which file is wrong.
 
-        Log the outcome, and go on as before where a file is wrong.
+        After an error the models are served as they were.
         """
         try:
             await self.config.app.state.engine.reload()  # type: ignore[union-attr]

@@ -306,9 +306,9 @@ class Writing(Iterator[Written]):
 
 
 def _query(query: QueryOptions, prefix: Prefix | None = None) -> dict[str, Any]:
-    """Return the JSON fields that queries share, from their options and the prefix.
+    """Return the JSON fields that queries share, as a dict, from their options and the prefix.
 
-    Options that are None are left out.
+    Options that are None are left out; `prefix` None: there is no such field.
     """
     said: dict[str, Any] = {name: value for name, value in query.items() if name != "changes" and value is not None}
     if prefix is not None:
@@ -317,9 +317,9 @@ def _query(query: QueryOptions, prefix: Prefix | None = None) -> dict[str, Any]:
 
 
 def _changes(given: Mapping[str, str] | Sequence[str | Change]) -> list[Change]:
-    """Return changes of weights as `Change`s, from {name: "+0.5"} or a list.
+    """Return changes of weights as a list of `Change`, from {name: "+0.5"} or a list of "name=+0.5" or `Change`.
 
-    Raise a ConfigError for one string or a number.
+    A ConfigError is raised for a single string, or a number that does not say whether it is added or set.
     """
     if isinstance(given, str):
         raise ConfigError(f"a list of changes is required, found one string: write [{given!r}]")

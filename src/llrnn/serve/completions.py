@@ -36,9 +36,9 @@ class _Pieces:
         self.count, self.is_stopped = 0, False
 
     def add(self, event: dict[str, Any]) -> list[tuple[int, str, dict[str, Any]]]:
-        """Add a generated word.
+        """Add a generated word, the data of its event; return the pieces that can be sent now.
 
-        Return the pieces that can be sent now, and set `is_stopped` where a stop string was found.
+        `is_stopped` is set where a stop string was found: the text ends before it.
         """
         piece, blank = self._blank + event["word"], self._blank
         self._blank = " "
@@ -86,7 +86,7 @@ class CompletionWork:
         self._warnings = dict[str, None]()
 
     async def whole(self) -> dict[str, Any]:
-        """Generate all texts concurrently, and return the data of one JSON answer (`messages.CompletionAnswer`)."""
+        """Generate all texts concurrently, and return a dict with the fields of `messages.CompletionAnswer`."""
         found = await together(self._all_of(index) for index in range(len(self._texts)))
         return {**self._head, "choices": found, "usage": self._usage(), "warnings": [*self._warnings]}
 
@@ -108,7 +108,10 @@ class CompletionWork:
         return {"text": text, "index": index, "logprobs": logprobs, "finish_reason": parts[-1]["finish_reason"]}
 
     async def _parts(self, index: int) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the choices of one text, piece by piece; the last one has a `finish_reason`. `index`: of the text."""
+        """Yield entries of `choices` for one text, a piece of it each; the last one has a `finish_reason`.
+
+        `index`: of the text among all that are asked for, n for each prompt.
+        """
         prompt = self.request.prompts[index // self.request.n]
         pieces, ended = _Pieces(prompt, self.request.stops), False
         self._read += len(words_of(prompt))

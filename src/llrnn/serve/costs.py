@@ -49,9 +49,9 @@ class Cost:
 
 
 def admit(cost: Cost) -> Cost:
-    """Make this cost the budget of the current request, and return it.
+    """Return this cost, and make it the budget of the request that is being answered.
 
-    Raise a `Refused` (422) where it exceeds the limit.
+    A `Refused` (422) is raised where it exceeds what any request may cost.
     """
     require_work(cost.total)
     current_scope().allowed = cost.total
@@ -59,17 +59,26 @@ def admit(cost: Cost) -> Cost:
 
 
 def cost_of_names(count: int) -> Cost:
-    """Return the cost of searching `count` names of features or words, at most that of reading 5,001 words."""
+    """Return the cost of searching `count` names of features or words: 1 + count / 200, and 5,001 at most.
+
+    The unit is reading one word.
+    """
     return Cost(1.0 + min(count / 200, _LARGEST))
 
 
 def cost_of_strings(count: int) -> Cost:
-    """Return the cost of drawing `count` strings of a cell (a symbol for many strings outside the vocabulary)."""
+    """Return the cost of drawing `count` strings of a cell, 50 + 5 · count; the unit is reading one word.
+
+    A cell is a symbol for many strings outside the vocabulary.
+    """
     return Cost(50.0 + 5.0 * count)
 
 
 def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
-    """Return the cost of a whole request to a model; a TypeError is raised for a type that has none."""
+    """Return the cost of a whole request to a model, in units of reading one word.
+
+    A TypeError is raised for a type of request that has none.
+    """
     match request:
         case messages.WriteRequest():
             hypotheses = request.max_words * request.width * len(request.conditions)
@@ -92,7 +101,10 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
 
 
 def _query_cost(served: Served, request: messages.Query) -> float:
-    """Return the cost of reading the prefix of a request and answering it, without words to be generated."""
+    """Return the cost of reading the prefix of a request and answering it, without the words to be generated.
+
+    The unit is reading one word.
+    """
     cost = _words_cost(request, [request.prefix_words]) * (6 if isinstance(request, messages.InfluenceRequest) else 1)
     cost += _lookup_cost(served, request, [request.condition])
     match request:
@@ -108,14 +120,14 @@ def _query_cost(served: Served, request: messages.Query) -> float:
 
 
 def _words_cost(request: messages.ModelQuery, texts: Iterable[tuple[str, ...]]) -> float:
-    """Return the cost of reading texts, each with its end of sentence; half as much again where weights are changed."""
+    """Return the cost of reading texts: 1 for each word and each end of a text, 1.5 where weights are changed."""
     return sum(1 + len(text) for text in texts) * (1.5 if request.changes else 1.0)
 
 
 def _lookup_cost(served: Served, request: messages.ModelQuery, conditions: Iterable[str | None]) -> float:
-    """Return the cost of preparing a request: conditions (inputs to generate from), and patterns that select features.
+    """Return the cost of reading conditions (inputs to generate from) and of finding the features to change.
 
-    A `Refused` is raised where the patterns would look through too many names.
+    The unit is reading one word. A `Refused` (422) is raised where patterns would look through too many names.
     """
     patterns = {change.feature for change in request.changes if served.names.is_pattern(change.feature)}
     names = len(served.names) * len(patterns)
@@ -126,7 +138,7 @@ def _lookup_cost(served: Served, request: messages.ModelQuery, conditions: Itera
 def _conditions_cost(served: Served, conditions: Iterable[str | None]) -> float:
     """Return the cost of reading conditions, the inputs that texts are generated from; equal ones count once.
 
-    Each may add its words to the vocabulary, so the cost grows with the size of that.
+    The unit is reading one word. Each may add its words to the vocabulary, so the cost grows with the size of that.
     """
     listing = 50 + min(len(served.model.vocabulary) / 50, _LARGEST)
     return sum(listing + len(one) / 4 for one in {*conditions} if one is not None)

@@ -58,9 +58,10 @@ _OTHERWISE = "write it otherwise or leave it out: /v1/read names words of the mo
 
 
 def settled(work: Callable[..., Any], *given: Any) -> Any:
-    """Return `work(*given)`, or, not raised, its exception; errors of the library become a `Refused` of the API.
+    """Return `work(*given)`; where it raises, return the exception instead of raising it.
 
-    An unknown word is 400, any other LLRNNError 409; other exceptions, defects of the server, stay as they are.
+    Errors of the library become a `Refused`, an error with an HTTP status: 400 for an unknown word, 409 for any other
+    LLRNNError. Other exceptions, defects of the server, are returned as they are.
     """
     try:
         return work(*given)
@@ -93,9 +94,10 @@ class EncodedPrefix:
 
 
 def encode(ready: PreparedModel, words: Sequence[str], steering: Steering, place: str) -> EncodedPrefix:
-    """Encode the words of a prefix or text as symbol ids, in lowercase where the model reads that.
+    """Return the words of a prefix or text, as the model spells them, with their symbol ids, condition and changes.
 
-    An UnknownWordError, which names the field `place`, is raised for a word that the model cannot read.
+    `ready`: the model with its condition; `steering`: changes of weights, or None; `place`: the field of the request,
+    named in the UnknownWordError that is raised for a word which the model cannot read.
     """
     written = spelled_for(ready.model, words)
     ids = ready.model.vocabulary.symbols_of(written, place=place)
@@ -151,9 +153,9 @@ def _padded(model: LLRNN, rows: Sequence[EncodedPrefix], length: int) -> Batch:
 
 
 def require_finite(p: Distribution) -> Distribution:
-    """Return a distribution of one row.
+    """Return a next-word distribution of one row as it is, or refuse the request where no word can follow.
 
-    Raise a `Refused` (409) where no word is possible or changed weights overflow.
+    A `Refused` (409) is raised where the prior is 0 for all words, or where changed weights overflow.
     """
     log_z = float(p.log_z[0])
     if math.isfinite(log_z):
@@ -194,7 +196,10 @@ def word(model: LLRNN, symbol: int, log_p: float, spelled: str | None = None) ->
 
 
 def score(model: LLRNN, texts: Sequence[EncodedPrefix]) -> list[dict[str, Any]]:
-    """Return for each text the data of a `messages.Score`: words, log_p (the end included), log_prob, perplexity."""
+    """Return for each text a dict with words, log_p, log_prob and perplexity, from one pass through the network.
+
+    `words` and `log_p` (nats) include the end of the sentence; `log_prob` is the sum; None stands for an infinity.
+    """
     lengths = [1 + len(text.ids) for text in texts]
     batch = _padded(model, texts, max(lengths))
     mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
@@ -318,9 +323,9 @@ def _draw(text: Text, p: Distribution, n: int) -> int:
 
 @torch.no_grad()
 def step(texts: Sequence[Text]) -> list[Any]:
-    """Run one step of the network for all texts (of one model).
+    """Run one step of the network for all texts, which are of one model, and choose the next word of each.
 
-    Return each with its next word chosen, or an exception.
+    A list of the texts after it is returned, with an exception in the place of one that cannot go on.
     """
     model = texts[0].model
     state = ModelState.joined([text.state for text in texts], model.device)
@@ -380,7 +385,10 @@ class NextQuestion(Question[messages.NextRequest]):
 
     @staticmethod
     def answer(questions: Sequence[NextQuestion]) -> list[Any]:
-        """Return the data of a `messages.Next` for each question, or an exception."""
+        """Return a dict for each question, with the fields of `messages.Next`, or an exception in its place.
+
+        All questions are of one model, which reads their prefixes in one batch.
+        """
         p, _ = read(questions[0].model, [question.asked for question in questions], _ROUND)
         if bool(torch.isfinite(p.log_z).all()):
             best = best_words(questions[0].model, p, [question.request.top for question in questions])
@@ -405,7 +413,11 @@ class NextQuestion(Question[messages.NextRequest]):
 
 
 def read_words(served: Served, request: messages.ReadRequest) -> Answer:
-    """Return the data of a `messages.ReadAnswer`: words outside the model's vocabulary, with similar ones in it."""
+    """Return the words of a request outside the model's vocabulary: {model, background, prefix, unknown}.
+
+    `unknown` lists {"word", "near"}, where `near` are similar words of the vocabulary, looked for up to five unknown
+    words.
+    """
     model = served.ready(request.background, request.condition).model
     prefix, others = (spelled_for(model, part) for part in (request.prefix_words, request.words))
     words = list(dict.fromkeys((*prefix, *others)))
@@ -478,7 +490,10 @@ class ExplainQuestion(_StatefulQuestion[messages.ExplainRequest]):
     """A question why a word follows a prefix: its log-probability, or its difference from a rival's, taken apart."""
 
     def after(self, p: Distribution, state: ModelState) -> Answer:
-        """Return the data of a `messages.ExplainAnswer`."""
+        """Return a dict with model, background, prefix, word, rival and comparison (`messages.ExplainAnswer`).
+
+        `word` and `rival` have log p taken apart; `rival` and `comparison` are None where no rival was given.
+        """
         word, *rest = spelled_for(self.model, [self.request.word, *filter(None, [self.request.rival])])
         found = explain_next(self.model, p, state, self.asked.words, word, rest[0] if rest else None)
         sides = (found,) if isinstance(found, Explanation) else (found.chosen, found.rival)
@@ -532,7 +547,7 @@ class PendingText:
         return HYPOTHESIS_COST * len(self.search.rows)
 
     def answer(self) -> Answer:
-        """Return the data of a `messages.ConditionTexts`, once the search has ended."""
+        """Return {"best": texts with text, words, log_prob and finished, best first; "warnings": on the condition}."""
         asked = self.question
         said = [spoken(asked.model, one, asked.condition) for one in self.search.found()[: asked.request.count]]
         texts = [
@@ -544,15 +559,19 @@ class PendingText:
 
 @torch.no_grad()
 def search_on(writing: Sequence[PendingText]) -> list[Any]:
-    """Run one step of all beam searches (of one model); return each as pending, or its answer where it has ended."""
+    """Run one step of beam searches that are of one model, and return each as it is then.
+
+    A search that has ended is replaced by its answer, or by an exception; the others are pending still.
+    """
     advance_searches([one.search for one in writing])
     return [settled(one.answer) if one.search.has_ended else one for one in writing]
 
 
 def weigh_influence(served: Served, request: messages.InfluenceRequest) -> Answer:
-    """Return the data of a `messages.InfluenceAnswer`, by a gradient for this request alone.
+    """Return what features of earlier words contributed to a feature's weight: {…, feature, weight, terms}.
 
-    A `Refused` (404) is raised where the model has no such feature.
+    A `Refused` (404) is raised where the model has no such feature. `terms` are as in `messages.InfluenceAnswer`;
+    changes of weights in the request are applied to them.
     """
     question = Question(served, request)
     model, asked = question.model, question.asked
@@ -605,12 +624,15 @@ class ScoreQuestion:
             self.scores[index] = found
 
     def answer(self) -> Answer:
-        """Return the data of a `messages.ScoreAnswer`, once all pieces were added."""
+        """Return {"model", "background", "scores"}, a score for each text, once all pieces were added."""
         return {"model": self.served.name, "background": self.request.background, "scores": self.scores}
 
 
 def as_json(found: object, answer: type[BaseModel]) -> Answer:
-    """Return as data for JSON the attributes of `found`, an object of the library, that are fields of `answer`."""
+    """Return a dict of those attributes of `found` that are fields of the answer type `answer`, as data for JSON.
+
+    `found`: an object of the library, such as an `Explanation`; infinities become None, tuples lists.
+    """
     return {name: _plain(getattr(found, name)) for name in answer.model_fields}
 
 
@@ -638,10 +660,11 @@ def one_by_one(work: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any
 
 
 class Engine:
-    """The models of a server: it answers requests (`messages`) with data for JSON, and refuses with `Refused`.
+    """The models of a server: each method takes a request (a class of `messages`) and returns a dict for JSON.
 
     Each model has a thread, in which requests that wait together become one step of the network; `rows`: the most
-    sequences in one step, 1 turns batching off.
+    sequences in one step, 1 turns batching off. A request that cannot be answered raises a `Refused`, an error with an
+    HTTP status.
     """
 
     def __init__(self, served: Sequence[Served], *, rows: int = 64) -> None:
@@ -682,27 +705,27 @@ class Engine:
         self._models = {"models": described, "object": "list", "data": [*map(named, self._served)]}
 
     async def read(self, request: messages.ReadRequest) -> Answer:
-        """Return the data of a `messages.ReadAnswer`: which words of the request the model does not have."""
+        """Return the words of the request that the model lacks, as a dict with the fields of `messages.ReadAnswer`."""
         return await self._ask_alone(read_words, request)
 
     async def next(self, request: messages.NextRequest) -> Answer:
-        """Return the data of a `messages.Next`: the most probable next words."""
+        """Return the most probable next words after a prefix, as a dict with the fields of `messages.Next`."""
         return await self._ask(NextQuestion, request)
 
     async def complete(self, request: messages.CompleteRequest) -> Answer:
-        """Return the data of a `messages.CompleteAnswer`: the best next words that begin with some letters."""
+        """Return the best next words with given first letters, as a dict of the fields of `messages.CompleteAnswer`."""
         return await self._ask(CompleteQuestion, request, (request, current_scope()))
 
     async def explain(self, request: messages.ExplainRequest) -> Answer:
-        """Return the data of a `messages.ExplainAnswer`: log p of a word taken apart."""
+        """Return log p of a word taken apart into summands, as a dict with the fields of `messages.ExplainAnswer`."""
         return await self._ask(ExplainQuestion, request)
 
     async def influence(self, request: messages.InfluenceRequest) -> Answer:
-        """Return the data of a `messages.InfluenceAnswer`: what moved the weight of a feature."""
+        """Return what moved the weight of a feature, as a dict with the fields of `messages.InfluenceAnswer`."""
         return await self._ask_alone(weigh_influence, request)
 
     async def score(self, request: messages.ScoreRequest) -> Answer:
-        """Return the data of a `messages.ScoreAnswer`: log p of every word of some texts."""
+        """Return log p of every word of some texts, as a dict with the fields of `messages.ScoreAnswer`."""
         served = self.find(request.model)
         cost, scored = admit(cost_of(served, request)).total, ScoreQuestion(served, request)
         pieces = list(scored.pieces())
@@ -711,17 +734,17 @@ class Engine:
         return scored.answer()
 
     async def write(self, request: messages.WriteRequest) -> Answer:
-        """Return the data of a `messages.WriteAnswer`: texts from conditions (inputs), by beam search."""
+        """Return texts for conditions (inputs), by beam search, as a dict with the fields of `messages.WriteAnswer`."""
         served = self.find(request.model)
         begin = admit(cost_of(served, request)).begin / len(request.conditions)
         texts = await together(self._written(served, request, place, begin) for place in range(len(request.conditions)))
         return {"model": served.name, "background": request.background, "texts": texts}
 
     async def _written(self, served: Served, request: messages.WriteRequest, place: int, begin: float) -> Answer:
-        """Run the beam search of one condition to its end, and return the data of a `messages.ConditionTexts`.
+        """Run the beam search of one condition (input) to its end, and return {"best": texts, "warnings": messages}.
 
         `place`: index of the condition in the request; `begin`: cost of reading it. Other requests have their turn
-        after each step, or share it.
+        after each step, or share it. A `Refused` names the condition.
         """
         batcher, run = self._batchers[served.name], partial(answered, WriteQuestion, served)
         try:
@@ -734,9 +757,9 @@ class Engine:
         return answer
 
     def generate(self, request: messages.GenerateRequest) -> AsyncGenerator[tuple[str, Answer]]:
-        """Yield ("word", data of a `messages.Written`) for each word as it is chosen, then ("done", data).
+        """Yield ("word", data) for each word as it is chosen, then ("done", data) with the whole text.
 
-        The last data are those of a `messages.Finished`, the whole text.
+        The data are dicts with the fields of `messages.Written` and `messages.Finished`.
         """
         return self.continuations(request)[0]
 
@@ -768,42 +791,45 @@ class Engine:
         yield "done", {**told, "warnings": list(text.warnings)}
 
     def models(self) -> Answer:
-        """Return the data of a `messages.ModelsAnswer`: the descriptions of all models."""
+        """Return the descriptions of all models, as a dict with the fields of `messages.ModelsAnswer`."""
         return self._models
 
     def model(self, name: str) -> Answer:
-        """Return the data of a `messages.RetrievedModel`; a `Refused` (404) is raised where no model has this name."""
+        """Return the description of the model `name`, as a dict with the fields of `messages.RetrievedModel`.
+
+        A `Refused` (404) is raised where no model has this name.
+        """
         return {**self.find(name).described, **named(name)}
 
     async def features(self, name: str, query: str, limit: int) -> Answer:
-        """Return the data of a `messages.FeaturesAnswer`: features whose names contain `query`, ignoring case.
+        """Return {"features": the first `limit` whose names contain `query` in any case, "matching": how many do}.
 
-        At most `limit` are listed; contextual ones, whose values depend on the context, come first. `name`: of the
-        model.
+        Features are {"name", "group", "contextual"}; contextual ones, whose values depend on the context, come first.
+        `name`: of the model; a `Refused` (404) is raised where there is none.
         """
         return await self._list(_features, name, query, limit)
 
     async def words(self, name: str, query: str, limit: int) -> Answer:
-        """Return the data of a `messages.WordsAnswer`: at most `limit` listed words that contain `query` in any case.
+        """Return {"words": the first `limit` listed words that contain `query` in any case, "matching": how many do}.
 
         Those that begin with it come first, frequent ones before others. `name`: of the model.
         """
         return await self._list(_words, name, query, limit)
 
     async def strings(self, name: str, cell: str, limit: int, seed: int) -> Answer:
-        """Return the data of a `messages.StringsAnswer`: distinct strings among `limit` that are drawn from a cell.
+        """Return {"cell", "strings": [{"word", "share"}]}, distinct strings among `limit` that are drawn from a cell.
 
-        A cell is a symbol for many strings outside the vocabulary of the model `name`; a `Refused` (404) is raised
-        where no cell has this name.
+        A cell is a symbol for many strings outside the vocabulary of the model `name`; `share`: the probability of a
+        string within it. A `Refused` (404) is raised where no cell has this name.
         """
         served = self.find(name)
         work = partial(_strings, served.model, limit=limit, seed=seed)
         return await self._run_alone(served, work, cell, cost_of_strings(limit))
 
     async def _list(self, listing: Callable[..., Answer], name: str, query: str, limit: int) -> Answer:
-        """Run `listing`, a search of names that contain `query`, in the thread of the model `name`.
+        """Search the names of a model for `query` in the model's thread, and return the dict that `listing` makes.
 
-        Return its answer.
+        `listing`: `_features` or `_words`; `name`: of the model; `limit`: how many are listed.
         """
         served = self.find(name)
         names = len(served.names) if listing is _features else len(served.model.vocabulary)
@@ -816,9 +842,9 @@ class Engine:
         return await self._run_alone(served, partial(work, served), request, cost_of(served, request))
 
     async def _run_alone(self, served: Served, work: Callable[[Any], Answer], asked: object, cost: Cost) -> Answer:
-        """Run `work(asked)` in the thread of the model, not batched with others, and return its answer.
+        """Return `work(asked)`, run in the thread of the model, and not in a batch with others.
 
-        `cost` is charged.
+        `cost`: what the request may spend; a `Refused` (422) is raised where that is too much.
         """
         run = one_by_one(work)
         found: Answer = await self._batchers[served.name].submit(run, run, asked, admit(cost).total)
@@ -844,12 +870,12 @@ class Engine:
 
 
 def named(model: str) -> Answer:
-    """Return a model of this name as an entry of the list of models in OpenAI's API."""
+    """Return {"id", "object", "created", "owned_by"} for a model, as OpenAI's API lists models."""
     return {"id": model, "object": "model", "created": 0, "owned_by": "llrnn"}
 
 
 def _features(model: LLRNN, small: str, limit: int) -> Answer:
-    """Return the data of a `messages.FeaturesAnswer`; `small`: the query, in lowercase."""
+    """Return {"features": the first `limit` whose names contain `small` (in lowercase), "matching": how many do}."""
     groups = dict(zip(model.output_features.names, model.output_features.groups, strict=True))
     found = [one for one in (*model.context_names, *groups) if small in one.lower()]
     listed = [{"name": one, "group": groups.get(one, ""), "contextual": one not in groups} for one in found[:limit]]
@@ -857,14 +883,20 @@ def _features(model: LLRNN, small: str, limit: int) -> Answer:
 
 
 def _words(model: LLRNN, small: str, limit: int) -> Answer:
-    """Return the data of a `messages.WordsAnswer`; `small`: the query, in lowercase."""
+    """Return {"words": the first `limit` that contain `small` (in lowercase), "matching": how many do}.
+
+    Words that begin with it come first; the end of a sentence is left out.
+    """
     found = [word for word in model.vocabulary.words if small in word.lower() and word != EOS]
     found.sort(key=lambda word: not word.lower().startswith(small))  # stable: the most frequent stay first
     return {"words": found[:limit], "matching": len(found)}
 
 
 def _strings(model: LLRNN, cell: str, limit: int, seed: int) -> Answer:
-    """Return the data of a `messages.StringsAnswer`; raise a `Refused` (404) where the model has no such cell."""
+    """Return {"cell", "strings": [{"word", "share"}]}, distinct strings among `limit` drawn from a cell of the model.
+
+    A `Refused` (404) is raised where the model has no cell (set of strings outside the vocabulary) of this name.
+    """
     vocabulary = model.vocabulary
     ids = range(vocabulary.n_words, len(vocabulary))
     found = next((one for one in ids if vocabulary.symbol(one) == cell), None)

@@ -171,7 +171,7 @@ def _header(scope: Scope, name: bytes) -> bytes | None:
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:
-    """Return the body of a request, of type JSON.
+    """Return the body of a request whose Content-Type is JSON, without parsing it.
 
     A `Refused` is raised for another type (415), and for a body that is too large (413) or too slow (408). One that is
     too large is still read for up to a second: if the connection were closed with bytes under way, it would be reset,

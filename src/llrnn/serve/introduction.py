@@ -151,7 +151,7 @@ def _last_content(model: LLRNN, words: Sequence[str]) -> int:
 def _example(model: LLRNN, prefix: tuple[str, ...], condition: object) -> tuple[Merit, dict[str, Any]] | None:
     """Return (merit, example) for this prefix, or None where no next word can be explained.
 
-    A greater merit is better.
+    `example`: a dict with prefix, word, rival and feature; `merit`: a tuple to compare examples by, greater is better.
     """
     p, state = read_prefix(model, prefix, [condition])
     symbols = p.top(min(_RIVALS, len(model.vocabulary)))[1][0].tolist()
@@ -210,9 +210,9 @@ def condition_hint(model: LLRNN) -> dict[str, Any]:
 
 
 def _condition(model: LLRNN, acts: Sequence[str], slots: Sequence[Slot]) -> str:
-    """Return an example condition as text in the format that the model reads, a dialogue act or JSON.
+    """Return an example condition (input to generate from) as text: a dialogue act or JSON, as the model reads it.
 
-    "" where none fits.
+    "" where there are no slots or acts to make one of.
     """
     if condition_kind(model) == "act":
         act = "inform" if "inform" in acts else next((one for one in acts if not one.startswith("?")), "")

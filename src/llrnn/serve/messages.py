@@ -118,9 +118,9 @@ class Limits:
                 raise ConfigError(f"{name} must be above 0 and finite, found {value}: {LIMITS[name].meaning}")
 
     def refused(self, name: str, *, found: int | None = None) -> Refused:
-        """Return, not raise, the refusal of a request beyond the field `name` of these limits.
+        """Return, not raise, the refusal of a request beyond the limit `name`, a field of this class.
 
-        `found`: its value, if known.
+        `found`: the value in the request, if known, for the message.
         """
         return LIMITS[name].refused(found=found, most=getattr(self, name))
 
@@ -131,9 +131,9 @@ _NO_NUL = r"^[^\x00]*$"
 
 
 def require(limit: str, found: int, field: str | None = None) -> None:
-    """Raise a `Refused` where `found` exceeds the limit of this name in `limits.toml`.
+    """Raise a `Refused` where `found` exceeds a limit of `limits.toml`.
 
-    `field` is named in the message.
+    `limit`: its name there; `field`: the field of the request, for the message.
     """
     if found > most(limit):
         raise LIMITS[limit].refused(found=found, field=field)
@@ -165,17 +165,17 @@ def _string(limit: str, description: str) -> tuple[Any, ...]:
 
 
 def _items(limit: str, description: str) -> Any:
-    """Return the pydantic field of a tuple with the most items in its JSON schema.
+    """Return the pydantic field of a tuple, whose JSON schema states the most items that a limit allows.
 
-    Their number is checked elsewhere.
+    It does not check their number: a validator of the whole field does.
     """
     return Field(fail_fast=True, description=description, json_schema_extra={"maxItems": most(limit)})
 
 
 def integer(least: int, limit: str, description: str) -> tuple[Any, ...]:
-    """Return the pydantic annotations of an integer field from `least` up to a limit of `limits.toml`.
+    """Return the pydantic annotations of an integer field from `least` to the value of a limit of `limits.toml`.
 
-    3.0 is read as 3.
+    3.0 is read as 3; other numbers and strings are refused.
     """
     field = Field(strict=True, ge=least, description=description, json_schema_extra={"maximum": most(limit)})
     return field, WHOLE, at_most(limit, int)
@@ -346,7 +346,10 @@ class GenerateRequest(Query):
     stream: Annotated[Flag, Field(description="events as they come, or one JSON object")] = True
 
     def continuations(self) -> tuple[GenerateRequest, ...]:
-        """Return the requests for single texts: this one alone."""
+        """Return a tuple of the single texts that are asked for: this request alone.
+
+        A `CompletionRequest` may ask for several.
+        """
         return (self,)
 
 

@@ -100,9 +100,9 @@ class Served:
         self.reload()
 
     def reload(self) -> None:
-        """Read tables and lists of words anew.
+        """Read tables and lists of words anew, and clear what is cached.
 
-        Raise a ConfigError where one cannot be read, and leave everything as it was.
+        A ConfigError is raised where a file cannot be read; then everything stays as it was.
         """
         try:
             model = self._files.read_for(self._given).requires_grad_(False).eval()
@@ -136,9 +136,9 @@ class Served:
         return 1000 + _BYTES_A_CHARACTER * len(key[1] or "") + _BYTES_A_WORD * own_words
 
     def _prepared(self, background: str, condition: str | None) -> PreparedModel:
-        """Return the model prepared for a background and a condition, not from the cache.
+        """Return the model prepared for a background (prior) and a condition (input), without looking into the cache.
 
-        Raises what `ready` raises.
+        It raises what `ready` raises.
         """
         if background not in self.variants:
             offered = ", ".join(self.variants)
@@ -171,7 +171,10 @@ class Served:
 
     @property
     def conditions(self) -> Needs:
-        """Whether requests must give a condition (input to generate from), may, or cannot, as one word."""
+        """Whether a request must give a condition, an input to generate from: "required", "optional" or "none".
+
+        "none": the model looks at none, and one that is given is refused.
+        """
         if self.model.needs_conditions:
             return "required"
         return "optional" if looks_at_conditions(self.model) else "none"
@@ -288,9 +291,9 @@ class RequestScope:
     ended: bool = False
 
     def spend(self, cost: float) -> None:
-        """Charge work that is about to be done.
+        """Add `cost` to what the request has spent, before the work is done.
 
-        Raise a `Refused` beyond the budget (422), or when the request has ended (503).
+        A `Refused` is raised beyond the budget (422), or when the request has ended (503), so that its work ends too.
         """
         if self.ended:
             raise Refused(503, "ended", "the request has ended, and its work with it")
@@ -302,10 +305,7 @@ SCOPE: ContextVar[RequestScope] = ContextVar("SCOPE")  # the guard sets it for e
 
 
 def current_scope() -> RequestScope:
-    """Return the scope of the current request, from a context variable.
-
-    Outside a server, a new one with the usual budget.
-    """
+    """Return the scope (client, budget, cost) of the request that is being answered; outside a server, a new one."""
     return SCOPE.get(None) or RequestScope()
 
 
@@ -380,7 +380,7 @@ class FairQueue:
         lane.append(job)
 
     def take(self, rows: int, work: float) -> list[Job]:
-        """Remove and return the next jobs: at most `rows`, and of at most `work` in cost, but at least one.
+        """Remove and return the next jobs: at most `rows`, and of at most `work` in cost together, but at least one.
 
         Jobs that nobody waits for any more are dropped; where there are no others, the list is empty.
         """

@@ -195,8 +195,8 @@ class Exchange:
         return error
 
     def unreadable(self, required: str, found: str) -> ServerError:
-        """Return, not raise, the `ServerError` for this answer, which is none of this API.
+        """Return, not raise, the `ServerError` for this answer, which does not follow the API.
 
-        Arguments are for the message.
+        `required`, `found`: what was expected and what came, for the message.
         """
         return self.transport.unreadable(required, found, self.response.status_code)
