@@ -77,8 +77,9 @@ class Features(ABC):
         return self._vocabulary
 
     def declared(self) -> tuple[str, ...]:
-        """Return the feature names that should occur, where they are known beforehand: reports list those that
-        never fire.
+        """Return the feature names that should occur, where they are known beforehand; () by default.
+
+        Reports list those among them that fire on (are not 0 on) no word of a vocabulary.
         """
         return ()
 
@@ -283,7 +284,10 @@ class Coarsened(Wrapped):
         self._made: tuple[Vocabulary, FeatureMatrix, FeatureMatrix] | None = None
 
     def compiled(self, vocabulary: Vocabulary) -> tuple[FeatureMatrix, FeatureMatrix]:
-        """Return two feature matrices over the vocabulary: without merging, and merged; they have equal columns."""
+        """Return two feature matrices over the vocabulary, with equal columns: before words are merged, and after.
+
+        A row belongs to a class of words with equal features; the second matrix has at most `classes` rows.
+        """
         if self._made is None or self._made[0] is not vocabulary:
             fine = compile_features(self._inner, vocabulary)
             mass = np.asarray(vocabulary.counts) + 0.5 if self._mass is None else self._mass
@@ -384,7 +388,7 @@ def checked(value: Any, name: Any, symbol: str) -> float:
 
 
 class Identity(Features):
-    """One feature `Word:x` for each of the `top` most frequent words x, and one for all other words together.
+    """One feature `Word:x` for each of the `top` most frequent words x, and one, `NotAmong:TOP`, for all other words.
 
     top         None: all words have their own feature
     without     words, such as names, that share the feature of the other words however frequent they are, so that what
@@ -724,9 +728,10 @@ class Vectors(Features):
         return dict(zip(self._names(), self._table[row].tolist(), strict=True))
 
     def block(self, symbols: Sequence[str]) -> tuple[Sequence[str], Floats, Ints]:
-        """Return the features of many words at once: (names, rows (R + 2, k + 1), index of each word's row).
+        """Return the features of many words at once: (names, rows, index of each word's row).
 
-        The rows are those of the vectors, one for words without a vector, and one of zeros for the end of a sentence.
+        rows        (R + 2, k + 1): the R distinct vectors of k components, a row for words without a vector, and one of
+                    zeros for the end of a sentence; the last column is `none`
         """
         R, k = self._table.shape
         values = np.zeros((R + 2, k + 1))

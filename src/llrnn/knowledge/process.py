@@ -91,8 +91,9 @@ def own_restorer(saved: Saved, group: str, base: type, again: str) -> Callable[[
 
 @dataclass(frozen=True, eq=False)
 class PackedStates(Sequence[S]):
-    """A batch of `n` states in a form that only their process reads, such as a tensor: `len` works, indexing raises
-    TypeError.
+    """A batch of `n` states of a background or contextual feature in a form that only it reads, such as a tensor.
+
+    `len` works as for a list of states; indexing raises a TypeError.
     """
 
     n: int
@@ -104,14 +105,18 @@ class PackedStates(Sequence[S]):
         raise TypeError(f"the states in {type(self).__name__} cannot be taken one by one")
 
     def taken(self, places: Sequence[int]) -> PackedStates[S] | None:
-        """Return the states at these indices into the batch; None if that is not possible: compute them again then."""
+        """Return the states at these indices into the batch, in packed form.
+
+        None (the default) if the form does not allow it: the states must then be computed again from the text.
+        """
         return None
 
 
 @dataclass(frozen=True)
 class Parallel(PackedStates[tuple[State, ...]]):
-    """A batch of states of several processes: state n is the tuple of `column[n]` for each of `columns`, one per
-    process.
+    """A batch of states of several processes (the parts of a product, say): state n is the tuple of all `column[n]`.
+
+    `columns`: for each process, its batch of states.
     """
 
     columns: tuple[Sequence[State], ...]
@@ -121,12 +126,12 @@ class Parallel(PackedStates[tuple[State, ...]]):
 
 
 class Process(ABC, Generic[S]):
-    """Base class of backgrounds, contextual features and inputs: a state that reads a condition, then a prefix word by
-    word.
+    """Base class of backgrounds (priors over the next word), contextual features and inputs, which follow a text by
+    states.
 
-    The condition is the input that a text is generated from, or None. A subclass has `initial(condition)` and
-    `advance(state, symbol)`, neither where the context plays no part. States are immutable: `advance` returns a new
-    one.
+    A state follows from a condition (the input that a text is generated from, or None) and the words so far. A subclass
+    has `initial(condition)` and `advance(state, symbol)`, neither where the context plays no part. States are
+    immutable: `advance` returns a new one.
 
         process = process.bind(vocabulary)
         state = process.advance(process.initial(condition), vocabulary.ids(["le"])[0])
@@ -148,7 +153,7 @@ class Process(ABC, Generic[S]):
         return type(self).initial is not Process.initial and not self.is_static
 
     def bind(self, vocabulary: Vocabulary) -> Self:
-        """Return a copy for one vocabulary, needed before its states and results are used; a model binds what it is
+        """Return a copy for one vocabulary; only then can its states and results be used. A model binds what it is
         given.
         """
         bound = copy.copy(self)
@@ -157,9 +162,7 @@ class Process(ABC, Generic[S]):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The vocabulary that it is bound to; raises an LLRNNError (by subclass, a Background- or FeatureError) if
-        unbound.
-        """
+        """The vocabulary that it is bound to; raises an LLRNNError, such as a BackgroundError, if it is not bound."""
         if self._vocabulary is None:
             raise self._unbound()
         return self._vocabulary
@@ -169,8 +172,9 @@ class Process(ABC, Generic[S]):
 
     @property
     def state_key(self) -> object:
-        """A hashable key: processes with equal keys have equal states, which a model computes once; by default the
-        object's id.
+        """A hashable key: processes with equal keys have equal states, which a model computes once.
+
+        By default the id of the object.
         """
         return id(self)
 
@@ -179,9 +183,7 @@ class Process(ABC, Generic[S]):
         return None  # type: ignore[return-value]  # without a context there is none
 
     def advance(self, state: S, symbol: int) -> S:
-        """Return the state after one more symbol, given by its id in the vocabulary; by default the state is
-        unchanged.
-        """
+        """Return the state after one more symbol, given by its id in the vocabulary; by default `state` itself."""
         return state
 
     def scan(self, states: Sequence[S], rows: Sequence[Sequence[int]]) -> list[list[S]]:
@@ -261,9 +263,13 @@ class BatchRead(NamedTuple):
 class Precomputed:
     """Results that were computed for a batch before its training step; each is None where it was not.
 
-    teacher     log-probabilities of a teacher model at the N positions that are not padding
-    numbers, slopes, exceptions, differences    values of contextual inputs and features (`LLRNN.precompute`)
-    weights     of each position of a batch that was padded to a frequent shape (`Batch.padded`): 1/count, 0 on padding
+    teacher     (N, V) log-probabilities of a teacher model at the N positions that are not padding
+    numbers     (B, T, k) values of contextual inputs of the network (`LLRNN.precompute`)
+    slopes      (N, ·) coefficients of linear contextual features, one feature after the other
+    exceptions  (2, E) positions and word ids at which other contextual features differ from their value on most words
+    differences (E, k) by how much they differ
+    weights     (B, T) of the positions of a batch that was padded to a frequent shape (`Batch.padded`): 1/count, 0 on
+                padding
     count       the number of its positions that are not padding
     """
 
@@ -277,9 +283,7 @@ class Precomputed:
 
     @property
     def has_knowledge(self) -> bool:
-        """Whether values of contextual inputs or features are precomputed, so that the training step need not
-        compute them.
-        """
+        """Whether values of contextual inputs or features are precomputed: the training step then uses them."""
         return any(part is not None for part in (self.numbers, self.slopes, self.exceptions))
 
 
@@ -307,8 +311,8 @@ class Batch:
 
     @cached_property
     def positions(self) -> Tensor | None:
-        """Indices into the flattened (B · T) positions of those where the mask is True, (N,), row by row; None if
-        all are.
+        """Flat indices, row by row, of the positions (of B · T) where the mask is True, (N,); None if it is True
+        everywhere.
         """
         return None if bool(self.mask.all()) else self.mask.flatten().nonzero().view(-1)
 
@@ -324,14 +328,15 @@ class Batch:
 
     @property
     def n_words(self) -> int:
-        """The number of targets to predict, without any padding; unlike `n_positions` also in a batch made by
-        `padded`.
+        """The number of targets without any padding: `n_positions`, or in a batch made by `padded` that of the
+        original.
         """
         return self.n_positions if self.precomputed.count is None else self.precomputed.count
 
     def mean(self, values: Tensor) -> Tensor:
-        """Return the mean of `values` (N,), one for each masked-in position, as a scalar tensor; padding has weight
-        0.
+        """Return the mean of `values` (N,), one for each position where the mask is True, as a scalar tensor.
+
+        In a batch made by `padded`, the positions that were added have weight 0.
         """
         weights = self.precomputed.weights
         return values.mean() if weights is None else (values * self.picked(weights).to(values.dtype)).sum()
@@ -370,9 +375,7 @@ class Batch:
         return made
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return {name: tensor} of all tensors of the batch that are not None, `precomputed` ones and `positions`
-        included.
-        """
+        """Return {name: tensor} of all tensors of the batch, those of `precomputed` and `positions` included."""
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         given = {**own, **vars(self.precomputed), "positions": self.positions}
         return {name: value for name, value in given.items() if isinstance(value, Tensor)}

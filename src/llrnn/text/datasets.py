@@ -344,8 +344,9 @@ class _Fetched:
             raise http.client.IncompleteRead(b"", total - done)
 
     def require_same(self, path: Path, place: str, remedy: str) -> None:
-        """Raise a DatasetError if the file's SHA-256 differs from that in sha256.json, where the first download is
-        noted.
+        """Raise a DatasetError if the file's SHA-256 differs from the one noted in sha256.json at the first download.
+
+        If none is noted, note it.
 
         path        the file to check
         place       the beginning of the message

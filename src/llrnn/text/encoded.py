@@ -340,7 +340,11 @@ def look_up(texts: Iterable[tuple[str, Iterable[str]]], vocabulary: Vocabulary) 
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """What a model was trained on, for audits: how often each symbol occurred, and hashes of all sentences."""
+    """What a model was trained on, for audits.
+
+    counts      (V,) how often each symbol was a target in the corpus, without further training texts
+    sentences   the sorted 64-bit hashes of all distinct sentences, of further training texts too
+    """
 
     counts: Ints  # (V,), in the corpus; other texts are not counted
     sentences: Ints  # fingerprints, sorted; of the corpus and of other texts

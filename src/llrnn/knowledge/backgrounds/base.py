@@ -83,9 +83,10 @@ class Background(Process[S]):
         return []
 
     def as_expert(self) -> Self:
-        """Return a copy whose priors `Expert` can use: a table for words in general, and the words that differ listed.
+        """Return a copy whose `prior` has a table of log b for words in general, with the words that differ from it
+        listed.
 
-        By default the background itself.
+        The contextual feature `Expert` needs this form. By default the background itself.
         """
         return self
 
@@ -100,8 +101,8 @@ class Background(Process[S]):
 
 
 class UnboundBackground(Background[None]):
-    """Base class of backgrounds whose `bind(vocabulary)` returns one of another class, such as counts a vector over
-    words.
+    """Base class of backgrounds whose `bind(vocabulary)` returns another class: word counts become a vector over words,
+    say.
 
     Before it is bound, `prior` raises a BackgroundError.
     """
@@ -188,7 +189,11 @@ class Combined(Background[Together]):
         return next((reason for reason in reasons if reason is not None), None)
 
     def _revisions(self, revision: Revision) -> list[Revision]:
-        """Return a revision for each part: how probability mass passes to new words. By default the same for all."""
+        """Return the revision of the vocabulary that each part is given in `revised`, one for each; by default
+        `revision` itself.
+
+        A revision is a new vocabulary with the share of whose probability each new word takes.
+        """
         return [revision] * len(self.parts)
 
     @property
@@ -220,8 +225,8 @@ class Combined(Background[Together]):
 
 
 class Product(Combined):
-    """The product b₁(K, x) · b₂(K, x) · … of backgrounds (priors over the next word); a word with b = 0 in one part has
-    0.
+    """The product b₁(K, x) · b₂(K, x) · … of backgrounds (priors over the next word); b = 0 in one part is 0 in the
+    product.
 
     It can be written `b1 * b2`. Raises a BackgroundError without parts.
 
@@ -237,10 +242,11 @@ class Product(Combined):
         super().__init__(*flat)
 
     def _revisions(self, revision: Revision) -> list[Revision]:
-        """Return a revision for each part: only the first gives new words their share of probability mass.
+        """Return the revision of the vocabulary that each part is given in `revised`, one for each.
 
-        In the other factors a new word has the value of the symbol that it comes from; its share must not be multiplied
-        twice.
+        A revision is a new vocabulary with the share of whose probability each new word takes. Only the first part
+        applies the shares: in the others a new word has the value of the symbol that it comes from, else shares would
+        be multiplied.
         """
         others = revision.of_a_factor(len(self.vocabulary))
         return [revision, *([others] * (len(self.parts) - 1))]
@@ -301,7 +307,10 @@ class Mixture(Combined):
         return list(zip(self.names, map(math.log, self._weights), self._priors([state]), strict=True))
 
     def _blend(self, priors: list[SparsePrior]) -> Table:
-        """Return one table log Σ wᵢ bᵢ(x), (V,), of parts that do not depend on the context; cached."""
+        """Return one table log Σ wᵢ bᵢ(x), (V,), for parts that do not depend on the context; cached.
+
+        `priors`: that of each part, without exceptions.
+        """
         tables = tuple(table for prior in priors for table in prior.tables)
         if self._blended is None or self._blended[0] != tables:
             dense = [prior.dense(1).log_b[0] + math.log(w) for prior, w in zip(priors, self._weights, strict=True)]
@@ -551,8 +560,10 @@ def _checked(counts: Mapping[str, float]) -> dict[str, float]:
 def _leave_one_out(n: Floats, opinion: Floats) -> float:
     """Return the weight κ, from 10 to a million, that maximises Π_c ((n(c) − 1 + κ o(c)) / (n − 1 + κ))^n(c).
 
-    `n`: how many words seen once each cell has; `opinion`: the prior o(c) of the cells. At least 10, since few words
-    say little about the cells that none of them is in; 10 for fewer than two words.
+    n           how many of the words seen once are in each cell c, a set of unlisted strings that share a symbol
+    opinion     the prior probability o(c) of each cell
+
+    At least 10, since few words say little about the cells that none of them is in; 10 for fewer than two words.
     """
     seen = (n > 0) & (opinion > 0)
     if n.sum() < 2:
@@ -578,8 +589,9 @@ def absolute_discount(counts: Mapping[str, float]) -> float:
 def _cell_mass(vocabulary: Vocabulary, counts: Mapping[str, float], *, extra: float) -> Floats:
     """Return the summed counts of the words of each of the C cells, plus `extra` spread over them, (C,).
 
-    A cell is a set of unlisted strings that share a symbol. `extra` is divided equally among domains, and within a
-    domain by its own probabilities. Words in no cell are ignored, and so are cells whose strings are all listed.
+    A cell is a set of unlisted strings that share a symbol, such as all 4-digit numbers; a domain, such as numbers, is
+    divided into cells. `extra` is divided equally among domains, and within a domain by its own probabilities. Words in
+    no cell are ignored, and counts for cells whose strings are all listed.
     """
     log_left = np.concatenate(vocabulary.cell_log_mass)
     mass = extra / len(vocabulary.domains) * _spread(vocabulary)
@@ -592,10 +604,10 @@ def _cell_mass(vocabulary: Vocabulary, counts: Mapping[str, float], *, extra: fl
 
 
 def _spread(vocabulary: Vocabulary) -> Floats:
-    """Return the probability of each cell within its domain, given that a string is not listed, (C,); 1 in sum per
-    domain.
+    """Return the probability of each of the C cells within its domain, given that a string is not listed, (C,).
 
-    A domain whose strings are all listed has zeros.
+    A domain is a set of strings with probabilities, such as numbers, divided into cells. Each domain sums to 1; one
+    whose strings are all listed has zeros.
     """
     spread = []
     for left in vocabulary.cell_log_mass:

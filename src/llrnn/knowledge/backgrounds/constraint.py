@@ -122,8 +122,9 @@ class Constraint(Background[At]):
         return letters_of(symbols, self.over, self.spelling)
 
     def as_expert(self) -> Self:
-        """Return a copy, bound if this one is, whose priors are one constant, with the allowed symbols listed by
-        themselves.
+        """Return a copy whose `prior` is one constant at each position, with the allowed symbols' values listed.
+
+        The contextual feature `Expert` needs this form. The copy is bound if this one is.
         """
         found = copy.copy(self)  # the language is bound already, and need not be compiled again
         found._as_exceptions = True
@@ -515,9 +516,10 @@ def _terminal_expression(terminal: notation.Terminal, over: Over, place: str) ->
 
 @dataclass(frozen=True)
 class ValuesOf:
-    """A function from a condition to an expression that matches any one of its slot values, or None if it has none.
+    """A function from a condition to an expression (of a formal language) that matches any one of its slot values.
 
-    `slots`: only values of these slots; None: of all.
+    The condition is the input that a text is generated from. The function returns None if it has no such value.
+    `slots`: only values of these slots count; None: of all.
     """
 
     slots: frozenset[str] | None = None

@@ -257,7 +257,9 @@ class Reading:
     real: Tensor  # (B, L) bool
 
     def selected(self, rows: Sequence[int]) -> tuple[Any, Tensor]:
-        """Return (a new cache of these rows in this order, their mask (rows, L))."""
+        """Return a copy of the key-value cache with only these rows (indices below B), in this order, and their
+        mask (rows, L).
+        """
         if list(rows) == list(range(len(self.real))):
             return _with_layers(self.cache, lambda numbers: numbers[0], [self.cache]), self.real
         index = torch.tensor(rows, device=self.real.device)
@@ -376,9 +378,7 @@ class HuggingFace(Background[tuple[int, ...]]):
 
     @property
     def boundary(self) -> frozenset[int]:
-        """The ids of the tokens that may precede a text: those of bos, eos and padding, as far as the tokenizer has
-        them.
-        """
+        """The ids of tokens that may precede a text: bos, eos and padding, as far as the tokenizer has them."""
         ids = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id)
         return frozenset(one for one in ids if one is not None)
 

@@ -99,7 +99,7 @@ class CrossFitted(Background[Any]):
 
     @classmethod
     def restored(cls, whole: Background, folds: int) -> Background:
-        """Return the background from a model folder, which stores `whole`, the n-grams of all of the text, but not the
+        """Return the background from a model folder, which stores the n-grams `whole` of all of the text, without the
         folds.
 
         It can be used, but training with it raises a TrainingError. A `whole` that is no `NGram` is returned itself.

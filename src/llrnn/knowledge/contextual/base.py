@@ -89,8 +89,9 @@ class NamedProcess(Process[S]):
 
 
 class Following(NamedProcess[S]):
-    """A process without states of its own: it uses those of the process `followed`, so that a model computes them
-    once.
+    """A contextual feature or input without states of its own: it uses those of the process `followed`.
+
+    `followed` is a background or feature, whose states a model then computes once for both.
     """
 
     followed: Process[S]
@@ -192,10 +193,11 @@ class ContextualFeature(NamedProcess[S]):
 class LinearFeature(ContextualFeature[S]):
     """Contextual features that are linear in static features of words: φ_i(K, x) = Σ_j S_ij(K) φ_j(x).
 
-    Unlike exceptions listed word by word, they may differ on any number of words. A subclass has `names` (of the k
-    features φ_i), `columns` (names of the J static features φ_j), `slopes` (S at each state), and `static` (the
-    features φ_j themselves, to be added to the output features; None in a model that was loaded). A static feature that
-    is 0 on all words of the vocabulary has no column in Φ and is ignored. See `layer.linear`.
+    The coefficients S depend on the context K; a feature may so differ between contexts on any number of words. A
+    subclass has `names` (of the k features φ_i), `columns` (names of the J static features φ_j), `slopes` (S at each
+    state), and `static` (the features φ_j themselves, to be added to the output features; None in a model that was
+    loaded). A static feature that is 0 on all words of the vocabulary has no column in Φ and is ignored. See
+    `layer.linear`.
     """
 
     _there: tuple[int, ...] = ()  # which of `columns` are in Φ
@@ -479,8 +481,9 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
 
     @property
     def state_key(self) -> object:
-        """A key that is equal for all such features of one vocabulary: they share their states, whatever their
-        slots.
+        """A key that is equal for all such features of one vocabulary, whatever their slots: their states are equal.
+
+        A model computes the states of processes with equal keys once.
         """
         return ConditionFeature, id(self.vocabulary)
 

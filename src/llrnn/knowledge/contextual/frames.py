@@ -146,8 +146,9 @@ class Framed(ContextualFeature[FrameState]):
 
     @property
     def state_key(self) -> object:
-        """A key that is equal for features of one vocabulary, `order` and number of folds: their states do not
-        depend on counts.
+        """A key that is equal for features of one vocabulary, `order` and number of folds, whose states are equal.
+
+        States do not depend on the counts; a model computes those of equal keys once.
         """
         return Framed, self._order, None if self._folds is None else len(self._folds), id(self.vocabulary)
 

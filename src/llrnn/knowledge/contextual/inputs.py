@@ -123,8 +123,8 @@ class PredictedSlot(Following[FrameState], ContextualInput[FrameState]):
 class ConditionNumbers(ContextualInput[tuple[float, ...]]):
     """A contextual input of the network: the numbers of a condition, such as {"price": 37, "stars": 4} or a vector.
 
-    The condition is the input that a text is generated from. They are the same at every step, standardised by the mean
-    and standard deviation of the training conditions. A condition must be given.
+    The condition is the input that a text is generated from, and must be given. Its numbers are the same at every step,
+    standardised by the mean and standard deviation of the training conditions.
 
     Example:
 

@@ -57,15 +57,15 @@ _BYTES_A_VALUE = 200
 
 @dataclass(frozen=True)
 class Matching:
-    """A query for `Lookup` that returns rows of a table: those of the entity spoken of last, else those the condition
-    fits.
+    """A query for `Lookup`: it returns the rows of the entity that was mentioned last, else those that fit the
+    condition.
 
         Matching(subject="name", on=("food", "area"), history=("turns",))
 
     It is called with a table, a condition (the input that the text is generated from) and the words of the sentence so
     far, and returns a tuple of rows:
 
-    1. If the value of some row's column `subject` (the name of a venue) occurs in the prefix as consecutive words, in
+    1. If the value of some row's column `subject` (the name of a venue) occurs in the sentence as consecutive words, in
        any case, the rows with that name. Of several names, the one that ended last; of those, the longest.
     2. Else the rows of a name found in this way in the texts of the condition's fields `history`. Later fields, and
        later texts of a list, are searched first.
@@ -93,7 +93,12 @@ class Matching:
         return self.before(kb, condition) if spoken_of is None else spoken_of
 
     def before(self, kb: KnowledgeBase, condition: object) -> TableRows:
-        """Return the rows for a condition as long as the sentence has mentioned no name: steps 2 and 3 of the class."""
+        """Return the rows that hold for a condition as long as the sentence has mentioned no name of the `subject`
+        column.
+
+        They are those of the name mentioned last in the condition's fields `history`, else those whose columns `on`
+        have the values that the condition's fields of these names have.
+        """
         index = self.index(kb)
         given = [(name, text) for name, text in fields_of(condition) if text is not None]
         fields = {name: tuple(text for own, text in given if own == name) for name in (*self.history, *self.on)}
@@ -368,8 +373,8 @@ class Lookup(ContextualFeature[LookupState]):
         return self._state(state.condition, (*state.prefix, self.vocabulary.symbols[symbol]), state.rows)
 
     def values(self, states: Sequence[LookupState]) -> ContextValues:
-        """Return the `ContextValues` of N states: every word of every column is listed, with (N · D, k) values in
-        all.
+        """Return the `ContextValues` of N states: k features, whose values are listed for all D words of its
+        columns, (N · D, k).
         """
         ids, rest, usual, _ = self._compiled
         N, (D, k) = len(states), usual.shape
