@@ -120,8 +120,6 @@ class Alphabet:
     Columns 0 … n-1 are the n distinguished characters, sorted; then come five columns, one for each of KINDS
     (lowercase, uppercase, digit, space, sign), for all other characters of that kind.
 
-    Columns 0 … n-1 are the distinguished characters; then one column for each kind, for all others of it.
-
         Alphabet("abc").columns("bad!")
     """
 
@@ -134,12 +132,19 @@ class Alphabet:
         return len(self.characters) + len(KINDS)
 
     def column(self, character: str) -> int:
-        """Return the column of a character: its own, or that of its kind. The character must be permitted."""
+        """Return the index of the column (class of characters) of a character: its own, or that of its kind.
+
+        A kind is lowercase, uppercase, digit, space or sign. The character must be permitted (no line break or
+        surrogate).
+        """
         found = self._column.get(character)
         return len(self.characters) + kind(character) if found is None else found
 
     def columns(self, text: str) -> Ints:
-        """Return the column of every character of a text, (length,); -1 for line breaks and surrogates."""
+        """Return the index of the column (class of characters) of every character of a text, (length,).
+
+        -1 for line breaks and surrogates.
+        """
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
         column = np.full(int(codes.max(initial=0)) + 1, -1, dtype=np.int64)
         for character in filter(permitted, set(text)):
@@ -147,9 +152,10 @@ class Alphabet:
         return column[codes]
 
     def padded(self, strings: Sequence[str]) -> tuple[Ints, Ints]:
-        """Return the columns of n strings, padded with -1 after their ends, (n, longest), and their lengths, (n,).
+        """Return the columns (classes of characters) of n strings, padded with -1, (n, longest), and their lengths,
+        (n,).
 
-        Characters that are not permitted have -1, too.
+        Line breaks and surrogates have -1, too.
         """
         lengths = np.array([len(string) for string in strings], dtype=np.int64)
         rows = np.full((len(strings), int(lengths.max(initial=0))), -1, dtype=np.int64)
@@ -157,9 +163,11 @@ class Alphabet:
         return rows, lengths
 
     def others(self, column: int) -> Ints:
-        """Return the code points of the column of a kind, sorted: its characters without a column of their own.
+        """Return the code points of one of the last columns, sorted: characters of a kind without a column of their
+        own.
 
-        column      n or more, where n is the number of distinguished characters
+        column      n to n + 4, where n is the number of distinguished characters: lowercase, uppercase, digit, space,
+                    sign
         """
         if column not in self._others:
             number = column - len(self.characters)
@@ -180,7 +188,7 @@ class Alphabet:
         return -np.log(np.maximum(sizes, 1).astype(np.float64))
 
     def draw(self, column: int, rng: np.random.Generator) -> str:
-        """Sample one character of a column, uniformly."""
+        """Sample one character of a column (class of characters, by index), uniformly."""
         if column < len(self.characters):
             return self.characters[column]
         return chr(int(rng.choice(self.others(column))))
@@ -248,7 +256,7 @@ class DFA:
         return int(self.labels[state])
 
     def label_all(self, strings: Sequence[str]) -> Ints:
-        """Return the label of each of n strings, (n,), as `label` does, but vectorised."""
+        """Return the label of each of n strings, (n,); -1 if it is not accepted, or has a line break or a surrogate."""
         if len(strings) < _FEW:
             return np.array([self.label(string) for string in strings], dtype=np.int64)
         n = len(self.labels)
@@ -321,7 +329,10 @@ class DFA:
         return None
 
     def count(self, label: int) -> int | None:
-        """Return the number of strings with this label, or None if it is infinite or strings use a column of a kind."""
+        """Return the number of strings with this label, or None if it is infinite or huge.
+
+        It counts as huge if a string may contain any character of a kind (lowercase, uppercase, digit, space, sign).
+        """
         small, own = self.minimised(), len(self.characters)
         useful = _distances(small.moves[:, small._usable], small.labels == label) >= 0
         by_kind = small._usable[small._usable >= own]
@@ -338,9 +349,9 @@ class DFA:
         return strings.get(0, 0)
 
     def strings(self, label: int, most: int) -> list[str] | None:
-        """Return all strings with this label, shortest first, then by characters.
+        """Return all strings with this label, shortest first, then by characters; None if they are more than `most`.
 
-        None if they are more than `most`, or not counted (`count` is None).
+        None, too, if they are infinitely many, or may contain any character of a kind (such as all lowercase letters).
         """
         total, own = self.count(label), len(self.characters)
         if total is None or total > most:

@@ -456,9 +456,7 @@ class Vocabulary:
 
     @cached_property
     def symbols(self) -> tuple[str, ...]:
-        """The names of all symbols by id: the listed words, then cells (sets of unlisted strings) as
-        `‹domain:cell›`.
-        """
+        """The names of all symbols by id: the listed words, then cells (sets of unlisted strings), `‹domain:cell›`."""
         return (*self.words, *self._cell_names)
 
     @cached_property

@@ -322,7 +322,7 @@ class Numbers(Regular):
 def _cells(language: str) -> Mapping[str, DFA]:
     """Return name -> DFA for the cells of `Numbers` (kinds of numbers, such as years).
 
-    The first that fits a string is its.
+    The automata accept no common string: one that fits several patterns belongs to the first.
     """
     digits = {f"digits{n}": rf"[1-9][0-9]{{{n - 1}}}" for n in range(2, _LONG)}
     patterns = {

@@ -61,17 +61,13 @@ _LEAST_SHARE = 5e-4  # of the words: a character that fewer of them hold is not 
 
 @dataclass(frozen=True, eq=False)
 class CharacterModel:
-    """A character n-gram model of words, with its S states (contexts) as dense arrays.
-
-    State 0 is the beginning of a word.
+    """A character n-gram model of words, with its S states (contexts) as dense arrays; state 0 is the beginning.
 
     alphabet    the A columns: a column is a character, or a class of rare characters of one kind
     table       the n-gram model over these columns
     moves       (S, A) the state after each column
     prob        (S, A + 1) the probability of each column in each state; the last one is the end of the word
     last        (S,) the column of the last character of a state, -1 for the beginning
-
-    A column is a character or a class of characters (`Alphabet`); the last column of `prob` is the end of the word.
     """
 
     alphabet: Alphabet
@@ -148,7 +144,7 @@ class CharacterModel:
 
     @cached_property
     def log_gain(self) -> Floats:
-        """The log-probability of one single character of each column in each state, (S, A).
+        """The log-probability of one single character of each of A columns in each of S states (contexts), (S, A).
 
         A column that stands for many characters shares its probability equally among them.
         """
@@ -336,7 +332,7 @@ class PairedStates:
 
     @cached_property
     def step(self) -> Callable[[Floats], Floats]:
-        """A function that maps α_t to α_{t+1}, (P,) -> (P,).
+        """A function that maps α_t to α_{t+1}, (P,) -> (P,), over the P pairs of a model's and an automaton's state.
 
         α_t(p) is the probability that the first t characters of a string lead to the pair p (forward algorithm).
         """
@@ -345,7 +341,7 @@ class PairedStates:
     def ended(self, alpha: Floats) -> Floats:
         """Return the probability of the strings that end now, by label, (labels,): Σ_{p of label l} α(p) · p(end | p).
 
-        alpha       (P,) the probability of being in each pair
+        alpha       (P,) the probability of being in each pair of a state of the model and a state of the automaton
         """
         inside = self.label >= 0
         weights = (alpha * self.model.prob[self.state, -1])[inside]
@@ -354,7 +350,8 @@ class PairedStates:
     def ended_after(self, columns: Sequence[int], lengths: int) -> Floats:
         """Return the probability, by label, that a string that begins with `columns` ends t characters later.
 
-        columns     the columns of the first characters; the result is conditional on them
+        columns     the columns (indices in the model's alphabet) of the first characters; the result is conditional on
+                    them
         lengths     t = 0, …, lengths - 1 have a row each; the last row sums all longer strings
 
         The result is (lengths + 1, labels). The last row is Σ_t α_t = α + M α + M² α + …, which solves x = α + M x.
@@ -422,7 +419,7 @@ class PairedStates:
 
     @cached_property
     def _members(self) -> list[Ints]:
-        """The pairs of each label, a list of arrays by label."""
+        """The indices of the pairs of states of each label, a list of arrays by label."""
         order = np.argsort(self.label, kind="stable")
         first = np.searchsorted(self.label[order], np.arange(self.labels + 1))
         return [order[first[i] : first[i + 1]] for i in range(self.labels)]
@@ -444,7 +441,9 @@ class PairedStates:
 
     @cached_property
     def _by_target(self) -> Callable[[int], tuple[Ints, Ints]]:
-        """A cached function from a column to all pairs, sorted by the pair that it leads to, and these next pairs."""
+        """A cached function from a column (of the alphabet) to all pairs of states, sorted by the pair after it, and
+        these.
+        """
 
         def made(column: int) -> tuple[Ints, Ints]:
             order = np.argsort(self.moves[:, column], kind="stable")
@@ -592,7 +591,7 @@ class Spelling(Domain):
         return np.where(looks >= 0, self._number[looks, spans], OUTSIDE), log_q
 
     def _columns(self, letters: str) -> list[int] | None:
-        """Return the columns of the characters of `letters`, or None if one of them is not permitted."""
+        """Return the columns of the character model's alphabet for `letters`; None if a character is not permitted."""
         columns: list[int] = self._model.alphabet.columns(letters).tolist()
         return None if -1 in columns else columns
 

@@ -179,9 +179,9 @@ class Rules:
 
     @cached_property
     def positions(self) -> list[Position]:
-        """All places in productions, numbered production by production.
+        """All places in productions, before each of their symbols, numbered production by production.
 
-        A BackgroundError if too many may follow each other.
+        A BackgroundError if too many symbols that may be empty stand in a row.
         """
         found: list[Position] = []
         tails = 0
@@ -210,7 +210,7 @@ class Rules:
 
     @cached_property
     def corners(self) -> Floats:
-        """Sums R_L[A, B] over all ways in which B can begin A (left corners), (nonterminals, nonterminals)."""
+        """Sums R_L[A, B] over all ways in which rule B can begin rule A (left corner), (nonterminals, nonterminals)."""
         return self._closed(self._summed(lambda position: position.enter))
 
     @cached_property
@@ -308,7 +308,7 @@ class Lengths:
         return float(self._least[symbol]) if symbol >= 0 else float(self._terminals[~symbol][q])
 
     def _by_rule(self, costs: Mapping[int, float]) -> Floats:
-        """Return nonterminal -> cost as an array, (nonterminals,), infinite where none is given."""
+        """Return costs, by the number of a nonterminal, as an array, (nonterminals,), infinite where none is given."""
         found: Floats = np.full(len(self._rules.names), np.inf)
         found[list(costs)] = list(costs.values())
         return found
@@ -391,7 +391,7 @@ class Set:
 
     @cached_property
     def waiting(self) -> dict[int, list[Item]]:
-        """Nonterminal -> the items that wait for it to be complete."""
+        """Number of a nonterminal -> the items (productions in progress) that wait for it to be complete."""
         found: dict[int, list[Item]] = defaultdict(list)
         for item in self.items:
             if (symbol := self._positions[item[0][0]].symbol) >= 0:
@@ -436,7 +436,10 @@ class ContextFree(Language):
 
     @cached_property
     def first(self) -> Floats:
-        """FIRST[A, column]: weight of a letter of the column as the first of rule A, (nonterminals, columns)."""
+        """FIRST[A, column]: weight of a letter of a column (class of letters) as the first of rule A.
+
+        (nonterminals, columns)
+        """
         found = np.zeros((len(self.rules.names), self.columns.count))
         for terminal, letters in enumerate(self.letters):
             for _, position in self.rules.entered.get(~terminal, ()):
@@ -445,9 +448,10 @@ class ContextFree(Language):
 
     @cached_property
     def _begun(self) -> list[list[tuple[int, int, int, float]]]:
-        """For each column, the terminals that it can begin: (position, nonterminal, next state, weight).
+        """For each column (class of letters), the terminals that it can begin: (position, nonterminal, state, weight).
 
-        The nonterminal is that of the production in which the terminal stands.
+        The nonterminal is that of the production in which the terminal stands, the state that of the terminal after the
+        letter.
         """
         found: list[list[tuple[int, int, int, float]]] = [[] for _ in range(self.columns.count)]
         for terminal, reading in enumerate(self.readings):
@@ -522,7 +526,11 @@ class ContextFree(Language):
         return self._grown[key]
 
     def _reads(self, node: Set, column: int) -> list[tuple[int, int, Set, float]]:
-        """Return the terminals that can read a letter of a column at a node: (position, next state, origin, weight)."""
+        """Return the terminals that can read a letter of a column at a node: (position, next state, origin, weight).
+
+        node        an Earley set: the productions in progress after a prefix
+        column      a class of letters read alike
+        """
         found = []
         for (place, q), origin, c in node.items:
             symbol = self.rules.positions[place].symbol
@@ -537,7 +545,8 @@ class ContextFree(Language):
     def _begun_at(self, node: Set) -> Set:
         """Return one node for all nodes at which the same items wait: the origin of productions that begin there.
 
-        So `{ "a"` and `{"a"` lead to one node. With weights every node stands for itself.
+        A node is an Earley set of items (productions in progress). So `{ "a"` and `{"a"` lead to one node. With weights
+        every node stands for itself.
         """
         if self.rules.weighted or node.number == 0:
             return node
@@ -547,11 +556,9 @@ class ContextFree(Language):
         return node.begun
 
     def _set(self, items: list[Item], end: float) -> Set:
-        """Return the node with these items and weight of ending.
+        """Return the node (Earley set) with these items and weight of ending.
 
-        One with equal items, up to a common factor, is reused.
-
-        A BackgroundError if there are too many items.
+        One with equal items, up to a common factor, is reused. A BackgroundError if there are too many items.
         """
         if len(items) > MOST_ITEMS:
             raise BackgroundError(
@@ -617,7 +624,11 @@ class _Growth:
         self._items[place, origin] = self._plus(self._items.get((place, origin), 0.0), c)
 
     def _pass(self, position: Position, origin: Set, c: float) -> None:
-        """Move an item past the complete symbol at its position: add the next positions, or complete its production."""
+        """Move an item past the complete symbol at its position: add the next positions, or complete its production.
+
+        origin      the node at which the production began
+        c           weight of the item
+        """
         for place, between in position.tail:
             self._add((place, 0), origin, c * between)
         if position.done > 0:
@@ -755,7 +766,14 @@ class Summaries:
         return frozenset(allowed)
 
     def _rest(self, frontier: Frontier, place: int, q: int, depth: int) -> Summary:
-        """Return the summary of a production from state q of the symbol at a position (index `place`) to its end."""
+        """Return the summary of a production from state q of the symbol at a position to its end.
+
+        A summary is (symbols that end while it is read, trie nodes at which it is complete), begun at the trie nodes of
+        `frontier`.
+
+        place       index of the position
+        depth       number of calls within each other, which is limited (TooDeepError)
+        """
         key = frontier, place, q
         found = self._rest_of.get(key)
         if found is None:
@@ -769,12 +787,20 @@ class Summaries:
         return found
 
     def _after(self, frontier: Frontier, place: int, depth: int) -> Summary:
-        """Return the summary of a production from behind the symbol at a position (index `place`) to its end."""
+        """Return the summary of a production from behind the symbol at a position (index `place`) to its end.
+
+        A summary is (symbols that end while it is read, trie nodes at which it is complete), begun at the trie nodes of
+        `frontier`.
+        """
         ends, whole = self._tail(frontier, place, depth)
         return ends, self._union(whole, frontier) if self._rules.positions[place].done > 0 else whole
 
     def _tail(self, frontier: Frontier, place: int, depth: int) -> Summary:
-        """Return the summary of `_after` without the case that the production ends here."""
+        """Return the summary of the rest of a production behind a position (index `place`), which must not be empty.
+
+        A summary is (symbols that end while it is read, trie nodes at which it is complete), begun at the trie nodes of
+        `frontier`.
+        """
         key = frontier, place
         found = self._tail_of.get(key)
         if found is None:
@@ -786,7 +812,10 @@ class Summaries:
         return found
 
     def _call(self, frontier: Frontier, symbol: int, depth: int) -> Summary:
-        """Return the summary of the nonterminal `symbol`, begun at the trie nodes of `frontier`."""
+        """Return the summary of the nonterminal `symbol`, begun at the trie nodes of `frontier`.
+
+        A summary is (symbols that end while it is read, trie nodes at which it is complete).
+        """
         key = frontier, symbol
         found = self._call_of.get(key)
         if found is None:
@@ -804,7 +833,7 @@ class Summaries:
     def _begins(self, symbol: int) -> list[tuple[int, int]]:
         """Return (columns, position) of the terminals that can begin a nonterminal.
 
-        columns are the terminal's first columns, as bits of an integer; position is an index.
+        columns are the terminal's first columns (classes of letters), as bits of an integer; position is an index.
         """
         corners, entered = self._rules.corners[symbol], self._rules.entered
         return [
@@ -817,7 +846,8 @@ class Summaries:
     def _closed(self, due: Whole, looked_for: bytes, depth: int) -> tuple[Allowed, Whole]:
         """Return the symbols that end, and (nonterminal, frontier) of all that is complete, once those in `due` are.
 
-        due             (nonterminal, frontier) of complete nonterminals that began at one node
+        due             (nonterminal, frontier) of complete nonterminals that began at one parser node; a frontier is a
+                        set of trie nodes
         looked_for      the nonterminals that this node predicts, as the bytes of an array
         """
         key = due, looked_for
@@ -842,7 +872,11 @@ class Summaries:
         return found
 
     def _run(self, frontier: Frontier, terminal: int, q: int) -> Summary:
-        """Return the summary of the terminal with the index `terminal`, from state q of its automaton on."""
+        """Return the summary of the terminal with the index `terminal`, from state q of its automaton on.
+
+        A summary is (symbols that end while it is read, trie nodes at which it is complete), begun at the trie nodes of
+        `frontier`.
+        """
         if not frontier.columns & self._readings[terminal].columns[q]:
             return NOTHING, self._nowhere
         key = frontier, terminal, q

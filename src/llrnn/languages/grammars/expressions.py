@@ -90,7 +90,9 @@ class Expression:
         return Times(self, least, least if most is None else most)
 
     def weighted(self, factor: float) -> Expression:
-        """Return this expression with the weight of every string multiplied by `factor`, which is above 0.
+        """Return this expression with the weight of every string multiplied by `factor`.
+
+        A BackgroundError unless it is above 0.
 
         For example, weights of alternatives:
 
@@ -123,7 +125,7 @@ class Expression:
 
 @dataclass(frozen=True)
 class One(Expression):
-    """The strings of one letter that is in the set `atom`."""
+    """The strings of a single letter that is in the set `atom`."""
 
     atom: Atom
 
@@ -191,7 +193,7 @@ class Both(Expression):
 
 @dataclass(frozen=True)
 class Listed(Expression):
-    """A list of (text, weight); texts are split into words or characters when the expression is compiled."""
+    """The strings of a list of (text, weight); texts are split into words or characters when it is compiled."""
 
     entries: tuple[tuple[str, float], ...]
 
@@ -222,9 +224,8 @@ def letter(text: str) -> Expression:
 def words(texts: Iterable[str] | Mapping[str, float]) -> Expression:
     """Return the expression of any of a list of texts, or of a mapping text -> weight (above 0).
 
-    An empty one is an error.
-
-    A text is a sequence of symbols separated by blanks, or of characters, by how the expression is compiled.
+    A text is a sequence of symbols separated by blanks, or of characters, by how the expression is compiled. A
+    BackgroundError if there is no text.
 
         words({"new york": 2.0, "boston": 1.0})
     """
@@ -361,8 +362,7 @@ def compiled(
 
     columns     the partition of the letters, made of the same expression (`columns_of`)
     weighted    False: weights are ignored, every string of the language has weight 1
-    holes       sub-expressions that a condition will fill in; the i-th is read as a letter of column `columns.count` +
-                i
+    holes       sub-expressions that a condition will fill in; the i-th is read as a letter of column columns.count + i
 
     A BackgroundError if it becomes too large, or a part comes from the condition and is not in `holes`; an
     InfiniteMassError if the empty string is repeated for ever.
@@ -463,7 +463,7 @@ class _Builder:
         return whole
 
     def sequence(self, parts: Sequence[_Fragment]) -> _Fragment:
-        """Return the fragment of the concatenation of fragments; they are joined from the last to the first."""
+        """Return the fragment (unfinished automaton) of a concatenation of fragments, joined from the last on."""
         whole = _Fragment(empty=0.0)
         for part in reversed(parts):
             whole = self.joined(part, whole)
@@ -492,7 +492,7 @@ class _Builder:
         return _Fragment(first, {state: log + log_c for state, log in part.stops.items()}, log_c)
 
     def times(self, expression: Expression, least: int, most: int) -> _Fragment:
-        """Return the fragment of `expression` repeated from `least` to `most` times."""
+        """Return the fragment (unfinished automaton) of `expression` repeated from `least` to `most` times."""
         whole = _Fragment(empty=0.0)
         for time in range(most, 0, -1):
             whole = self.joined(self.part(expression), whole)
@@ -501,7 +501,7 @@ class _Builder:
         return whole
 
     def listed(self, entries: Sequence[tuple[str, float]]) -> _Fragment:
-        """Return the fragment of a list of (text, weight): a trie in which all texts end in one state."""
+        """Return the fragment (unfinished automaton) of a list of (text, weight): a trie with one final state."""
         end, whole, below = self.state(), _Fragment(), dict[tuple[int, int], int]()
         whole.stops[end] = 0.0
         spelled = [self.columns.spelled(text) for text, _ in entries]
@@ -524,7 +524,10 @@ class _Builder:
         return whole
 
     def begin(self, part: _Fragment, source: int, columns: tuple[int, ...], target: int, log_weight: float) -> None:
-        """Add a move from `source`; if that is before the start, the move becomes a first move of `part`."""
+        """Add a move from the state `source`; if that is -1, before the start, it becomes a first move of `part`.
+
+        columns     the columns (classes of letters) that the move reads
+        """
         if source == _BEFORE:
             part.first.append((columns, target, log_weight))
         else:
@@ -535,7 +538,10 @@ class _Builder:
         return own.machine(own.part(expression))
 
     def adopted(self, machine: WeightedAutomaton) -> _Fragment:
-        """Return a compiled automaton as a fragment of this one; the moves of its start become first moves."""
+        """Return a compiled automaton as a fragment (unfinished automaton).
+
+        The moves of its start become first moves.
+        """
         offset = self.n_states - 1
         self.n_states += machine.n_states - 1
         part = _Fragment(empty=float(machine.log_stop[0]))
@@ -547,10 +553,7 @@ class _Builder:
         return part
 
     def machine(self, part: _Fragment) -> WeightedAutomaton:
-        """Return the trimmed automaton of all moves, which starts with the first moves of `part`.
-
-        The start is state 0.
-        """
+        """Return the trimmed automaton of all moves so far; it begins with the first moves of `part`, in state 0."""
         for columns, target, log_weight in part.first:
             self.move(_BEFORE, columns, target, log_weight)
         many = np.array([len(columns) for _, columns, _, _ in self.moves], dtype=np.int64)

@@ -77,10 +77,9 @@ class Finite(Language):
         self._steps = lru_cache(1 + _NUMBERS_KEPT // (4 * max(1, machine.columns.count)))(self._made)
 
     def _made(self, held: Held) -> tuple[Floats, float, dict[int, tuple[float, Held]]]:
-        """Return what follows a node (a weighted set of states): weights of letters, (columns,), of the end, next
-        nodes.
+        """Return what follows a node (a weighted set of states): (letter weights, weight of the end, next nodes).
 
-        The last is column -> (log weight, next node); a column is a class of letters read alike.
+        Letter weights are (columns,), a column being a class of letters; the last is column -> (log weight, next node).
         """
         found = steps(self.machine.by_state, held, weighted=self.weighted)
         row, log_end = np.zeros(self.columns.count), stop_of(self.machine, held, weighted=self.weighted)
@@ -94,7 +93,10 @@ class Finite(Language):
         return row, float(np.exp(log_end)), found
 
     def _ahead(self, held: Held) -> float:
-        """Return the log of the total weight of all strings from a node; 0 without weights."""
+        """Return the log of the total weight of all strings from a node (a weighted set of states).
+
+        0 without weights.
+        """
         if not self.weighted:
             return 0.0
         return float(np.logaddexp.reduce([in_hand + self._beta[state] for state, in_hand in held]))
@@ -116,8 +118,8 @@ class Finite(Language):
 def finite(expression: Expression, columns: LetterColumns, *, weighted: bool = True) -> Language:
     """Compile an expression to a language that is read letter by letter.
 
-    columns     the partition of the letters into columns
-    weighted    True: letters and end have probabilities at each node; False: 1 for what is allowed, else 0
+    columns     the partition of the letters into columns (classes of letters read alike)
+    weighted    True: letters and end have probabilities after each prefix; False: 1 for what is allowed, else 0
 
     An EmptyLanguageError if it has no string; a BackgroundError if weights have no finite sum.
     """
@@ -193,7 +195,7 @@ _Places: TypeAlias = frozenset[_Place]
 class TerminalAutomaton:
     """A deterministic automaton without weights as dictionaries: a terminal of a grammar, or a part of an expression.
 
-    moves       for each state, column -> next state; state 0 is the start
+    moves       for each state, column (class of letters) -> next state; state 0 is the start
     ends        for each state, whether a string may end there
     """
 
@@ -206,8 +208,8 @@ class TerminalAutomaton:
     ) -> TerminalAutomaton:
         """Compile an expression to a deterministic automaton over columns (classes of letters); weights are ignored.
 
-        holes       sub-expressions that a condition will fill in; the i-th is read as a letter of column
-                    `columns.count` + i
+        holes       sub-expressions that a condition will fill in; the i-th is read as a letter of column columns.count
+                    + i
         """
         if isinstance(expression, ex.Listed) and (columns.sizes == 1).all():
             return cls._listed(expression.entries, columns)
@@ -246,7 +248,7 @@ class TerminalAutomaton:
     def lengths_with(self) -> Callable[[int, tuple[int, ...]], list[int]]:
         """A cached function (first, taken) -> least number of letters from each state to an end, −1 if there is none.
 
-        A move by the column first + i counts as taken[i] letters; −1: it cannot be made.
+        A move by the column (class of letters) first + i counts as taken[i] letters; −1: it cannot be made.
         """
         return lru_cache(_MOST_FILLINGS)(self._lengths_with)
 
@@ -272,7 +274,9 @@ class TerminalAutomaton:
         return TerminalAutomaton(moves, [self.ends[first[k]] for k in range(n)])
 
     def weights(self, columns: LetterColumns, *, weighted: bool) -> tuple[Floats, Floats]:
-        """Return the weight of one letter of each column, (states, columns), and of stopping, (states,).
+        """Return the weight of one letter of each column (class of letters), (states, columns), and of stopping.
+
+        The latter is (states,).
 
         weighted    False: 1 for what is possible, else 0; True: in each state all possible letters, and stopping, are
                     equally probable

@@ -93,9 +93,11 @@ class SymbolSpellings:
         return None if UNREAD in found or not found else found
 
     def _check_single_letters(self, known: Sequence[int]) -> None:
-        """Raise a BackgroundError if a column has no symbol of one letter: strings could be begun but not completed.
+        """Raise a BackgroundError if a column (class of letters) has no symbol of one letter.
 
         known       ids of the symbols that the language can read
+
+        Without such symbols, strings could be begun but not completed.
         """
         alone = {read[0] for number in known if (read := self.read[number]) is not None and len(read) == 1}
         missing = [column for column in range(self.columns.count) if column not in alone]
@@ -107,7 +109,7 @@ class SymbolSpellings:
 
     @cached_property
     def trie(self) -> SymbolTrie:
-        """The trie of the symbols that the language can read, by their columns."""
+        """The trie of the symbols that the language can read, spelled in columns (classes of letters read alike)."""
         read = [self.read[number] or () for number in self.known.tolist()]
         lengths = np.array([len(one) for one in read], dtype=np.int64)
         first, letters = np.cumsum(lengths) - lengths, np.fromiter(chain.from_iterable(read), dtype=np.int64)
@@ -315,9 +317,10 @@ class SymbolReader:
         return row
 
     def _answers(self, nodes: Sequence[Node], keys: Sequence[int]) -> tuple[list[Node], list[int], list[float]]:
-        """Return the language nodes after each of several keys, and the log weight of the step.
+        """Return the language nodes after each of several steps, and the log weight of each step.
 
-        keys        (index in `nodes`) · (number of columns) + column: a step from a node by a letter of a column
+        nodes       nodes of the language (what was read so far)
+        keys        the steps: (index in `nodes`) · (number of columns) + column, a column being a class of letters
 
         Return the distinct next nodes, and for each key the index of its next node (-1: none) and log w (−∞: none).
         """

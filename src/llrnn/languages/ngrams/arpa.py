@@ -411,7 +411,7 @@ def _lines(table: NGramTable) -> Iterator[str]:
 def _texts(table: NGramTable, n: int, rows: slice) -> list[str]:
     """Return the words of the n-grams of order n in the slice `rows` as texts, separated by blanks.
 
-    EOS begins as `<s>`.
+    EOS at the beginning of an n-gram is written `<s>`.
     """
     level = table.levels[n - 1]
     columns, context = [[table.words[word] for word in level.word[rows].tolist()]], level.context[rows]

@@ -65,8 +65,6 @@ class HashIndex:
 
     Open addressing, half full. The slots of a key are tried in turn:
 
-    Slots of a key are tried in turn:
-
         slot r of a key = the upper half of (key + 1) · multiplier^(r + 1) mod 2⁶⁴, times the number of slots
 
         HashIndex(np.array([3, 5, 8])).find(np.array([5, 6]))  # 1, -1
@@ -442,7 +440,8 @@ def written_out(table: NGramTable) -> NGramTable:
 def _copies(shared: Shared, below: int, level: Level, of: Ints) -> int:
     """Return the number of n-grams that `_copied` would return for these arguments.
 
-    `below`: length of the level below.
+    below       number of n-grams in the level below
+    of          for each new context, the index of the old context that it is a copy of
     """
     times = np.where(level.word == shared.word, len(shared.words) + (not shared.hidden), 1)
     return int(np.bincount(level.context, times, below)[of].sum())
@@ -544,11 +543,11 @@ EMPTY = -1  # the node of the empty context
 
 
 class NGramRows(NamedTuple):
-    """Next-word distributions of N states in sparse form.
+    """Next-word distributions of N states (contexts) of an n-gram model in sparse form.
 
-    rest        (N,) log p of an unlisted word is its unigram log p plus this
-    position    (E,) the state, 0 … N-1, of each of E listed words; sorted
-    word        (E,) the word; sorted within a state
+    rest        (N,) log p of a word that is not listed below is its unigram log p plus this
+    position    (E,) the index, 0 … N-1, of the state of each of E listed words; sorted
+    word        (E,) the word's number; sorted within a state
     log_prob    (E,) its log p
     """
 
@@ -849,10 +848,10 @@ class DenseRows:
             self._overwrite(out, torch.where(level >= frequent, contexts[:, level], EMPTY), total)
 
     def _overwrite(self, out: Tensor, contexts: Tensor, total: Tensor) -> None:
-        """Overwrite in each row of `out` the log p of the words that its context lists; rows with context -1 stay.
+        """Overwrite in each row of `out`, (N, V), the log p of the words that its context lists; in place.
 
-        contexts    (N,) nodes
-        total       (N,) summed log back-off weight of each state
+        contexts    (N,) the context of each row as a node of the trie (number of an n-gram); -1: the row stays as it is
+        total       (N,) summed log back-off weight of each row's state
         """
         at = torch.nonzero(contexts >= 0).view(-1)
         context = contexts[at]
