@@ -45,7 +45,7 @@ from llrnn.training.settings import problems
 
 
 def _open_built(paths: Sequence[str], config: Config) -> Corpus:
-    """Open a built corpus, the folder that a configuration gives in place of text files.
+    """Open a built corpus, a folder of encoded text on disk that a configuration names in place of text files.
 
     Raises ConfigError where there are other paths beside it, or where it was not lowercased as the configuration wants.
     """
@@ -62,7 +62,10 @@ def _open_built(paths: Sequence[str], config: Config) -> Corpus:
 
 
 def _require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
-    """Raise ConfigError where a key needs what a built corpus lacks: annotations, conditions, n-gram counts."""
+    """Raise ConfigError where a key needs more than a built corpus (encoded text on disk) has.
+
+    Such are annotations of words, conditions of sentences and n-gram counts. `corpora`: the texts by part.
+    """
     built = [part for part, corpus in corpora.items() if isinstance(corpus, BuiltCorpus)]
     needs_memory = {
         "[condition]": config.condition is not None,
@@ -94,7 +97,7 @@ _ENOUGH_TYPES = 50  # rare and new words, for their shares to say anything
 
 @dataclass(frozen=True)
 class Project:
-    """Everything that a configuration describes, read and estimated: corpora, vocabulary, features, prior.
+    """Everything that a configuration describes, read and estimated: texts, vocabulary, features, prior b(K, x).
 
     `model()` makes the model to train. `corpora` has the parts `train`, `valid` and `test`; `others` are further texts
     to train on; `mixed` are n-gram models that the network mixes in.
@@ -117,10 +120,10 @@ class Project:
 
     @classmethod
     def from_config(cls, config: Config) -> Project:
-        """Read the texts of a configuration, and make vocabulary, features and prior from them.
+        """Read the texts of a configuration, and make vocabulary, features and prior b(K, x) from them.
 
-        Warns of, or refuses with ConfigError, what makes no sense, such as a condition key for a text without
-        conditions.
+        Warns of what makes little sense, and raises ConfigError for what makes none, such as `[condition]` for a text
+        whose sentences have no conditions (inputs that they are generated from).
         """
         corpora = read_corpora(config)
         if names_slots(config):
@@ -206,7 +209,10 @@ class Project:
         return model
 
     def _require_numbers(self, model: LLRNN) -> None:
-        """Raise ConfigError where a condition lacks a number that those of the training text have."""
+        """Raise ConfigError where the condition of a sentence lacks a number that training conditions have.
+
+        Only where conditions, the inputs that texts are generated from, are read as numbers.
+        """
         if self.config.condition is None or self.config.condition.reading != "numbers":
             return
         for sentence in (sentence for corpus in self.corpora.values() for sentence in corpus):
@@ -316,10 +322,11 @@ def names_slots(config: Config) -> bool:
 
 
 def with_slots(config: Config, train: Corpus) -> Config:
-    """Return the configuration with `{slots}` and `{open}` in its lists replaced by the slots of the training text.
+    """Return the configuration with `{slots}` and `{open}` in its lists replaced by slots of the training text.
 
-    `{slots}`: slots whose values sentences say; `{open}`: those of them with new values, such as names and addresses.
-    Raises ConfigError where sentences say the values of no slot.
+    Slots are the fields of conditions, such as name and food. `{slots}`: those whose values sentences say; `{open}`:
+    those of them with new values, such as names and addresses. Raises ConfigError where sentences say the values of no
+    slot.
     """
     found = FoundSlots.of(train)
     if not found.said:
@@ -397,7 +404,8 @@ def _said_by_knowledge(config: Config, lexicon: Lexicon, context: Sequence[Conte
 def _units(config: Config, corpora: dict[str, Corpus]) -> Units | None:
     """Return the units (characters or byte pairs) that words are cut into, learnt from the training text.
 
-    None where words themselves are the symbols of the model. Raises ConfigError for a built corpus.
+    None where words themselves are the symbols of the model. Raises ConfigError for a built corpus, whose words are
+    ids.
     """
     if config.corpus.units == "words":
         return None

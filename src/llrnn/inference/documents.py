@@ -64,7 +64,7 @@ class DocumentContext:
         return np.split(mixed, np.cumsum([len(own) for own in found])[:-1])
 
     def tally(self, model: LLRNN, text: EncodedText) -> Tally:
-        """Return for each symbol how often it is a target in the text, and the sum of its −log p in nats."""
+        """Return for each symbol of the vocabulary how often the text has it, and the sum of its −log p in nats."""
         targets, V = text.stream()[1:], len(model.vocabulary)
         nats = -np.concatenate(self.log_probs(model, text))
         return Tally(np.bincount(targets, minlength=V), np.bincount(targets, nats, V).astype(np.float64))

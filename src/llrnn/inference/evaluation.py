@@ -259,9 +259,9 @@ def _by_frequency(model: LLRNN, found: Tally) -> dict[str, Slice]:
 
 
 def _by_feature(model: LLRNN, found: Tally) -> dict[str, Slice]:
-    """Return the log-perplexity of the words that have a feature, by its name, most frequent first.
+    """Return by feature name the log-perplexity of the words that have it, most frequent first.
 
-    Identities are left out.
+    Identity features, which single words have, are left out.
     """
     phi = model.output_features
     words = np.bincount(phi.class_of, weights=found.words, minlength=phi.n_classes)

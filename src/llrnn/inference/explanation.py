@@ -118,7 +118,10 @@ class Explanation(Chartable):
         return Sheet((line, *self.told(), self.chart(), self._sum().table("value φ"), *self._mixture()))
 
     def told(self) -> list[tuple[str, ...]]:
-        """Return what contextual features say of the word, such as which noun governs it, as lines of text."""
+        """Return what contextual features say of the word, such as which noun governs it, as lines of text.
+
+        Each line is a tuple of one string; duplicates are left out.
+        """
         return [(f"{self.word}: {remark}",) for remark in dict.fromkeys(remark for _, remark in self.remarks)]
 
     def _mixture(self) -> tuple[TextTable, ...]:

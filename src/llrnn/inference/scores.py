@@ -56,7 +56,7 @@ class SentenceScore:
 
     @property
     def counted(self) -> list[float]:
-        """log p of the words that are not left out, as `oov="skip"` does with unknown ones; the end included."""
+        """log p of the words that are not left out (`oov="skip"` leaves out unknown ones), and of the end."""
         return [one for one in self.log_p if not math.isnan(one)]
 
     @property
@@ -133,9 +133,9 @@ class TextScores:
 
     @property
     def ppl1(self) -> float:
-        """SRILM's ppl1: log p with ends of sentences, divided by the number of words without ends.
+        """SRILM's ppl1, a perplexity: log p with ends of sentences is divided by the number of words without ends.
 
-        Nan where there is no word.
+        nan where there is no word.
         """
         return _perplexity(self.log_prob, self.words - len(self.sentences), self.unit)
 

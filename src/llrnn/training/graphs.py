@@ -220,10 +220,9 @@ class _Recorded:
         self._record: tuple[Results, Replay] | None = None
 
     def replayed(self, batch: Batch, carried: ModelState | None, seed: int) -> tuple[Tensor, ModelState]:
-        """Update the weights on a batch by replaying the graph.
+        """Update the weights on a batch by replaying the graph; return loss and gradient norm, (2,), and the state.
 
-        Return loss and gradient norm, (2,), and the state after. Both are valid until the next replay. `carried`: the
-        state to continue from; `seed`: decides dropout.
+        Both are valid until the next replay. `carried`: the state to continue from; `seed`: decides dropout.
         """
         for own, given in zip(self._batch.tensors().values(), batch.tensors().values(), strict=True):
             own.copy_(given, non_blocking=True)
@@ -246,10 +245,9 @@ class _Recorded:
         return [loss, *after.controller]
 
     def _update(self) -> Results:
-        """Compute the gradients and update the weights.
+        """Compute gradients and update the weights; return loss and gradient norm, (2,), and the network's state.
 
-        Return loss and gradient norm, (2,), and the network's state after. Where one of the two is not finite, the
-        gradients are set to 0.
+        Where one of the two is not finite, the gradients are set to 0.
         """
         loss, *after = self._backward()
         gradients = [p.grad for p in self._updater.model.parameters() if p.grad is not None]

@@ -207,7 +207,7 @@ class _Run:
         yield self._record("end", 0)
 
     def read_ahead(self, processes: int) -> None:
-        """Precompute, in so many processes, what n-grams and other knowledge say of the texts in memory."""
+        """Precompute, in so many processes, the contextual values (such as n-gram scores) of all texts in memory."""
         texts = [(self.model, one) for one in self.schedule.texts]
         for model, text in texts if self.valid is None else [*texts, (self.judge, self.valid)]:
             if isinstance(text, BuiltText):
@@ -247,9 +247,9 @@ class _Run:
             self._words += made.words
 
     def _end_epoch(self, batches: int) -> Record:
-        """Validate, keep the best weights, lower the learning rate or stop if it is time.
+        """Validate, keep the best weights, lower the learning rate or stop if due; return the record of the epoch.
 
-        Return the record of the epoch. `batches`: how many the epoch had.
+        `batches`: how many the epoch had.
         """
         progress = self.progress
         self._settle()

@@ -170,9 +170,9 @@ class Records(UserList[Record], Chartable):
         return Sheet(tuple(blocks))
 
     def _shown(self) -> list[Record]:
-        """Return the records to print: about 20 epochs, the best and the last among them.
+        """Return the records to print: about 20 epochs, with the best and the last.
 
-        Steps while there is no whole epoch.
+        Logged steps before the first epoch ends.
         """
         found = self.epochs or self
         apart, last = max(1, math.ceil(len(found) / _ROWS)), len(found) - 1

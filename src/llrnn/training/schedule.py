@@ -25,7 +25,7 @@ class Schedule:
     """What a training reads in each epoch: the corpus `own`, with other texts before it or mixed into it.
 
     The text of an epoch is a function of `seed` and its number alone. `first`: how many epochs come before the corpus.
-    Raises TrainingError for a text mixed into a built corpus.
+    Raises TrainingError where texts are to be mixed into a built corpus, which is on disk.
     """
 
     def __init__(self, own: EncodedText, others: Sequence[OtherText], vocabulary: Vocabulary, seed: int) -> None:

@@ -86,13 +86,13 @@ class Updater:
         return Update(batch.n_words, after, lambda: float(seen))
 
     def prepared(self, batch: Batch) -> Batch:
-        """Return the batch as `update` wants it; a background thread may call this ahead. Here the batch as it is."""
+        """Return the batch in the form that `update` wants, here unchanged; a background thread may call this ahead."""
         return batch
 
     def with_teacher(self, batch: Batch) -> Batch:
-        """Return the batch with a teacher's distributions at its positions, where the loss is distillation.
+        """Return the batch.
 
-        Else as it is.
+        In distillation with the teacher's distributions at its positions, `precomputed.teacher`.
         """
         return (
             self.objective.with_teacher(batch.to(self.model.device)) if isinstance(self.objective, Distilled) else batch
@@ -101,10 +101,10 @@ class Updater:
     def backward(
         self, batch: Batch, carried: ModelState | None, generator: torch.Generator, weight: float = 1.0
     ) -> tuple[Tensor, ModelState]:
-        """Compute the gradients of the loss of a batch, times `weight`.
+        """Compute the gradients of the loss of a batch, times `weight`; return the loss and the model's state after it.
 
-        Return the loss (mean, without penalty) and the state. `carried`: the state to continue from, None for a fresh
-        one; `generator`: decides dropout and samples.
+        The loss is the mean over words, without penalty. `carried`: the state to continue from, None for a fresh one;
+        `generator`: decides dropout and samples.
         """
         distribution, after = self.model.scan(batch, carried, generator=generator)
         loss = self.objective(self.model, distribution, batch, generator)
