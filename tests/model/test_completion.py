@@ -331,9 +331,10 @@ def test_mistakes_are_told_in_one_line() -> None:
 
 
 def test_a_text_is_split_into_words_and_letters() -> None:
-    assert split_letters("la reine est gr") == ("la reine est", "gr")
-    assert split_letters("la reine est ") == ("la reine est", "")
-    assert [split_letters(text) for text in ("", "l", " \t")] == [("", ""), ("", "l"), ("", "")]
+    model = open_model()
+    assert split_letters(model, "la reine est gr") == (("la", "reine", "est"), "gr")
+    assert split_letters(model, "la reine est ") == (("la", "reine", "est"), "")
+    assert [split_letters(model, text) for text in ("", "l", " \t")] == [((), ""), ((), "l"), ((), "")]
 
 
 def test_domains_that_can_be_typed_pass_their_laws() -> None:

@@ -321,13 +321,20 @@ class ModelOptions:
         typer.Option(help="With --constraint: what is forbidden is possible, for this factor; 0 by default."),
     ] = None
 
+    tokenised: Annotated[
+        bool, typer.Option("--tokenised", help="Text is cut already, with blanks between all words, and written so.")
+    ] = False
+
     def open(self, folder: Path, device: str, *, oov: Oov | None = None) -> LLRNN:
         """Open a model folder or an n-gram model with these options applied, except the constraint.
 
         `device`: cpu or cuda; `oov`: what an n-gram model does with unknown words. An LLRNNError says what cannot be
         opened.
         """
-        return self.steered(open_model(folder, oov=oov)).to(device_named(device))
+        model = self.steered(open_model(folder, oov=oov)).to(device_named(device))
+        if self.tokenised:
+            model.provenance = {**model.provenance, "tokeniser": None}
+        return model
 
     def steered(self, model: LLRNN) -> LLRNN:
         """Return a copy of the model with --background, --expert and --change applied, in this order.
@@ -530,7 +537,7 @@ def print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> int:
         if one.problem is not None:
             show.note(f"error: {one.place}: {' '.join(one.problem.split())}")
         elif one.found is not None and not as_json:
-            show.text(" ".join((*one.found.prefix, *one.found.words)))
+            show.text(str(one.found))
     return 2 if any(one.problem is not None for one in outcomes) else 0
 
 
@@ -540,11 +547,11 @@ def find_modules_here() -> None:
         sys.path.insert(0, "")
 
 
-def read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> Corpus:
+def read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None, *, by_lines: bool = False) -> Corpus:
     """Read a text file or a built corpus (`llrnn data build`) in the way in which the model's training text was read.
 
-    `format`: auto, conllu, text, jsonl or tsv; `lowercase`: None is as in training. A ConfigError is raised where one
-    of them is given for a built corpus.
+    `format`: auto, conllu, text, jsonl or tsv; `lowercase`: None is as in training; `by_lines`: a line of raw text is
+    one sentence. A ConfigError is raised where one of them is given for a built corpus.
     """
     if is_built(file):
         if format != "auto" or lowercase is not None:
@@ -553,8 +560,18 @@ def read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None) -> C
             )
         return BuiltCorpus(file)
     kind, small = decode.condition_kind(model), model.reads_lowercase if lowercase is None else lowercase
-    corpus = Corpus.from_file(file, format=format, lowercase=small, conditions=kind)  # type: ignore[arg-type]
-    warn_if_raw(corpus)
+    surface, cut = model.corpus_settings.get("multiword") == "surface", model.tokeniser.sentences
+    one_sentence = lambda line: [model.tokeniser.tokenise(line)]  # noqa: E731
+    corpus = Corpus.from_file(
+        file,
+        format=format,  # type: ignore[arg-type]
+        lowercase=small,
+        conditions=kind,
+        surface=surface,
+        cut=None if not model.cuts_text else one_sentence if by_lines else cut,
+    )
+    if not model.cuts_text:
+        warn_if_raw(corpus)
     warn_of_capitals(model.vocabulary, corpus)
     slots = model.provenance.get("config", {}).get("corpus", {}).get("delexicalised")
     return delexicalise(corpus, slots) if slots else corpus

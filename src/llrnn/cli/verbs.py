@@ -6,7 +6,7 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -29,7 +29,7 @@ from llrnn.model.ensembles import member
 from llrnn.model.scoring import score
 from llrnn.model.words import add, read_words, remove
 from llrnn.text.built import COLUMNS, BuiltCorpus, Listing, build_corpus
-from llrnn.text.corpus import Format
+from llrnn.text.corpus import Format, format_of
 from llrnn.text.datasets import DATASETS, get
 from llrnn.text.encoded import EncodedText
 from llrnn.text.morphology import analyser_named
@@ -132,10 +132,12 @@ def score_verb(
     policy = options.oov_policy(oov)
     unit = unit or ("nats" if holds_model(model) or model.is_dir() else "log10")
     scorer = asked.constrained(asked.open(model, device, oov=policy))
-    corpus = options.read_for(scorer, Path(text), format, lowercase)
+    corpus = options.read_for(scorer, Path(text), format, lowercase, by_lines=True)
     decode.warn_of_unknown_names(scorer, corpus.conditions)
     with options.advising_oov(policy):
         scores = llrnn.score(scorer, corpus, unit=unit, lowercase=False, oov=policy)  # type: ignore[arg-type]
+    if not isinstance(corpus, BuiltCorpus) and format_of(text, cast(Format, format)) == "text":
+        scores = replace(scores, numbers=tuple(int(one.name.rpartition(":")[2]) for one in corpus))
     if as_json:
         listed = [one.plain() for one in scores.sentences]
         options.print_json({"model": str(model), "text": text, **scores.totals(), "scores": listed})
@@ -192,7 +194,6 @@ def generate_verb(
     loaded = asked.constrained(free)
     max_words = max_words if longest is None else max(max_words, longest + 1)  # so that no text is cut
     generator = torch.Generator(loaded.device).manual_seed(seed)
-    prefix = prefix.lower() if loaded.reads_lowercase else prefix
     if conditions is not None:
         each = partial(
             decode.write, beam=beam, strategy=strategy, prefix=prefix, max_words=max_words, generator=generator
@@ -246,7 +247,7 @@ def complete_verb(
     """
     loaded = asked.constrained(asked.open(model, device))
     ready, wanted = options.conditioned(loaded, loaded, condition)
-    found = complete(ready, *split_letters(text), k=k, condition=wanted)
+    found = complete(ready, *split_letters(loaded, text), k=k, condition=wanted)
     best = [{**one.as_dict(), "share": found.share(one)} for one in found]
     told = {"prefix": found.prefix, "letters": found.letters, "log_mass": found.log_mass, "best": best}
     options.say(told, as_json, lambda _: show.out.print(found))
@@ -277,7 +278,7 @@ def explain_verb(
     free = free if part is None else member(free, part)
     loaded = asked.constrained(free)
     if loaded.reads_lowercase:
-        prefix, word, rival = prefix.lower(), word.lower(), rival.lower() if rival is not None else None
+        word, rival = word.lower(), rival.lower() if rival is not None else None
     ready, wanted = options.conditioned(free, loaded, condition)
     found = explain(ready, prefix=prefix, word=word, rival=rival, condition=wanted)
     options.say({**asdict(found), "total": found.total}, as_json, lambda _: show.out.print(found))

@@ -7,7 +7,7 @@
 The recipe is `text.toml`, with a few numbers to fill in. Sizes are those of `configs/open`, which were chosen on
 validation texts: Turkish and Estonian, 37,000 and 56,000 words, for little text (20,000 of them where there is no list
 of words), French, 355,000 words, for more of it, and French with two million words of other text for much of it. What
-had to be made (lists joined and weighted, attributes of words, raw text cut into words) lies in a folder beside the
+had to be made (lists joined and weighted, attributes of words) lies in a folder beside the
 configuration, `config-data`.
 """
 
@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from itertools import islice
 from operator import add
 from pathlib import Path
@@ -36,8 +36,9 @@ from llrnn.text.corpus import Corpus, Format, format_of
 from llrnn.text.lexicon import Lexicon, has_counts, read_frequencies
 from llrnn.text.morphology import Analyser
 from llrnn.text.others import SENTENCE, Overlap
-from llrnn.text.raw import raw_reason, tokenised_lines
+from llrnn.text.raw import raw_reason
 from llrnn.text.readers import read_lines
+from llrnn.text.tokenisers import Unicode
 from llrnn.text.vectors import WordVectors, cases
 from llrnn.text.vocabulary import EOS
 
@@ -175,9 +176,21 @@ def draft_config(
     seen = given.vectors(texts, None if vectors is None else str(vectors))
     text = fill_recipe(
         "text.toml",
-        {"name": given.out.stem, "lowercase": lowercase, "vectors": seen, "window": _WINDOW if running else None}
+        {
+            "name": given.out.stem,
+            "lowercase": lowercase,
+            "tokeniser": given.tokeniser,
+            "vectors": seen,
+            "window": _WINDOW if running else None,
+        }
         | {part: texts.files.get(part) for part in ("train", "valid", "test")}
-        | {"valid_last": texts.valid_last, "format": texts.format, **sizes_for(texts.train, lists=outside), **known},
+        | {
+            "valid_last": texts.valid_last,
+            "format": texts.format,
+            "multiword": texts.multiword,
+            **sizes_for(texts.train, lists=outside),
+            **known,
+        },
     )
     config = parse_config(parse_toml(text), str(out))
     given.tell_mass(Project.from_config(config))
@@ -194,6 +207,7 @@ class _Texts:
 
     files: dict[str, list[str]]
     format: str | None  # where the name of a file does not say it
+    multiword: str | None  # of a treebank
     train: Corpus
     valid: Corpus
     valid_last: int | None
@@ -208,6 +222,8 @@ class _Drafting:
     out: Path
     lowercase: bool
     tokenise: bool
+    tokeniser: str = "blanks"
+    unicode: Unicode = field(default_factory=Unicode)
     found: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -236,35 +252,40 @@ class _Drafting:
             last = held_out_of(train)
             train, held_out = train.split(len(train) - last)
         annotated = any(token.pos or token.feats for sentence in train[:100] for token in sentence.tokens)
-        texts = _Texts(parts, None if known else kind, train, held_out, last, annotated, share_near(train))
+        surface = "surface" if kind == "conllu" else None
+        texts = _Texts(parts, None if known else kind, surface, train, held_out, last, annotated, share_near(train))
         self.tell_texts(texts)
         return texts
 
     def read(self, part: str, parts: dict[str, list[str]], kind: Format) -> Corpus:
-        """Read the files of a part as one corpus.
-
-        Raw text is tokenised into a new file, which takes the place of the files in `parts` and is read instead.
-        """
+        """Read the files of a part as one corpus; raw text is cut by the tokeniser of the training text."""
         files = parts[part]
-        whole = reduce(add, (Corpus.from_file(file, format=kind, lowercase=self.lowercase) for file in files))
-        reason = raw_reason(whole) if kind == "text" else None
-        if reason is None:
+        read = partial(Corpus.from_file, format=kind, lowercase=self.lowercase, surface=True)
+        whole = reduce(add, map(read, files))
+        if part == "train":
+            self.choose_tokeniser(whole, files, kind)
+        if self.tokeniser != "unicode":
             return whole
+        cut = self.unicode.sentences
+        return reduce(add, (read(file, cut=cut) for file in files))
+
+    def choose_tokeniser(self, train: Corpus, files: list[str], kind: Format) -> None:
+        """Choose what cuts text: as in a treebank, as in raw text, or as in text that is cut already."""
+        reason = raw_reason(train) if kind == "text" else None
+        attached = any(len(one.text) != len(" ".join(one.words)) for one in train)  # some word without a blank
+        self.tokeniser = "unicode" if reason else "learnt" if kind == "conllu" and attached else "tokenised"
         if not self.tokenise:
-            self.warnings.append(
-                f"{whole.name}: {reason}: it looks like raw text; leave --as-it-is out, and blanks are put between "
-                "words and punctuation"
+            self.tokeniser = "blanks"
+            self.warnings += [f"{train.name}: {reason}: it looks like raw text; leave --as-it-is out"] if reason else []
+        if self.tokeniser == "unicode":
+            self.unicode = Unicode.evident(line for file in files for _, line in read_lines(file))
+            clitics = ", ".join(sorted(self.unicode.clitics, key=self.unicode.clitics.__getitem__)[:-6:-1])
+            self.found.append(
+                f"{train.name}: {reason}: raw text, so sentences and words are cut by Unicode's boundaries; clitics: "
+                f"{clitics or 'none'}; {len(self.unicode.abbreviations)} abbreviations"
             )
-            return whole
-        path = self.made(f"{part}.txt")
-        lines = (line for file in files for line in tokenised_lines(file))
-        write_atomically(path, "".join(f"{line}\n" for line in lines).encode())
-        self.found.append(
-            f"{whole.name}: {reason}: raw text, so sentences and words were cut: {path} (another text, to evaluate on: "
-            f"llrnn data tokenise FILE --out TEXT.txt)"
-        )
-        parts[part] = [str(path)]
-        return Corpus.from_file(path, format="text", lowercase=self.lowercase)
+        elif self.tokeniser == "learnt":
+            self.found.append("words as they are written (du, not de le); the tokeniser is learnt from the treebank")
 
     def tell_texts(self, texts: _Texts) -> None:
         seen, valid = texts.train.counts(), texts.valid

@@ -769,6 +769,12 @@ class CorpusConfig(Strict):
     conditions: Literal["plain", "act"] = Field("plain", description="act: every condition is a dialog act")
     delexicalised: list[str] = Field([], description="slots whose values are replaced by placeholders in the targets")
     lowercase: bool = Field(True, description="lowercase every word")
+    tokeniser: str = Field(
+        "blanks",
+        description="what cuts text and writes it: blanks; tokenised (files are cut at blanks, other text as there); "
+        "learnt (from a treebank); unicode (for raw text); a tokenizer.json; module:Class",
+    )
+    multiword: Literal["words", "surface"] = Field("words", description="treebanks: de le, or du as it is written")
     units: Literal["words", "characters", "bpe"] = Field(
         "words", description="what the model predicts: words, or the characters or byte pairs that spell them"
     )

@@ -37,8 +37,9 @@ from llrnn.text.corpus import Corpus, FoundSlots, delexicalise
 from llrnn.text.encoded import EncodedText
 from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.others import OtherText
-from llrnn.text.raw import warn_if_raw
+from llrnn.text.raw import tokeniser_for, warn_if_raw
 from llrnn.text.readers import Sentence
+from llrnn.text.tokenisers import Tokeniser
 from llrnn.text.units import BytePairs, CharacterUnits, Units
 from llrnn.text.vocabulary import Vocabulary
 from llrnn.training.settings import problems
@@ -117,6 +118,7 @@ class Project:
     contextual_inputs: tuple[ContextualInput, ...] = ()
     others: tuple[OtherText, ...] = ()
     mixed: tuple[Background, ...] = ()
+    tokeniser: Tokeniser | None = None
 
     @classmethod
     def from_config(cls, config: Config) -> Project:
@@ -125,16 +127,18 @@ class Project:
         Warns of what makes little sense, and raises ConfigError for what makes none, such as `[condition]` for a text
         whose sentences have no conditions (inputs that they are generated from).
         """
-        corpora = read_corpora(config)
+        tokeniser = _tokeniser(config)
+        corpora = read_corpora(config, tokeniser)
         if names_slots(config):
             config = with_slots(config, corpora["train"])
-            corpora = read_corpora(config) if config.corpus.delexicalised else corpora
-        warn_if_raw(corpora["train"])
+            corpora = read_corpora(config, tokeniser) if config.corpus.delexicalised else corpora
+        if tokeniser is None:
+            warn_if_raw(corpora["train"])
         if config.condition is not None:
             _require_conditions(corpora, config.condition)
         cut = _units(config, corpora)
         texts = corpora if cut is None else {part: cut.corpus(corpus) for part, corpus in corpora.items()}
-        read = partial(_read, config=config)
+        read = partial(_read, config=config, tokeniser=tokeniser)
         files = [*config.corpus.train, *(file for other in config.corpus.other for file in other.files)]
         context = Context(texts, config.corpus.lowercase, words=corpora, files=files, read=read)
         contextual = tuple(one.make(context) for one in config.contextual)
@@ -155,8 +159,9 @@ class Project:
             background,
             contextual,
             tuple(one.make(context) for one in config.contextual_inputs),
-            tuple(_other(one, config, corpora) for one in config.corpus.other),
+            tuple(_other(one, config, corpora, tokeniser) for one in config.corpus.other),
             tuple(one.make(context) for one in config.mixed),
+            tokeniser,
         )
         made._warn_of_coverage()
         return made
@@ -200,6 +205,8 @@ class Project:
             seed=config.training.seed,
         )
         model.provenance = {"config": config.model_dump(mode="json")}
+        if self.tokeniser is not None:
+            model.provenance["tokeniser"] = self.tokeniser.saved()
         self._require_numbers(model)
         for part in ("train", "valid"):
             if part in self.corpora:
@@ -282,21 +289,22 @@ def _require_language(model: LLRNN, corpus: Corpus) -> None:
                 raise ZeroMassError(f"{sentence.name}: {reason}")
 
 
-def read_corpora(config: Config) -> dict[str, Corpus]:
+def read_corpora(config: Config, tokeniser: Tokeniser | None = None) -> dict[str, Corpus]:
     """Read the texts of a configuration; return them by part: `train`, and `valid` and `test` where it names them.
 
-    Where the prior b(K, x) has `recent` words, each sentence gets the words before it as its condition (running text).
+    Raw text is cut by the tokeniser. Where the prior has `recent` words, each sentence gets the words before it as its
+    condition (running text).
     """
-    corpora, recent = _read_parts(config), config.background.recent
+    corpora, recent = _read_parts(config, tokeniser), config.background.recent
     return corpora if recent is None else {part: text.running(recent.window) for part, text in corpora.items()}
 
 
-def _read_parts(config: Config) -> dict[str, Corpus]:
+def _read_parts(config: Config, tokeniser: Tokeniser | None) -> dict[str, Corpus]:
     given, own = config.corpus, config.corpus.embedded
     if own is not None:
         return embedded_corpora(own.train, own.valid, own.test, given.lowercase)
     files = {"train": given.train, "valid": given.valid, "test": given.test}
-    corpora = {part: _read(paths, config, given.conditions) for part, paths in files.items() if paths}
+    corpora = {part: _read(paths, config, given.conditions, tokeniser) for part, paths in files.items() if paths}
     _require_loaded(config, corpora)
     if given.valid_last is not None:
         if given.valid_last >= len(corpora["train"]):
@@ -352,7 +360,9 @@ def _filled(value: Any, found: FoundSlots) -> Any:
     return made
 
 
-def _other(given: keys.OtherConfig, config: Config, corpora: dict[str, Corpus]) -> OtherText:
+def _other(
+    given: keys.OtherConfig, config: Config, corpora: dict[str, Corpus], tokeniser: Tokeniser | None
+) -> OtherText:
     """Return a further text to train on, without sentences that the validation or test text has too.
 
     Raises ConfigError where the configuration has conditions, a grammar or a dictionary, which other texts do not fit.
@@ -366,22 +376,33 @@ def _other(given: keys.OtherConfig, config: Config, corpora: dict[str, Corpus]) 
             "corpus.other: other texts are no strings of the language that [background] holds the model to; leave one "
             "of them out"
         )
-    text = _read(given.files, config)
-    warn_if_raw(text)
+    text = _read(given.files, config, tokeniser=tokeniser)
+    if tokeniser is None:
+        warn_if_raw(text)
     held_out = [corpora[part] for part in ("valid", "test") if part in corpora]
     return OtherText.apart_from(text, held_out, **given.model_dump(exclude={"files"}))
 
 
-def _read(paths: Sequence[str], config: Config, conditions: Conditions = "plain") -> Corpus:
+def _tokeniser(config: Config) -> Tokeniser | None:
+    given = config.corpus
+    if given.embedded is not None or any(Path(path).is_dir() for path in given.train):
+        return None
+    return tokeniser_for(given.tokeniser, given.train, given.format, given.valid_last or 0)
+
+
+def _read(
+    paths: Sequence[str], config: Config, conditions: Conditions = "plain", tokeniser: Tokeniser | None = None
+) -> Corpus:
     """Read text files, or one folder of a built corpus, as one corpus, in the spelling that the configuration wants.
 
     `conditions`: how the conditions of sentences are parsed: `plain`, or `act` for dialogue acts.
     """
     if any(Path(path).is_dir() for path in paths):
         return _open_built(paths, config)
-    lowercase, format = config.corpus.lowercase, config.corpus.format
-    read = [Corpus.from_file(path, format=format, lowercase=lowercase, conditions=conditions) for path in paths]
-    whole = reduce(add, read)
+    given = config.corpus
+    read = partial(Corpus.from_file, format=given.format, lowercase=given.lowercase, conditions=conditions)
+    cut = None if tokeniser is None or given.tokeniser == "tokenised" else tokeniser.sentences
+    whole = reduce(add, (read(path, surface=given.multiword == "surface", cut=cut) for path in paths))
     return delexicalise(whole, config.corpus.delexicalised) if config.corpus.delexicalised else whole
 
 

@@ -128,7 +128,9 @@ def adaptor(
         if donor is not None:
             model.controller.load_state_dict(donor.controller.state_dict())
             model.embedding.weight.copy_(donor.embedding.weight)
-            model.provenance = {"config": donor.provenance.get("config", {})}
+            model.provenance = {
+                key: donor.provenance[key] for key in ("config", "tokeniser") if key in donor.provenance
+            }
     return model.to(device)
 
 

@@ -239,7 +239,7 @@ def explain(
 
         print(explain(model, "la petite", word="maison", rival="maisons"))
     """
-    prefix_words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
+    prefix_words = model.read(prefix) if isinstance(prefix, str) else prefix
     with torch.no_grad(), evaluating(model):
         distribution, state = read_prefix(model, prefix_words, [condition])
         return explain_next(model, distribution, state, prefix_words, word, rival)
@@ -441,7 +441,7 @@ def influence(model: LLRNN, prefix: str | tuple[str, ...] = "", *, feature: str,
 
         print(influence(model, "les petites", feature="Number:Plur"))
     """
-    words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
+    words = model.read(prefix) if isinstance(prefix, str) else prefix
     ids = model.vocabulary.ids((EOS, *words), place="prefix")
     if feature not in model.feature_names:
         raise ConfigError(

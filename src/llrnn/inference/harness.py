@@ -3,8 +3,8 @@
     lm_eval.simple_evaluate(model=HarnessLM(llrnn.load("runs/french")), tasks=[...])
 
 Where the background is a language model of `transformers`, texts are its tokens, cut as the harness cuts them. Else
-they are words between blanks, lowercased where the model's are, and the end of a line is the end of a sentence, EOS:
-log p of a text is that of its words and of the ends between its lines, and open vocabularies add what they spell.
+the model's tokeniser cuts them into words, and the end of a line is the end of a sentence, EOS: log p of a text is that
+of its words and of the ends between its lines, and open vocabularies add what they spell.
 """
 
 from __future__ import annotations
@@ -113,8 +113,7 @@ class HarnessLM(LM):
         if self._tokenizer is not None:
             ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
             return [self._model.vocabulary.symbols[one] for one in ids]
-        text = text.lower() if self._model.reads_lowercase else text
-        lines = [line.split() for line in text.split("\n")]
+        lines = [self._model.read(line) for line in text.split("\n")]
         return [word for n, line in enumerate(lines) for word in ((*line,) if n == 0 else (EOS, *line))]
 
     def _pair(self, context: str, continuation: str) -> _Question:
@@ -181,7 +180,7 @@ class HarnessLM(LM):
 
     def _text(self, words: Iterable[str]) -> str:
         if self._tokenizer is None:
-            return " ".join(words)
+            return self._model.write([*words])
         return str(self._tokenizer.convert_tokens_to_string([token_of(word) for word in words]))
 
 

@@ -225,8 +225,8 @@ def score_sentences(
     """
     if rows < 1:
         raise ConfigError(f"rows must be 1 or more, found {rows}")
-    if model.reads_lowercase:
-        groups = [(name, [tuple(map(str.lower, words)) for words in own]) for name, own in groups]
+    cut = " ".join if model.cuts_text else tuple  # raw text is read as the model's
+    groups = [(name, [model.read(cut(words)) for words in own]) for name, own in groups]
     located = _locate_words(model, groups, called)
     log_probs: list[list[float]] = [[] for _ in groups]
     steps = steps_without_sharing = 0

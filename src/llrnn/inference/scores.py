@@ -17,6 +17,7 @@ import math
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from os import PathLike
 from typing import Any, Literal, get_args
 
@@ -93,6 +94,7 @@ class TextScores:
 
     sentences: tuple[SentenceScore, ...]
     unit: Unit = "nats"
+    numbers: tuple[int, ...] = ()  # of their lines, where these are not 1, 2, 3…
 
     @property
     def words(self) -> int:
@@ -154,12 +156,12 @@ class TextScores:
     def rows(self, by: By = "words") -> Iterator[dict[str, Any]]:
         """Yield a dict for each word, or each sentence, which `pandas.DataFrame(scores.rows())` takes.
 
-        Numbers are from 1. Keys for a word: `sentence_id`, `word_id`, `word`, `surprisal`, `known`; for a sentence:
+        Numbers are from 1, or those of lines. Keys for a word: `sentence_id`, `word_id`, `word`, `surprisal`, `known`; for a sentence:
         `sentence_id`, `words` (number, its end included), `log_prob`, `perplexity`, `unknown` (number), `sentence`.
         """
         if by not in get_args(By):
             raise ConfigError(f"rows are by words or by sentences, found {by!r}; choose one")
-        for number, one in enumerate(self.sentences, 1):
+        for number, one in zip(self.numbers or count(1), self.sentences, strict=False):
             if by == "words":
                 for place, row in enumerate(zip(one.words, one.surprisals, one.known, strict=True), 1):
                     named = zip(("word", "surprisal", "known"), row, strict=True)
@@ -199,8 +201,8 @@ def score(
     """Return log p of every word of each text, and of the end of each sentence.
 
     `model`: a model, its folder, or an n-gram model (an ARPA file, or a folder that `llrnn ngram` wrote). `texts`:
-    sentences as strings of words, as sequences of words, or a corpus; `conditions`: for each text the input that it was
-    generated from, for models that have one. `unit`: nats, bits or log10. Words are lowercased first if `lowercase`
+    sentences as strings, which the model's tokeniser cuts, as sequences of words, or a corpus; `conditions`: for each
+    text the input that it was generated from, for models that have one. `unit`: nats, bits or log10. Words are lowercased first if `lowercase`
     says so, by default where the model was trained so. `oov`: words outside the vocabulary, and words of p = 0, are
     left out of all sums (`skip`); or they are read as the unknown-word symbol (`unk`) or an error (`error`), see
     `treat_unknown`.
@@ -213,7 +215,7 @@ def score(
         raise ConfigError(f"unit must be {', '.join(UNITS)}, found {unit!r}; choose one")
     opened = open_model(model, oov=oov) if isinstance(model, str | PathLike) else model
     require_model(opened)
-    corpus = _corpus(texts, conditions)
+    corpus = _corpus(opened, texts, conditions)
     corpus = corpus.lowercased() if (opened.reads_lowercase if lowercase is None else lowercase) else corpus
     ngram = opened.background if isinstance(opened.background, NGram) and not opened.feature_names else None
     conditioned = any(one is not None for one in corpus.conditions)
@@ -242,7 +244,7 @@ def _skipping(sentence: Sentence, found: SentenceScore, missing: Container[str])
     return SentenceScore(words, log_p, tuple(known for _, known in pairs), found.unit)
 
 
-def _corpus(texts: Corpus | Sequence[str | Sequence[str]], conditions: Sequence[object] | None) -> Corpus:
+def _corpus(model: LLRNN, texts: Corpus | Sequence[str | Sequence[str]], conditions: Sequence[object] | None) -> Corpus:
     if isinstance(texts, str):
         raise ConfigError(f"a list of texts is required, found one string: write [{texts[:40]!r}]")
     if isinstance(texts, Corpus):
@@ -250,7 +252,9 @@ def _corpus(texts: Corpus | Sequence[str | Sequence[str]], conditions: Sequence[
             raise ConfigError("a corpus has its conditions, found others beside it; give one of them")
         corpus = texts
     else:
-        corpus = Corpus.from_sentences([one.split() if isinstance(one, str) else one for one in texts], name="texts")
+        corpus = Corpus.from_sentences(
+            [model.tokeniser.tokenise(one) if isinstance(one, str) else one for one in texts], name="texts"
+        )
     if conditions is not None:
         if len(conditions) != len(corpus):
             raise ConfigError(f"one condition for each of {len(corpus)} texts is required, found {len(conditions)}")

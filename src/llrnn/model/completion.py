@@ -520,8 +520,7 @@ class Completer:
         self._recent.read(self._words(sentence))
 
     def _words(self, text: str | Sequence[str]) -> tuple[str, ...]:
-        words = tuple(text.split()) if isinstance(text, str) else tuple(text)
-        return tuple(word.lower() for word in words) if self.model.reads_lowercase else words
+        return self.model.read(text)
 
     def complete(
         self, prefix: str | Sequence[str] = "", letters: str = "", *, k: int = 3, without: Collection[str] = ()
@@ -589,12 +588,11 @@ def complete(
     return Completer(model, condition=condition).complete(prefix, letters, k=k, without=without)
 
 
-def split_letters(text: str) -> tuple[str, str]:
+def split_letters(model: LLRNN, text: str) -> tuple[tuple[str, ...], str]:
     """Split a text into the words before, and the letters of the word that is being typed (none after a space).
 
-    >>> split_letters("la reine est gr")
-    ('la reine est', 'gr')
+    split_letters(model, "la reine est gr")        # (("la", "reine", "est"), "gr")
     """
-    words = text.split()
+    words = [*model.tokeniser.tokenise(text)]
     typed = words.pop() if words and not text[-1].isspace() else ""
-    return " ".join(words), typed
+    return model.read(words), typed

@@ -54,9 +54,10 @@ class Generated:
     words: tuple[str, ...]
     log_prob: float
     finished: bool
+    text: str = ""  # both, as the model writes them
 
     def __str__(self) -> str:
-        return " ".join((*self.prefix, *self.words))
+        return self.text or " ".join((*self.prefix, *self.words))
 
 
 class Strategy(ABC):
@@ -185,7 +186,7 @@ def generate(
     require_count("max_words", max_words)
     for one in [condition] if conditions is None else conditions:
         check_condition(model, one)
-    words = tuple(prefix.split()) if isinstance(prefix, str) else prefix
+    words = model.read(prefix) if isinstance(prefix, str) else prefix
     chosen = chosen_strategy(greedy=greedy, temperature=temperature, top_k=top_k, top_p=top_p)
     draws = [name for name, found in (("seed", seed), ("generator", generator)) if found is not None]
     if (strategy is not None or beam is not None) and chosen != Sampling():
@@ -413,13 +414,14 @@ def _finish(
     spoken = words[:-1] if finished else words
     spelled = [model.vocabulary.symbol(word) for word in spoken]
     if model.vocabulary.units is not None:
-        return Generated(prefix, tuple(decode(spelled, whole=False)), log_prob, finished)
+        spelled = decode(spelled, whole=False)
+        return Generated(prefix, tuple(spelled), log_prob, finished, model.write((*prefix, *spelled)))
     if any(word >= model.vocabulary.n_words for word in spoken):
         seed = 0 if generator is None else int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
         rng = np.random.default_rng(seed)
         spelled = [model.vocabulary.spelled(word, rng) for word in spoken]
     inside = float(model.vocabulary.locate(spelled)[1].sum()) if model.vocabulary.is_open else 0.0
-    return Generated(prefix, tuple(spelled), log_prob + inside, finished)
+    return Generated(prefix, tuple(spelled), log_prob + inside, finished, model.write((*prefix, *spelled)))
 
 
 # Text from conditions: what has to happen before a model writes from a condition, and after.
@@ -563,11 +565,10 @@ def write(
 
 
 def spoken(model: LLRNN, found: Generated, condition: object) -> Generated:
-    """Return the text with placeholders replaced by the values of `condition`, the input that it was written from.
-
-    Only for a model trained on delexicalised text, which has placeholders in place of slot values; other models' texts
-    are returned as they are.
+    """Return the text as the model writes it, with placeholders replaced by the condition's values, if the model was
+    trained on delexicalised text, which has placeholders in place of slot values.
     """
-    if not model.corpus_settings.get("delexicalised"):
-        return found
-    return replace(found, words=tuple(relexicalise(found.words, condition)))
+    words = found.words
+    if model.corpus_settings.get("delexicalised"):
+        words = tuple(relexicalise(words, condition))
+    return replace(found, words=words, text=model.write((*found.prefix, *words)))

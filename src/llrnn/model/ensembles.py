@@ -165,6 +165,6 @@ def inheriting(made: LLRNN, models: Sequence[LLRNN]) -> LLRNN:
     Return it in eval mode.
     """
     first = models[0]
-    made.provenance = {"config": first.provenance.get("config", {})}
+    made.provenance = {key: first.provenance[key] for key in ("config", "tokeniser") if key in first.provenance}
     made.training_summary = first.training_summary
     return made.to(first.device, first.layer.bias.dtype).eval()

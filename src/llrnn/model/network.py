@@ -48,6 +48,8 @@ from llrnn.model.controllers import (
 )
 from llrnn.model.saving import Persistent
 from llrnn.text.encoded import TrainingSummary
+from llrnn.text.tokenisers import Blanks, Tokeniser
+from llrnn.text.tokenisers import restore as restore_tokeniser
 from llrnn.text.vocabulary import Vocabulary
 
 _FEW = 4  # times as many classes as words in a batch: then their rows alone are composed
@@ -232,6 +234,32 @@ class LLRNN(Persistent):
         Texts it is given then should be, too.
         """
         return bool(self.corpus_settings.get("lowercase", False))
+
+    @property
+    def tokeniser(self) -> Tokeniser:
+        """What cuts text into words and writes them again; words stand between blanks where nothing else is saved."""
+        saved, known = self.provenance.get("tokeniser"), self.__dict__.get("_tokeniser")
+        if known is None or known[0] is not saved:
+            known = self.__dict__["_tokeniser"] = (saved, restore_tokeniser(saved or {"kind": Blanks.kind}))
+        made: Tokeniser = known[1]
+        return made
+
+    @property
+    def cuts_text(self) -> bool:
+        """Whether files of text are raw, as its training text was, and cut by its tokeniser."""
+        return self.corpus_settings.get("tokeniser") != "tokenised" and not isinstance(self.tokeniser, Blanks)
+
+    def read(self, text: str | Sequence[str]) -> tuple[str, ...]:
+        """Return the words of a text as the model reads them; a sequence of words is cut already.
+
+        model.read("L'homme dort.")        # ("l'", "homme", "dort", ".")
+        """
+        words = self.tokeniser.tokenise(text) if isinstance(text, str) else text
+        return tuple(word.lower() for word in words) if self.reads_lowercase else tuple(words)
+
+    def write(self, words: Sequence[str]) -> str:
+        """Return words as text, with capitals where the model's words have none."""
+        return self.tokeniser.detokenise(self.tokeniser.capitalised(words) if self.reads_lowercase else words)
 
     @property
     def processes(self) -> tuple[Process, ...]:

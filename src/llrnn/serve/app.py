@@ -348,7 +348,8 @@ class Endpoints:
                 else:
                     end = data
         named = {"model": asked.model or self.engine.names[0], "background": asked.background}
-        return {**named, "prefix": list(asked.prefix_words), **end, "words": words}
+        read = self.engine.find(asked.model).model.read(asked.prefix)
+        return {**named, "prefix": list(read), **end, "words": words}
 
     async def models(self) -> Response:
         """Lists all served models; the first one answers requests that name none."""

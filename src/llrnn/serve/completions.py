@@ -30,7 +30,7 @@ class _Pieces:
     """
 
     def __init__(self, prompt: str, stops: Sequence[str]) -> None:
-        self._blank = "" if not prompt or prompt[-1].isspace() else " "
+        self._bare = not prompt or prompt[-1].isspace()  # the first word needs no blank
         self._stops, self._text, self._sent = stops, "", 0
         self._waiting: list[tuple[int, str, dict[str, Any]]] = []  # where it begins, as it is written, the event
         self.count, self.is_stopped = 0, False
@@ -40,8 +40,8 @@ class _Pieces:
 
         `is_stopped` is set where a stop string was found: the text ends before it.
         """
-        piece, blank = self._blank + event["word"], self._blank
-        self._blank = " "
+        piece = event["piece"].lstrip() if self._bare else event["piece"]
+        self._bare, blank = False, " " if piece.startswith(" ") else ""
         top = {blank + one["word"]: one["log_p"] for one in event["alternatives"]} | {piece: event["log_p"]}
         self._waiting.append((len(self._text), piece, {**event, "top": top}))
         self._text += piece

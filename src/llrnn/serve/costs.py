@@ -22,8 +22,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from llrnn.serve import messages
-from llrnn.serve.messages import most, require, require_work, words_of
-from llrnn.serve.served import Served, current_scope, spelled_for
+from llrnn.serve.messages import most, require, require_work
+from llrnn.serve.served import Served, current_scope
 
 STEP_COST = 10.0  # of a word that is generated
 HYPOTHESIS_COST = 0.5  # of one hypothesis in one step of several searches; alone it is some times that
@@ -85,10 +85,10 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
             return Cost(_conditions_cost(served, request.conditions), HYPOTHESIS_COST * hypotheses)
         case messages.ScoreRequest():
             lookup = _lookup_cost(served, request, request.conditions or ())
-            return Cost(_words_cost(request, map(words_of, request.texts)) + lookup)
+            return Cost(_words_cost(request, map(served.model.read, request.texts)) + lookup)
         case messages.CompletionRequest():
             lookup = _lookup_cost(served, request, [request.condition])
-            read = request.n * _words_cost(request, map(words_of, request.prompts))
+            read = request.n * _words_cost(request, map(served.model.read, request.prompts))
             return Cost(read + lookup, STEP_COST * request.max_tokens * request.n * len(request.prompts))
         case messages.CompleteRequest() if served.model.vocabulary.units is not None:
             begin = _query_cost(served, request)
@@ -105,13 +105,15 @@ def _query_cost(served: Served, request: messages.Query) -> float:
 
     The unit is reading one word.
     """
-    cost = _words_cost(request, [request.prefix_words]) * (6 if isinstance(request, messages.InfluenceRequest) else 1)
+    cost = _words_cost(request, [served.model.read(request.prefix)]) * (
+        6 if isinstance(request, messages.InfluenceRequest) else 1
+    )
     cost += _lookup_cost(served, request, [request.condition])
     match request:
         case messages.NextRequest():
             return cost + (request.top + len(request.words)) / 20
         case messages.ReadRequest():
-            words = {*spelled_for(served.model, (*request.prefix_words, *request.words))}
+            words = {*served.model.read(request.prefix), *served.model.read(request.words)}
             lost = sum(word not in served.model.vocabulary for word in words)
             return cost + len(request.words) + _NEAR_COST * min(NEARED, lost)
         case messages.CompleteRequest():

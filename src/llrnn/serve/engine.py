@@ -41,8 +41,8 @@ from llrnn.model.steering import Change, FeatureNames, scale_and_offset
 from llrnn.serve import messages
 from llrnn.serve.costs import HYPOTHESIS_COST, NEARED, STEP_COST, Cost, admit, cost_of, cost_of_names, cost_of_strings
 from llrnn.serve.introduction import telling
-from llrnn.serve.messages import Query, Refused, words_of
-from llrnn.serve.served import Batcher, PreparedModel, RequestScope, Served, current_scope, spelled_for, together
+from llrnn.serve.messages import Query, Refused
+from llrnn.serve.served import Batcher, PreparedModel, RequestScope, Served, current_scope, together
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 Answer = dict[str, Any]
@@ -52,6 +52,7 @@ Steering = tuple[Tensor, Tensor] | None  # scale and offset of all weights; None
 _POSITIONS = 512  # of a scan, when texts are scored: nobody else can be answered while it goes on
 _LOOKED_AT = 50  # of the most probable words, for one worth explaining
 _ROUND = 8  # lengths are padded to multiples: the recurrent networks of oneDNN prepare code for every shape
+_WINDOW = 8  # words that decide how the next one is written
 
 
 _OTHERWISE = "write it otherwise or leave it out: /v1/read names words of the model that are written nearly so"
@@ -93,13 +94,13 @@ class EncodedPrefix:
     steering: Steering
 
 
-def encode(ready: PreparedModel, words: Sequence[str], steering: Steering, place: str) -> EncodedPrefix:
-    """Return the words of a prefix or text, as the model spells them, with their symbol ids, condition and changes.
+def encode(ready: PreparedModel, text: str | Sequence[str], steering: Steering, place: str) -> EncodedPrefix:
+    """Return the words of a prefix or text, as the model reads them, with their symbol ids, condition and changes.
 
     `ready`: the model with its condition; `steering`: changes of weights, or None; `place`: the field of the request,
     named in the UnknownWordError that is raised for a word which the model cannot read.
     """
-    written = spelled_for(ready.model, words)
+    written = ready.model.read(text)
     ids = ready.model.vocabulary.symbols_of(written, place=place)
     return EncodedPrefix(written, tuple(ids), ready.condition, steering)
 
@@ -350,7 +351,7 @@ class Question(Generic[R]):
         self.served, self.request = served, request
         ready = served.ready(request.background, request.condition)
         self.model, self.condition, self.warnings = ready.model, ready.condition, ready.warnings
-        self.asked = encode(ready, request.prefix_words, steering(ready, request.changes), request.place)
+        self.asked = encode(ready, request.prefix, steering(ready, request.changes), request.place)
 
     def header(self) -> Answer:
         """Return the fields that every answer begins with: model, background and prefix."""
@@ -380,7 +381,7 @@ class NextQuestion(Question[messages.NextRequest]):
 
     def __init__(self, served: Served, request: messages.NextRequest) -> None:
         super().__init__(served, request)
-        self.words = spelled_for(self.model, request.words)
+        self.words = self.model.read(request.words)
         self.symbols, self.inside = self.model.vocabulary.locate(self.words, place="words")
 
     @staticmethod
@@ -419,7 +420,7 @@ def read_words(served: Served, request: messages.ReadRequest) -> Answer:
     words.
     """
     model = served.ready(request.background, request.condition).model
-    prefix, others = (spelled_for(model, part) for part in (request.prefix_words, request.words))
+    prefix, others = (model.read(part) for part in (request.prefix, request.words))
     words = list(dict.fromkeys((*prefix, *others)))
     found = model.vocabulary.find(words)[0].tolist()
     lost = [word for word, symbol in zip(words, found, strict=True) if symbol < 0]
@@ -437,7 +438,9 @@ class CompleteQuestion(Question[messages.CompleteRequest]):
 
     def __init__(self, served: Served, asked: tuple[messages.CompleteRequest, RequestScope]) -> None:
         request, self._scope = asked
-        super().__init__(served, request)
+        *before, letters = served.model.tokeniser.tokenise(request.letters) or [""]  # qu'il: il is being typed
+        prefix = (*served.model.read(request.prefix), *before) if before else request.prefix
+        super().__init__(served, request.model_copy(update={"prefix": prefix, "letters": letters}))
         self.batch_key = None if self.model.vocabulary.units is None else len(self.asked.ids)
 
     @staticmethod
@@ -494,7 +497,7 @@ class ExplainQuestion(_StatefulQuestion[messages.ExplainRequest]):
 
         `word` and `rival` have log p taken apart; `rival` and `comparison` are None where no rival was given.
         """
-        word, *rest = spelled_for(self.model, [self.request.word, *filter(None, [self.request.rival])])
+        word, *rest = self.model.read([self.request.word, *filter(None, [self.request.rival])])
         found = explain_next(self.model, p, state, self.asked.words, word, rest[0] if rest else None)
         sides = (found,) if isinstance(found, Explanation) else (found.chosen, found.rival)
         word_json, *rival = (as_json(one, messages.ExplanationAnswer) for one in sides)
@@ -595,7 +598,7 @@ class ScoreQuestion:
     def __init__(self, served: Served, request: messages.ScoreRequest) -> None:
         self.served, self.request = served, request
         self.scores: list[Answer | None] = [None] * len(request.texts)
-        self._words = [words_of(text) for text in request.texts]
+        self._words = [served.model.read(text) for text in request.texts]
         self._conditions = request.conditions or (None,) * len(request.texts)
         self._changed: dict[FeatureNames, Steering] = {}  # one for all pieces, since names are those of the model
 
@@ -652,6 +655,12 @@ def _plain(value: Any) -> Any:
 
 
 # --- the engine -------------------------------------------------------------------------------------------------------
+
+
+def _piece(model: LLRNN, words: Sequence[str]) -> str:
+    """Return what the last word adds to the text of those before it, a blank included."""
+    before, whole = (model.write(words[-_WINDOW:end]) for end in (-1, None))
+    return whole[len(before) :] if whole.startswith(before) else f" {words[-1]}"
 
 
 def one_by_one(work: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any]]:
@@ -780,6 +789,7 @@ class Engine:
         while not text.has_ended and len(words) < request.max_words:
             event = text.written(len(words), rng)
             words.append(event["word"])
+            event["piece"] = _piece(text.model, (*text.asked.words, *words))
             log_prob += event["log_p"]
             yield "word", event
             if len(words) < request.max_words:

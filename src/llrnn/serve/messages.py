@@ -231,9 +231,9 @@ Condition = Annotated[
         }
     ),
 ]
-PrefixText = Annotated[str, *_string("prefix_characters", "words, separated by white space")]
-Text = Annotated[str, *_string("text_characters", "words, separated by white space")]
-TextWords = Annotated[tuple[Word, ...], _items("one_text_words", "words, one by one")]
+PrefixText = Annotated[str, *_string("prefix_characters", "text, which the model's tokeniser cuts")]
+Text = Annotated[str, *_string("text_characters", "text, which the model's tokeniser cuts")]
+TextWords = Annotated[tuple[Word, ...], _items("one_text_words", "words, one by one: cut already")]
 Number = Annotated[Real, Field(ge=-_LARGEST_CHANGE, le=_LARGEST_CHANGE, description="a number")]
 Share = Annotated[Real, Field(ge=1e-6, le=1)]
 Seed = Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED, description="the same seed, the same text"), WHOLE]
@@ -281,10 +281,6 @@ class Query(ModelQuery):
     ] = ""
     condition: Condition | None = None
     place: ClassVar[str] = "prefix"  # what the field is called in messages
-
-    @property
-    def prefix_words(self) -> tuple[str, ...]:
-        return words_of(self.prefix)
 
 
 class ReadRequest(Query):
@@ -759,6 +755,7 @@ class Written(WordAnswer):
     """
 
     index: Annotated[int, Field(ge=0)]
+    piece: Annotated[str, Field(description="what it adds to the text as it is written, a blank included")]
     log_p: float
     p: float
     features: tuple[str, ...]

@@ -212,12 +212,7 @@ class Served:
             (text,) = generate(self.model, greedy=True, max_words=_EXAMPLE)
         except LLRNNError:  # nothing is possible without a condition: then there is no example
             return ""
-        return " ".join(word for word in text.words if word != EOS)
-
-
-def spelled_for(model: LLRNN, words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words in lowercase where the model was trained on lowercased text, else unchanged."""
-    return tuple(word.lower() for word in words) if model.reads_lowercase else tuple(words)
+        return self.model.write([word for word in text.words if word != EOS])
 
 
 def open_served(

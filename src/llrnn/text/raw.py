@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import add
 
 from llrnn.ground.errors import warn
 from llrnn.ground.files import StrPath
-from llrnn.text.corpus import Corpus
+from llrnn.text.corpus import Corpus, Format
 from llrnn.text.readers import read_lines
-from llrnn.text.tokenisers import Unicode
+from llrnn.text.tokenisers import Learnt, PreTokeniser, Tokeniser, Unicode, joined_by_rule, restore
 
 _PUNCTUATION = frozenset(".,;:!?…。、，；：！？।॥،؛؟۔።፣")
 _ENOUGH_WORDS = 100  # below, a few abbreviations are a large share
@@ -26,6 +28,23 @@ def tokenised_lines(path: StrPath) -> Iterator[str]:
     lines = [line for _, line in read_lines(path)]
     tokeniser = Unicode.evident(lines)
     return (" ".join(words) for line in lines for words in tokeniser.sentences(line))
+
+
+def tokeniser_for(kind: str, files: Sequence[StrPath], format: Format = "auto", last: int = 0) -> Tokeniser | None:
+    """Return the tokeniser that `corpus.tokeniser` names, learnt from files without their `last` sentences; or None.
+
+    tokeniser_for("learnt", ["train.conllu"])
+    """
+    if kind == "blanks":
+        return None
+    if kind in ("learnt", "tokenised"):
+        read = reduce(add, (Corpus.from_file(file, format=format, surface=True) for file in files))
+        kept = [one for one in read[: len(read) - last] if kind == "tokenised" or one.text]
+        return Learnt.fit((one.text if kind == "learnt" else joined_by_rule(one.words), one.words) for one in kept)
+    lines = (line for file in files for _, line in read_lines(file) if line.strip())
+    if kind == "unicode":
+        return Unicode.fit(lines)
+    return PreTokeniser.fit(kind, lines) if kind.endswith(".json") else restore({"kind": kind})
 
 
 def raw_reason(corpus: Corpus) -> str | None:

@@ -32,6 +32,8 @@ Pair = tuple[str, Sequence[str]]  # a text and its words
 _ENDS = frozenset(".!?…。！？।॥؟۔።")
 _CLOSING, _EITHER = frozenset("’”»›)]}」』）"), frozenset("\"'")
 JOINER = "\u2060"  # WORD JOINER, which nobody sees: no word ends here
+_QUOTES = ("'", "’")
+_OPENING, _CLOSED = frozenset("([{«‹„“¿¡"), frozenset(".,;:!?…)]}»›”%") | _ENDS
 _EVIDENCE, _PARTNERS, _LONGEST = 0.0003, 3, 5  # of clitics: share of words, different hosts; letters at most
 _ABBREVIATION = 0.3  # Kiss and Strunk (2006)
 _ENOUGH = 4000  # sentences to learn blanks from
@@ -74,6 +76,10 @@ class Tokeniser(ABC):
     def detokenise(self, words: Sequence[str]) -> str:
         """Return the text of words."""
         return spaced(words, words.blanks if isinstance(words, SpacedWords) else [True] * len(words))
+
+    def capitalised(self, words: Sequence[str]) -> Sequence[str]:
+        """Return lowercase words with capitals, where it knows of any."""
+        return words
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments that it is made with, as plain data."""
@@ -214,6 +220,12 @@ class Writer(Tokeniser):
         text = text.replace(JOINER, "")
         return found(text, _rejoined(text, self.cut(text), held) if held else self.cut(text))
 
+    def capitalised(self, words: Sequence[str]) -> Sequence[str]:
+        if self.casing is None:
+            return words
+        written = self.casing.written(words)
+        return SpacedWords(written, words.blanks) if isinstance(words, SpacedWords) else written
+
     @abstractmethod
     def cut(self, text: str) -> list[str]:
         """Return the words of a text in which every blank is one."""
@@ -240,6 +252,19 @@ def _rejoined(text: str, words: Sequence[str], held: set[int]) -> list[str]:
     spans = [span for span in align(text, words) or () if span[0] not in held]
     ends = [start - text.startswith(" ", start - 1) for start, _ in spans[1:]]
     return [text[start:end] for (start, _), end in zip(spans, [*ends, len(text)], strict=True)]
+
+
+def joined_by_rule(words: Sequence[str]) -> str:
+    """Return tokenised words as text where nothing is known of its blanks: none before `.` and after `(` or `l'`."""
+    quotes: Counter[str] = Counter()
+    blanks = []
+    for before, word in pairwise(("(", *words)):
+        quotes.update([before] if before in _EITHER else [])
+        opened = before in _OPENING or (before in _EITHER and quotes[before] % 2)
+        closed = word[0] in _CLOSED or (word in _EITHER and quotes[word] % 2)
+        elided = (before[-1] in _QUOTES or word[0] in _QUOTES) and min(len(before), len(word)) > 1
+        blanks.append(not (opened or closed or elided))
+    return spaced(words, blanks)
 
 
 class Learnt(Writer):
@@ -340,7 +365,6 @@ class Unicode(Writer):
 _SIGN = regex.compile(r"(?<=\w)['’‐-](?=\w)")
 _SEGMENT = regex.compile(r"(?V1w)\b")
 _MERGED = regex.compile(r"(?<=\p{L}|\p{N})[‐-](?=\p{L}|\p{N})|(?<=([.!?…–—*_=-]))\1")
-_QUOTES = ("'", "’")
 _STOPS = (".", *_QUOTES)
 
 

@@ -29,16 +29,16 @@ export const stringsOf = (model, cell, seed) => listing(model, "strings", { cell
 /** A word as the model writes it. */
 export const spelled = (model, word) => (model.lowercase ? word.toLowerCase() : word);
 
-/** A list of words as a model reads it, by word: those that it does not have, with some that are written nearly so. */
-async function unknownTo(model, prefix, words, condition) {
+/** The words of a text as a model reads them, and by word those that it does not have, with some written nearly so. */
+async function readBy(model, prefix, words, condition) {
   const body = { model: model.name, prefix, words };
   if (model.conditions !== "none" && condition.trim()) body.condition = condition;
   try {
-    const { unknown } = await kept(JSON.stringify(body), () => post("/v1/read", body));
-    return new Map(unknown.map(({ word, near }) => [word, near]));
+    const { prefix: read, unknown } = await kept(JSON.stringify(body), () => post("/v1/read", body));
+    return { read, unknown: new Map(unknown.map(({ word, near }) => [word, near])) };
   } catch (error) {
     if (!(error instanceof ApiError) || error.status === 401) throw error;
-    return new Map(); // what is wrong with the condition is told where the next words are asked for
+    return byBlanks(model, prefix); // what is wrong with the condition is told where the next words are asked for
   }
 }
 
@@ -48,20 +48,24 @@ async function unknownTo(model, prefix, words, condition) {
  * chosen words likewise, `word` and `rival`, or `lost`.
  */
 export async function readings(state, models, text) {
-  const typed = text.split(/\s+/).filter(Boolean);
-  const sides = await Promise.all(models.map((model) => model && reading(state, model, typed)));
+  const sides = await Promise.all(models.map((model) => model && reading(state, model, text)));
   const [{ read, unknown }] = sides;
-  const isOpen = typed.length > 0 && !/\s$/.test(text) && unknown.has(read.at(-1));
-  const last = isOpen ? { unfinished: typed.at(-1), near: unknown.get(read.at(-1)) } : { unfinished: "", near: [] };
+  const isOpen = read.length > 0 && !/\s$/.test(text) && unknown.has(read.at(-1));
+  const typed = text.slice(text.length - (read.at(-1)?.length ?? 0)); // with its capitals
+  const last = isOpen ? { unfinished: typed, near: unknown.get(read.at(-1)) } : { unfinished: "", near: [] };
   return { ...last, sides: sides.map((one) => one && parted(one, isOpen)) };
 }
 
-async function reading(state, model, typed) {
-  const read = typed.map((word) => spelled(model, word));
+const byBlanks = (model, text) => ({
+  read: text.split(/\s+/).filter(Boolean).map((word) => spelled(model, word)),
+  unknown: new Map(),
+});
+
+async function reading(state, model, text) {
   const marks = [state.word, state.rival].map((word) => spelled(model, word));
-  const asked = wantsCondition(state, model) ? [] : [...read, ...marks].filter(Boolean);
-  const unknown = asked.length ? await unknownTo(model, read, marks.filter(Boolean), state.condition) : new Map();
-  return { read, marks, unknown };
+  const isAsked = !wantsCondition(state, model) && [text.trim(), ...marks].some(Boolean);
+  const found = isAsked ? await readBy(model, text, marks.filter(Boolean), state.condition) : byBlanks(model, text);
+  return { marks, ...found };
 }
 
 function parted({ read, marks, unknown }, isOpen) {

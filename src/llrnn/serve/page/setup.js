@@ -91,7 +91,10 @@ export class Setup {
   /** Another word in the place of one that is not known, wherever it stands. */
   replace(lost, word) {
     const isLost = (one) => one.toLowerCase() === lost.toLowerCase();
-    this.#write(this.#prefix.value.split(/\s+/).map((one) => (isLost(one) ? word : one)).join(" "));
+    const words = this.#prefix.value.split(/\s+/);
+    const [text, at] = [this.#prefix.value, this.#prefix.value.toLowerCase().lastIndexOf(lost.toLowerCase())];
+    const inside = at < 0 ? text : `${text.slice(0, at)}${word}${text.slice(at + lost.length)}`; // of l'homme
+    this.#write(words.some(isLost) ? words.map((one) => (isLost(one) ? word : one)).join(" ") : inside);
   }
 
   append(word) {

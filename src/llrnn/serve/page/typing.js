@@ -39,10 +39,10 @@ export class Typing {
 
   /** What was typed, under the model and the weights on show. */
   ask() {
-    const words = this.#text.value.split(/\s+/);
-    const letters = words.pop();
+    const [letters] = /\S*$/.exec(this.#text.value);
+    const prefix = this.#text.value.slice(0, this.#text.value.length - letters.length);
     const query = this.#query();
-    if (query) this.#questions.ask({ ...query, prefix: words.filter(Boolean), letters, k: SHOWN }, "typing");
+    if (query) this.#questions.ask({ ...query, prefix, letters, k: SHOWN }, "typing");
   }
 
   #show({ best, letters }) {

@@ -1,0 +1,121 @@
+"""Text as people write it enters and leaves a model by its tokeniser, in every verb, in the library and over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import llrnn
+from llrnn import LLRNN, Corpus, cli
+from llrnn.config.draft import draft_config
+from llrnn.config.project import Project
+from llrnn.inference.harness import HarnessLM
+from llrnn.inference.rescoring import score_sentences
+from llrnn.model.completion import split_letters
+from llrnn.model.decode import Generated, spoken
+from llrnn.serve import messages
+from llrnn.serve.engine import CompleteQuestion, NextQuestion, ScoreQuestion, answered
+from llrnn.serve.served import RequestScope, Served
+
+SENTENCES = [
+    "L'homme dort.",
+    "La reine du parc mange l'oie, dit-il.",
+    "Le Dr. Noir aime l'ami de Paris.",
+    "Paris dort.",
+]
+CUT = {"du": "de le"}
+WORDS = [
+    "L' homme dort .",
+    "La reine du parc mange l' oie , dit -il .",
+    "Le Dr. Noir aime l' ami de Paris .",
+    "Paris dort .",
+]
+RAW = ["homme oie ami dort ici. Il aime ici, dort.", "La reine voit le Dr. Bon et l'homme, l'ami, l'oie et le parc."]
+TYPED, READ = "L'ami de Paris dort.", ("l'", "ami", "de", "paris", "dort", ".")
+
+
+def conllu(text: str, words: str) -> str:
+    rows, number, left = [f"# text = {text}"], 0, text
+    for word in words.split():
+        left = left[len(word) :]
+        misc, parts = "_" if left.startswith(" ") else "SpaceAfter=No", CUT.get(word, word).split()
+        left = left.strip()
+        if len(parts) > 1:
+            rows.append("\t".join([f"{number + 1}-{number + len(parts)}", word, *"______", "_", misc]))
+        for part in parts:
+            number += 1
+            rows.append("\t".join([str(number), part, part, "X", "_", f"A={len(part)}", "0", "root", "_", misc]))
+    return "\n".join([*rows, "", ""])
+
+
+@pytest.fixture(scope="module", params=["treebank", "raw", "tokenised"])
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> LLRNN:
+    here, kind = tmp_path_factory.mktemp("text"), request.param
+    file = here / ("train.conllu" if kind == "treebank" else "train.txt")
+    own = {"treebank": map(conllu, SENTENCES, WORDS), "raw": [f"{one}\n" for one in SENTENCES + RAW]}
+    file.write_text("".join([*own.get(kind, [f"{one}\n" for one in WORDS])] * 12), encoding="utf8")
+    draft = draft_config([file], out=here / "c.toml")
+    found = {"treebank": ("learnt", "surface"), "raw": ("unicode", "words"), "tokenised": ("tokenised", "words")}
+    assert (draft.config.corpus.tokeniser, draft.config.corpus.multiword) == found[kind]
+    Project.from_config(draft.config).model().save(here / "model")
+    loaded = llrnn.load(here / "model")
+    loaded.provenance["folder"] = str(here / "model")
+    return loaded
+
+
+def test_typed_text_is_read_and_written(model: LLRNN) -> None:
+    assert model.read(TYPED) == READ
+    assert model.write(READ) == TYPED
+    assert model.read(READ) == READ
+    assert split_letters(model, "La reine mange l'o") == (("la", "reine", "mange", "l'"), "o")
+
+
+def test_every_way_gives_one_log_p(model: LLRNN) -> None:
+    (by_words,) = llrnn.score(model, [READ]).sentences
+    (by_text,) = llrnn.score(model, [TYPED]).sentences
+    assert (by_text.words, by_text.log_p) == (by_words.words, by_words.log_p)
+    served = Served("m", model)
+    asked = ScoreQuestion(served, messages.ScoreRequest(texts=(TYPED, READ)))
+    for piece in asked.pieces():
+        asked.add(piece)
+    for one in asked.answer()["scores"]:
+        assert one["log_prob"] == pytest.approx(by_words.log_prob, abs=1e-4)
+    typed = [TYPED.split()] if model.cuts_text else [READ]
+    assert score_sentences(model, [("a", [tuple(typed[0])])]).log_probs[0][0] == pytest.approx(by_words.log_prob, 1e-4)
+    harness = HarnessLM(model)._pair("L'ami de", " Paris")
+    assert (len(harness.ids), harness.start) == (4, 3)
+
+
+def test_text_leaves_as_it_is_written(model: LLRNN) -> None:
+    made = spoken(model, Generated(READ[:2], READ[2:], 0.0, True), None)
+    assert str(made) == TYPED
+    assert llrnn.generate(model, "L'ami", greedy=True, max_words=2)[0].prefix == READ[:2]
+
+
+def test_the_server_reads_what_is_typed(model: LLRNN) -> None:
+    served = Served("m", model)
+    (found,) = answered(NextQuestion, served, [messages.NextRequest(prefix="L'ami de")])
+    assert found["prefix"] == ["l'", "ami", "de"]
+    asked = messages.CompleteRequest(prefix="La reine mange", letters="l'o")
+    (found,) = answered(CompleteQuestion, served, [(asked, RequestScope())])
+    assert (found["prefix"], found["letters"], found["best"][0]["word"]) == (["la", "reine", "mange", "l'"], "o", "oie")
+
+
+def test_the_command_line(model: LLRNN, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, folder = tmp_path / "t.txt", model.provenance["folder"]
+    text.write_text("L'homme dort.\n\nParis dort.\n" if model.cuts_text else "L' homme dort .\n\nParis dort .\n")
+    assert cli.run(["score", folder, str(text), "--by", "sentences"]) == 0
+    rows = [row.split("\t") for row in capsys.readouterr().out.splitlines()[1:]]
+    assert [(row[0], row[-1]) for row in rows] == [("1", "l' homme dort ."), ("3", "paris dort .")]  # line numbers
+    assert cli.run(["generate", folder, "--prefix", "L'homme", "--greedy", "--max-words", "1"]) == 0
+    assert capsys.readouterr().out.startswith("L'homme")
+    assert cli.run(["generate", folder, "--prefix", "l' homme", "--greedy", "--max-words", "1", "--tokenised"]) == 0
+    assert capsys.readouterr().out.startswith("l' homme")
+
+
+def test_lines_of_raw_text_are_cut_into_sentences(model: LLRNN, tmp_path: Path) -> None:
+    if model.cuts_text:
+        (tmp_path / "t.txt").write_text("Le Dr. Noir dort. Paris dort.\n", encoding="utf8")
+        read = Corpus.from_file(tmp_path / "t.txt", cut=model.tokeniser.sentences)
+        assert [" ".join(one.words) for one in read] == ["Le Dr. Noir dort .", "Paris dort ."]
