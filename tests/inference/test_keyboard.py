@@ -98,6 +98,19 @@ def test_javascript_says_the_same(tmp_path: Path) -> None:
         assert [log_p for _, log_p in found] == pytest.approx([log_p for _, log_p in wanted], abs=1e-9)
 
 
+def test_text_is_cut_next_to_signs_into_listed_words() -> None:
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    script = (
+        f"const {{Keyboard}} = require({json.dumps(str(READER))});"
+        "const own = {header: {lowercase: true}, words: ['homme', 'il', \"l'\", \"qu'\"]};"
+        "const k = Object.assign(Object.create(Keyboard.prototype), own);"
+        'console.log(JSON.stringify(["Qu\'il ", "il l\'ho", "Zut!", \'\'].map((text) => k.split(text))))'
+    )
+    done = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [[["Qu'", "il"], ""], [["il", "l'"], "ho"], [[], "Zut!"], [[], ""]]
+
+
 def test_a_page_types_offline_in_a_real_browser(tmp_path: Path) -> None:
     require_browser()
     content = keyboard_bytes(model())

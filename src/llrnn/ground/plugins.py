@@ -3,8 +3,9 @@
     [project.entry-points."llrnn.backgrounds"]          in the pyproject.toml of the package that has it
     zipf = "my_words.priors:Zipf"                       then: kind = "zipf"; without it: kind = "my_words.priors:Zipf"
 
-The groups are llrnn.features, .backgrounds, .contextual, .contextual_inputs, .controllers, .domains and .analysers, and
-llrnn.verbs for commands (`"data.agreement"`). What llrnn has itself comes first, and is not looked for here.
+The groups are llrnn.features, .backgrounds, .contextual, .contextual_inputs, .controllers, .domains, .analysers and
+.tokenisers, and llrnn.verbs for commands (`"data.agreement"`). What llrnn has itself comes first, and is not looked
+for here.
 """
 
 from __future__ import annotations

@@ -156,8 +156,9 @@ class TextScores:
     def rows(self, by: By = "words") -> Iterator[dict[str, Any]]:
         """Yield a dict for each word, or each sentence, which `pandas.DataFrame(scores.rows())` takes.
 
-        Numbers are from 1, or those of lines. Keys for a word: `sentence_id`, `word_id`, `word`, `surprisal`, `known`; for a sentence:
-        `sentence_id`, `words` (number, its end included), `log_prob`, `perplexity`, `unknown` (number), `sentence`.
+        Numbers are from 1, or those of lines. Keys for a word: `sentence_id`, `word_id`, `word`, `surprisal`, `known`;
+        for a sentence: `sentence_id`, `words` (number, its end included), `log_prob`, `perplexity`, `unknown` (number),
+        `sentence`.
         """
         if by not in get_args(By):
             raise ConfigError(f"rows are by words or by sentences, found {by!r}; choose one")
@@ -202,10 +203,10 @@ def score(
 
     `model`: a model, its folder, or an n-gram model (an ARPA file, or a folder that `llrnn ngram` wrote). `texts`:
     sentences as strings, which the model's tokeniser cuts, as sequences of words, or a corpus; `conditions`: for each
-    text the input that it was generated from, for models that have one. `unit`: nats, bits or log10. Words are lowercased first if `lowercase`
-    says so, by default where the model was trained so. `oov`: words outside the vocabulary, and words of p = 0, are
-    left out of all sums (`skip`); or they are read as the unknown-word symbol (`unk`) or an error (`error`), see
-    `treat_unknown`.
+    text the input that it was generated from, for models that have one. `unit`: nats, bits or log10. Words are
+    lowercased first if `lowercase` says so, by default where the model was trained so. `oov`: words outside the
+    vocabulary, and words of p = 0, are left out of all sums (`skip`); or they are read as the unknown-word symbol
+    (`unk`) or an error (`error`), see `treat_unknown`.
 
         scores = score(model, ["elle dort .", "il dort bien ."], unit="bits")
         for row in scores.rows():

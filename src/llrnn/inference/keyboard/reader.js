@@ -53,6 +53,23 @@ class Keyboard {
     return best;
   }
 
+  // The words of a text, and the letters of the last one if it is being typed: a chunk that is not listed (qu'il) is cut
+  // next to signs into a listed word, the longest, and the rest.
+  split(text) {
+    const words = text.split(/\s+/).filter(Boolean).flatMap((chunk) => this.cut(chunk));
+    return [words, /\S$/.test(text) ? words.pop() : ""];
+  }
+
+  cut(chunk) {
+    for (let end = chunk.length; end > 0; end--) {
+      const word = chunk.slice(0, end), small = this.header.lowercase ? word.toLowerCase() : word;
+      const isBetween = end === chunk.length || !/^[\p{L}\p{M}\p{N}]{2}/u.test(chunk.slice(end - 1));
+      if (isBetween && this.words[this.first((one) => one >= small)] === small)
+        return end === chunk.length ? [word] : [word, ...this.cut(chunk.slice(end))];
+    }
+    return [chunk];
+  }
+
   first(holds) {
     let low = 0, high = this.words.length;
     while (low < high) {
