@@ -755,11 +755,11 @@ class Written(WordAnswer):
     """
 
     index: Annotated[int, Field(ge=0)]
-    piece: Annotated[str, Field(description="what it adds to the text as it is written, a blank included")]
     log_p: float
     p: float
     features: tuple[str, ...]
     cell: str | None
+    piece: Annotated[str, Field(description="what it adds to the text as it is written, a blank included")] = ""
     alternatives: Annotated[
         tuple[Likely, ...], Field(description="the most probable words there, if they were asked for")
     ] = ()
