@@ -84,9 +84,7 @@ class Features(ABC):
         return ()
 
     def notes(self, vocabulary: Vocabulary) -> tuple[str, ...]:
-        """Return remarks on how these features fit a vocabulary, such as how many words have a vector; reports
-        print them.
-        """
+        """Return remarks for reports on how these features fit a vocabulary, such as how many words have a vector."""
         return ()
 
     def block(self, symbols: Sequence[str]) -> tuple[Sequence[str], Floats, Ints] | None:
@@ -122,8 +120,7 @@ class Features(ABC):
         return self._each(lambda part: ScaledFeatures(part, by))
 
     def frequent(self, *, min_count: int = 2) -> Features:
-        """Return these features without those that fire on (are not 0 on) fewer than `min_count` words of the
-        vocabulary.
+        """Return those of these features that fire on (are not 0 on) at least `min_count` words of the vocabulary.
 
         Example:
 
@@ -132,14 +129,11 @@ class Features(ABC):
         return self._each(lambda part: Frequent(part, min_count))
 
     def of_listed(self) -> Features:
-        """Return these features for words that the vocabulary lists; other strings of an open vocabulary have no
-        features.
-        """
+        """Return these features for words that the vocabulary lists; other strings have none."""
         return self._each(OfListed)
 
     def coarsened(self, classes: int, *, mass: Floats | None = None, seed: int = 0) -> Coarsened:
-        """Return these features with words merged into at most `classes` classes; a class shares the mean features of
-        its words.
+        """Return these features with words merged into at most `classes` classes, each with the mean of its words.
 
         Similar rare words are merged first. A class is a set of words with equal features: normalisation costs one term
         for each.
@@ -155,8 +149,9 @@ class Features(ABC):
         return Coarsened(self, classes, mass, seed)
 
     def deviations(self) -> Iterable[str]:
-        """Return strings whose features may differ from those of other unlisted strings with the same symbol, to be
-        checked.
+        """Return strings whose features may differ from those of other unlisted strings with the same symbol.
+
+        They are checked when features are compiled.
 
         In an open vocabulary, all unlisted strings of one symbol (a cell) must have equal features.
         """
@@ -461,8 +456,7 @@ class Attributes(Features):
 
 
 class CellAttributes(Features):
-    """Features of a word's spelling in an open vocabulary: the attributes of the cell that it belongs or would belong
-    to.
+    """Features of spelling in an open vocabulary: the attributes of the cell that a word is or would be in.
 
     A cell is a set of unlisted strings that share a symbol, such as all 4-digit numbers. Listed words that look like a
     cell's strings have its attributes too, so that the model learns about unlisted words from them. Unlisted strings
@@ -491,8 +485,9 @@ class CellAttributes(Features):
 
 
 def _cell_attributes(vocabulary: Vocabulary, words: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return, for each word, the attributes of the cell that it is in, or would be in were it not listed; () if in
-    none.
+    """Return, for each word, the attributes of the cell that it is in, or would be in were it not listed.
+
+    () for a word in no cell.
 
     Words that are not listed have `New:DOMAIN` besides.
     """
@@ -578,8 +573,7 @@ def _kind(character: str) -> str:
 
 
 class Shape(Features):
-    """One feature for the shape of a word: A for capitals, a for small letters, 9 for digits, any other character as
-    itself.
+    """One feature for the shape of a word: A for capitals, a for small letters, 9 for digits, other signs unchanged.
 
     A run of one kind is written once. The end of a sentence has none.
 

@@ -62,8 +62,7 @@ REMOVED = {
 
 
 def own_restorer(saved: Saved, group: str, base: type, again: str) -> Callable[[Saved], Any]:
-    """Return the function `restored` of the class that another package registers for `saved.kind`, to be called with
-    `saved`.
+    """Return the function that restores `saved`, of a class that another package registers for `saved.kind`.
 
     group       the entry-point group, such as "backgrounds" or "contextual"
     base        the class that it must be a subclass of
@@ -126,8 +125,7 @@ class Parallel(PackedStates[tuple[State, ...]]):
 
 
 class Process(ABC, Generic[S]):
-    """Base class of backgrounds (priors over the next word), contextual features and inputs, which follow a text by
-    states.
+    """Base class of backgrounds (priors over the next word), contextual features and inputs: they follow a text.
 
     A state follows from a condition (the input that a text is generated from, or None) and the words so far. A subclass
     has `initial(condition)` and `advance(state, symbol)`, neither where the context plays no part. States are
@@ -153,9 +151,7 @@ class Process(ABC, Generic[S]):
         return type(self).initial is not Process.initial and not self.is_static
 
     def bind(self, vocabulary: Vocabulary) -> Self:
-        """Return a copy for one vocabulary; only then can its states and results be used. A model binds what it is
-        given.
-        """
+        """Return a copy for one vocabulary, which it needs to be used; a model binds what it is given."""
         bound = copy.copy(self)
         bound._vocabulary = vocabulary
         return bound
@@ -206,8 +202,7 @@ class Process(ABC, Generic[S]):
         """
 
     def follow(self, states: Sequence[S], batch: Batch) -> tuple[Sequence[S], Sequence[S]]:
-        """Return the states after the N inputs of a batch that are not padding, row by row, and the B states after its
-        last column.
+        """Return the states after the N inputs that are not padding, row by row, and those after the last column.
 
         states      the states of the B rows before the batch
 
@@ -311,9 +306,7 @@ class Batch:
 
     @cached_property
     def positions(self) -> Tensor | None:
-        """Flat indices, row by row, of the positions (of B · T) where the mask is True, (N,); None if it is True
-        everywhere.
-        """
+        """Flat indices (of B · T), row by row, of the positions where the mask is True, (N,); None if all are."""
         return None if bool(self.mask.all()) else self.mask.flatten().nonzero().view(-1)
 
     @cached_property
@@ -328,9 +321,7 @@ class Batch:
 
     @property
     def n_words(self) -> int:
-        """The number of targets without any padding: `n_positions`, or in a batch made by `padded` that of the
-        original.
-        """
+        """The number of targets without any padding: `n_positions`, or that of the batch that was `padded`."""
         return self.n_positions if self.precomputed.count is None else self.precomputed.count
 
     def mean(self, values: Tensor) -> Tensor:
@@ -342,8 +333,7 @@ class Batch:
         return values.mean() if weights is None else (values * self.picked(weights).to(values.dtype)).sum()
 
     def padded(self, rows: int, columns: int, symbol: int) -> Batch:
-        """Return a batch of shape (rows, columns) whose mask is True everywhere and whose mean loss is that of this
-        batch.
+        """Return a batch of shape (rows, columns) with mask True everywhere and the mean loss of this batch.
 
         New positions have weight 0 in `mean`; `symbol`: the id of the input there. Batches of one shape can share a
         CUDA graph.
@@ -429,9 +419,7 @@ class ModelState:
         return ModelState(tuple(part.detach() for part in self.controller), self.knowledge)
 
     def select(self, rows: Sequence[int]) -> ModelState:
-        """Return the states of these rows, indices below B, in this order; a row may be repeated, as in a beam
-        search.
-        """
+        """Return the states of these rows, indices below B, in this order; rows may be repeated, as in beam search."""
         index = torch.tensor(list(rows), dtype=torch.long)
         controller = tuple(part[index.to(part.device)] for part in self.controller)
         return ModelState(controller, tuple(tuple(states[row] for row in rows) for states in self.knowledge))
@@ -448,9 +436,7 @@ class ModelState:
 
     @staticmethod
     def joined(states: Sequence[ModelState], device: torch.device) -> ModelState:
-        """Return one state that holds the sequences of several states in order, on one device: the inverse of
-        `rows`.
-        """
+        """Return one state of the sequences of several states in order, on one device: the inverse of `rows`."""
         controller = zip(*(state.controller for state in states), strict=True)
         knowledge = zip(*(state.knowledge for state in states), strict=True)
         return ModelState(

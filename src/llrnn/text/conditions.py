@@ -89,9 +89,7 @@ class Before:
 
     @classmethod
     def of(cls, text: str) -> Before:
-        """Return the condition whose words are those of a text, split at white space: `Before.of("elle est partie
-        .")`.
-        """
+        """Return the condition with the words of a text, split at white space: `Before.of("elle est partie .")`."""
         return cls(tuple(text.split()))
 
     def __str__(self) -> str:
@@ -199,9 +197,7 @@ def _values_in_json(name: str, value: object) -> Iterator[str | None]:
 
 
 def _slot(text: str, place: int) -> tuple[Slot, int]:
-    """Return (slot, index behind it) for the slot that begins at index `place` of an act's text; a CorpusError if
-    none does.
-    """
+    """Return (slot, index behind it) for the slot at index `place` of an act's text; a CorpusError if there is none."""
     named = _SLOT.match(text, place)
     if named is None:
         raise _problem(text, place, "the name of a slot is required")
@@ -231,9 +227,7 @@ def _value(text: str, place: int) -> tuple[str, int]:
 
 
 def check_conditions(conditions: str) -> None:
-    """Raise a CorpusError unless `conditions`, how conditions in files are read, is "plain" or "act" (dialogue
-    acts).
-    """
+    """Raise a CorpusError unless `conditions`, how conditions in files are read, is "plain" or "act"."""
     if conditions not in ("plain", "act"):
         raise CorpusError(f"conditions must be 'plain' or 'act', found {conditions!r}; choose one")
 
@@ -330,9 +324,7 @@ def can_be_said(text: str) -> bool:
 
 
 def words_of(condition: object) -> list[str]:
-    """Return all words of a condition in order: those of a text, or of the values of a dialogue act's or record's
-    slots.
-    """
+    """Return all words of a condition in order: those of a text, or of the values of an act's or record's slots."""
     if isinstance(condition, str):
         return condition.split()
     if isinstance(condition, Before):
@@ -341,8 +333,7 @@ def words_of(condition: object) -> list[str]:
 
 
 class ConditionTokenizer(ABC):
-    """Base class of what turns a condition (the input that a text is generated from) into tokens, which an encoder
-    reads.
+    """Base class of tokenizers of conditions (inputs that texts are generated from), whose tokens an encoder reads.
 
     A token is a tuple of feature names. `kind`: its name in configurations; `ends`: whether the encoder adds a token
     for the end; `passed_over`: slots that it leaves out. A subclass implements `tokens`.
@@ -357,8 +348,9 @@ class ConditionTokenizer(ABC):
         """Return the tokens of a condition in order, each a tuple of feature names, such as ("Word:cheap",)."""
 
     def settings(self) -> dict[str, Any]:
-        """Return `kind` and the arguments that it was made with, as a configuration writes them; `make_tokenizer`
-        reads them.
+        """Return `kind` and the arguments that it was made with, as a configuration writes them.
+
+        `make_tokenizer` reads them.
         """
         return {"kind": self.kind}
 
@@ -485,8 +477,7 @@ class NumericFields:
 
     @classmethod
     def fitted(cls, conditions: Iterable[object], names: Collection[str] = ()) -> NumericFields:
-        """Return the fields with means and standard deviations estimated from conditions: records, or vectors of one
-        length.
+        """Return the fields with means and standard deviations of these conditions: records, or vectors of one length.
 
         names       the fields to use; empty: all of them, which must then be numbers
 
@@ -581,9 +572,7 @@ def numbers_of(condition: object, names: Collection[str]) -> Numbers:
 
 
 def _tokens(condition: object, of_slot: Callable[[str, str | None], Iterable[Token]]) -> list[Token]:
-    """Return the token of the dialogue act, if the condition is one, and those that `of_slot(slot, text)` returns
-    for each slot.
-    """
+    """Return the token of the act, if the condition is one, and those of `of_slot(slot, text)` for each slot."""
     act = [(f"Act:{condition.name}",)] if isinstance(condition, Act) else []
     return [*act, *(token for slot, text in fields_of(condition) for token in of_slot(slot, text))]
 
@@ -601,8 +590,7 @@ def _linear(condition: object) -> list[str]:
 
 
 def make_tokenizer(settings: Mapping[str, Any]) -> ConditionTokenizer:
-    """Return the tokenizer of conditions that `settings` describe, as from `ConditionTokenizer.settings` or a
-    configuration.
+    """Return the tokenizer of conditions that `settings` describe: those of `ConditionTokenizer.settings`.
 
     settings    "kind" ("words", "slots", "spelled" or "whole"; any other is a ConfigError), and arguments of its class
 

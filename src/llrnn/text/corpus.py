@@ -129,8 +129,7 @@ class Corpus:
     def from_tsv(
         cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, conditions: Conditions = "plain"
     ) -> Corpus:
-        """Return the sentences, with conditions, of one or several files of lines `condition TAB sentence`; see
-        `read_tsv`.
+        """Return the sentences, with conditions, of one or several files of lines `condition TAB sentence`.
 
         The condition of a sentence is the input that it is generated from.
 
@@ -243,8 +242,7 @@ class Corpus:
         return Corpus(tuple(sentences), self.name)
 
     def running(self, window: int) -> Corpus:
-        """Return the corpus as one running text: the condition of each sentence is a `Before` of the `window` words
-        before it.
+        """Return the corpus as one running text: the condition of each sentence is the `window` words before it.
 
         A CorpusError if a sentence has a condition already, or `window` is below 1.
 
@@ -373,9 +371,7 @@ Spans = dict[int, ValueWords]  # where a value begins in a text, and the value
 
 
 def placeholder(slot: str) -> str:
-    """Return the word that stands for any value of a slot in delexicalised text: `placeholder("name") ==
-    "SLOT_NAME"`.
-    """
+    """Return the word for any value of a slot in delexicalised text: `placeholder("name") == "SLOT_NAME"`."""
     return f"SLOT_{slot.upper()}"
 
 
@@ -440,8 +436,9 @@ _SAID, _NEW = 0.5, 0.01  # shares of values: that sentences say word by word; th
 
 
 class FoundSlots(NamedTuple):
-    """The slots of conditions whose values sentences mention, most frequent first, and those with an open set of
-    values.
+    """The slots of conditions whose values sentences mention, most frequent first, and which of them are open.
+
+    The condition of a sentence is the input that it is generated from; an open slot has ever new values, such as names.
 
     A slot is in `said` if at least half of its values occur word by word in the sentences whose conditions have them.
     It is in `open`, too, if at least 1 % of its values are expected to be new, estimated by (values seen once) /

@@ -282,9 +282,7 @@ class _Fetched:
     asking: _Asking
 
     def words(self, progress: Progress | None) -> int:
-        """Download the file unless it is there, check it, and return its number of words; a DatasetError if it
-        fails.
-        """
+        """Download the file unless it is there; return its number of words, or raise a DatasetError if it is faulty."""
         if self.path.exists():
             remedy = "remove or rename it, and it is fetched anew"
             return self.checked(self.path, f"{self.path}: ", remedy, remedy)

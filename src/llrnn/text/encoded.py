@@ -35,9 +35,7 @@ _CAPITALS = 0.02  # share of words that only a capital letter keeps out of the v
 
 
 class Lazy(Sequence[Made], Generic[Given, Made]):
-    """A read-only sequence whose element i is `make(given[i])`, computed each time it is accessed; slices are lazy
-    too.
-    """
+    """A read-only sequence whose element i is `make(given[i])`, computed at each access; slices are lazy too."""
 
     def __init__(self, given: Sequence[Given], make: Callable[[Given], Made]) -> None:
         self._given, self._make = given, make
@@ -218,8 +216,9 @@ class EncodedText:
         )
 
     def framed(self, number: int) -> Ints:
-        """Return the ids of sentence `number` with EOS before and after it, except at cut ends: inputs are [:-1],
-        targets [1:].
+        """Return the ids of sentence `number` with EOS before and after it, except at cut ends.
+
+        Inputs are [:-1], targets [1:].
         """
         end = np.array([self.eos], dtype=np.int64)
         before, behind = (False, False) if self.cut is None else self.cut[number]
@@ -302,9 +301,7 @@ def _plain(condition: object) -> str:
 
 
 def _first_shown_as(sentences: Sequence[Ints], others: dict[int, int]) -> Sequence[Ints]:
-    """Return the sentences with the first occurrence, in the whole text, of each id in `others` replaced by
-    `others[id]`.
-    """
+    """Return the sentences with the first occurrence in the text of each id in `others` replaced by `others[id]`."""
     if not others or not sentences:
         return sentences
     ends = np.cumsum([len(sentence) for sentence in sentences])
@@ -320,8 +317,9 @@ def _joined(rows: Sequence[Sequence[float]], dtype: type[Any]) -> Any:
 
 
 def look_up(texts: Iterable[tuple[str, Iterable[str]]], vocabulary: Vocabulary) -> dict[str, tuple[int, float]]:
-    """Return {word: (symbol id, log p(word | symbol))} of all distinct words of some texts; the log is 0 if it is
-    listed.
+    """Return {word: (symbol id, log p(word | symbol))} of all distinct words of some texts.
+
+    The log is 0 if the word is listed; otherwise other words share its symbol.
 
     texts       (name, words) pairs; the name is that of the sentence, for the message of an UnknownWordError about a
                 word that the vocabulary has no symbol for

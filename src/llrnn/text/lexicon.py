@@ -86,8 +86,7 @@ class Lexicon:
 
     @classmethod
     def from_tsv(cls, path: StrPath, *, lowercase: bool = False) -> Lexicon:
-        """Return the lexicon in a file of lines `form TAB attributes`, separated by spaces, commas or `|`, or `_` for
-        none.
+        """Return the lexicon in a file of lines `form TAB attributes`, separated by spaces, commas or `|`; `_`: none.
 
         path        the file, plain or gzip
         lowercase   whether forms are lowercased
@@ -137,9 +136,7 @@ class Lexicon:
         return " | ".join(parts) or "Lexicon(0 forms, 0 attributes)"
 
     def forms(self) -> tuple[str, ...]:
-        """Return all forms, sorted; a LexiconError if a function is part of the lexicon, since its forms cannot be
-        listed.
-        """
+        """Return all forms, sorted; a LexiconError if a function, whose forms are unknown, is part of the lexicon."""
         return tuple(sorted(self.listed("the list of forms")))
 
     def attributes(self) -> tuple[str, ...]:
@@ -228,8 +225,9 @@ class Readings:
         return Readings(table)
 
     def lexicon(self, *, lemmas: bool = False) -> Lexicon:
-        """Return the lexicon that gives each form the attributes of all its readings; `lemmas`: keep `Lemma:`
-        attributes too.
+        """Return the lexicon that gives each form the attributes of all its readings.
+
+        `lemmas`: whether `Lemma:` attributes are kept.
         """
         unions = ((form, _NONE.union(*readings)) for form, readings in self.entries.items())
         kept = {form: known if lemmas else without_lemmas(known) for form, known in unions}
@@ -304,8 +302,7 @@ def _write(path: StrPath, header: str, rows: Mapping[str, Sequence[str]]) -> Non
 
 @dataclass(frozen=True)
 class Probabilities:
-    """Attribute probabilities of word forms: called with a form, it returns {`p(attribute)`: probability} (paper,
-    footnote 19).
+    """Attribute probabilities of word forms (paper, footnote 19): called with a form, it returns {name: probability}.
 
         φ_f(x) = Σ_r p(r | x) [f ∈ r]            over the readings r of x; f is named `p(Case:Gen)`
 

@@ -71,8 +71,7 @@ class Analyser(ABC):
         return {reading: weight / total for reading, weight in found.items()}
 
     def table(self, forms: Iterable[str]) -> Readings:
-        """Return the readings of these forms as a `Readings` table that can be saved, so that the tool need not run
-        again.
+        """Return the readings of these forms as a table that can be saved, so that the tool need not run again.
 
         Forms without a reading are left out.
 

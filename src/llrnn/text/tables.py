@@ -70,8 +70,7 @@ class KnowledgeBase:
 
     @classmethod
     def from_csv(cls, path: StrPath, *, delimiter: str = ",", lowercase: bool = False) -> KnowledgeBase:
-        """Return the table in a CSV file with a header line; an empty value is missing. A TableError names a faulty
-        line.
+        """Return the table in a CSV file with a header line; an empty value is missing. Faults are a TableError.
 
         path        the file, plain or gzip
         delimiter   between values
@@ -206,8 +205,9 @@ def _check_columns(columns: Sequence[str], refuse: Refuse = TableError) -> None:
 
 
 def _csv_records(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, values) for each record of a CSV file, blank ones skipped; the line is that on which it
-    begins.
+    """Yield (line number, values) for each record of a CSV file that is not blank.
+
+    The line is that on which the record begins.
     """
     lines = (line + "\n" for _, line in read_lines(path, error=TableError))
     reader, begin = csv.reader(lines, delimiter=delimiter, strict=True), 1

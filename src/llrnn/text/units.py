@@ -58,9 +58,7 @@ class Units(ABC):
 
     @abstractmethod
     def pieces(self, run: str) -> list[str]:
-        """Return the pieces into which a string of listed characters is cut; the last string of a word ends with a
-        line break.
-        """
+        """Return the pieces of a string of listed characters, the last of a word ending with a line break."""
 
     @abstractmethod
     def raw(self) -> Iterable[str]:
@@ -75,8 +73,9 @@ class Units(ABC):
         return sorted({OTHER, *(_written(piece) for piece in self.raw())})
 
     def of(self, word: str) -> list[str]:
-        """Return the units of a word; the last one ends with `▁`. A CorpusError for an empty word or one with a line
-        break.
+        """Return the units of a word; the last one ends with `▁`.
+
+        A CorpusError for an empty word or one with a line break.
 
         For example:
 
@@ -108,8 +107,7 @@ class Units(ABC):
         return {_written(piece): piece for piece in self.raw()}
 
     def log_inside(self, word: str) -> float:
-        """Return the log-probability, in nats, of a word's unlisted characters given the unit `<other>` for each of
-        them.
+        """Return the log-probability, in nats, of a word's unlisted characters given `<other>` for each of them.
 
         It is uniform over all characters that are not listed; 0.0 if all characters of the word are listed.
         """
@@ -121,9 +119,7 @@ class Units(ABC):
         return [unit for word in words for unit in self.of(word)]
 
     def corpus(self, corpus: Corpus) -> Corpus:
-        """Return a corpus in which each sentence is the sequence of its units; annotations and conditions are
-        dropped.
-        """
+        """Return a corpus whose sentences are sequences of units; annotations and conditions are dropped."""
         sentences = [self.sentence(sentence.words) for sentence in corpus]
         return Corpus.from_sentences(sentences, name=corpus.name)
 
@@ -185,9 +181,7 @@ class BytePairs(Units):
         return cls(listed, learnt_merges(train.counts(), listed, size))
 
     def pieces(self, run: str) -> list[str]:
-        """Return the pieces of a string of listed characters, made by the learnt merges in the order in which they
-        were learnt.
-        """
+        """Return the pieces of a string of listed characters, by the learnt merges in the order of learning."""
         parts = list(run)
         while len(parts) > 1:
             best = min(pairwise(parts), key=lambda pair: self._rank.get(pair, math.inf))

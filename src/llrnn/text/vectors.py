@@ -108,8 +108,7 @@ class WordVectors:
         top: int | None = None,
         format: str | None = None,
     ) -> WordVectors:
-        """Return the word vectors in a file; a repeated word keeps its first vector. A LexiconError if the file is
-        faulty.
+        """Return the word vectors in a file; a repeated word keeps its first vector. Faults are a LexiconError.
 
         path        the file, `.vec`, `.txt` or `.tsv` as text (also `.gz`), `.npz`, or a spaCy wheel `.whl`; see the
                     module
@@ -170,8 +169,7 @@ class WordVectors:
         return WordVectors(there, kept.astype(np.int64), self.table[used])
 
     def save(self, path: StrPath) -> None:
-        """Write a file that `read` reads: `.npz` (exact, shared vectors once), or `.vec` or `.tsv` as text, also with
-        `.gz`.
+        """Write a file that `read` reads: `.npz` (exact, shared vectors once), `.vec` or `.tsv` (text, also `.gz`).
 
         A LexiconError for any other name.
         """
@@ -219,8 +217,9 @@ class _Wanted:
 
 
 def cases(word: str) -> dict[str, None]:
-    """Return a word as given, lowercased, capitalised, in title case and in capitals: the distinct forms, as keys
-    in order.
+    """Return the distinct forms of a word: as given, lower case, capitalised, title case, upper case.
+
+    They are the keys of a dictionary, in this order.
     """
     return dict.fromkeys((word, word.lower(), word.capitalize(), word.title(), word.upper()))
 
@@ -305,9 +304,7 @@ def _array(file: BinaryIO, size: int) -> npt.NDArray[Any]:
 
 
 class _Archive(zipfile.ZipFile):
-    """A zip file that refuses to unpack a member to more than 64 MB or 20 times the file's size, whichever is
-    larger.
-    """
+    """A zip file that refuses to unpack a member to more than 64 MB and 20 times the file's size."""
 
     def part(self, name: str) -> bytes:
         """Return the unpacked bytes of a member; a ValueError if there are too many."""

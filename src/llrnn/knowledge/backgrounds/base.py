@@ -45,8 +45,7 @@ from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 
 
 class Background(Process[S]):
-    """A prior b(K, x) ≥ 0 over the next word x in context K, which the model multiplies: p(x | K) ∝ b(K, x) ·
-    exp(a(h)·φ).
+    """A prior b(K, x) ≥ 0 over the next word x in context K: the model is p(x | K) ∝ b(K, x) · exp(a(h)·φ(K, x)).
 
     It need not be normalised; b = 0 forbids a word. A subclass has `initial(condition)`, `advance(state, symbol)`, and
     `prior(states)`, which returns log b for N states. `Background[S]`: S is the type of its states; the example
@@ -71,29 +70,28 @@ class Background(Process[S]):
         """
 
     def factors(self, state: S) -> list[tuple[str, Prior]]:
-        """Return the factors of a product as (name, log b at this one state) pairs, for explanations; one pair if
-        it is none.
+        """Return the factors of a product as (name, log b at this one state) pairs, for explanations.
+
+        A background that is no product is its only factor.
         """
         return [(repr(self), self.prior([state]))]
 
     def shares(self, state: S) -> list[tuple[str, float, Prior]]:
-        """Return the parts of a mixture at one state as (name, log weight, log b) triples; empty if it is no
-        mixture.
+        """Return the parts of a mixture at one state as (name, log weight, log b) triples, for explanations.
+
+        Empty if it is no mixture.
         """
         return []
 
     def as_expert(self) -> Self:
-        """Return a copy whose `prior` has a table of log b for words in general, with the words that differ from it
-        listed.
+        """Return a copy whose `prior` has a table of log b for words in general, and lists the words that differ.
 
         The contextual feature `Expert` needs this form. By default the background itself.
         """
         return self
 
     def refusal(self, state: S) -> str | None:
-        """Return a message that says why no word can follow at a state, where the prefix is the cause; None if it
-        is not known.
-        """
+        """Return a message that says why no word can follow at a state, where the prefix is the cause; else None."""
         return None
 
     def __mul__(self, other: Background) -> Product:
@@ -101,8 +99,7 @@ class Background(Process[S]):
 
 
 class UnboundBackground(Background[None]):
-    """Base class of backgrounds whose `bind(vocabulary)` returns another class: word counts become a vector over words,
-    say.
+    """Base class of backgrounds whose `bind(vocabulary)` returns another class, such as a vector made of word counts.
 
     Before it is bound, `prior` raises a BackgroundError.
     """
@@ -112,8 +109,7 @@ class UnboundBackground(Background[None]):
 
 
 class Static(Background[None]):
-    """A background log b(x) that is the same in every context, a vector over the vocabulary; `Unigram` becomes one when
-    bound.
+    """A background log b(x) that is the same in every context: a vector over the vocabulary.
 
     `log_b`: (V,), need not be normalised; `name`: what explanations call it. `bind` raises a BackgroundError if the
     vocabulary has another size.
@@ -189,8 +185,7 @@ class Combined(Background[Together]):
         return next((reason for reason in reasons if reason is not None), None)
 
     def _revisions(self, revision: Revision) -> list[Revision]:
-        """Return the revision of the vocabulary that each part is given in `revised`, one for each; by default
-        `revision` itself.
+        """Return the revision of the vocabulary for each part, to be given to its `revised`; by default `revision`.
 
         A revision is a new vocabulary with the share of whose probability each new word takes.
         """
@@ -225,8 +220,9 @@ class Combined(Background[Together]):
 
 
 class Product(Combined):
-    """The product b₁(K, x) · b₂(K, x) · … of backgrounds (priors over the next word); b = 0 in one part is 0 in the
-    product.
+    """The product b₁(K, x) · b₂(K, x) · … of backgrounds (priors over the next word).
+
+    A word with b = 0 in one part has 0 in the product.
 
     It can be written `b1 * b2`. Raises a BackgroundError without parts.
 
@@ -392,9 +388,7 @@ def _common_n(priors: Sequence[Prior]) -> int:
 
 
 def _written_out(priors: Sequence[Prior], n: int) -> list[Tensor]:
-    """Return all priors as dense tensors log b (N, V), on the device and in the dtype of those that are dense
-    already.
-    """
+    """Return all priors as dense tensors log b (N, V), with the device and dtype of those that are dense already."""
     models = [prior.log_b for prior in priors if isinstance(prior, FullPrior)]
     dtype = reduce(torch.promote_types, (log_b.dtype for log_b in models))
     return [prior.to(models[0].device).dense(n, dtype).log_b for prior in priors]
@@ -450,8 +444,7 @@ class Unigram(UnboundBackground):
 
     @classmethod
     def from_corpus(cls, *corpora: Corpus, smoothing: float = 0.0) -> Unigram:
-        """Return a unigram background from the counts of words, and of one end for each sentence, in the corpora
-        together.
+        """Return a unigram background of all corpora together: counts of words, and one end for each sentence.
 
         `smoothing`: added to every count.
         """
@@ -463,8 +456,7 @@ class Unigram(UnboundBackground):
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], *, smoothing: float = 0.0) -> Unigram:
-        """Return a unigram background from a frequency file, lines `form TAB count`; see
-        `text.lexicon.read_frequencies`.
+        """Return a unigram background from a frequency file, lines `form TAB count` (`text.lexicon.read_frequencies`).
 
         `smoothing`: added to every count.
         """

@@ -112,9 +112,7 @@ class Constraint(Background[At]):
         return bound
 
     def _readers(self) -> Callable[[object], SymbolReader]:
-        """Return a function from a condition to a `SymbolReader`, which follows its language over the bound
-        vocabulary's symbols.
-        """
+        """Return a function condition -> `SymbolReader`, which follows its language over the vocabulary's symbols."""
         raise NotImplementedError
 
     def _letters(self, vocabulary: Vocabulary) -> list[str]:
@@ -179,8 +177,9 @@ class Constraint(Background[At]):
         return [] if row is None else [self.vocabulary.symbols[symbol] for symbol in row.allowed.tolist()]
 
     def allows(self, states: Sequence[At]) -> Tensor:
-        """Return which symbols keep each of N sentences in the language, (N, V) bool; True for all once a sentence
-        has left it.
+        """Return which symbols keep each of N sentences in the language, (N, V) bool.
+
+        True for all symbols once a sentence has left it.
         """
         everything = torch.ones(len(self.vocabulary), dtype=torch.bool)
         found = [everything if row is None else row.log_b > MINUS_INFINITY for row in map(self._row, states)]
@@ -237,8 +236,7 @@ class Constraint(Background[At]):
         return f", violation={self.violation}" if self.violation else ""
 
     def objection(self, condition: object, symbols: Sequence[int]) -> str | None:
-        """Return a message that says where a sentence leaves the language of this condition; None if the sentence is in
-        it.
+        """Return a message that says where a sentence leaves the language of this condition; None if it is in it.
 
         `symbols`: its ids without EOS; an incomplete sentence is objected to at its end. None, too, if `violation` is
         above 0.
@@ -252,8 +250,7 @@ class Constraint(Background[At]):
         return self.refusal(state)
 
     def refusal(self, state: At) -> str | None:
-        """Return a message with the symbol by which the sentence left the language, and the symbols that were allowed
-        there.
+        """Return a message with the symbol by which the sentence left the language, and what was allowed there.
 
         None if it has not left it, or if `violation` is above 0.
         """
@@ -275,8 +272,9 @@ def _constant_table(log_b: float, n_symbols: int) -> Table:
 
 
 def _exceptions(rows: Sequence[Row | None]) -> Exceptions:
-    """Return the allowed symbols of N rows with their log b as `Exceptions` (position, word, log b); a None row has
-    none.
+    """Return the allowed symbols of N rows with their log b as `Exceptions` (position, word, log b).
+
+    A row of None has none.
     """
     listed = [row for row in rows if row is not None]
     if not listed:
@@ -294,8 +292,7 @@ def _read_text(path: str | PathLike[str]) -> str:
 
 
 def constraints_of(background: Background) -> tuple[Constraint, ...]:
-    """Return the constraints that every text must satisfy: the strict ones (violation 0) among the factors of a
-    background.
+    """Return the constraints that every text must satisfy: the strict ones (violation 0) among its factors.
 
     Parts of a mixture are not among them.
     """
@@ -339,8 +336,7 @@ class _Readers:
 
 
 class Automaton(Constraint):
-    """A background that holds a text to a regular language: b(K, x) = 0 where no string of it continues the prefix with
-    x.
+    """A background that holds a text to a regular language: b(K, x) = 0 where no string of it begins with K and x.
 
         Automaton("the ( big | small )*<0.5> cat")                                  over symbols
         Automaton(r"[0-9]{4}(, [0-9]{4})*", over="characters", weighted=False)      over the characters that they spell
@@ -397,8 +393,7 @@ class Automaton(Constraint):
 
 
 class Grammar(Constraint):
-    """A background that holds a text to a context-free grammar: b(K, x) = 0 where no string of it continues the prefix
-    with x.
+    """A background that holds a text to a context-free grammar: b(K, x) = 0 where no string of it begins with K and x.
 
         Grammar('start: "(" start ")" start |')                           what is allowed, 1 or 0
         Grammar(text, weights={"sum": 0.2, "expr/2": 0.8})                p(x | prefix): how probable a grammar finds it
@@ -463,8 +458,9 @@ class Grammar(Constraint):
 
     @property
     def state_key(self) -> object:
-        """A key that is equal for equal grammars over one vocabulary, whatever `violation` and `name`: they share
-        their states.
+        """A key that is equal for equal grammars over one vocabulary, whose states are equal.
+
+        `violation` and `name` may differ. A model computes the states of equal keys once.
         """
         return Grammar, id(self.vocabulary), self._settings_key
 
@@ -486,9 +482,7 @@ class Grammar(Constraint):
 
     @classmethod
     def restored(cls, saved: Saved) -> Grammar:
-        """Return the grammar from what `Grammar.saved` returned; a CheckpointError for an option that llrnn has
-        dropped.
-        """
+        """Return the grammar from what `Grammar.saved` returned; a CheckpointError for an option llrnn has dropped."""
         fields = dict(saved.fields)
         if fields.pop("deepest", None) is not None:
             raise CheckpointError("this llrnn has no grammar with deepest= any more; train with longest= instead")
@@ -530,8 +524,7 @@ class ValuesOf:
 
 
 class Dictionary(Automaton):
-    """A background over characters that allows texts of dictionary words and of values of the condition, between
-    blanks.
+    """A background over characters that allows texts of dictionary words and of values of the condition.
 
         text = token (blank token)*            token = a word of the dictionary | a value of the condition, as a whole
 
@@ -560,8 +553,9 @@ class Dictionary(Automaton):
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
-        """Return a dictionary of the words of a text file, split at white space; `settings`: keyword arguments of
-        `Dictionary`.
+        """Return a dictionary of the words of a text file, split at white space.
+
+        `settings`: keyword arguments of `Dictionary`.
         """
         return cls(_read_text(path).split(), **settings)
 

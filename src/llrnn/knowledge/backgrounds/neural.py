@@ -31,9 +31,7 @@ from llrnn.text.vocabulary import EOS, Vocabulary
 
 
 class Place(NamedTuple):
-    """The state of a `Model` background for one sequence: the inner model's state, and the last word, not yet read
-    by it.
-    """
+    """The state of a `Model` background for one sequence: the inner model's state, and the last word, still unread."""
 
     before: Any
     word: int | None  # None at the very start
@@ -63,9 +61,7 @@ class Scanned(PackedStates[Place]):
     order: Tensor
 
     def gathered(self, asked: Callable[[Any], Tensor]) -> Tensor:
-        """Return the results of `asked(distribution)`, a tensor (n, …) for each piece, in the order of the
-        positions, (N, …).
-        """
+        """Return `asked(distribution)`, a tensor (n, …) for each piece, in the order of the positions, (N, …)."""
         return torch.cat([asked(distribution) for distribution in self.pieces])[self.order]
 
     @cached_property
@@ -90,8 +86,7 @@ class Scanned(PackedStates[Place]):
 
 
 class Model(Background[Place]):
-    """A background that is a trained, frozen LLRNN's distribution: log b(K, x) = log p'(x | K), over the same
-    vocabulary.
+    """A background that is a trained, frozen LLRNN over the same vocabulary: log b(K, x) = log p'(x | K).
 
     `model`: used and not copied, in eval mode; it is no submodule of the model that it serves, and follows it to its
     device. It is not cross-fitted: trained on the same text, it would be over-confident there, so train it on another.
@@ -214,8 +209,7 @@ _LOGITS_AT_ONCE = 2**27  # numbers: half a gigabyte
 
 
 class Window(tuple[int, ...]):
-    """The tokens that the language model sees, as a tuple of ids; it also refers to cached keys and values of some of
-    them.
+    """The tokens that the language model sees, as a tuple of ids, with a reference to their cached keys and values.
 
     The reference, `asked`, is lost in copies and pickles: the tokens are then read again.
     """
@@ -257,9 +251,7 @@ class Reading:
     real: Tensor  # (B, L) bool
 
     def selected(self, rows: Sequence[int]) -> tuple[Any, Tensor]:
-        """Return a copy of the key-value cache with only these rows (indices below B), in this order, and their
-        mask (rows, L).
-        """
+        """Return a copy of the key-value cache with only these rows (indices below B), and their mask (rows, L)."""
         if list(rows) == list(range(len(self.real))):
             return _with_layers(self.cache, lambda numbers: numbers[0], [self.cache]), self.real
         index = torch.tensor(rows, device=self.real.device)
@@ -277,9 +269,7 @@ def _with_layers(cache: Any, make: Callable[[list[Tensor]], Tensor], sources: Se
 
 
 def _can_be_continued(cache: Any) -> bool:
-    """Return whether a key-value cache can be extended: all tokens in all layers, no sliding window or recurrent
-    state.
-    """
+    """Return whether a key-value cache can be extended: it has all tokens in all layers, no sliding window."""
     layers = getattr(cache, "layers", None) or [None]
     whole = [layer.keys for layer in layers if getattr(layer, "is_sliding", True) is False]
     return len(whole) == len(layers) and all(isinstance(keys, Tensor) and keys.dim() == 4 for keys in whole)
@@ -319,8 +309,7 @@ def _side_by_side(known: Sequence[Known | None]) -> tuple[Any, Tensor | None]:
 
 
 class HuggingFace(Background[tuple[int, ...]]):
-    """A background that is a frozen causal language model of Hugging Face transformers, over the tokens of its
-    tokenizer.
+    """A background that is a frozen causal language model of Hugging Face transformers, over its tokenizer's tokens.
 
     model, tokenizer    used and not copied, the model in eval mode; it follows the model that it serves to its device
     context             the most tokens that it sees; None: as many as it can
@@ -397,9 +386,7 @@ class HuggingFace(Background[tuple[int, ...]]):
         return self._grown(state, [symbol])
 
     def _grown(self, state: tuple[int, ...], symbols: Sequence[int]) -> Window:
-        """Return the window with more tokens, which must fit; our EOS at its beginning becomes the model's bos
-        token.
-        """
+        """Return the window with more tokens, which must fit; EOS at its beginning becomes the model's bos token."""
         begins = not state and bool(symbols) and symbols[0] == self._own.eos
         tokens = [self._begin, *symbols[1:]] if begins else symbols
         return Window.after((*state, *tokens), getattr(state, "asked", None))
@@ -487,8 +474,9 @@ class HuggingFace(Background[tuple[int, ...]]):
         return torch.log_softmax(logits[row, place].float(), -1)
 
     def _known(self, window: Window, device: torch.device) -> tuple[Known, int] | None:
-        """Return ((cached reading, row in it), number of tokens cached) for the beginning of a window; None if
-        nothing is cached.
+        """Return ((cached reading, row in it), number of tokens cached) for the beginning of a window.
+
+        None if nothing of it is cached.
         """
         asked = window.asked
         if asked is None or asked.reading is None or not len(asked.window) < len(window):
@@ -558,9 +546,7 @@ def tokenised(tokenizer: Any, texts: Iterable[str], *, name: str = "") -> Corpus
 
 
 def symbol_of(token: str) -> str:
-    r"""Return a token as a printable symbol without white space: other characters are escaped as in Python, "\n" or
-    "\x20".
-    """
+    r"""Return a token as a printable symbol without white space: others are escaped as in Python, "\n" or "\x20"."""
     return "".join(map(_escaped, token)) or _EMPTY
 
 

@@ -51,9 +51,7 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 
 
 class FoldNode(NamedTuple):
-    """The state of `CrossFitted` n-grams in training: the index of a node in the joint trie of all folds' n-gram
-    models.
-    """
+    """The state of `CrossFitted` n-grams in training: the index of a node in the joint trie of all folds."""
 
     node: int
 
@@ -99,8 +97,7 @@ class CrossFitted(Background[Any]):
 
     @classmethod
     def restored(cls, whole: Background, folds: int) -> Background:
-        """Return the background from a model folder, which stores the n-grams `whole` of all of the text, without the
-        folds.
+        """Return the background from a model folder, which stores `whole`, the n-grams of all of the text, alone.
 
         It can be used, but training with it raises a TrainingError. A `whole` that is no `NGram` is returned itself.
         """
@@ -180,8 +177,9 @@ class CrossFitted(Background[Any]):
 
 
 def joined(tables: Sequence[ngrams.NGramTable]) -> ngrams.NGramTable:
-    """Return one n-gram table that holds several tables over the same V words: word x of table p is the word p · V
-    + x.
+    """Return one n-gram table that holds several tables over the same V words.
+
+    Word x of table p is the word p · V + x.
     """
     V, order = len(tables[0].words), max(table.order for table in tables)
     levels = []
@@ -225,8 +223,7 @@ class NGram(Background[int]):
 
     @classmethod
     def from_path(cls, path: str | PathLike[str], *, restrict: bool = False) -> NGram:
-        """Return the n-gram background in an ARPA file, plain or gzip, or in a folder that `llrnn ngram estimate`
-        wrote.
+        """Return the n-gram background in an ARPA file (also gzip), or in a folder that `llrnn ngram estimate` wrote.
 
         `restrict`: drop words that the vocabulary does not list, instead of an error when it is bound.
         """
@@ -296,8 +293,7 @@ class NGram(Background[int]):
         return Nodes(batch.n_positions, seen[batch.mask]), seen[:, -1].tolist()
 
     def rows(self, states: Sequence[int] | Tensor) -> ngrams.NGramRows:
-        """Return the next-word distributions at N states in sparse form: back-off weight and listed continuations of
-        each.
+        """Return the next-word distributions at N states in sparse form: back-off weights and listed continuations.
 
         `states`: node indices. The unlisted words that share the probability of `<unk>` are not in it (see `prior`).
         """
@@ -320,8 +316,9 @@ class NGram(Background[int]):
         return SparsePrior(tables, torch.stack(shift, 1), Exceptions(rows.position, rows.word, rows.log_prob))
 
     def log_probs(self, states: Sequence[int] | Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Return log p of every word at N states, (N, V) float32; `states`: node indices; `out`: a tensor to write
-        it into.
+        """Return log p of every word at N states, (N, V) float32.
+
+        `states`: node indices; `out`: a tensor to write the result into.
         """
         nodes = _as_tensor(states)
         trie = self.trie(nodes.device)
@@ -340,8 +337,7 @@ class NGram(Background[int]):
         return whole
 
     def score(self, symbols: Sequence[int] | Ints) -> tuple[Tensor, Tensor]:
-        """Return log p of every symbol but the first, and the length of the n-gram that each was found with, both (n −
-        1,).
+        """Return log p of every symbol but the first, and the length of the n-gram it was found with, both (n − 1,).
 
         `symbols`: n ids of a text EOS, sentence, EOS, sentence, …, EOS.
 
@@ -398,8 +394,7 @@ def estimated_on(table: ngrams.NGramTable, corpus: Corpus, held_out: Corpus | No
 
 
 def _fit(ngram: NGram, corpus: Corpus) -> tuple[float, float]:
-    """Return the mean −log p per listed word, in nats, and the share of full-length n-grams of the text that are
-    listed.
+    """Return the mean −log p per listed word, in nats, and the share of full-length n-grams that are listed.
 
     About 2,000 sentences of the corpus are looked at.
     """

@@ -51,8 +51,7 @@ _HALVINGS = 50  # of an interval of that width: to 1e-13
 
 
 def words_of(condition: object) -> dict[str, float]:
-    """Return the default evidence of a condition, the input that a text is generated from: {word: 1.0} of all its
-    words.
+    """Return the default evidence of a condition (the input that a text is generated from): {word: 1.0}.
 
     They are the words of a text, of each element of a sequence, or of the values of a record or dialogue act; {} for
     None.
@@ -67,8 +66,7 @@ def words_of(condition: object) -> dict[str, float]:
 
 
 class Priming(Background[LogWeights]):
-    """The factor of `Primed` for each entity x: evidence(condition)[x] · boost, or `absent` if x has no evidence; 1 on
-    others.
+    """The factor of `Primed`: evidence(condition)[x] · boost for an entity x, `absent` without evidence, 1 on others.
 
     An entity is a word, or a cell (a set of unlisted strings that share a symbol), that should be used if the condition
     supports it. The state is {symbol id: log factor} of the entities with evidence; arguments are those of `Primed`.
@@ -129,15 +127,15 @@ class Priming(Background[LogWeights]):
             yield from ((cell, found[word]) for cell, word in cells if cell in self._of_cells)
 
     def follow(self, states: Sequence[LogWeights], batch: Batch) -> tuple[Sequence[LogWeights], Sequence[LogWeights]]:
-        """Return the state of each position of the batch that is not padding, and the states after it: no symbol
-        changes them.
+        """Return the state of each position of the batch that is not padding, and the states after it.
+
+        No symbol changes a state.
         """
         counts = batch.mask.sum(1).tolist()
         return [state for state, n in zip(states, counts, strict=True) for _ in range(int(n))], states
 
     def prior(self, states: Sequence[LogWeights]) -> Prior:
-        """Return log of the factor at N states: a table for entities without evidence, with the entities of each state
-        listed.
+        """Return the log of the factor at N states: a table, with the entities that have evidence listed.
 
         The last result is cached, since states stay the same from word to word.
         """
@@ -314,8 +312,9 @@ class Inflections:
         return cls(rules)
 
     def forms(self, word: str) -> dict[str, float]:
-        """Return the likeliest other forms of a word, 40 at most, as {form: probability}, which sum to 1; {} if no
-        rule applies.
+        """Return the likeliest other forms of a word, 40 at most, as {form: probability}, which sum to 1.
+
+        {} if no rule applies.
         """
         rate: dict[str, float] = {}
         for stem, ending in _splits(word):
@@ -327,9 +326,7 @@ class Inflections:
 
 
 def _splits(word: str) -> Iterator[tuple[str, str]]:
-    """Yield (stem, ending) for each way to split a word into a stem of 4 letters or more and an ending of 0 to 4
-    letters.
-    """
+    """Yield (stem, ending) for each split of a word into a stem of at least 4 and an ending of 0 to 4 letters."""
     for length in range(min(_LONGEST_ENDING, len(word) - _SHORTEST_STEM) + 1):
         yield word[: len(word) - length], word[len(word) - length :]
 

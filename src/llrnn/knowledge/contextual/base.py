@@ -143,9 +143,7 @@ class ContextualFeature(NamedProcess[S]):
 
     @property
     def static(self) -> Features | None:
-        """The context-independent features φ(x) that it computes from and that a model adds to its output features,
-        or None.
-        """
+        """The static features φ(x) that it is computed from, which a model adds to its output features; or None."""
         return None
 
     def on(self, features: FeatureMatrix) -> Self:
@@ -209,9 +207,7 @@ class LinearFeature(ContextualFeature[S]):
 
     @abstractmethod
     def slopes(self, states: Sequence[S]) -> Tensor:
-        """Return the coefficients S of φ_i(K, x) = Σ_j S_ij(K) φ_j(x) at N states, (N, k, J): k = len(names), J =
-        len(columns).
-        """
+        """Return the coefficients S of φ_i(K, x) = Σ_j S_ij(K) φ_j(x) at N states, (N, len(names), len(columns))."""
 
     def on(self, features: FeatureMatrix) -> Self:
         """Return a copy that knows the column numbers of its static features in the matrix `features`.
@@ -279,8 +275,8 @@ _LIMIT = 50.0  # nats: a word that the expert forbids has this little, since fea
 
 
 class Expert(Following[S], ContextualFeature[S]):
-    """A contextual feature made of a background b_e (a prior over the next word): the network chooses how far to follow
-    it (paper §6).
+    """A contextual feature made of a background b_e (a prior over the next word), to follow as far as the network
+    chooses.
 
         φ_e(K, x) = log b_e(K, x) − log b_ref(x)        its weight a_e: 0 not at all, 1 as it is, below 0 against it
 
@@ -381,8 +377,7 @@ _KNOWN: ByteCache[Words, Steps] = ByteCache(32 * 2**20, lambda value, steps: 200
 
 
 class ConditionValue(NamedTuple):
-    """A value of a slot of the condition: its words as ids, the slot's name, and a Knuth-Morris-Pratt automaton of the
-    words.
+    """A value of a slot of the condition: its words as ids, the slot's name, and an automaton that matches them.
 
     `steps[k]` maps the next word's id to the number of matched words after k of them matched; −1 when the value is
     complete.
@@ -393,8 +388,9 @@ class ConditionValue(NamedTuple):
     steps: Steps
 
     def match(self, sentence: Words) -> int:
-        """Return the length of the longest proper prefix of the value that is a suffix of `sentence`, a tuple of
-        word ids; 0 if none.
+        """Return the length of the longest proper prefix of the value with which `sentence` ends; 0 if none.
+
+        `sentence`: word ids.
         """
         longest = min(len(self.words) - 1, len(sentence))
         return next((k for k in range(longest, 0, -1) if sentence[-k:] == self.words[:k]), 0)
@@ -425,9 +421,7 @@ class CopyProgress(NamedTuple):
         return self._replace(matched=self._without_parts(matched, sentence) if ends else matched, sentence=sentence)
 
     def _without_parts(self, matched: tuple[int, ...], sentence: Words) -> tuple[int, ...]:
-        """Return `matched` in which a value that occurred only within a longer value of the sentence does not count
-        as said.
-        """
+        """Return `matched` in which a value that occurred only within a longer value does not count as said."""
         said = said_values([value.words for value in self.values], sentence)
         pairs = zip(self.values, matched, strict=True)
         return tuple([k if k != _SAID or value.words in said else value.match(sentence) for value, k in pairs])
@@ -441,8 +435,9 @@ def said_of(state: CopyProgress, known: dict[int, Any], work: Callable[[CopyProg
 
 
 def _steps(value: Words) -> Steps:
-    """Return the Knuth-Morris-Pratt automaton of a value: element k maps word ids to the number of matched words after
-    k.
+    """Return the Knuth-Morris-Pratt automaton of a value, for each number k of words matched so far.
+
+    Element k maps the id of the next word to the number of words matched after it.
 
     Completing the value leads to −1; a word that is not in the mapping leads to 0.
     """
@@ -499,8 +494,7 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
         return CopyProgress(values, frozenset(chain(*(words for words, _ in found))), (0,) * len(values), sentence)
 
     def _own(self, state: CopyProgress) -> list[tuple[Words, int, int]]:
-        """Return, for each value of its slots: the word ids, the index of its feature in `names`, and the matched
-        words.
+        """Return, for each value of its slots, (word ids, index of its feature in `names`, matched words).
 
         The number of matched words is −1 once the value was said.
         """
@@ -510,8 +504,9 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
         return [(value.words, columns[value.slot], k) for value, k in of_all if value.slot in columns]
 
     def progress(self, state: CopyProgress) -> list[list[float]]:
-        """Return [unsaid, begun, said], the numbers of values in each stage, for each of `slots`, or one such list
-        for all slots.
+        """Return [unsaid, begun, said], the numbers of values in each stage, for each slot of `slots`.
+
+        Without `slots`, one such list for all slots together.
         """
         counts = [[0.0, 0.0, 0.0] for _ in self.slots or ("all",)]
         for _, column, k in self._own(state):
@@ -619,8 +614,7 @@ class Mentioned(Pointing):
 
 
 class Unmentioned(ConditionFeature):
-    """A feature whose value on EOS is how many values of the condition the sentence has not said yet; 0 on all other
-    words.
+    """A feature whose value on EOS is how many values of the condition the sentence has not said; 0 on other words.
 
     The condition is the input that the text is generated from. `slots`: only values of these slots count; without, all
     do.

@@ -34,8 +34,9 @@ _WHOLE = -1  # the fold of a text that nothing was counted in
 
 
 class Read(NamedTuple):
-    """A symbol of the text before: a word, or `<slot>` in place of a value's words; `words`: how many words it
-    covers.
+    """A symbol of the text before: a word, or `<slot>` in place of the words of a value.
+
+    `words`: how many words it covers.
     """
 
     symbol: str
@@ -78,9 +79,7 @@ class FrameState(NamedTuple):
         return ("<s>", *(one.symbol for one in self.read))[-order:]
 
     def going_on(self) -> set[str]:
-        """Return the next words of all values that the sentence has begun: it ends with one or more of their first
-        words.
-        """
+        """Return the next words of all values that the sentence has begun: it ends with their first words."""
         return {
             value[k]
             for value, _ in self.values
@@ -202,9 +201,7 @@ class Framed(ContextualFeature[FrameState]):
         return self._known.get((context, state.fold), lambda: self._made(context, state.fold))
 
     def _made(self, context: Context, fold: int) -> dict[str, float]:
-        """Return {slot s: log p(s | context) − log p(s)}, interpolated (Witten and Bell) from no context up to the
-        whole one.
-        """
+        """Return {slot s: log p(s | context) − log p(s)}, interpolated (Witten and Bell) with shorter contexts."""
         slots, whole = self._counts[()], self._followed((), fold)
         share = {slot: (whole[slot] + 1) / (whole.total() + len(slots)) for slot in slots}
         found = dict(share)
@@ -235,9 +232,7 @@ class Framed(ContextualFeature[FrameState]):
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Framed:
-        """Return the feature from the `fields` of `saved`; it can be used but not trained with, since folds are not
-        stored.
-        """
+        """Return the feature from the `fields` of `saved`; training with it is refused, since folds are not stored."""
         counts = {tuple(context): Counter(slots) for context, slots in fields["counts"]}
         return cls(counts, order=fields["order"])
 

@@ -138,8 +138,7 @@ class ConditionNumbers(ContextualInput[tuple[float, ...]]):
 
     @classmethod
     def fitted(cls, conditions: Iterable[object], names: Collection[str] = ()) -> ConditionNumbers:
-        """Return the input with means and standard deviations estimated from `conditions`: records, or vectors of one
-        length.
+        """Return the input with means and standard deviations of these conditions: records, or vectors of one length.
 
         `names`: the fields of records to use; empty means all, which must then be numbers.
         """

@@ -57,8 +57,7 @@ _BYTES_A_VALUE = 200
 
 @dataclass(frozen=True)
 class Matching:
-    """A query for `Lookup`: it returns the rows of the entity that was mentioned last, else those that fit the
-    condition.
+    """A query for `Lookup`: the rows of the entity that was mentioned last, else those that fit the condition.
 
         Matching(subject="name", on=("food", "area"), history=("turns",))
 
@@ -93,8 +92,7 @@ class Matching:
         return self.before(kb, condition) if spoken_of is None else spoken_of
 
     def before(self, kb: KnowledgeBase, condition: object) -> TableRows:
-        """Return the rows that hold for a condition as long as the sentence has mentioned no name of the `subject`
-        column.
+        """Return the rows that hold for a condition as long as the sentence has mentioned no `subject`.
 
         They are those of the name mentioned last in the condition's fields `history`, else those whose columns `on`
         have the values that the condition's fields of these names have.
@@ -140,9 +138,7 @@ class _Index:
         self._cache: ByteCache[str | Values, TableRows | None] = ByteCache(_MATCH_BYTES, _bytes_of)
 
     def spoken_of(self, words: Sequence[str]) -> TableRows | None:
-        """Return the rows of the name that ends last in `words`, the longest where several end there; None without
-        a name.
-        """
+        """Return the rows of the name that ends last in `words`, the longest where several end there; None if none."""
         found = (self.named_at(words, end) for end in range(len(words), 0, -1))
         return next((rows for rows in found if rows is not None), None)
 
@@ -175,9 +171,7 @@ def _bytes_of(key: str | Values, rows: TableRows | None) -> int:
 
 
 class TableColumn(NamedTuple):
-    """A column of a table with its values split into words, and its domain: all words whose value depends on the
-    table.
-    """
+    """A column of a table, with its values split into words and its domain: all words that depend on the table."""
 
     name: str
     spelled: dict[str, tuple[str, ...]]  # its values, each in words
@@ -192,9 +186,7 @@ class TableColumn(NamedTuple):
 
 
 class BoundColumns(NamedTuple):
-    """The columns of a `Lookup` as tensors over word ids, for k features: one for each column, and `begun` as the
-    last.
-    """
+    """The columns of a `Lookup` as tensors over word ids; there are k features, one for each column and `begun`."""
 
     ids: Tensor  # (D,) all words of all domains, rising
     rest: Tensor  # (k,) the values on all other words
@@ -268,8 +260,7 @@ class LookupState(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """Cached words of some rows: their values by column, each as a tuple of words, and the entries of their first
-    words.
+    """Cached words of some rows: their values by column, each as a tuple of words, and their first words.
 
     `first`: flat indices into the (domain words × features) array of values.
     """
@@ -340,8 +331,7 @@ class Lookup(ContextualFeature[LookupState]):
         return {column.name: tuple(sorted(column.words)) for column in self._columns}
 
     def with_table(self, kb: KnowledgeBase) -> Lookup:
-        """Return an unbound copy that looks up another table; words of the present one still count as words of their
-        columns.
+        """Return an unbound copy that looks up another table; words of this one still count as words of their columns.
 
         They are 0 unless the new table has them too.
 
@@ -373,9 +363,7 @@ class Lookup(ContextualFeature[LookupState]):
         return self._state(state.condition, (*state.prefix, self.vocabulary.symbols[symbol]), state.rows)
 
     def values(self, states: Sequence[LookupState]) -> ContextValues:
-        """Return the `ContextValues` of N states: k features, whose values are listed for all D words of its
-        columns, (N · D, k).
-        """
+        """Return the `ContextValues` of N states: k features, listed for all D words of its columns, (N · D, k)."""
         ids, rest, usual, _ = self._compiled
         N, (D, k) = len(states), usual.shape
         value = usual.repeat(N, 1)
@@ -440,9 +428,7 @@ class Lookup(ContextualFeature[LookupState]):
         return rows
 
     def _spelled(self, column: TableColumn, text: str, condition: object) -> tuple[str, ...]:
-        """Return the words of a value that a query returned; raise a FeatureError if the table's column lacks one
-        of them.
-        """
+        """Return the words of a value that a query returned; a FeatureError if the table's column lacks one."""
         words = tuple(self._words(text))
         if not column.words.issuperset(words):
             said = f"its query returned {quoted(text)} in column {column.name!r}"
