@@ -109,7 +109,7 @@ class UnboundBackground(Background[None]):
 
 
 class Static(Background[None]):
-    """A background log b(x) that is the same in every context: a vector over the vocabulary.
+    """A background (prior over the next word) that is the same in every context: a vector log b(x) over the vocabulary.
 
     `log_b`: (V,), need not be normalised; `name`: what explanations call it. `bind` raises a BackgroundError if the
     vocabulary has another size.
@@ -155,7 +155,10 @@ Together = tuple[State, ...]  # the states of several backgrounds
 
 
 class Combined(Background[Together]):
-    """Base class of a product or mixture of backgrounds `parts`; its state is the tuple of their states."""
+    """Base class of a product or mixture of backgrounds (priors over the next word), its `parts`.
+
+    Its state is the tuple of their states.
+    """
 
     def __init__(self, *parts: Background) -> None:
         self.parts: tuple[Background, ...] = parts
@@ -426,7 +429,7 @@ class Uniform(UnboundBackground):
 
 
 class Unigram(UnboundBackground):
-    """A background b(x): the relative frequency of each word, the same in every context.
+    """A background (prior over the next word) of relative word frequencies, the same in every context.
 
     counts      {word: count}, with "</s>" for ends of sentences; words outside the vocabulary count for its unknown
                 symbol
@@ -482,7 +485,7 @@ class Unigram(UnboundBackground):
 
 
 class Discounted(UnboundBackground):
-    """A background b(x) of relative frequencies with absolute discounting, which leaves probability for unseen words.
+    """A prior over the next word: relative frequencies with absolute discounting, which leaves some for unseen words.
 
     What is taken off the counts goes to words of `frequencies` that the text lacks, and in an open vocabulary to its
     cells, the sets of unlisted strings that share a symbol.
@@ -619,7 +622,7 @@ MaskState = tuple[object, tuple[str, ...]]  # the condition, and the words of th
 
 
 class Mask(Background[MaskState]):
-    """A background that is 1 for allowed and 0 for forbidden words.
+    """A background (prior over the next word) that is 1 for allowed and 0 for forbidden words.
 
     Give either `allowed` or `forbidden`: a collection of words that holds everywhere, or a function of (condition,
     words of the sentence so far) that returns one. The condition is the input that the text is generated from, or None;

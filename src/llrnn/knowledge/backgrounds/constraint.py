@@ -77,7 +77,9 @@ class HeldTo(TypedDict, total=False):
 
 
 class Constraint(Background[At]):
-    """Base class of backgrounds that hold a text to a formal language: `Automaton` and `Grammar`.
+    """Base class of backgrounds (priors over the next word) that hold a text to a formal language.
+
+    Its subclasses are `Automaton` and `Grammar`.
 
     b(K, x) is the weight of x after the prefix, and `violation` (0 by default: forbidden) where no string of the
     language continues with x. EOS is allowed where a string is complete. A subclass implements `_readers()`.
@@ -292,7 +294,7 @@ def _read_text(path: str | PathLike[str]) -> str:
 
 
 def constraints_of(background: Background) -> tuple[Constraint, ...]:
-    """Return the constraints that every text must satisfy: the strict ones (violation 0) among its factors.
+    """Return the constraints that every text must satisfy: the strict ones (violation 0) among a background's factors.
 
     Parts of a mixture are not among them.
     """
@@ -336,7 +338,7 @@ class _Readers:
 
 
 class Automaton(Constraint):
-    """A background that holds a text to a regular language: b(K, x) = 0 where no string of it begins with K and x.
+    """A prior over the next word that holds a text to a regular language: b(K, x) = 0 where no string begins K x.
 
         Automaton("the ( big | small )*<0.5> cat")                                  over symbols
         Automaton(r"[0-9]{4}(, [0-9]{4})*", over="characters", weighted=False)      over the characters that they spell
@@ -393,7 +395,7 @@ class Automaton(Constraint):
 
 
 class Grammar(Constraint):
-    """A background that holds a text to a context-free grammar: b(K, x) = 0 where no string of it begins with K and x.
+    """A prior over the next word that holds a text to a context-free grammar: b(K, x) = 0 where no string begins K x.
 
         Grammar('start: "(" start ")" start |')                           what is allowed, 1 or 0
         Grammar(text, weights={"sum": 0.2, "expr/2": 0.8})                p(x | prefix): how probable a grammar finds it
@@ -524,7 +526,7 @@ class ValuesOf:
 
 
 class Dictionary(Automaton):
-    """A background over characters that allows texts of dictionary words and of values of the condition.
+    """A prior over the next symbol: texts must be spelled as dictionary words and values of the condition.
 
         text = token (blank token)*            token = a word of the dictionary | a value of the condition, as a whole
 

@@ -86,7 +86,9 @@ class Scanned(PackedStates[Place]):
 
 
 class Model(Background[Place]):
-    """A background that is a trained, frozen LLRNN over the same vocabulary: log b(K, x) = log p'(x | K).
+    """A background (prior over the next word) that is a trained, frozen LLRNN: log b(K, x) = log p'(x | K).
+
+    Both models have the same vocabulary.
 
     `model`: used and not copied, in eval mode; it is no submodule of the model that it serves, and follows it to its
     device. It is not cross-fitted: trained on the same text, it would be over-confident there, so train it on another.
@@ -309,7 +311,9 @@ def _side_by_side(known: Sequence[Known | None]) -> tuple[Any, Tensor | None]:
 
 
 class HuggingFace(Background[tuple[int, ...]]):
-    """A background that is a frozen causal language model of Hugging Face transformers, over its tokenizer's tokens.
+    """A prior over the next token that is a frozen causal language model of Hugging Face transformers.
+
+    Its words are the tokens of its tokenizer.
 
     model, tokenizer    used and not copied, the model in eval mode; it follows the model that it serves to its device
     context             the most tokens that it sees; None: as many as it can

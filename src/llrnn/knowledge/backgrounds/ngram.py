@@ -202,7 +202,7 @@ _EMPTY = ngrams.Level(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 
 
 
 class NGram(Background[int]):
-    """A background b(K, x) = p(x | last n − 1 words) by a back-off n-gram model.
+    """A background (prior over the next word) of back-off n-grams: b(K, x) = p(x | last n − 1 words).
 
     Its state is the longest suffix of the prefix that the model lists, as the index of a node in its trie.
 

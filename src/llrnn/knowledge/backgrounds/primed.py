@@ -166,7 +166,7 @@ class Priming(Background[LogWeights]):
 
 
 class Primed(Combined):
-    """A background in which the probability of certain words, `entities`, depends on the condition (paper §4, priming).
+    """A prior over the next word in which the probability of certain `entities` depends on the condition (paper §4).
 
     The condition is the input that the text is generated from. b = base · strength · boost for an entity with evidence,
     base · absent for one without, and base for all other words.

@@ -275,8 +275,8 @@ _LIMIT = 50.0  # nats: a word that the expert forbids has this little, since fea
 
 
 class Expert(Following[S], ContextualFeature[S]):
-    """A contextual feature made of a background b_e (a prior over the next word), to follow as far as the network
-    chooses.
+    """A contextual feature made of a background b_e (prior over the next word): the network chooses how far to follow
+    it.
 
         φ_e(K, x) = log b_e(K, x) − log b_ref(x)        its weight a_e: 0 not at all, 1 as it is, below 0 against it
 
