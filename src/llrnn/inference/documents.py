@@ -77,7 +77,7 @@ class DocumentContext:
         if not self.step:
             yield text, model
             return
-        follower = copy.deepcopy(model).requires_grad_(True)
+        follower = copy.deepcopy(model).requires_grad_(True).to(model.device)  # for cuDNN: weights in one piece again
         for first in range(0, len(text.sentences), EVERY):
             rows = slice(first, first + EVERY)
             some = EncodedText(text.sentences[rows], text.conditions[rows], text.eos)
