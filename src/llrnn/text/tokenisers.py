@@ -35,7 +35,7 @@ JOINER = "\u2060"  # WORD JOINER, which nobody sees: no word ends here
 _QUOTES = ("'", "’")
 _OPENING, _CLOSED = frozenset("([{«‹„“¿¡"), frozenset(".,;:!?…)]}»›”%") | _ENDS
 _EVIDENCE, _PARTNERS, _LONGEST = 0.0003, 3, 5  # of clitics: share of words, different hosts; letters at most
-_ABBREVIATION = 0.3  # Kiss and Strunk (2006)
+_ABBREVIATION, _SHORT = 0.3, 4  # Kiss and Strunk (2006); letters at most
 _ENOUGH = 4000  # sentences to learn blanks from
 
 
@@ -416,7 +416,7 @@ def _abbreviations(texts: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _is_short(word: str, with_stop: int, alone: int, share: float) -> bool:
     letters = len(word.replace(".", ""))
-    if with_stop < 2 or not word[-1].isalpha() or share >= 1:
+    if with_stop < 2 or letters > _SHORT or not word[-1].isalpha() or share >= 1:
         return False
     expected = with_stop * math.log(share) + alone * math.log(1 - share)
     likelihood = with_stop * math.log(0.99) + alone * math.log(0.01)
