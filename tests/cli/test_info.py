@@ -53,7 +53,7 @@ KINDS: dict[str, tuple[Callable[[], LLRNN], str]] = {
         "contextual inputs: SlotProgress(",
     ),
     "mixed in": (lambda: with_context(mixed=[ngram()]), "mixed:             NGram("),
-    "recent": (lambda: with_context(background=backgrounds.Recent()), "background:        Recent("),
+    "recent": (lambda: with_context(background=backgrounds.Recent(ngram(), mu=0.4)), "background:        Recent("),
     "sum": (mixed, "background:        Mixture("),
     "coarsened": (lambda: small_model(output_features=small_features().coarsened(20)), "classes:           20"),
     "condensed": (

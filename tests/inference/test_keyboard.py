@@ -17,7 +17,7 @@ from llrnn import GRU, LLRNN, LSTM, Completer, Vocabulary, features
 from llrnn.cli import run
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.keyboard import Keyboard, export_keyboard, keyboard_bytes, keyboard_page
-from llrnn.knowledge.backgrounds import Discounted, Mixture, NGram, Recent, Unigram
+from llrnn.knowledge.backgrounds import Discounted, NGram, Recent, Unigram
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.features import Features
 from llrnn.languages.domains import Names, Numbers, Regular, Spelling
@@ -142,7 +142,7 @@ def test_what_cannot_be_exported_is_refused_in_one_line(tmp_path: Path, capsys: 
     expert = NGram.from_corpus(corpus, order=2)
     with pytest.raises(ConfigError, match="depends on the context"):
         keyboard_bytes(LLRNN(closed, output_features=features.Identity(), background=expert, controller=LSTM(3)))
-    again = Mixture(Unigram.from_corpus(corpus), Recent(9), weights=[0.5, 0.5])
+    again = Recent(Unigram.from_corpus(corpus), mu=1.0)
     with pytest.raises(ConfigError, match="without `recent`"):
         keyboard_bytes(LLRNN(closed, output_features=features.Identity(), background=again, controller=LSTM(3)))
     with_expert = LLRNN(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,16 @@ import torch
 from llrnn import GRU, LLRNN, Continuous, Corpus, Vocabulary, complete, evaluate, features, load, score
 from llrnn.config import read_config
 from llrnn.config.project import Project
-from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError
-from llrnn.knowledge.backgrounds import Background, Discounted, Inflections, Mixture, Recent, primed
+from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError, FeatureError
+from llrnn.knowledge.backgrounds import Background, Discounted, Inflections, Recent
+from llrnn.knowledge.contextual import Again, ContextualFeature
 from llrnn.languages.domains import Numbers, Spelling
-from llrnn.model.testing import check_background
+from llrnn.model.scoring import Sentences
+from llrnn.model.testing import check_background, check_contextual
 from llrnn.model.words import with_text_words
 from llrnn.text.conditions import Before
+from llrnn.text.encoded import EncodedText
+from llrnn.training.schedule import Schedule
 from llrnn_lab.studies.open_vocabulary import word_log_probs
 
 TRAIN = Corpus.from_sentences(
@@ -31,15 +36,16 @@ TEXT = Corpus.from_sentences(
 WEIGHT, WINDOW, SHARE, FADING = 0.25, 6, 0.4, 3.0
 
 
-def model_with(background: Background) -> LLRNN:
-    """Random weights, in float64."""
+def model_with(background: Background, contextual: Sequence[ContextualFeature] = ()) -> LLRNN:
+    """Random weights, in float64; those of contextual features last, so that the others are the same."""
     held = [Numbers("fr"), Spelling(sorted(TRAIN.counts()), order=3, endings=4, longest=2, lengths=(4,))]
     phi = features.Identity(top=4) + features.CellAttributes()
     vocabulary = Vocabulary.from_corpus(TRAIN, domains=held)
-    model = LLRNN(vocabulary, output_features=phi, background=background, controller=GRU(6)).double().eval()
+    own = {"output_features": phi, "background": background, "controller": GRU(6), "contextual": contextual}
+    model = LLRNN(vocabulary, **own).double().eval()  # type: ignore[arg-type]
     with torch.no_grad():
         generator = torch.Generator().manual_seed(1)
-        for parameter in model.parameters():
+        for _, parameter in sorted(model.named_parameters(), key=lambda one: "context_" in one[0]):
             parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
     return model
 
@@ -53,8 +59,8 @@ def rules() -> Inflections:
 
 
 def with_recent(inflections: Inflections | None = None, fading: float | None = None) -> LLRNN:
-    recent = Recent(WINDOW, fading=fading, inflections=inflections, share=SHARE)
-    return model_with(Mixture(base(), recent, weights=[1 - WEIGHT, WEIGHT]))
+    mu = WEIGHT / (1 - WEIGHT)
+    return model_with(Recent(base(), mu=mu, window=WINDOW, fading=fading, inflections=inflections, share=SHARE))
 
 
 def log_b(model: LLRNN, word: str) -> float:
@@ -133,12 +139,14 @@ def test_other_forms_of_what_was_read_come_too() -> None:
 
 def test_a_word_that_was_read_is_listed_with_the_probability_that_it_had() -> None:
     plain, cached = model_with(base()), with_recent()
-    ready, read = with_text_words(cached, TEXT)
+    read = TEXT.running(WINDOW)
+    ready = with_text_words(cached, read)
     assert {"zebra", "okapi", "17", "and"} <= {*ready.vocabulary.words} - {*cached.vocabulary.words}
-    ready.background = ready.background.parts[0]  # type: ignore[attr-defined]
+    ready.background = ready.background.base  # type: ignore[attr-defined]
     for one, other in zip(word_log_probs(ready, TEXT), word_log_probs(plain, TEXT), strict=True):
         assert one == pytest.approx(other, abs=1e-9)
-    assert with_text_words(plain, TEXT) == (plain, TEXT)
+    assert with_text_words(cached, TEXT) is cached  # sentences that stand alone
+    assert with_text_words(plain, read) is plain
     assert read.conditions[0] == Before(())
     assert read.conditions[2] == Before(("the", "zebra", "eats", "a", "zebra", "sleeps"))
 
@@ -148,14 +156,16 @@ def test_what_was_read_comes_again() -> None:
     assert again > first + 1
     assert [
         str(one)
-        for one in complete(with_text_words(with_recent(), TEXT)[0], "", "okap", condition=Before(("okapi",)), k=1)
+        for one in complete(
+            with_text_words(with_recent(), TEXT.running(WINDOW)), "", "okap", condition=Before(("okapi",)), k=1
+        )
     ] == ["okapi"]
 
 
 def test_the_laws_hold() -> None:
     vocabulary = Vocabulary.from_corpus(TRAIN)
     check_background(
-        Mixture(base(), Recent(3, fading=2), weights=[0.5, 0.5]),
+        Recent(base(), mu=1.0, window=3, fading=2),
         vocabulary,
         conditions=(None, "the dog eats", Before(("the", "?"))),
     )
@@ -164,7 +174,7 @@ def test_the_laws_hold() -> None:
 def test_evaluation_reads_a_running_text_and_sums_to_one(tmp_path: Path) -> None:
     model = with_recent(rules(), FADING)
     model.save(tmp_path / "m")
-    found = evaluate(load(tmp_path / "m"), TEXT)
+    found = evaluate(load(tmp_path / "m"), TEXT.running(WINDOW))
     bits = -sum(row.sum() for row in word_log_probs(model, TEXT)) / math.log(2) / TEXT.characters
     assert found.bits_per_character == pytest.approx(bits, abs=1e-9)
     assert not found.audit.problems()
@@ -174,38 +184,124 @@ def test_who_reads_a_text_says_how_and_what_was_spelled() -> None:
     """A running text has its words listed as it goes; that they were spelled is said nevertheless."""
     recent, alone = with_recent(), model_with(base())
     spelled = sum(word not in alone.vocabulary for sentence in TEXT for word in sentence.words)
-    for model, read in ((recent, "read as one running text"), (alone, "each read by itself")):
-        found = repr(evaluate(model, TEXT).sheet())
+    running = (recent, TEXT.running(WINDOW), "read as one running text")
+    for model, text, read in (running, (recent, TEXT, "each read by itself"), (alone, TEXT, "each read by itself")):
+        found = repr(evaluate(model, text).sheet())
         assert f"4 sentences, {read})" in found
         assert f"{spelled} words that are not listed were spelled out" in found
-        assert "4 sentences, each read by itself, " in str(score(model, TEXT))
-    assert evaluate(recent, TEXT).reading == evaluate(alone, TEXT, batching=Continuous(2, 4)).reading == "running text"
+        assert f"4 sentences, {read}, " in str(score(model, text))
+    assert (
+        evaluate(recent, TEXT.running(3)).reading
+        == evaluate(alone, TEXT, batching=Continuous(2, 4)).reading
+        == "running text"
+    )
 
 
-def test_a_text_that_is_read_again_is_not_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As epochs do: the same conditions give the same tables, whose masses by class are known; others give others."""
-    recent = Recent(4, fading=FADING).bind(with_recent().vocabulary)
-    one, same, other = Before(("the", "dog")), Before(("the", "dog")), Before(("a", "cat"))
-    asked = [[recent.initial(condition)] for condition in (one, one, same, other, other)]
-    tables = [recent.prior(states).tables[0] for states in asked]
-    assert tables[0] is tables[1]
-    assert tables[3] is tables[4]
-    assert torch.equal(tables[0].log_b, tables[2].log_b)
-    assert not torch.equal(tables[0].log_b, tables[3].log_b)
-    monkeypatch.setattr(primed, "_BYTES_OF_TABLES", 0)  # nothing is kept, and nothing changes
-    bare = recent.bind(recent.vocabulary)
-    assert torch.equal(bare.prior([bare.initial(one)]).tables[0].log_b, tables[0].log_b)
-    assert len(bare._tables) == 0
+@pytest.mark.parametrize("training", [False, True])
+def test_learnt_weights_are_what_the_equation_says(training: bool) -> None:
+    """log p = log(b + μ r) + a·φ + a_last [x came last] + a_sentence [x in the sentence] − log Z, word by word."""
+    recent = Recent(base(), mu=0.7, kappa=2.5, window=WINDOW, fading=FADING)
+    model = model_with(recent, [Again()])
+    vocabulary, text = model.vocabulary, TEXT.running(WINDOW)
+    log_base = model.background.base.prior([]).dense(1).log_b[0]  # type: ignore[attr-defined]
+    n_words = vocabulary.n_words
+    encoded = EncodedText.encode(text, vocabulary)
+    batch = Sentences().plan(encoded)[0]
+    if training:  # as a step of training sees it, with gradients
+        batch = replace(batch, sentences=torch.zeros_like(batch.inputs))
+        p, _ = model.scan(batch)
+    else:
+        with torch.no_grad():
+            p, _ = model.scan(batch)
+    whole = p.log_probs().detach()
+    static = p.scores.detach()[:, p.classes.class_of]
+    a, row = p.context_adaptor.detach(), 0
+    for b, condition in enumerate(batch.conditions or ()):
+        words = [(vocabulary.id(w) if w in vocabulary else -1) for w in condition.words]  # type: ignore[attr-defined]
+        faded = [(w, 1 / (1 + d / FADING)) for d, w in enumerate(reversed([w for w in words if w >= 0]), 1)]
+        inputs = batch.inputs[b][batch.mask[b]].tolist()
+        for t, last in enumerate(inputs):
+            said = [x for x in inputs[: t + 1] if x != vocabulary.eos and x < n_words]
+            n = torch.zeros(len(vocabulary), dtype=torch.float64)
+            for w, f in [*faded, *((w, 1.0) for w in said)]:
+                n[w] += f
+            log_b = (log_base.exp() + 0.7 * n / (n.sum() + 2.5)).log()
+            flags = torch.zeros(2, len(vocabulary), dtype=torch.float64)
+            flags[0, [w for w in [last] if w in said]] = 1
+            flags[1, said] = 1
+            value = flags
+            expected = torch.log_softmax(log_b + static[row] + a[row] @ value, 0)
+            torch.testing.assert_close(whole[row], expected, atol=1e-9, rtol=0)
+            row += 1
+    torch.testing.assert_close(
+        p.log_prob(batch.picked(batch.targets)).detach(), whole.gather(1, batch.picked(batch.targets)[:, None])[:, 0]
+    )
 
 
-def test_cells_and_ends_are_no_words_that_come_again() -> None:
-    vocabulary = with_recent().vocabulary
-    recent = Recent(2).bind(vocabulary)
-    state = recent.initial("the dog unlisted")
-    assert state == ((vocabulary.id("dog"),), ())
-    for symbol in (vocabulary.eos, vocabulary.n_words, vocabulary.id("a"), vocabulary.id("a")):
+def test_where_nothing_was_read_it_is_the_model_without_bit_for_bit() -> None:
+    plain, cached = model_with(base()), model_with(Recent(base(), mu=0.7, kappa=2.5), [Again()])
+    with torch.no_grad():
+        one, _ = plain.step(plain.start(), [plain.vocabulary.eos])
+        other, _ = cached.step(cached.start(), [plain.vocabulary.eos])
+        words = torch.arange(len(plain.vocabulary))
+        assert torch.equal(one.log_prob(words, torch.zeros_like(words)), other.log_prob(words, torch.zeros_like(words)))
+        assert torch.equal(one.log_probs(), other.log_probs())
+
+
+def test_the_laws_of_its_features_hold() -> None:
+    vocabulary = Vocabulary.from_corpus(TRAIN)
+    recent = Recent(base(), mu=0.7, window=3).bind(vocabulary)
+    check_contextual(Again().bind(vocabulary).beside(recent), vocabulary, conditions=(None, Before(("the", "dog"))))
+    with pytest.raises(FeatureError, match="needs a background of words that come again"):
+        Again().bind(vocabulary).beside(base().bind(vocabulary))
+
+
+def test_the_ends_of_sentences_make_a_text_of_them() -> None:
+    """Steps over an end read what `Corpus.running` reads."""
+    recent = Recent(base(), mu=0.7, window=4, fading=FADING).bind(Vocabulary.from_corpus(TRAIN))
+    v, state = recent.vocabulary, recent.initial()
+    for symbol in (v.eos, v.id("the"), v.id("dog"), v.eos, v.id("a"), v.eos, v.id("dog")):
         state = recent.advance(state, symbol)
-    assert state == ((vocabulary.id("dog"),), (vocabulary.id("a"),) * 2)
+    given = recent.advance(recent.initial(Before(("the", "dog", "a"))), v.id("dog"))
+    for one, other in zip((state.before.symbols, state.before.n), (given.before.symbols, given.before.n), strict=True):
+        assert one == pytest.approx(other)
+    assert (state.words, state.last) == (given.words, given.last) == ((v.id("dog"),), v.id("dog"))
+
+
+def test_few_words_are_read_in_training_and_the_most_by_default() -> None:
+    vocabulary = model_with(base()).vocabulary
+    recent = Recent(base(), mu=0.7, most=2).bind(vocabulary)
+    kept = recent.initial(Before(("cats", "the", "the", "the", "a"))).before
+    assert {vocabulary.symbol(one) for one in kept.symbols.tolist()} == {"the", "cats"}
+    assert kept.total == 5
+
+
+def test_weights_are_fitted_to_the_text() -> None:
+    """No other μ and κ near them make the text likelier; a text without repetitions gives words before no weight."""
+    vocabulary = Vocabulary.from_corpus(TRAIN)
+    again = Corpus.from_sentences([["the", "dog", "eats"]] * 4 + [["a", "cat", "sleeps"]] * 4).running(9)
+    never = Corpus.from_sentences([[word] for word in sorted(TRAIN.counts())]).running(9)
+    often, seldom = (Recent.fitted(base(), one, vocabulary, window=9) for one in (again, never))
+    assert often.mu / (9 + often.kappa) > 20 * seldom.mu / (9 + seldom.kappa)
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_evaluate_and_score_agree(running: bool) -> None:
+    model = model_with(Recent(base(), mu=0.7, kappa=2.5, window=WINDOW, fading=FADING), [Again()])
+    text = TEXT.running(WINDOW) if running else TEXT
+    one, other = evaluate(model, text), score(model, text)
+    assert one.log_perplexity == pytest.approx(-other.log_prob / other.words, abs=1e-9)
+    assert one.reading == other.reading == ("running text" if running else "sentences")
+
+
+def test_half_of_the_sentences_are_trained_alone() -> None:
+    text = EncodedText.to_train_on(TRAIN.running(9), Vocabulary.from_corpus(TRAIN))
+    long = text.select(np.arange(200) % len(text.sentences))
+    one, same, other = (
+        Schedule(long, (), Vocabulary.from_corpus(TRAIN), 1).text(epoch).conditions for epoch in (0, 0, 1)
+    )
+    assert one == same != other
+    assert 70 < sum(condition is None for condition in one) < 130
 
 
 CONFIG = """
@@ -218,7 +314,7 @@ kind = "spelling"
 order = 3
 [background]
 kind = "discounted"
-recent = { weight = 0.3, window = 40, inflected = 0.4 }
+recent = { window = 40, inflected = 0.4 }
 [controller]
 kind = "gru"
 hidden = 8
@@ -234,7 +330,12 @@ def project(tmp_path: Path, *changes: str) -> Project:
 def test_a_configuration_reads_running_texts(tmp_path: Path) -> None:
     made = project(tmp_path)
     assert made.background.text_before == 40
-    assert all(isinstance(one, Before) for corpus in made.corpora.values() for one in corpus.conditions)
+    assert {type(one) for one in made.corpora["train"].conditions} == {Before}
+    assert {*made.corpora["valid"].conditions} == {None}
+    assert [*map(type, made.contextual)] == [Again]
+    fixed = project(tmp_path, "background.recent.weight=0.2")
+    assert (fixed.background.mu, fixed.contextual) == (0.25, ())  # type: ignore[attr-defined]
+    assert project(tmp_path, "background.recent=none").background.text_before == 0
     assert len(made.corpora["train"].conditions[-1].words) == 40  # type: ignore[attr-defined]
 
 
@@ -253,10 +354,12 @@ def test_mistakes_are_told(tmp_path: Path, change: str, told: str) -> None:
 
 
 def test_mistakes_in_python_are_told() -> None:
-    with pytest.raises(BackgroundError, match="a window of 1 or more"):
-        Recent(0)
-    with pytest.raises(BackgroundError, match="a fading above 0"):
-        Recent(fading=0)
+    with pytest.raises(BackgroundError, match="a window and a number of words of 1 or more"):
+        Recent(base(), mu=1, window=0)
+    with pytest.raises(BackgroundError, match="mu > 0"):
+        Recent(base(), mu=0)
+    with pytest.raises(BackgroundError, match="a fading above"):
+        Recent(base(), mu=1, fading=0)
     with pytest.raises(CorpusError, match="one word or more"):
         TEXT.running(0)
     with pytest.raises(CorpusError, match="no conditions of their own"):

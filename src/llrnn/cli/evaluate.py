@@ -79,6 +79,7 @@ def evaluate_verb(
     lowercase: options.AsTheModel = None,
     format: options.TextFormat = "auto",
     batches: options.Batches = "sentences",
+    running: options.Running = False,
     oov: options.OovPolicy = None,
     cache: options.Cache = None,
     cache_words: options.CacheWords = None,
@@ -98,20 +99,23 @@ def evaluate_verb(
     Example: llrnn evaluate runs/embedded test.conllu
     Example: llrnn evaluate runs/french test.conllu --batches '{kind="continuous", rows=64, length=32}'
     Example: llrnn evaluate runs/embedded test.conllu --change POS:VERB=+0.5
+    Example: llrnn evaluate runs/turkish novel.txt --running
     Example: llrnn evaluate runs/french novel.txt --cache 0.1 --dynamic 0.05
     Example: zcat test.txt.gz | llrnn evaluate corpus.arpa runs/french - --oov skip
     """
     policy, following = options.oov_policy(oov), options.following_named(cache, cache_words, dynamic)
     if following is not None:
-        options.refuse_idle(context, "with --cache and --dynamic, which read sentence by sentence", "batches")
+        options.refuse_idle(
+            context, "with --cache and --dynamic, which read sentence by sentence", "batches", "running"
+        )
     results = []
     for folder, model, file in _each(models, asked, device, oov=policy):
-        corpus = options.read_for(model, file, format, lowercase)
+        corpus = options.read_for(model, file, format, lowercase, running=running)
         warn_of_unknown_names(model, corpus.conditions)
         batching = options.batching_for(batches, model, corpus)
         judged = partial(evaluate, batching=batching, seed=seed, oov=policy, following=following)
         with options.advising_oov(policy):
-            result = judged(prepared(model, corpus.conditions), corpus)
+            result = judged(model if running else prepared(model, corpus.conditions), corpus)
         own = {name: getattr(result, name) for name in ("perplexity", "ppl1", "log10_prob")}
         results.append({"model": str(folder), "text": str(file), **own, **asdict(result)})
         if not as_json:

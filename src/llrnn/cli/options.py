@@ -121,6 +121,7 @@ def oov_policy(given: str | None) -> Oov | None:
     return cast(Oov | None, given)
 
 
+Running = Annotated[bool, typer.Option("--running", help="The text is one running text: its words come again.")]
 Cache = Annotated[
     float | None, typer.Option(help="Mix with the last words of the document, with this share, such as 0.1.")
 ]
@@ -547,12 +548,28 @@ def find_modules_here() -> None:
         sys.path.insert(0, "")
 
 
-def read_for(model: LLRNN, file: Path, format: str, lowercase: bool | None, *, by_lines: bool = False) -> Corpus:
+def read_for(
+    model: LLRNN,
+    file: Path,
+    format: str,
+    lowercase: bool | None,
+    *,
+    by_lines: bool = False,
+    running: bool = False,
+) -> Corpus:
     """Read a text file or a built corpus (`llrnn data build`) in the way in which the model's training text was read.
 
     `format`: auto, conllu, text, jsonl or tsv; `lowercase`: None is as in training; `by_lines`: a line of raw text is
-    one sentence. A ConfigError is raised where one of them is given for a built corpus.
+    one sentence; `running`: as one running text, for models whose words come again. A ConfigError is raised where one
+    of them is given for a built corpus.
     """
+    if running:
+        window = model.background.text_before
+        if not window:
+            raise ConfigError(
+                "--running is for a model whose words come again ([background] recent), found one without; leave it out"
+            )
+        return read_for(model, file, format, lowercase, by_lines=by_lines).running(window)
     if is_built(file):
         if format != "auto" or lowercase is not None:
             raise ConfigError(

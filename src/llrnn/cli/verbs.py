@@ -114,6 +114,7 @@ def score_verb(
     oov: options.OovPolicy = None,
     lowercase: options.AsTheModel = None,
     format: options.TextFormat = "auto",
+    running: options.Running = False,
     device: options.Device = "cpu",
     as_json: options.AsJson = False,
 ) -> None:
@@ -132,7 +133,7 @@ def score_verb(
     policy = options.oov_policy(oov)
     unit = unit or ("nats" if holds_model(model) or model.is_dir() else "log10")
     scorer = asked.constrained(asked.open(model, device, oov=policy))
-    corpus = options.read_for(scorer, Path(text), format, lowercase, by_lines=True)
+    corpus = options.read_for(scorer, Path(text), format, lowercase, by_lines=True, running=running)
     decode.warn_of_unknown_names(scorer, corpus.conditions)
     with options.advising_oov(policy):
         scores = llrnn.score(scorer, corpus, unit=unit, lowercase=False, oov=policy)  # type: ignore[arg-type]

@@ -472,9 +472,11 @@ class PrimedConfig(Strict):
 
 
 class RecentConfig(Strict):
-    """A cache of the words before, across sentences, mixed into the prior b(K, x): words of a text come again."""
+    """Words of a running text come again: how much they count is learnt, and a sentence may stand alone."""
 
-    weight: float = Field(0.2, gt=0, lt=1, description="of the words before, beside the background of the given kind")
+    weight: float | None = Field(
+        None, gt=0, lt=1, description="the share of the words before, if it shall be fixed; else it is learnt"
+    )
     window: int = Field(500, ge=1, description="how far back, over ends of sentences [words]")
     fading: float | None = Field(None, gt=0, description="a word so far back counts half; all alike by default [words]")
     inflected: float = Field(
@@ -482,11 +484,14 @@ class RecentConfig(Strict):
     )
 
     def around(self, base: Background, context: Context) -> Background:
-        recent = backgrounds.Recent(self.window, fading=self.fading)
+        settings: dict[str, Any] = {"window": self.window, "fading": self.fading}
         if self.inflected:
             rules = backgrounds.Inflections.learnt(context.corpora["train"].counts())
-            recent = backgrounds.Recent(self.window, fading=self.fading, inflections=rules, share=self.inflected)
-        return backgrounds.Mixture(base, recent, weights=[1.0 - self.weight, self.weight])
+            settings |= {"inflections": rules, "share": self.inflected}
+        if self.weight is not None:
+            return backgrounds.Recent(base, mu=self.weight / (1.0 - self.weight), **settings)
+        assert context.vocabulary is not None
+        return backgrounds.Recent.fitted(base, context.corpora["train"], context.vocabulary, **settings)
 
 
 class GrammarConfig(Strict):
@@ -529,7 +534,9 @@ class BackgroundConfig(Strict):
     """
 
     primed: PrimedConfig | None = Field(None, description="words that need evidence in the condition")
-    recent: RecentConfig | None = Field(None, description="words come again; the files are running texts")
+    recent: Annotated[RecentConfig | None, BeforeValidator(lambda given: None if given == "none" else given)] = Field(
+        None, description="words come again: train is a running text; none switches it off"
+    )
     grammar: GrammarConfig | None = Field(None, description="a grammar that every text is a string of")
     dictionary: DictionaryConfig | None = Field(None, description="words, and values, that every text is spelled of")
 

@@ -25,7 +25,7 @@ from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, entity_words
 from llrnn.knowledge.backgrounds.base import absolute_discount, symbol_mass
 from llrnn.knowledge.backgrounds.constraint import constraints_of
-from llrnn.knowledge.contextual import ContextualFeature, ContextualInput, Lookup
+from llrnn.knowledge.contextual import Again, ContextualFeature, ContextualInput, Lookup
 from llrnn.knowledge.contextual.lookup import value_words
 from llrnn.knowledge.features import Features
 from llrnn.model.network import LLRNN
@@ -142,6 +142,8 @@ class Project:
         files = [*config.corpus.train, *(file for other in config.corpus.other for file in other.files)]
         context = Context(texts, config.corpus.lowercase, words=corpora, files=files, read=read)
         contextual = tuple(one.make(context) for one in config.contextual)
+        if config.background.recent is not None and config.background.recent.weight is None:
+            contextual = (*contextual, Again())
         lexicon = context.lexicon = _lexicon(config, corpora, contextual)
         vocabulary = _vocabulary(config, context, _said_by_knowledge(config, lexicon, contextual), cut)
         context.vocabulary = vocabulary
@@ -292,11 +294,11 @@ def _require_language(model: LLRNN, corpus: Corpus) -> None:
 def read_corpora(config: Config, tokeniser: Tokeniser | None = None) -> dict[str, Corpus]:
     """Read the texts of a configuration; return them by part: `train`, and `valid` and `test` where it names them.
 
-    Raw text is cut by the tokeniser. Where the prior has `recent` words, each sentence gets the words before it as its
-    condition (running text).
+    Raw text is cut by the tokeniser. Where the prior has `recent` words, train is a running text: each of its sentences
+    gets the words before it as its condition.
     """
     corpora, recent = _read_parts(config, tokeniser), config.background.recent
-    return corpora if recent is None else {part: text.running(recent.window) for part, text in corpora.items()}
+    return corpora if recent is None else corpora | {"train": corpora["train"].running(recent.window)}
 
 
 def _read_parts(config: Config, tokeniser: Tokeniser | None) -> dict[str, Corpus]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -19,20 +18,16 @@ import torch
 from llrnn.ground.errors import AuditError
 from llrnn.ground.rendering import Line, Renderable, Sheet, Strong, TextTable
 from llrnn.inference.documents import DocumentContext
+from llrnn.inference.scores import READ, Reading, reading_of
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import Batching, Sentences, Tally, tally, walk
 from llrnn.model.words import with_text_words
-from llrnn.text.conditions import Before
 from llrnn.text.corpus import Corpus, require_corpus
 from llrnn.text.encoded import EncodedText, Oov, treat_unknown
 
 BANDS = ((0, 0, "unseen"), (1, 5, "1-5"), (6, 50, "6-50"), (51, math.inf, "more"))
 _SUM_TO_ONE = 1e-5  # within this Σ p must be 1: float32 adds up the longest rows to a millionth
 _FEATURES_SHOWN = 12  # the most frequent ones
-
-
-Reading = Literal["sentences", "running text"]
-_READ: dict[Reading, str] = {"sentences": "each read by itself", "running text": "read as one running text"}
 
 
 @dataclass(frozen=True)
@@ -167,7 +162,7 @@ class Evaluation(Renderable):
         figures = (
             f": log-perplexity {self.log_perplexity:.4f} nats a word, perplexity {self.perplexity:.1f}, "
             f"{self.bits_per_character:.3f} bits per character "
-            f"({self.words:,} words with ends of sentence, {self.sentences:,} sentences, {_READ[self.reading]})"
+            f"({self.words:,} words with ends of sentence, {self.sentences:,} sentences, {READ[self.reading]})"
         )
         some = dict(list(self.by_feature.items())[:_FEATURES_SHOWN])
         tables = [_table("seen in training", self.by_frequency), _table("feature of the word", some)]
@@ -197,8 +192,8 @@ def evaluate(
     vocabulary does not list, `skip` (left out of all figures), `unk` or `error`, see `treat_unknown`.
 
     `following`: the corpus is one document that the model adapts to while it reads, by a cache or by dynamic
-    evaluation; the audit is that of the model without it. Where the prior b(K, x) depends on the words before a
-    sentence (`backgrounds.Recent`), the corpus is read as one running text.
+    evaluation; the audit is that of the model without it. Sentences stand alone unless the corpus is a running text,
+    `corpus.running(3000)`.
 
         print(evaluate(model, Corpus.from_file("test.conllu")))
     """
@@ -206,7 +201,7 @@ def evaluate(
     require_corpus(corpus)
     corpus, missing = treat_unknown(corpus, model.vocabulary, oov)
     outside = sum(n for word, n in corpus.counts().items() if word not in model.vocabulary)  # before all are listed
-    model, corpus = with_text_words(model, corpus)
+    model = with_text_words(model, corpus)
     text = EncodedText.encode(corpus, model.vocabulary)
     oovs, found = missing.total(), tally(model, text, batching) if following is None else following.tally(model, text)
     words, characters, unknown = corpus.tokens + len(corpus), corpus.characters, model.vocabulary.unknown
@@ -234,7 +229,7 @@ def evaluate(
 
 def _reading(corpus: Corpus, batching: Batching | None, following: DocumentContext | None) -> Reading:
     apart = following is None and (batching is None or isinstance(batching, Sentences))
-    return "sentences" if apart and not any(isinstance(one, Before) for one in corpus.conditions) else "running text"
+    return reading_of(corpus) if apart else "running text"
 
 
 def _is_unknown(word: str, model: LLRNN) -> bool:

@@ -31,6 +31,8 @@ from llrnn.model.checkpoint import open_model
 from llrnn.model.decode import prepared
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import sentence_log_probs
+from llrnn.model.words import with_text_words
+from llrnn.text.conditions import Before
 from llrnn.text.corpus import Corpus, Sentence
 from llrnn.text.encoded import EncodedText, Oov, treat_unknown
 from llrnn.text.units import Units
@@ -38,6 +40,9 @@ from llrnn.text.vocabulary import EOS, Vocabulary
 
 Unit = Literal["nats", "bits", "log10"]
 By = Literal["words", "sentences"]
+
+Reading = Literal["sentences", "running text"]
+READ: dict[Reading, str] = {"sentences": "each read by itself", "running text": "read as one running text"}
 
 UNITS: dict[str, float] = {"nats": math.e, "bits": 2.0, "log10": 10.0}
 
@@ -95,6 +100,7 @@ class TextScores:
     sentences: tuple[SentenceScore, ...]
     unit: Unit = "nats"
     numbers: tuple[int, ...] = ()  # of their lines, where these are not 1, 2, 3…
+    reading: Reading = "sentences"
 
     @property
     def words(self) -> int:
@@ -148,7 +154,7 @@ class TextScores:
         `perplexity_without_ends`, `ppl1`, `reading`, `oovs`, `zero_probabilities` and `unknown`.
         """
         names = ("unit", "words", "log_prob", "log_prob_without_ends", "perplexity", "perplexity_without_ends", "ppl1")
-        own = {name: getattr(self, name) for name in names} | {"reading": "sentences"}
+        own = {name: getattr(self, name) for name in (*names, "reading")}
         unknown = self.unknown
         told = {"oovs": sum(unknown.values()), "zero_probabilities": self.zero_probabilities, "unknown": unknown}
         return {**own, "sentences": len(self.sentences), **told}
@@ -183,7 +189,7 @@ class TextScores:
         some = ", ".join(map(repr, [*missing][:4])) + (", ..." if len(missing) > 4 else "")
         told = f"; {sum(missing.values()):,} words are unknown: {some}" if missing else "; no word is unknown"
         return (
-            f"{len(self.sentences):,} sentences, each read by itself, {self.words:,} words with ends of sentence: "
+            f"{len(self.sentences):,} sentences, {READ[self.reading]}, {self.words:,} words with ends of sentence: "
             f"log p {self.log_prob:.4f} {self.unit}, perplexity {self.perplexity:.3f}; without ends "
             f"{self.log_prob_without_ends:.4f} {self.unit}, perplexity {self.perplexity_without_ends:.3f}; "
             f"ppl1 {self.ppl1:.3f}{told}"
@@ -223,14 +229,19 @@ def score(
     if ngram is not None and conditioned:
         raise ConfigError("an n-gram model does not look at conditions, found a text that has some; leave them out")
     read, missing = treat_unknown(corpus, opened.vocabulary, oov)
-    ready = prepared(opened, read.conditions) if conditioned else opened
+    ready = with_text_words(prepared(opened, read.conditions), read) if conditioned else opened
     text = EncodedText.encode(read, ready.vocabulary)
     log_probs = sentence_log_probs(ready, text) if ngram is None else _by_ngrams(ngram, text)
-    found = _scores(read, ready.vocabulary, text, log_probs, unit)
+    found = replace(_scores(read, ready.vocabulary, text, log_probs, unit), reading=reading_of(corpus))
     if oov != "skip":
         return found
     pairs = zip(corpus, found.sentences, strict=True)
-    return TextScores(tuple(_skipping(sentence, own, missing) for sentence, own in pairs), unit)
+    return replace(found, sentences=tuple(_skipping(sentence, own, missing) for sentence, own in pairs))
+
+
+def reading_of(corpus: Corpus) -> Reading:
+    """Return how a corpus is read: each sentence by itself, or with the text before it (`Corpus.running`)."""
+    return "running text" if any(isinstance(one, Before) for one in corpus.conditions) else "sentences"
 
 
 def _skipping(sentence: Sentence, found: SentenceScore, missing: Container[str]) -> SentenceScore:

@@ -205,11 +205,12 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def static_mass(self) -> ClassMass | None:
-        """The prior summed by classes of words, if it is one table at every position.
+        """The prior summed by classes, if b is one table at every position and contextual features single out no word.
 
-        None where anything depends on the context.
+        Else None, as in training with contextual features.
         """
-        table = None if self.values else self.prior.only_table
+        listed = any(len(part.position) for part in self.values)
+        table = None if listed or (self.values and needs_gradient(*self.weights.tensors)) else self.prior.only_table
         return None if table is None else self.classes.mass(table)
 
     @cached_property
@@ -354,7 +355,10 @@ class Distribution(torch.distributions.Distribution):
         """
         known, prior, dtype = self.known, self.known.prior, self.h.dtype
         rows, columns = self._pairs(position, word)
-        if isinstance(prior, SparsePrior):
+        found = self._in_blocks(position, rows, columns)
+        if found is not None:
+            log_sum, score = found
+        elif isinstance(prior, SparsePrior):
             log_mass = self.classes.log_mass(prior, dtype)
             log_sum, score = numerics.class_logsumexp(self.scores, log_mass, None, rows, columns)
         else:
@@ -365,6 +369,24 @@ class Distribution(torch.distributions.Distribution):
         before = static, known.log_b_before.to(dtype)
         log_total = numerics.add_differences(log_sum, self.own_terms(static), before, known.position)
         return None if log_total is None else (log_total, terms)
+
+    def _in_blocks(self, position: Tensor, rows: Tensor, columns: Tensor) -> Found | None:
+        """Return the log-sums over classes, and the scores of the pairs, as training makes them where b is one table
+        but for the exceptions; None elsewhere, and where digits are lost.
+        """
+        prior, others = self.known.prior, self.known.position
+        table = prior.base_table if isinstance(prior, SparsePrior) and len(others) else None
+        if table is None or self.changes_weights or not needs_gradient(self.h, *self.weights.tensors):
+            return None
+        if self.weights.work(self.h).name != "direct":  # composed, a gradient of each pair would be a row of weights
+            return None
+        log_mass = self.classes.mass(table).as_dtype(self.h.dtype)
+        # in the order of the positions: the words that are asked for, then the exceptions
+        at = torch.cat([torch.searchsorted(others, position), torch.searchsorted(position, others, right=True)])
+        at += torch.cat([torch.arange(len(part), device=at.device) for part in (position, others)])
+        pairs = (torch.empty_like(part).index_copy_(0, at, part) for part in (rows, columns))
+        log_sum, score = self.weights.log_sums(self.h, log_mass, *pairs)
+        return None if numerics.are_large(log_sum) else (log_sum, score[at] - log_mass[columns])
 
     def _full_log_sums(self, prior: FullPrior, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
         """Return the log-normaliser (N,) and scores by static features of the pairs (`rows`, `columns`), (E,).

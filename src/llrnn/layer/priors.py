@@ -205,6 +205,11 @@ class SparsePrior:
         """The table, if the prior is that one table at every position; None if anything depends on the context."""
         return self.tables[0] if self.is_static and len(self.tables) == 1 and self._centred[0] is self else None
 
+    @cached_property
+    def base_table(self) -> Table | None:
+        """The table, if b is that one table at every position but for the exceptions; None elsewhere."""
+        return self.tables[0] if len(self.tables) == 1 and not bool(self.shift.any()) else None
+
     @property
     def n_symbols(self) -> int:
         return len(self.tables[0])

@@ -164,7 +164,9 @@ class LLRNN(Persistent):
         same = input_features is None or input_features is output_features
         self.input_features = fine if same else _compiled(input_features, vocabulary)[0]
         self.background: Background = (background or Uniform()).bind(vocabulary)
-        self.contextual = tuple(one.bind(vocabulary).on(self.output_features) for one in contextual)
+        self.contextual = tuple(
+            one.bind(vocabulary).on(self.output_features).beside(self.background) for one in contextual
+        )
         self.contextual_inputs = tuple(one.bind(vocabulary) for one in contextual_inputs)
         self.mixed = tuple(one.bind(vocabulary) for one in mixed)
         if controller is not None:

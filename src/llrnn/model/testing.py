@@ -377,6 +377,8 @@ def _same(left: object, right: object) -> bool:
         return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
     if hasattr(left, "__dict__") and not callable(left):
         return _same(vars(left), vars(right))
+    if isinstance(left, np.ndarray) and isinstance(right, np.ndarray):
+        return np.array_equal(left, right)
     return bool(left == right)
 
 

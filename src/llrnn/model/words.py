@@ -51,7 +51,7 @@ from llrnn.knowledge.features import Numeric, Shape
 from llrnn.layer.matrix import FeatureMatrix, common_values
 from llrnn.model.network import LLRNN
 from llrnn.text.automata import check_string
-from llrnn.text.conditions import Before, values_of, words_of
+from llrnn.text.conditions import Before, values_of
 from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import TrainingSummary
 from llrnn.text.lexicon import is_comment
@@ -541,29 +541,23 @@ def add_from_conditions(
 
 
 def _read_before(model: LLRNN, conditions: Sequence[object], others: Collection[str]) -> list[str]:
-    """Return unlisted words of the text before that the model could generate as strings, sorted.
-
-    `conditions`: the inputs, here the text before; `others`: words to leave out. [] unless the model's prior expects
-    words of the text before to come again.
-    """
-    texts = conditions if model.background.text_before else ()
-    said = {word for one in texts if isinstance(one, Before | str) for word in words_of(one)}
+    """Return unlisted strings of domains in the text before, where the background expects words to come again."""
+    given = conditions if model.background.text_before else ()
+    texts = {id(one.text): one.text for one in given if isinstance(one, Before)}  # which sentences share
+    said = {word for text in texts.values() for word in text}
+    said |= {word for one in given if isinstance(one, str) for word in one.split()}
     new = sorted(word for word in said if word not in model.vocabulary and word not in others)
     return [word for word, cell in zip(new, model.vocabulary.cells_of(new).tolist(), strict=True) if cell >= 0]
 
 
-def with_text_words(model: LLRNN, corpus: Corpus) -> tuple[LLRNN, Corpus]:
-    """Return the model with the words of a running text listed, and the text with the words before each sentence.
+def with_text_words(model: LLRNN, corpus: Corpus) -> LLRNN:
+    """Return the model with the words of a running text (`Corpus.running`) listed, each with the probability it had.
 
-    For a model whose prior looks at the words of the sentences before (`backgrounds.Recent`); each word keeps its
-    probability. Other models are returned as they are, and so is a corpus whose sentences have conditions (inputs that
-    they are written from) already.
+    For a background of words that come again (`backgrounds.Recent`). Sentences that stand alone change nothing.
     """
-    window = model.background.text_before
-    if not window:
-        return model, corpus
-    text = corpus if any(one is not None for one in corpus.conditions) else corpus.running(window)
-    return add_from_conditions(model, [*text.conditions, Before(tuple(text.counts()))]), text
+    if not any(isinstance(one, Before) for one in corpus.conditions):
+        return model
+    return add_from_conditions(model, [*corpus.conditions, Before(tuple(corpus.counts()))])
 
 
 def try_add_from_conditions(

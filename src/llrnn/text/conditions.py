@@ -81,19 +81,35 @@ class Act:
         return f"{self.name}({';'.join(map(str, self.slots))})"
 
 
-@dataclass(frozen=True)
 class Before:
-    """The words that precede a sentence in a running text, last one last; used as the condition of the sentence."""
+    """The words that precede a sentence in a running text, last one last, as its condition.
 
-    words: tuple[str, ...]
+    `text`: words; those from `start` to `stop` are meant, so that the sentences of a text share one tuple.
+    """
+
+    def __init__(self, text: Sequence[str], start: int = 0, stop: int | None = None) -> None:
+        self.text, self.start, self.stop = tuple(text), start, len(text) if stop is None else stop
 
     @classmethod
     def of(cls, text: str) -> Before:
-        """Return the condition with the words of a text, split at white space: `Before.of("elle est partie .")`."""
-        return cls(tuple(text.split()))
+        """Return the condition of a text that is split at blanks: `Before.of("elle est partie .")`."""
+        return cls(text.split())
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return self.text[self.start : self.stop]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Before) and self.words == other.words
+
+    def __hash__(self) -> int:
+        return hash(self.words)
 
     def __str__(self) -> str:
         return " ".join(self.words)
+
+    def __repr__(self) -> str:
+        return f"Before({self.words!r})"
 
 
 def lowercased(condition: object) -> object:

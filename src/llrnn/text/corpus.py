@@ -254,9 +254,9 @@ class Corpus:
             raise CorpusError(f"a window of one word or more is required, found {window}")
         if any(sentence.condition is not None for sentence in self):
             raise CorpusError("the sentences of a running text have no conditions of their own, found some")
-        words = [word for sentence in self for word in sentence.words]
+        words = tuple(word for sentence in self for word in sentence.words)
         ends = list(accumulate((len(sentence.tokens) for sentence in self), initial=0))[: len(self)]
-        before = (Before(tuple(words[max(0, end - window) : end])) for end in ends)
+        before = (Before(words, max(0, end - window), end) for end in ends)
         sentences = (replace(one, condition=own) for one, own in zip(self, before, strict=True))
         return Corpus(tuple(sentences), self.name)
 

@@ -140,7 +140,7 @@ class _Run:
             model.provenance = {**model.provenance, "other_texts": self.schedule.described()}
         # what validates knows the words of the conditions, as it will when it writes, and of a text that it reads
         self.judge = (
-            model if valid is None else try_add_from_conditions(with_text_words(model, valid)[0], valid.conditions)
+            model if valid is None else try_add_from_conditions(with_text_words(model, valid), valid.conditions)
         )
         self.valid = None if valid is None else EncodedText.encode(valid, self.judge.vocabulary)
         self.batching = settings.batches.make()

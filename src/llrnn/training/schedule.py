@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import TrainingError
 from llrnn.model.scoring import derived_seed
+from llrnn.text.conditions import Before
 from llrnn.text.encoded import EncodedText
 from llrnn.text.others import OtherText, When
 from llrnn.text.vocabulary import Vocabulary
@@ -46,7 +48,16 @@ class Schedule:
         """Return the text to read in an epoch, counted from 0, those before the corpus included."""
         if epoch < self.first:
             return reduce(add, self._drawn("before", epoch))
-        return reduce(add, self._drawn("mixed", epoch), self.own)
+        return reduce(add, self._drawn("mixed", epoch), self._without_half(epoch))
+
+    def _without_half(self, epoch: int) -> EncodedText:
+        """Return the corpus, half of its sentences without the text before them: as they will be read, too."""
+        running = np.array([isinstance(one, Before) for one in self.own.conditions], dtype=bool)
+        if not running.any():
+            return self.own
+        alone = running & (np.random.default_rng(derived_seed(self._seed, epoch, 4)).random(len(running)) < 0.5)
+        conditions = [None if drop else one for one, drop in zip(self.own.conditions, alone, strict=True)]
+        return replace(self.own, conditions=conditions)
 
     def _drawn(self, when: When, epoch: int) -> Iterator[EncodedText]:
         """Yield, of each other text that is read `before` the corpus or `mixed` into it, the sentences for an epoch."""

@@ -192,7 +192,9 @@ def word_log_probs(model: LLRNN, corpus: Corpus, cut: Units | None = None) -> li
             f"every word must have a probability of its own, but this model counts all unknown words as {unknown!r}; "
             "give it a domain that spells them instead of vocabulary.unknown"
         )
-    ready, read = with_text_words(model, corpus if cut is None else cut.corpus(corpus))
+    read, window = corpus if cut is None else cut.corpus(corpus), model.background.text_before
+    read = read.running(window) if window else read
+    ready = with_text_words(model, read)
     found = _in_order(ready, EncodedText.encode(read, ready.vocabulary))
     if cut is None:
         return found

@@ -8,7 +8,8 @@ from llrnn.knowledge.backgrounds.base import Background, Discounted, Mask, Mixtu
 from llrnn.knowledge.backgrounds.constraint import Automaton, Dictionary, Grammar
 from llrnn.knowledge.backgrounds.neural import HuggingFace, Model
 from llrnn.knowledge.backgrounds.ngram import CrossFitted, NGram
-from llrnn.knowledge.backgrounds.primed import Inflections, Primed, Recent, entity_words
+from llrnn.knowledge.backgrounds.primed import Primed, entity_words
+from llrnn.knowledge.backgrounds.recent import Inflections, Recent
 from llrnn.knowledge.process import Saved, own_restorer
 from llrnn.languages.ngrams.arpa import SHARING
 
@@ -20,13 +21,26 @@ __all__ = [
 
 Restorer = Callable[[Saved, Sequence[Background]], Background]  # from what was saved, and its parts, restored before
 
+
+def _restored_mixture(saved: Saved) -> Background:
+    """Return a mixture; one with words that come again is from when these were a part of it, and not around it."""
+    old = [one.kind == "recent" and not one.parts for one in saved.parts]
+    if not any(old):
+        return Mixture(*map(restore, saved.parts), **saved.fields)
+    (at,), weights = [i for i, is_old in enumerate(old) if is_old], saved.fields["weights"]
+    others = [(restore(part), w) for i, (part, w) in enumerate(zip(saved.parts, weights, strict=True)) if i != at]
+    base = others[0][0] if len(others) == 1 else Mixture(*(one for one, _ in others), weights=[w for _, w in others])
+    mu = weights[at] / (weights[1 - at] if len(others) == 1 else 1.0)
+    return Recent.restored(base, mu=mu, most=10**9, **saved.parts[at].fields)
+
+
 _RESTORERS: dict[str, Restorer] = {
     "static": lambda saved, parts: Static(saved.tensors["log_b"], name=saved.fields["name"]),
     "product": lambda saved, parts: Product(*parts),
-    "mixture": lambda saved, parts: Mixture(*parts, **saved.fields),
+    "mixture": lambda saved, parts: _restored_mixture(saved),
     "mask": lambda saved, parts: Mask(**saved.fields),
     "primed": lambda saved, parts: Primed(parts[0], **saved.fields),
-    "recent": lambda saved, parts: Recent.restored(**saved.fields),
+    "recent": lambda saved, parts: Recent.restored(parts[0], **saved.fields),
     "ngram": lambda saved, parts: NGram.restored(saved),
     SHARING: lambda saved, parts: NGram.restored(saved),
     "crossfitted": lambda saved, parts: CrossFitted.restored(parts[0], **saved.fields),
@@ -55,6 +69,7 @@ def restore(saved: Saved) -> Background:
     again at loading, `llrnn.load(folder, background=...)`.
     """
     if saved.kind in _RESTORERS:
-        return _RESTORERS[saved.kind](saved, [restore(part) for part in saved.parts])
+        parts = [] if saved.kind == "mixture" else [restore(part) for part in saved.parts]
+        return _RESTORERS[saved.kind](saved, parts)
     found: Background = own_restorer(saved, "backgrounds", Background, "background=...")(saved)
     return found

@@ -367,6 +367,22 @@ def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
     return SparsePrior(tables, shift, Exceptions(position, word, torch.logsumexp(torch.stack(own), 0)))
 
 
+def with_exceptions(prior: Prior, n: int, position: Tensor, word: Tensor, log_b: Tensor) -> Prior:
+    """Return the prior at n positions with other values of some words, sorted by position and word, each (E,)."""
+    if isinstance(prior, FullPrior):
+        whole = prior.dense(n).log_b.clone()
+        whole[position, word] = log_b.to(whole)
+        return DensePrior(whole)
+    made = SparsePrior(prior.tables, prior.shift.expand(n, -1), Exceptions(position, word, log_b))
+    if not len(prior.exceptions):
+        return made
+    position, word = _union(prior, made)
+    V, old = made.n_symbols, made.exceptions
+    log_b = prior.at(position, word)
+    log_b[torch.searchsorted(position * V + word, old.position * V + old.word)] = old.log_b
+    return SparsePrior(made.tables, made.shift, Exceptions(position, word, log_b))
+
+
 def mix_models(priors: Sequence[LazyPrior], log_weights: Tensor) -> LazyPrior:
     """Return the mixture Σ wᵢ pᵢ of models' distributions; only words that are asked for are computed.
 

@@ -11,8 +11,6 @@ without evidence, and m₀, m₁(C), m₂(C) the masses of the base on the rest,
     log-likelihood = Σ_targets n₁ log boost + n₂ log absent − n log(m₀ + boost · m₁(C) + absent · m₂(C)) + constant
 
 is concave in (log boost, log absent).
-
-`Recent` is what the text itself says: words come again.
 """
 
 from __future__ import annotations
@@ -21,13 +19,12 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import permutations
 from typing import Self
 
 import numpy as np
 import torch
 
-from llrnn.ground.arrays import ByteCache, Floats, Ints
+from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import BackgroundError, ZeroMassError
 from llrnn.knowledge.backgrounds.base import Background, Combined, multiply
 from llrnn.knowledge.process import Batch, Saved, State
@@ -39,14 +36,9 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 
 Evidence = Callable[[object], Mapping[str, float]]
 LogWeights = dict[int, float]  # a state: log b of the words and cells that have evidence, by their ids
-Words = tuple[int, ...]
-Text = tuple[Words, Words]  # a state: the words before the sentence, and those of the sentence
 
 LEAST_ABSENT = 1e-6  # a fit never says 0: an entity without evidence that was not seen may still be said one day
 _WIDEST = 30.0  # |log weight| is looked for up to here; there is an optimum: all targets end with a word without weight
-MOST_FORMS = 40  # of one word that was read
-_RARE = 2  # how often a word was seen, at most, of which other forms are news
-_SHORTEST_STEM, _LONGEST_ENDING = 4, 4  # letters
 _HALVINGS = 50  # of an interval of that width: to 1e-13
 
 
@@ -277,218 +269,6 @@ class Primed(Combined):
 
     def __repr__(self) -> str:
         return f"Primed({self.base!r}, {len(self.entities)} entities{' and all cells' if self._factor.cells else ''})"
-
-
-class Inflections:
-    """Rules of how words change their endings, learnt from a list of words: they give other forms of a word.
-
-        r(e → e') = c(e, e') / (n(e) + 2)        c: stems that have both endings; n: words that end with e
-
-    A word with stem s and ending e has the other forms s e', each with the rate r of the best rule that makes it.
-    `rules`: {ending: {other ending: rate}}.
-
-        Inflections.learnt(corpus.counts()).forms("chanter")
-    """
-
-    def __init__(self, rules: Mapping[str, Mapping[str, float]]) -> None:
-        self.rules = {ending: dict(others) for ending, others in rules.items()}
-
-    @classmethod
-    def learnt(cls, words: Iterable[str], *, least: int = 3) -> Inflections:
-        """Return the rules learnt from these words; words with other characters than letters are ignored.
-
-        `least`: the fewest stems that must have both endings of a rule.
-        """
-        of_stem: dict[str, list[str]] = {}
-        for word in sorted({*words}):
-            for stem, ending in _splits(word) if word.isalpha() else ():
-                of_stem.setdefault(stem, []).append(ending)
-        n = Counter(ending for endings in of_stem.values() for ending in endings)
-        both = Counter(pair for endings in of_stem.values() for pair in permutations(endings, 2))
-        rules: dict[str, dict[str, float]] = {}
-        for (ending, other), count in sorted(both.items()):
-            if count >= least:
-                rules.setdefault(ending, {})[other] = count / (n[ending] + 2)
-        return cls(rules)
-
-    def forms(self, word: str) -> dict[str, float]:
-        """Return the likeliest other forms of a word, 40 at most, as {form: probability}, which sum to 1.
-
-        {} if no rule applies.
-        """
-        rate: dict[str, float] = {}
-        for stem, ending in _splits(word):
-            for other, r in self.rules.get(ending, {}).items():
-                rate[stem + other] = max(r, rate.get(stem + other, 0.0))
-        best = sorted(rate.items(), key=lambda one: (-one[1], one[0]))[:MOST_FORMS]
-        total = math.fsum(r for _, r in best)
-        return {form: r / total for form, r in best}
-
-
-def _splits(word: str) -> Iterator[tuple[str, str]]:
-    """Yield (stem, ending) for each split of a word into a stem of at least 4 and an ending of 0 to 4 letters."""
-    for length in range(min(_LONGEST_ENDING, len(word) - _SHORTEST_STEM) + 1):
-        yield word[: len(word) - length], word[len(word) - length :]
-
-
-_BYTES_OF_WORDS, _BYTES_OF_TABLES = 2**28, 2**30  # what is kept of texts that were read
-
-
-def _text_bytes(key: int, text: tuple[object, Words]) -> int:
-    return 200 + 8 * len(text[1])
-
-
-def _table_bytes(key: int, kept: tuple[Words, float, Table]) -> int:
-    return 200 + 8 * len(kept[2])
-
-
-class Recent(Background[Text]):
-    """The words of the text so far (a cache): those of the sentence, and the last `window` before it.
-
-        b(C, K, x) = n(x) / N,  n(x) = Σ_y f(y) 1[x = y]        C: the words before the sentence (`Before`, or a text)
-                                n(x) = Σ_y f(y) ((1 − share) 1[x = y] + share · forms(y)[x])        with `inflections`
-
-    f = 1 for words y of the sentence and, with `fading`, 1 / (1 + d / fading) for the word d places before it: at
-    that distance a word counts half. Forms are those of words that were counted twice at most: those of others are
-    known. Only listed words come again; `words.with_text_words` lists those of a text. What goes to forms that are not
-    listed goes to their cells. As there is nothing at first, it stands beside another background:
-
-        Mixture(Unigram.from_corpus(train), Recent(3000, fading=20), weights=[0.7, 0.3])
-    """
-
-    def __init__(
-        self,
-        window: int = 500,
-        *,
-        fading: float | None = None,
-        inflections: Inflections | None = None,
-        share: float = 0.3,
-    ) -> None:
-        if window < 1 or not 0 < share < 1 or not (fading is None or 0 < fading < math.inf):
-            raise BackgroundError(
-                "Recent needs a window of 1 or more, a share between 0 and 1 and a fading above 0, or none; "
-                f"found {window}, {share}, {fading}"
-            )
-        self.text_before, self.fading, self.inflections, self.share = window, fading, inflections, share
-        self._forget()
-
-    def _forget(self) -> None:
-        """Empty the caches: of words, their ids and forms; of texts, their words and table.
-
-        Epochs read the same texts, told by the ids of objects that are kept with what was made of them.
-        """
-        self._ids: dict[str, int] = {}
-        self._said: dict[int, tuple[Ints, Floats]] = {}
-        self._texts: ByteCache[int, tuple[object, Words]] = ByteCache(_BYTES_OF_WORDS, _text_bytes)
-        self._tables: ByteCache[int, tuple[Words, float, Table]] = ByteCache(_BYTES_OF_TABLES, _table_bytes)
-
-    def bind(self, vocabulary: Vocabulary) -> Self:
-        bound = super().bind(vocabulary)
-        bound._forget()
-        return bound
-
-    def initial(self, condition: object = None) -> Text:
-        if not isinstance(condition, conditions.Before):  # whatever else it is may change, and have the same id
-            return self._read(condition), ()
-        return self._texts.get(id(condition), lambda: (condition, self._read(condition)))[1], ()
-
-    def _read(self, condition: object) -> Words:
-        words, ids, listed = conditions.words_of(condition)[-self.text_before :], self._ids, self.vocabulary
-        ids.update((word, listed.id(word) if word in listed else -1) for word in {*words} - ids.keys())
-        return tuple(symbol for symbol in map(ids.__getitem__, words) if symbol >= 0)
-
-    def advance(self, state: Text, symbol: int) -> Text:
-        """Return the state after one more word; cells and ends of sentences are not counted."""
-        if symbol == self.vocabulary.eos or symbol >= self.vocabulary.n_words:
-            return state
-        before, words = state
-        return before, (*words, symbol)
-
-    def _says(self, words: Sequence[int]) -> tuple[Ints, Floats, Ints]:
-        """Return the symbols and shares that words count for, one word after the other, and how many symbols each
-        has.
-        """
-        new = [word for word in words if word not in self._said]
-        if new:
-            self._said |= dict(zip(new, self._spoken(new), strict=True))
-        said = [self._said[word] for word in words]
-        none: tuple[Ints, Floats] = np.zeros(0, dtype=np.int64), np.zeros(0)
-        symbols, shares = (np.concatenate(part) for part in zip(none, *said, strict=True))
-        return symbols, shares, np.array([len(own) for own, _ in said], dtype=np.int64)
-
-    def _spoken(self, words: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
-        """Yield for each word the symbols of itself and its other forms, and their shares."""
-        rules, counts = self.inflections, self.vocabulary.counts
-        forms = [rules.forms(self.vocabulary.symbol(word)) if rules and counts[word] <= _RARE else {} for word in words]
-        found = self.vocabulary.find([form for own in forms for form in own])[0]
-        ends = np.cumsum([len(own) for own in forms])
-        for word, own, symbols in zip(words, forms, np.split(found, ends[:-1]), strict=True):
-            shares = self.share * np.array([*own.values()])[symbols >= 0]
-            yield np.append(symbols[symbols >= 0], word), np.append(shares, 1.0 - shares.sum())
-
-    def _table(self, before: Words) -> tuple[Words, float, Table]:
-        """Return N, and log n(x) / N of all symbols, by the words before the sentence alone; cached."""
-        return self._tables.get(id(before), lambda: self._made_table(before))
-
-    def _made_table(self, before: Words) -> tuple[Words, float, Table]:
-        distance = np.arange(len(before), 0, -1)
-        f = np.ones(len(before)) if self.fading is None else 1.0 / (1.0 + distance / self.fading)
-        words, place = np.unique(np.array(before, dtype=np.int64), return_inverse=True)
-        symbols, shares, sizes = self._says(words.tolist())
-        n = np.repeat(np.bincount(place, weights=f, minlength=len(words)), sizes) * shares
-        with np.errstate(divide="ignore"):
-            log_b = np.log(np.bincount(symbols, weights=n, minlength=len(self.vocabulary)) / (f.sum() or 1.0))
-        return before, float(f.sum()), Table(torch.from_numpy(log_b))
-
-    def _of_sentence(self, words: Words) -> tuple[Ints, Floats]:
-        """Return the symbols that the words of the sentence count for, and n(x) by them."""
-        symbols, shares, _ = self._says(words)
-        found, place = np.unique(symbols, return_inverse=True)
-        return found, np.bincount(place, weights=shares, minlength=len(found)).astype(np.float64)
-
-    def prior(self, states: Sequence[Text]) -> Prior:
-        """Return a table for each text before, shared by the positions of a sentence, whose own words are
-        exceptions.
-        """
-        befores = {id(before): before for before, _ in states} or {0: ()}
-        said = {key: self._table(before) for key, before in befores.items()}
-        column = {key: k for k, key in enumerate(befores)}
-        shift = np.full((len(states), len(befores)), MINUS_INFINITY)
-        rows: list[tuple[Ints, Floats]] = [(np.zeros(0, dtype=np.int64), np.zeros(0))]
-        for n, (before, words) in enumerate(states):
-            _, total, table = said[id(before)]
-            symbols, own = self._of_sentence(words)
-            log_n = np.log(np.exp(table.log_b.numpy()[symbols]) * total + own)
-            rows.append((symbols, log_n - math.log(total + len(words) or 1.0)))
-            shift[n, column[id(before)]] = math.log(total / (total + len(words))) if total else 0.0
-        sizes = torch.tensor([len(symbols) for symbols, _ in rows[1:]], dtype=torch.long)
-        word, log_b = (torch.from_numpy(np.concatenate(part)) for part in zip(*rows, strict=True))
-        tables = tuple(table for _, _, table in said.values())
-        return SparsePrior(tables, torch.from_numpy(shift), Exceptions(torch.repeat_interleave(sizes), word, log_b))
-
-    def revised(self, revision: Revision) -> Self:
-        return self.bind(revision.vocabulary)
-
-    def saved(self) -> Saved:
-        rules = None if self.inflections is None else self.inflections.rules
-        fields = {"window": self.text_before, "fading": self.fading, "share": self.share, "rules": rules}
-        return Saved("recent", fields)
-
-    @classmethod
-    def restored(
-        cls,
-        window: int,
-        share: float = 0.3,
-        rules: Mapping[str, Mapping[str, float]] | None = None,
-        fading: float | None = None,
-    ) -> Recent:
-        """Return the background from the fields of `saved`; a folder without `fading` is from when no word faded."""
-        return cls(window, fading=fading, inflections=None if rules is None else Inflections(rules), share=share)
-
-    def __repr__(self) -> str:
-        fading = "" if self.fading is None else f", fading={self.fading:g}"
-        inflected = "" if self.inflections is None else f", {self.share:g} inflected"
-        return f"Recent(window={self.text_before}{fading}{inflected})"
 
 
 def entity_words(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from llrnn.ground.errors import CheckpointError
 from llrnn.ground.plugins import RENAMED
 from llrnn.knowledge import backgrounds
+from llrnn.knowledge.contextual.again import Again
 from llrnn.knowledge.contextual.base import (
     KINDS,
     ContextualFeature,
@@ -26,7 +27,7 @@ from llrnn.knowledge.process import Saved, own_restorer
 from llrnn.text.conditions import NumericFields
 
 __all__ = [
-    "ConditionNumbers", "ContextualFeature", "ContextualInput", "Continued", "Copied", "Expert", "Framed",
+    "Again", "ConditionNumbers", "ContextualFeature", "ContextualInput", "Continued", "Copied", "Expert", "Framed",
     "LinearFeature", "Lookup", "Matching", "Mentioned", "PredictedSlot", "Repeated", "SlotProgress", "Unmentioned",
     "restore", "restore_input",
 ]  # fmt: skip
@@ -39,6 +40,7 @@ def _restored_expert(saved: Saved) -> Expert:
 
 
 _RESTORERS: dict[str, Callable[[Saved], ContextualFeature]] = {
+    "again": lambda saved: Again(),
     "repeated": lambda saved: Repeated(saved.fields["window"]),
     "expert": lambda saved: _restored_expert(saved),
     "framed": lambda saved: Framed.restored(saved.fields),

@@ -153,6 +153,10 @@ class ContextualFeature(NamedProcess[S]):
         """
         return self
 
+    def beside(self, background: Background) -> Self:
+        """Return a copy that knows the background of the model."""
+        return self
+
     def value(self, state: S) -> tuple[Value, Mapping[int, Value]]:
         """Return the feature's value on all words in general, and {word id: value} for the words with another value.
 

@@ -1,0 +1,456 @@
+"""Words come again: what a running text has brought takes a share of the background.
+
+    b(K, x) = base(K, x) + μ r(K, x)        r(K, x) = n(x) / (N + κ)        N = Σ_x n(x)
+
+n(x) counts the words of the sentence so far, and with fading those before it. With μ = λ / (1 − λ) and κ = 0 it is the
+mixture (1 − λ) base + λ n / N, up to a factor; with κ a short text counts for less. Where nothing was read it is the
+base itself. The words that came are the exceptions of each position, and `contextual.Again` has features of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import compress, permutations
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from llrnn.ground.arrays import Bools, ByteCache, Floats, Ints, runs
+from llrnn.ground.errors import BackgroundError
+from llrnn.knowledge.backgrounds.base import Background, symbol_mass, with_exceptions
+from llrnn.knowledge.process import Batch, PackedStates, Saved, State
+from llrnn.layer.priors import Prior
+from llrnn.text import conditions
+from llrnn.text.corpus import Corpus
+from llrnn.text.encoded import EncodedText
+from llrnn.text.vocabulary import Revision, Vocabulary
+
+MOST_FORMS = 40  # of one word that was read
+_RARE = 2  # how often a word was seen, at most, of which other forms are news
+_SHORTEST_STEM, _LONGEST_ENDING = 4, 4  # letters
+_LEAST = 1e-300  # of a mass that is divided by
+_MOST_FITTED = 500  # sentences that two numbers are fitted to
+AnyArray = NDArray[Any]
+_FEW = 150  # symbols of the text before that training reads, for its time
+_BYTES_OF_TEXTS = 2**28  # what is kept of texts that were read
+
+
+class Inflections:
+    """Rules of how words of one stem change their endings, learnt from word types alone.
+
+        r(e → e') = c(e, e') / (n(e) + 2)        c: stems that have both endings; n: words that end with e
+
+    Of a word s e the other forms are s e', each with the rate of the best rule that makes it.
+
+        Inflections.learnt(corpus.counts()).forms("chanter")
+    """
+
+    def __init__(self, rules: Mapping[str, Mapping[str, float]]) -> None:
+        self.rules = {ending: dict(others) for ending, others in rules.items()}
+
+    @classmethod
+    def learnt(cls, words: Iterable[str], *, least: int = 3) -> Inflections:
+        """Return the rules of some word types; a rule that fewer than `least` stems follow is left out."""
+        of_stem: dict[str, list[str]] = {}
+        for word in sorted({*words}):
+            for stem, ending in _splits(word) if word.isalpha() else ():
+                of_stem.setdefault(stem, []).append(ending)
+        n = Counter(ending for endings in of_stem.values() for ending in endings)
+        both = Counter(pair for endings in of_stem.values() for pair in permutations(endings, 2))
+        rules: dict[str, dict[str, float]] = {}
+        for (ending, other), count in sorted(both.items()):
+            if count >= least:
+                rules.setdefault(ending, {})[other] = count / (n[ending] + 2)
+        return cls(rules)
+
+    def forms(self, word: str) -> dict[str, float]:
+        """Return the `MOST_FORMS` likeliest other forms of a word, with shares that sum to one; {} if there are
+        none.
+        """
+        rate: dict[str, float] = {}
+        for stem, ending in _splits(word):
+            for other, r in self.rules.get(ending, {}).items():
+                rate[stem + other] = max(r, rate.get(stem + other, 0.0))
+        best = sorted(rate.items(), key=lambda one: (-one[1], one[0]))[:MOST_FORMS]
+        total = math.fsum(r for _, r in best)
+        return {form: r / total for form, r in best}
+
+
+def _splits(word: str) -> Iterator[tuple[str, str]]:
+    """Yield the (stem, ending) pairs of a word."""
+    for length in range(min(_LONGEST_ENDING, len(word) - _SHORTEST_STEM) + 1):
+        yield word[: len(word) - length], word[len(word) - length :]
+
+
+@dataclass(frozen=True, eq=False)
+class TextBefore:
+    """The words before a sentence, by their ids, last one last, and n of the symbols that they speak for."""
+
+    words: Ints
+    symbols: Ints  # sorted
+    n: Floats
+    total: float  # N: of symbols that are left out, too
+    few: Ints  # the places of those that training reads
+
+    def read(self, training: bool) -> tuple[Ints, Floats]:
+        """Return symbols and n: in training, of the few that matter most."""
+        return (self.symbols[self.few], self.n[self.few]) if training else (self.symbols, self.n)
+
+
+class Heard(NamedTuple):
+    """A state: of the base, the text before the sentence, the words of the sentence, and the last symbol."""
+
+    base: State
+    before: TextBefore
+    words: tuple[int, ...]
+    last: int
+
+
+@dataclass(frozen=True, eq=False)
+class RecentPlaces(PackedStates[Heard]):
+    """What was read at N positions: E words, sorted by position and id."""
+
+    prior: Prior  # of the base
+    position: Tensor  # (E,)
+    word: Tensor  # (E,)
+    n_read: Tensor  # (E,) n of each
+    total: Tensor  # (N,)
+    in_sentence: Tensor  # (E,) whether the sentence has the word
+    is_last: Tensor  # (E,) whether the word came last
+    mu: float
+    kappa: float
+
+    @cached_property
+    def log_base(self) -> Tensor:
+        """log b of the words by the base, (E,)."""
+        return self.prior.at(self.position, self.word)
+
+    @cached_property
+    def log_b(self) -> Tensor:
+        """log (base + μ r) of the words, (E,)."""
+        log_rate = (self.mu * self.n_read / (self.total[self.position] + self.kappa)).log()
+        return torch.logaddexp(self.log_base, log_rate)
+
+
+def _text_bytes(key: int, text: tuple[object, TextBefore]) -> int:
+    return 200 + 8 * (len(text[1].words) + 2 * len(text[1].n))
+
+
+class Recent(Background[Heard]):
+    """A background in which the words of the text so far have a share (a cache): b(K, x) = base(K, x) + μ r(K, x).
+
+        r(K, x) = n(x) / (N + κ)        n(x) = Σ_y f(y) 1[x = y]     y: the words of the sentence, and those before it
+                                        n(x) = Σ_y f(y) ((1 − share) 1[x = y] + share · forms(y)[x])  with `inflections`
+
+    `base`: the background beside it; `mu`, `kappa`: μ and κ; `window`: how many words before the sentence are looked at
+    (a condition that is a `Before`, or a text), of which the `most` symbols are kept that gain most by it (in training
+    150, for its time). f = 1 for words of the sentence and, with `fading`, 1 / (1 + d / fading) for the word d places
+    before it.
+    Forms are those of words that were counted twice at most. Only listed words come again; `words.with_text_words`
+    lists those of a text. What goes to forms that are not listed goes to their cells. An end of sentence makes its
+    words a part of the text before.
+
+        Recent(Unigram.from_corpus(train), mu=0.4, window=3000, fading=20)
+    """
+
+    # once it is bound: ids of texts, what was made of conditions, and where each word has what it counts for
+    _ids: ByteCache[int, tuple[object, Ints]]
+    _texts: ByteCache[int, tuple[object, TextBefore]]
+    _start: Ints
+    _size: Ints
+    _symbols: Ints
+    _shares: Floats
+    _counts: Ints
+    _mass: Floats
+    _left_out: Floats  # without one place of each word: what the rest of the text says of it
+
+    def __init__(
+        self,
+        base: Background,
+        *,
+        mu: float,
+        kappa: float = 0.0,
+        window: int = 500,
+        fading: float | None = None,
+        inflections: Inflections | None = None,
+        share: float = 0.3,
+        most: int = 2000,
+    ) -> None:
+        if window < 1 or most < 1 or not 0 < share < 1 or not (fading is None or 0 < fading < math.inf):
+            raise BackgroundError(
+                "Recent needs a window and a number of words of 1 or more, a share between 0 and 1 and a fading above "
+                f"0, or none; found {window}, {most}, {share}, {fading}"
+            )
+        if not (0 < mu < math.inf and 0 <= kappa < math.inf):
+            raise BackgroundError(f"Recent needs mu > 0 and kappa >= 0, found {mu} and {kappa}")
+        self.base, self.mu, self.kappa, self.most = base, float(mu), float(kappa), most
+        self.text_before, self.fading, self.inflections, self.share = window, fading, inflections, share
+
+    @classmethod
+    def fitted(cls, base: Background, corpus: Corpus, vocabulary: Vocabulary, **settings: Any) -> Self:
+        """Return the background with the μ and κ under which a running text is likeliest by it alone.
+
+        Each sentence counts twice, with the text before it and alone; unigrams stand for a base that is not static.
+
+            Recent.fitted(base, train.running(3000), vocabulary, window=3000, fading=20)
+        """
+        made = cls(base, mu=1.0, **settings).bind(vocabulary)
+        mu, kappa = _likeliest(
+            *map(np.concatenate, zip(*made._rates(EncodedText.to_train_on(corpus, vocabulary)), strict=True))
+        )
+        made.mu, made.kappa = mu, kappa
+        return made
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        """Return a copy for one vocabulary, with empty caches: of words, their ids and forms; of texts, their counts.
+
+        Epochs read the same texts, told by the ids of objects that are kept with what was made of them.
+        """
+        if self._vocabulary is vocabulary:
+            return self
+        bound = super().bind(vocabulary)
+        bound.base = self.base.bind(vocabulary)
+        bound._ids = ByteCache[int, tuple[object, Ints]](_BYTES_OF_TEXTS, lambda key, text: text[1].nbytes)
+        bound._start, bound._size = np.full((2, len(vocabulary)), -1)
+        bound._symbols, bound._shares = np.zeros(0, dtype=np.int64), np.zeros(0)
+        bound._texts = ByteCache[int, tuple[object, TextBefore]](_BYTES_OF_TEXTS, _text_bytes)
+        bound._counts = np.array(vocabulary.counts)
+        mass = symbol_mass(bound.base, vocabulary)
+        bound._mass = np.maximum(mass / mass.sum(), _LEAST)
+        bound._left_out = bound._mass * np.where(bound._counts > 1, 1.0 - 1.0 / np.maximum(bound._counts, 1), 1.0)
+        return bound
+
+    def revised(self, revision: Revision) -> Self:
+        return self._changed(revision.vocabulary, base=self.base.revised(revision))
+
+    @property
+    def reads_conditions(self) -> bool:
+        return True
+
+    def initial(self, condition: object = None) -> Heard:
+        base = self.base.initial(condition)
+        if not isinstance(condition, conditions.Before):  # whatever else it is may change, and have the same id
+            return Heard(base, self._counted(self._read(condition)), (), -1)
+        text = self._texts.get(id(condition), lambda: (condition, self._counted(self._read(condition))))
+        return Heard(base, text[1], (), -1)
+
+    def _read(self, condition: object) -> Ints:
+        if isinstance(condition, conditions.Before):
+            text = condition.text
+            found = self._ids.get(id(text), lambda: (text, self._listed(text)))[1][condition.start : condition.stop]
+        else:
+            found = self._listed(conditions.words_of(condition))
+        return found[-self.text_before :][found[-self.text_before :] >= 0]
+
+    def _listed(self, words: Sequence[str]) -> Ints:
+        """Return the ids of words, -1 for those that are not listed."""
+        listed = self.vocabulary
+        ids = {word: listed.id(word) if word in listed else -1 for word in {*words}}
+        return np.array([ids[word] for word in words], dtype=np.int64)
+
+    def _counted(self, words: Ints) -> TextBefore:
+        """Return the text before a sentence with n of what it speaks for: of the symbols that gain most by it."""
+        distance, V = np.arange(len(words), 0, -1), len(self.vocabulary)
+        f = np.ones(len(words)) if self.fading is None else 1.0 / (1.0 + distance / self.fading)
+        of_words = np.bincount(words, f, V)
+        spoken = np.flatnonzero(of_words)
+        said, shares, sizes = self._says(spoken)
+        n: Floats = np.bincount(said, np.repeat(of_words[spoken], sizes) * shares, V).astype(np.float64)
+        symbols = np.flatnonzero(n)
+        gain = n[symbols] * np.log1p(n[symbols] / (f.sum() * self._mass[symbols]))
+        best = _largest(gain, self.most)
+        symbols = symbols[best]
+        return TextBefore(words, symbols, n[symbols], float(f.sum()), _largest(gain[best], _FEW))
+
+    def advance(self, state: Heard, symbol: int) -> Heard:
+        return self._after(state, [symbol])._replace(base=self.base.advance(state.base, symbol))
+
+    def _after(self, state: Heard, symbols: Sequence[int]) -> Heard:
+        """Return the state after symbols of which only the first may end a sentence, that of the base unchanged."""
+        if symbols[0] == self.vocabulary.eos:
+            state = self._ended(state)
+        comes = [0 <= symbol < self.vocabulary.n_words and symbol != self.vocabulary.eos for symbol in symbols]
+        words = tuple(compress(symbols, comes))
+        return Heard(state.base, state.before, state.words + words, symbols[-1] if comes[-1] else -1)
+
+    def _ended(self, state: Heard) -> Heard:
+        """Return the state with the words of the sentence, if there are any, as a part of the text before."""
+        if not state.words:
+            return state
+        words = np.append(state.before.words, state.words)[-self.text_before :]
+        return Heard(state.base, self._counted(words), (), -1)
+
+    def _says(self, words: Ints) -> tuple[Ints, Floats, Ints]:
+        """Return the symbols and shares that words count for, one word after the other, and how many symbols each
+        has.
+        """
+        new = np.unique(words[self._start[words] < 0])
+        if len(new):
+            symbols, shares = zip(*self._spoken(new.tolist()), strict=True)
+            sizes, old = np.array([len(own) for own in symbols]), len(self._symbols)
+            self._start[new], self._size[new] = old + np.cumsum(sizes) - sizes, sizes
+            self._symbols, self._shares = (
+                np.concatenate([own, *more]) for own, more in ((self._symbols, symbols), (self._shares, shares))
+            )
+        sizes = self._size[words]
+        places = runs(self._start[words], sizes)
+        return self._symbols[places], self._shares[places], sizes
+
+    def _spoken(self, words: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
+        """Yield for each word the symbols of itself and its other forms, and their shares."""
+        rules, counts = self.inflections, self._counts
+        forms = [rules.forms(self.vocabulary.symbol(word)) if rules and counts[word] <= _RARE else {} for word in words]
+        found = self.vocabulary.find([form for own in forms for form in own])[0]
+        ends = np.cumsum([len(own) for own in forms])
+        for word, own, symbols in zip(words, forms, np.split(found, ends[:-1]), strict=True):
+            shares = self.share * np.array([*own.values()])[symbols >= 0]
+            yield np.append(symbols[symbols >= 0], word), np.append(shares, 1.0 - shares.sum())
+
+    # positions
+
+    def follow(self, states: Sequence[Heard], batch: Batch) -> tuple[Sequence[Heard], Sequence[Heard]]:
+        base, after = self.base.follow([state.base for state in states], batch)
+        inputs, mask = batch.inputs.cpu().numpy(), batch.mask.cpu().numpy()
+        found, last = list[_Read](), list[Heard]()
+        for state, row, counting, own in zip(states, inputs, mask, after, strict=True):
+            here, read = state, row[: np.flatnonzero(counting)[-1] + 1 if counting.any() else 0]
+            for part in np.split(np.arange(len(read)), np.flatnonzero(read == self.vocabulary.eos)):
+                if len(part):
+                    begun = self._ended(here) if row[part[0]] == self.vocabulary.eos else here
+                    found.append(self._read_at(begun, row[part], counting[part], batch.sentences is not None))
+                    here = self._after(here, row[part].tolist())
+            last.append(here._replace(base=own))
+        return self._places(base, found), last
+
+    def places(self, states: Sequence[Heard]) -> RecentPlaces:
+        """Return what was read at N states."""
+        if isinstance(states, RecentPlaces):
+            return states
+        nothing, here = np.full(1, -1), np.ones(1, dtype=bool)
+        found = [
+            self._read_at(state, nothing, here, training=False)._replace(last=np.array([state.last]))
+            for state in states
+        ]
+        return self._places([state.base for state in states], found)
+
+    def _read_at(self, state: Heard, inputs: Ints, counting: Bools, training: bool) -> _Read:
+        """Return what was read at those of T positions of a sentence that count, `inputs` (T,) after its state."""
+        comes = (inputs >= 0) & (inputs < self.vocabulary.n_words) & (inputs != self.vocabulary.eos)
+        words = np.concatenate([np.array(state.words, dtype=np.int64), inputs[comes]])
+        at = np.concatenate([np.zeros(len(state.words), dtype=np.int64), np.flatnonzero(comes)])
+        said, shares, sizes = self._says(words)
+        before, n_before = state.before.read(training)
+        symbols, T = np.union1d(before, said), len(inputs)
+        n, own = np.zeros((T, len(symbols))), np.zeros((T, len(symbols)), dtype=bool)
+        np.add.at(n, (np.repeat(at, sizes), np.searchsorted(symbols, said)), shares)
+        n = n.cumsum(0)
+        n[:, np.searchsorted(symbols, before)] += n_before
+        own[at, np.searchsorted(symbols, words)] = True
+        total = state.before.total + np.bincount(at, minlength=T).cumsum()
+        last = np.where(comes, inputs, -1)
+        own = np.maximum.accumulate(own, 0)
+        return _Read(symbols, n[counting], own[counting], total[counting], last[counting])
+
+    def _places(self, base: Sequence[State], found: Sequence[_Read]) -> RecentPlaces:
+        starts = np.cumsum([0, *(len(one.total) for one in found)])
+        pairs = [np.nonzero(one.n) for one in found]
+
+        def joined(parts: Iterable[AnyArray], empty: AnyArray) -> Tensor:
+            return torch.from_numpy(np.concatenate([empty, *parts]))
+
+        none, here = np.zeros(0, dtype=np.int64), list(zip(found, pairs, strict=True))
+        position = joined((start + row for start, (row, _) in zip(starts, pairs, strict=False)), none)
+        word = joined((one.symbols[column] for one, (_, column) in here), none)
+        own = joined((one.in_sentence[pair] for one, pair in here), none.astype(bool))
+        last = joined((one.last for one in found), none)
+        return RecentPlaces(
+            int(starts[-1]),
+            prior=self.base.prior(base),
+            position=position,
+            word=word,
+            n_read=joined((one.n[pair] for one, pair in here), np.zeros(0)),
+            total=joined((one.total for one in found), np.zeros(0)),
+            in_sentence=own,
+            is_last=word == last[position],
+            mu=self.mu,
+            kappa=self.kappa,
+        )
+
+    def prior(self, states: Sequence[Heard]) -> Prior:
+        places = self.places(states)
+        if not len(places.position):
+            return places.prior
+        return with_exceptions(places.prior, len(places), places.position, places.word, places.log_b)
+
+    def _rates(self, text: EncodedText) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
+        """Yield, of each sentence with the text before it and alone, at each target: b, n, N and Σ n of all words."""
+        words = np.unique(np.concatenate(text.sentences))
+        self._says(words[(words < self.vocabulary.n_words) & (words != self.vocabulary.eos)])  # faster all at once
+        for number in range(0, len(text.sentences), -(-len(text.sentences) // _MOST_FITTED)):
+            row = torch.from_numpy(text.framed(number))[None]
+            batch = Batch(row[:, :-1], row[:, 1:], torch.ones_like(row[:, 1:], dtype=torch.bool))
+            for condition in (text.conditions[number], None):
+                places = self.follow([self.initial(condition)], batch)[0]
+                assert isinstance(places, RecentPlaces)
+                hit, n = (
+                    places.word == row[0, 1:][places.position],
+                    torch.zeros(2, batch.n_positions, dtype=torch.float64),
+                )
+                n[0].index_add_(0, places.position[hit], places.n_read[hit])
+                n[1].index_add_(0, places.position, places.n_read)
+                yield self._left_out[row[0, 1:].numpy()], n[0].numpy(), places.total.numpy(), n[1].numpy()
+
+    def saved(self) -> Saved:
+        rules = None if self.inflections is None else self.inflections.rules
+        own = {"mu": self.mu, "kappa": self.kappa, "window": self.text_before, "most": self.most}
+        fields = {**own, "fading": self.fading, "share": self.share, "rules": rules}
+        return Saved("recent", fields, parts=(self.base.saved(),))
+
+    @classmethod
+    def restored(cls, base: Background, rules: Mapping[str, Mapping[str, float]] | None = None, **fields: Any) -> Self:
+        """Return the background from the fields of `saved`."""
+        return cls(base, inflections=None if rules is None else Inflections(rules), **fields)
+
+    def __repr__(self) -> str:
+        fading = "" if self.fading is None else f", fading={self.fading:g}"
+        inflected = "" if self.inflections is None else f", {self.share:g} inflected"
+        own = f"mu={self.mu:.3g}, kappa={self.kappa:.3g}, window={self.text_before}{fading}{inflected}"
+        return f"Recent({self.base!r}, {own})"
+
+
+class _Read(NamedTuple):
+    """What was read at T positions of one sentence, of D symbols."""
+
+    symbols: Ints  # (D,)
+    n: Floats  # (T, D)
+    in_sentence: Bools  # (T, D)
+    total: Floats  # (T,)
+    last: Ints  # (T,)
+
+
+def _largest(values: Floats, count: int) -> Ints:
+    """Return the places of the `count` largest values, in rising order, or of all where there are fewer."""
+    if len(values) <= count:
+        return np.arange(len(values))
+    return np.sort(np.argpartition(values, len(values) - count)[-count:])
+
+
+def _likeliest(b: Floats, n: Floats, total: Floats, n_all: Floats) -> tuple[float, float]:
+    """Return μ and κ, on finer and finer grids of their logarithms."""
+
+    def likelihood(point: tuple[float, float]) -> float:
+        rate = math.exp(point[0]) / (total + math.exp(point[1]))
+        return float((np.log(b + rate * n) - np.log1p(rate * n_all)).sum())
+
+    best = (-1.0, 2.0)
+    for step in (1.0, 0.25, 0.05):
+        around = [(best[0] + i * step, best[1] + j * step) for i in range(-4, 5) for j in range(-4, 5)]
+        best = max(around, key=likelihood)
+    return math.exp(best[0]), math.exp(best[1])
