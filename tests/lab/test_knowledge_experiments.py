@@ -168,7 +168,7 @@ def test_the_words_of_other_texts_may_be_listed(config: Path) -> None:
             ["background={kind='ngram', arpa='a', files=['b']}"],
             "background: files is for n-grams that are counted, found arpa = 'a'; leave it out",
         ),
-        (["background={kind='ngram', folds=1}"], "background.folds: folds = 1 would leave nothing to count"),
+        (["background={kind='ngram', folds=1}"], "background: folds = 1 would leave nothing to count"),
         (["background.folds=-1"], "background.folds"),
         (["background.order=0"], "background.order"),
         (["background.order=21"], "background.order"),

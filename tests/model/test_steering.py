@@ -384,8 +384,8 @@ def test_typer_reads_the_options(capsys: pytest.CaptureFixture[str]) -> None:
 
     @app.command()
     @with_model_options
-    def verb(options: ModelOptions) -> None:
-        typer.echo(f"{options.change} {options.expert}")
+    def verb(asked: ModelOptions) -> None:
+        typer.echo(f"{asked.change} {asked.expert}")
 
     app(["--change", "POS:*=*0.8", "--change", "a=-1", "--expert", "kn=-0.8"], standalone_mode=False)
     assert capsys.readouterr().out == "['POS:*=*0.8', 'a=-1'] ['kn=-0.8']\n"

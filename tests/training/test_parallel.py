@@ -23,7 +23,7 @@ import torch
 import llrnn.cli
 from helpers import HANG, script_environment
 from llrnn import GRU, LLRNN, LSTM, Corpus
-from llrnn.cli import verbs
+from llrnn.cli import options
 from llrnn.ground.bundle import read_bundle
 from llrnn.ground.errors import TrainingError
 from llrnn.knowledge.backgrounds import NGram
@@ -119,7 +119,7 @@ def refuse(arguments: list[str]) -> None:
                 raise TrainingError("only the second process knows")
             return False
 
-        vars(verbs)["interruptible"] = lambda: nullcontext(fail)
+        vars(options)["interruptible"] = lambda: nullcontext(fail)
     llrnn.cli.main(arguments)
 
 

@@ -56,8 +56,10 @@ def train_verb(
     """Train a model and write it to a folder.
 
     Prints its progress on standard error and the best validation loss (nats a word) at the end; writes checkpoints and
-    a log to --out. `llrnn config reference` has the keys of a configuration. After Ctrl-C it saves a checkpoint, prints
-    how to go on, and exits with 130 (0 under torchrun); it exits with 2 on a mistake in the configuration.
+    a log to --out. After Ctrl-C it saves a checkpoint, prints how to go on, and exits with 130 (0 under torchrun); it
+    exits with 2 on a mistake in the configuration.
+
+    `llrnn config reference` has the keys of a configuration.
 
     \b
     Example: llrnn train configs/embedded.toml --out runs/embedded

@@ -31,7 +31,8 @@ from llrnn.config.wordlists import Frequencies
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import parse_toml, write_atomically
 from llrnn.ground.plugins import find_kind
-from llrnn.knowledge.backgrounds.base import Mixture, symbol_mass
+from llrnn.knowledge.backgrounds.base import symbol_mass
+from llrnn.knowledge.backgrounds.recent import Recent
 from llrnn.text.corpus import Corpus, Format, format_of
 from llrnn.text.lexicon import Lexicon, has_counts, read_frequencies
 from llrnn.text.morphology import Analyser
@@ -424,8 +425,9 @@ class _Drafting:
     def tell_mass(self, project: Project) -> None:
         """Add findings on how much probability the untrained prior gives to new words, and how many validation has."""
         vocabulary, counts = project.vocabulary, project.corpora["valid"].counts()
-        parts = project.background.parts if isinstance(project.background, Mixture) else [project.background]
-        mass = symbol_mass(parts[0], vocabulary)  # before any word comes again
+        background = project.background
+        base = background.base if isinstance(background, Recent) else background
+        mass = symbol_mass(base, vocabulary)  # before any word comes again
         seen, total = project.corpora["train"].counts(), project.corpora["valid"].tokens
         cells = sum(count for word, count in counts.items() if vocabulary.id(word) >= vocabulary.n_words)
         new = sum(count for word, count in counts.items() if word not in seen)

@@ -191,7 +191,7 @@ class Project:
         Raises ZeroMassError where the prior b(K, x) gives probability 0 to a word of the training or validation text.
         """
         config, own, condition = self.config, self.config.controller, self.config.condition
-        conditions = self.corpora["train"].conditions
+        conditions = self.corpora["train"].conditions if "train" in self.corpora else ()
         numbers = () if condition is None else condition.inputs(conditions)
         model = LLRNN(
             self.vocabulary,

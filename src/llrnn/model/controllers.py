@@ -385,7 +385,7 @@ class Recurrent(Layered):
         return len(self.layers) * self._tensors_per_layer
 
     def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
-        like = self.layers[0].get_parameter("weight_ih_l0")  # `parameters()` would walk through all modules
+        like = next(self.layers[0].parameters())  # its own would walk through all modules
         return (like.new_zeros(len(conditions), self.hidden),) * self.state_size
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import LawError, LLRNNError
+from llrnn.ground.files import parse_json
 from llrnn.knowledge.backgrounds.base import Background, Uniform
 from llrnn.knowledge.contextual.base import ContextualFeature, LinearFeature
 from llrnn.knowledge.contextual.inputs import ContextualInput
@@ -499,7 +500,7 @@ def check_tokeniser(
         check_tokeniser(Learnt.fit(train), [(one.text, one.words) for one in valid], exact=0.95)
     """
     found = [_tokenised(tokeniser, " ".join(text.split()), tuple(words)) for text, words in sentences]
-    again = restore_tokeniser(json.loads(json.dumps(tokeniser.saved())))
+    again = restore_tokeniser(parse_json(json.dumps(tokeniser.saved())))
     for text, _ in sentences[:_ALONE]:
         _require(tuple(again.tokenise(text)) == tuple(tokeniser.tokenise(text)), f"{text!r} is cut alike once restored")
     sums = [sum(column) for column in zip(*found, strict=True)]

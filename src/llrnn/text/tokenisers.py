@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import regex
 
 from llrnn.ground.errors import ConfigError
-from llrnn.ground.files import StrPath
+from llrnn.ground.files import StrPath, parse_json, read_file
 from llrnn.ground.plugins import find_kind
 from llrnn.text.learnt import align, blanks_between, cut, cutting_examples, gap_examples, learn
 
@@ -310,7 +310,7 @@ class Unicode(Writer):
     `clitics` are cut off words (`l'`, `'s`, `-il`), first those with most hosts;
     `abbreviations` keep their full stop; `fit` finds both.
 
-        tokeniser = Unicode.fit(open("novel.txt"))
+        tokeniser = Unicode.fit(["It rained. I'll wait."])
     """
 
     kind = "unicode"
@@ -442,8 +442,7 @@ class PreTokeniser(Writer):
     @classmethod
     def fit(cls, path: StrPath, lines: Iterable[str]) -> PreTokeniser:
         """Take the pre-tokeniser of a file, and learn blanks and capitals from text."""
-        with open(path, encoding="utf8") as file:
-            own = cls(json.load(file)["pre_tokenizer"], {"": 1.0})
+        own = cls(parse_json(read_file(path).decode("utf8"))["pre_tokenizer"], {"": 1.0})
         texts = [" ".join(line.split()) for line in lines]
         return cls(own._given, **_writing([(text, own.tokenise(text)) for text in texts]))
 
