@@ -185,3 +185,30 @@ class _Wrong(Unicode):
 
     def cut(self, text: str) -> list[str]:
         return ["z"]
+
+
+@pytest.mark.parametrize(
+    "content", ["x", "[]", '{"no": 1}', '{"pre_tokenizer": {"type": "Nowhere"}}', '{"pre_tokenizer": 3}']
+)
+def test_a_file_that_is_no_tokenizer(content: str, tmp_path: Path) -> None:
+    """They were a KeyError, a JSONDecodeError and an Exception of `tokenizers`."""
+    (tmp_path / "tokenizer.json").write_text(content, encoding="utf8")
+    with pytest.raises(ConfigError, match=r"tokenizer\.json: the tokenizer|cannot be made"):
+        PreTokeniser.fit(tmp_path / "tokenizer.json", ["Yes."])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"kind": "learnt"},
+        {"kind": "learnt", "weights": 5},
+        {"kind": "unicode", "no": 1},
+        {"kind": "learnt", "gaps": []},
+    ],
+)
+def test_settings_that_cannot_be(data: dict[str, object]) -> None:
+    """Of a model that somebody else wrote: a line, when it is opened or used, and no traceback."""
+    with pytest.raises(ConfigError):
+        restore(data)
+    assert restore(Blanks().saved()).tokenise("a b") == ["a", "b"]

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import regex
 
-from llrnn.ground.errors import ConfigError
+from llrnn.ground.errors import ConfigError, quoted
 from llrnn.ground.files import StrPath, parse_json, read_file
 from llrnn.ground.plugins import find_kind
 from llrnn.text.learnt import align, blanks_between, cut, cutting_examples, gap_examples, learn
@@ -442,7 +442,15 @@ class PreTokeniser(Writer):
     @classmethod
     def fit(cls, path: StrPath, lines: Iterable[str]) -> PreTokeniser:
         """Take the pre-tokeniser of a file, and learn blanks and capitals from text."""
-        own = cls(parse_json(read_file(path).decode("utf8"))["pre_tokenizer"], {"": 1.0})
+        try:
+            given = parse_json(read_file(path))["pre_tokenizer"]
+        except (ValueError, TypeError, KeyError):
+            raise ConfigError(
+                f"{path}: the tokenizer.json of a Hugging Face tokenizer with a pre-tokeniser is required, found "
+                "another file; name one, or leave `tokeniser` to init"
+            ) from None
+        own = restore({"kind": cls.kind, "pre_tokenizer": given, "gaps": {"": 1.0}})
+        assert isinstance(own, PreTokeniser)
         texts = [" ".join(line.split()) for line in lines]
         return cls(own._given, **_writing([(text, own.tokenise(text)) for text in texts]))
 
@@ -459,9 +467,15 @@ KINDS: dict[str, type[Tokeniser]] = {one.kind: one for one in (Blanks, Learnt, U
 
 def restore(data: Plain) -> Tokeniser:
     """Return the tokeniser that `Tokeniser.saved` described."""
-    kind = str(data["kind"])
+    kind = str(data.get("kind"))
     made = KINDS.get(kind) or find_kind("tokenisers", kind, Tokeniser)
     if made is None:
         raise ConfigError(f"a tokeniser is {', '.join(KINDS)} or module:Class, found {kind!r}; correct it")
-    restored: Tokeniser = made(**{key: value for key, value in data.items() if key != "kind"})
+    try:
+        restored: Tokeniser = made(**{key: value for key, value in data.items() if key != "kind"})
+        restored.detokenise(restored.capitalised(restored.tokenise("A, b")))  # what it was given can be used
+    except ImportError:
+        raise
+    except Exception as error:  # `tokenizers` raises no other
+        raise ConfigError(f"the tokeniser {kind!r} cannot be made of what was saved: {quoted(error)}") from None
     return restored
