@@ -71,10 +71,10 @@ _BOUNDS = (120_000, 1_500_000)  # words: where little text ends, and where much 
 
 
 def sizes_for(train: Corpus, *, lists: bool = True) -> dict[str, Any]:
-    """Return network and training sizes for a training text, as values of the recipe `text.toml` by key.
+    """Return network and training sizes for a training text, by key of the recipe `text.toml`: hidden, batch ...
 
-    `lists`: whether lists of words are given besides. Sizes were chosen on texts of some sizes; below the smallest of
-    them, everything shrinks with the text.
+    `lists`: whether word lists besides the text will be used. The sizes are those that were best on texts of about this
+    many words; for texts smaller than any that was measured, batch and network shrink.
 
         sizes_for(corpus, lists=False)["layers"]       # 1, of little text
     """
@@ -96,10 +96,10 @@ def sizes_for(train: Corpus, *, lists: bool = True) -> dict[str, Any]:
 
 
 def share_near(text: Corpus) -> float | None:
-    """Return how many of the words that occur in exactly two sentences do so within a 20th of the text, from 0 to 1.
+    """Return which share (0 to 1) of words seen exactly twice, in two sentences, come again within a 20th of the text.
 
     About 0.1 if the order of sentences says nothing, about 0.5 in running text. None where fewer than 50 words occur
-    so.
+    so: too few to tell.
     """
     words = ((word, number) for number, sentence in enumerate(text) for word in sentence.words)
     places: dict[str, list[tuple[int, int]]] = {}
@@ -111,9 +111,10 @@ def share_near(text: Corpus) -> float | None:
 
 
 def fill_recipe(name: str, values: Mapping[str, Any]) -> str:
-    """Return the TOML text of a recipe file of `llrnn.config` in which each `$key` is replaced by its value, as JSON.
+    """Return the TOML text of the recipe file `name` of the package `llrnn.config`, with values in place of `$key`.
 
-    A line whose value is None is left out, and one whose value is a tuple is repeated for each of its elements.
+    Values are written as JSON. A line whose value is None is omitted, and one whose value is a tuple is repeated for
+    each of its elements. KeyError where `values` lacks a key of the recipe.
     """
     made = []
     for line in (get_data("llrnn.config", name) or b"").decode().splitlines():
@@ -126,9 +127,9 @@ def fill_recipe(name: str, values: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Draft:
-    """A drafted configuration, not written yet: its TOML `text`, the validated `config`, and what was found, to report.
+    """A drafted configuration that is not written yet: TOML `text`, validated `config`, and lines on what was found.
 
-    `out`: the file that `write` writes; `found` and `warnings`: lines of text; printing the draft prints `found`.
+    `out`: the path that `write()` writes; `found` and `warnings`: lines of text to show; str(draft) is `found`.
 
         draft_config(["mine.txt"], out="config.toml").write()
     """
@@ -200,10 +201,11 @@ def draft_config(
 
 @dataclass(frozen=True)
 class _Texts:
-    """The texts of a draft: files by part (train, valid, test) as the configuration will name them, and what was read.
+    """The texts of a draft: `files` by part (train, valid, test), and the corpora `train` and `valid` read from them.
 
-    `valid_last`: sentences held out at the end of the training text, None where validation files are given;
-    `annotated`: whether words have tags.
+    `format`: "conllu" or "text" where file names do not tell, else None; `multiword`: how CoNLL-U words are read, None
+    for plain text; `valid_last`: how many sentences at the end of the training files are held out as `valid`, None
+    where validation files are given; `annotated`: whether words have tags; `near`: see `share_near`.
     """
 
     files: dict[str, list[str]]
@@ -218,7 +220,10 @@ class _Texts:
 
 @dataclass
 class _Drafting:
-    """The state of drafting a configuration: its options, and lines of findings and warnings collected on the way."""
+    """What is known while a configuration is drafted: options `out`, `lowercase`, `tokenise`, and findings so far.
+
+    `tokeniser`: the name of the one chosen, `unicode` the one to cut raw text with; `found`, `warnings`: lines to show.
+    """
 
     out: Path
     lowercase: bool
@@ -229,7 +234,7 @@ class _Drafting:
     warnings: list[str] = field(default_factory=list)
 
     def made(self, name: str) -> Path:
-        """Return the path of a generated file in the folder `OUT-data`, which is made if it does not exist."""
+        """Return the path of the generated file `name` in the folder `OUT-data`; only the folder is created."""
         return data_folder(self.out) / name
 
     # texts
@@ -259,7 +264,11 @@ class _Drafting:
         return texts
 
     def read(self, part: str, parts: dict[str, list[str]], kind: Format) -> Corpus:
-        """Read the files of a part as one corpus; raw text is cut by the tokeniser of the training text."""
+        """Read the files `parts[part]`, all of format `kind`, and return them as one corpus.
+
+        For the part `train` a tokeniser is chosen first; where it is for raw text, all parts are cut into sentences and
+        words by it.
+        """
         files = parts[part]
         read = partial(Corpus.from_file, format=kind, lowercase=self.lowercase, surface=True)
         whole = reduce(add, map(read, files))
@@ -271,7 +280,11 @@ class _Drafting:
         return reduce(add, (read(file, cut=cut) for file in files))
 
     def choose_tokeniser(self, train: Corpus, files: list[str], kind: Format) -> None:
-        """Choose what cuts text: as in a treebank, as in raw text, or as in text that is cut already."""
+        """Set `self.tokeniser` to the one that fits the training text, and add a finding that says so.
+
+        `learnt` for a CoNLL-U treebank with words written together, `unicode` for raw text, `tokenised` for text whose
+        words stand between blanks already; `blanks` where the user wants text as it is. `kind`: the format of `files`.
+        """
         reason = raw_reason(train) if kind == "text" else None
         attached = any(len(one.text) != len(" ".join(one.words)) for one in train)  # some word without a blank
         self.tokeniser = "unicode" if reason else "learnt" if kind == "conllu" and attached else "tokenised"
@@ -323,7 +336,11 @@ class _Drafting:
     def knowledge(
         self, texts: _Texts, lexicons: list[str], analysers: Mapping[str, Analyser], lists: list[str]
     ) -> dict[str, Any]:
-        """Write files of word lists and attributes; return the recipe's values that name them, by its keys."""
+        """Write the word list and tables of attributes of a draft to `OUT-data`; return recipe values that name them.
+
+        `lexicons`, `lists`: files as given to `draft_config`. The result has a value for each key that `text.toml` has
+        of them, such as `list` and `tables`: None where there is no such file.
+        """
         found: dict[str, Frequencies] = {name: self.read_list(name, texts.train) for name in sorted(lists, key=_plain)}
         listed = wordlists.joined(found, texts.train)
         for name, forms in found.items():
@@ -352,9 +369,10 @@ class _Drafting:
         }
 
     def derived(self, texts: _Texts, listed: Frequencies) -> list[str]:
-        """Add forms derived from lemmas and inflections to `listed`, where the annotated text is small.
+        """Add forms derived from lemmas and inflections of the training text to `listed`, in place, with frequencies.
 
-        Returns the paths of a table of their attributes that it writes, a list of one; empty where nothing is derived.
+        Only where the text is annotated and has under 120,000 words. Returns the path of the table of their attributes
+        that it writes, as a list of one; an empty list where nothing is derived.
         """
         if not texts.annotated or texts.train.tokens >= _BOUNDS[0]:
             return []
@@ -369,9 +387,10 @@ class _Drafting:
         return [str(path)]
 
     def read_list(self, name: str, train: Corpus) -> Frequencies:
-        """Return a list's words with frequencies, from `wordfreq:LANGUAGE`, a hunspell file `.dic` or another file.
+        """Return the words and frequencies of a word list: `wordfreq:LANGUAGE`, a hunspell file `.dic` or another file.
 
-        Words without counts are weighted by how they are spelled. Raises ConfigError where no usable word is left.
+        Words without counts get weights by how much their spelling is like that of rare words of `train`. Raises
+        ConfigError where no usable word with a count above 0 is left.
         """
         if name.startswith("wordfreq:"):
             read = wordlists.from_wordfreq(name.removeprefix("wordfreq:"))
@@ -388,10 +407,10 @@ class _Drafting:
     def analysed(
         self, analysers: Mapping[str, Analyser], texts: _Texts, forms: Collection[str]
     ) -> tuple[list[str], list[str]]:
-        """Analyse words with each analyser, and write what it says of them to tables in `OUT-data`.
+        """Look `forms` up in each analyser, write what it says of them to a table in `OUT-data`, and return the paths.
 
-        Returns the paths of tables of attributes, and of tables of weighted readings, for analysers that give
-        probabilities.
+        First the paths of tables of attributes, then of tables of weighted readings, which are written for analysers
+        whose readings of a word have unequal probabilities.
         """
         lexicons, weighted = [], []
         for name, analyser in analysers.items():
@@ -423,7 +442,11 @@ class _Drafting:
     # the background, before training
 
     def tell_mass(self, project: Project) -> None:
-        """Add findings on how much probability the untrained prior gives to new words, and how many validation has."""
+        """Add two findings: how many words of the validation text are new, and how likely new words are by the prior.
+
+        New is what the training text does not have: words listed in the vocabulary besides, or spelled by a domain (an
+        infinite set of strings). The prior is that of the untrained model.
+        """
         vocabulary, counts = project.vocabulary, project.corpora["valid"].counts()
         background = project.background
         base = background.base if isinstance(background, Recent) else background
@@ -441,14 +464,17 @@ class _Drafting:
 
 
 def data_folder(out: Path) -> Path:
-    """Make and return the folder `OUT-data` beside a configuration `OUT.toml`, for files generated for it."""
+    """Return the folder `NAME-data` beside a configuration `NAME.toml`, for files generated for it.
+
+    It is created if missing.
+    """
     folder = out.parent / f"{out.stem}-data"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def held_out_of(train: Corpus) -> int:
-    """Return how many sentences at the end of a text are held out for validation: a tenth, 1 to 1,000."""
+    """Return how many sentences at the end of a training text to hold out for validation: a tenth, 1 to 1,000."""
     return max(1, min(len(train) // 10, _HELD_OUT))
 
 
@@ -459,7 +485,8 @@ def _share(part: int, whole: int) -> str:
 def parts_by_name(files: list[str], valid: list[str]) -> dict[str, list[str]]:
     """Group text files into parts `train`, `valid` and `test` by their names, as in `fr-ud-dev.conllu` (dev is valid).
 
-    With `valid` given, or where no name of several says train, all of `files` are the training text.
+    A file whose name says nothing is train. With `valid`, the validation files, given, or where no file would be
+    train, all of `files` are the training text. Parts without a file have no key.
     """
     if valid:
         return {"train": files, "valid": valid}
@@ -472,14 +499,14 @@ def parts_by_name(files: list[str], valid: list[str]) -> dict[str, list[str]]:
 
 
 def _plain(listed: str) -> bool:
-    """Whether a list of words, a file or `wordfreq:LANGUAGE`, has no counts."""
+    """Whether a word list (a file, or `wordfreq:LANGUAGE`) has words without counts."""
     return listed.endswith(".dic") or not (listed.startswith("wordfreq:") or has_counts(listed))
 
 
 def text_kind(file: str) -> Format:
     """Return `conllu` or `text`, the format of a file, by its name or else by its first lines.
 
-    Raises ConfigError for tables and word lists, naming the option that takes them.
+    Raises ConfigError for tables and word lists; the message names the option of `llrnn init` that takes them.
     """
     head = [line for _, line in islice(read_lines(file), _LOOKED_AT)]
     if _TEXT.search(file):
@@ -505,7 +532,10 @@ def text_kind(file: str) -> Format:
 
 
 def _coverage(forms: Collection[str], texts: _Texts) -> str:
-    """Describe in a phrase which shares of the validation text's words, types and new types a set of forms covers."""
+    """Return a phrase with three percentages: how much of the validation text a set of word forms covers.
+
+    Of its running words, of its distinct words, and of its distinct words that the training text does not have.
+    """
     counts, seen = texts.valid.counts(), texts.train.counts()
     new = {word: count for word, count in counts.items() if word not in seen}
     inside = sum(count for word, count in counts.items() if word in forms)

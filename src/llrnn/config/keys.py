@@ -44,9 +44,9 @@ from llrnn.training.settings import SampledObjective, TrainingSettings
 
 
 class Strict(BaseModel):
-    """Base of all configuration tables: immutable, unknown keys are errors, and values are not converted between types.
+    """Base of all tables of a configuration (pydantic): immutable; unknown keys and values of another type are errors.
 
-    A text or a truth value where a number is required is an error too.
+    Nothing is converted: a text or a truth value where a number is required is an error too.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -57,16 +57,17 @@ class Strict(BaseModel):
         return self
 
     def check(self) -> None:
-        """Raise ValueError where keys of the table contradict each other.
+        """Raise ValueError where keys of the table contradict each other; called after validation.
 
-        Subclasses override it, here it allows everything.
+        Subclasses override it; here it allows everything.
         """
 
 
 def refuse_unused(table: BaseModel, keys: Iterable[str], purpose: str, found: str, place: str = "") -> None:
-    """Raise ValueError where one of `keys` is not at its default, though what else is given makes it useless.
+    """Raise ValueError where one of `keys` of a table is not at its default, though another key makes it useless.
 
-    `purpose` and `found` end the message: `KEY <purpose>, found <found>; leave it out`; `place`: put before each key.
+    The message is `KEY <purpose>, found <found>; leave it out`, such as `folds is for counted n-grams, found arpa =
+    'x'; leave it out`; `place`: a prefix of each key in it.
     """
     unused = [key for key in keys if getattr(table, key) != type(table).model_fields[key].default]
     if unused:
@@ -74,9 +75,9 @@ def refuse_unused(table: BaseModel, keys: Iterable[str], purpose: str, found: st
 
 
 class RowConfig(Strict):
-    """Base of configuration tables whose keys, but `kind`, are arguments of a function or class.
+    """Base of configuration tables whose keys, except `no_arguments`, are the keyword arguments of a function or class.
 
-    `makes`: that function or class for each kind; `no_arguments`: keys that are not passed on.
+    `makes` maps each `kind` to that function or class; `make(context)` calls it.
     """
 
     makes: ClassVar[Mapping[str, Callable[..., Any]]]
@@ -88,7 +89,7 @@ class RowConfig(Strict):
 
 
 class FeatureConfig(RowConfig):
-    """Base of the tables of feature groups, `[features] output` and `input`: the keys that every group has."""
+    """Base of the tables of feature groups in `[features] output` and `input`: the keys that every group has."""
 
     no_arguments = {"kind", "scale", "shared", "listed"}
     scale: float = Field(1.0, gt=0, description="how much the group weighs")
@@ -106,7 +107,7 @@ class FeatureConfig(RowConfig):
 
 
 class IdentityConfig(FeatureConfig):
-    """Identity features: one feature for each of the most frequent words, as in a softmax."""
+    """Identity features: one feature for each of the `top` most frequent words, as in a softmax."""
 
     kind: Literal["identity"]
     top: int | None = Field(None, ge=0, description="how many words; all by default [words]")
@@ -119,7 +120,7 @@ class IdentityConfig(FeatureConfig):
 
 
 class TableConfig(FeatureConfig):
-    """Attributes of words from a further table, beside those of the lexicon: clusters, lemmas, topics."""
+    """Attributes of words from a further table, beside those of `[lexicon]`, such as clusters, lemmas or topics."""
 
     makes = {"table": lambda tsv, name: features.Function(Lexicon.from_tsv(tsv), name=name)}
     kind: Literal["table"]
@@ -128,7 +129,7 @@ class TableConfig(FeatureConfig):
 
 
 class ReadingsConfig(FeatureConfig):
-    """Attributes of words from the weighted readings of a morphological analyser; the value is the probability."""
+    """Attributes of words from the weighted readings of a morphological analyser; values are their probabilities."""
 
     kind: Literal["readings"]
     tsv: str = Field(description="a table of form, weight and attributes, as `llrnn data readings` writes it")
@@ -144,7 +145,7 @@ class ReadingsConfig(FeatureConfig):
 
 
 class AffixConfig(FeatureConfig):
-    """The beginnings (`prefixes`) or endings (`suffixes`) of words that several words share."""
+    """One feature for each beginning (`prefixes`) or ending (`suffixes`) that several words share."""
 
     makes = {"prefixes": features.Prefixes, "suffixes": features.Suffixes}
     kind: Literal["prefixes", "suffixes"]
@@ -163,10 +164,10 @@ class AttributesConfig(FeatureConfig):
 
 
 class PlainFeatureConfig(FeatureConfig):
-    """`shape`: capitals, digits and other signs of a word.
+    """`shape`: features for capitals, digits and other signs in a word.
 
-    `orthographic`: its ending and length, by which domains (infinite sets of strings outside the vocabulary) group
-    their strings, so that listed and unlisted words share features.
+    `orthographic`: features for ending and length, by which domains (infinite sets of strings outside the vocabulary)
+    group their strings, so that listed and unlisted words share features.
     """
 
     makes = {"shape": features.Shape, "orthographic": features.CellAttributes}
@@ -174,7 +175,7 @@ class PlainFeatureConfig(FeatureConfig):
 
 
 class NumericConfig(FeatureConfig):
-    """Whether a word is a number, a small number, or a year."""
+    """Three features: whether a word is a number, a small number (below `small`), or a year."""
 
     makes = {"numeric": features.Numeric}
     kind: Literal["numeric"]
@@ -182,7 +183,7 @@ class NumericConfig(FeatureConfig):
 
 
 class VectorsConfig(FeatureConfig):
-    """Word vectors from a file, as real-valued features: the first principal components."""
+    """Word vectors from a file, as real-valued features: their first principal components."""
 
     makes = {"vectors": lambda file, **keys: features.Vectors(file, scale=1.0, **keys)}
     kind: Literal["vectors"]
@@ -195,7 +196,7 @@ class VectorsConfig(FeatureConfig):
 
 
 class OwnFeature(FeatureConfig, OwnTable):
-    """A feature group that another package defines, a subclass of `Features`; further keys are its arguments."""
+    """A feature group of another package, whose class is a subclass of `Features`; further keys are its arguments."""
 
     group, base = "features", Features
 
@@ -221,7 +222,7 @@ AnyFeature = Annotated[
 
 
 class NumbersConfig(Strict):
-    """A domain (an infinite set of strings outside the vocabulary): numbers in digits, with ordinals."""
+    """A domain (an infinite set of strings outside the vocabulary): numbers in digits, and ordinals such as 3rd."""
 
     kind: Literal["numbers"]
     language: str = Field("en", description="whose ordinals: fr, en, de, et, tr, or any of these; another has none")
@@ -232,9 +233,10 @@ class NumbersConfig(Strict):
 
 
 class SpellingConfig(Strict):
-    """A domain (an infinite set of strings outside the vocabulary): any string, by a character n-gram model.
+    """A domain (an infinite set of strings outside the vocabulary): any string, with the probability of its spelling.
 
-    Strings are grouped by ending and length; those of a group share one symbol of the network, a cell.
+    That is by a character n-gram model. Strings are grouped by ending and length; those of a group share one symbol of
+    the network, a cell.
     """
 
     kind: Literal["spelling"]
@@ -266,7 +268,7 @@ AnyDomain = Annotated[NumbersConfig | SpellingConfig, Field(discriminator="kind"
 
 
 class ControllerConfig(Strict):
-    """The network that reads the text and computes the state h: keys of all kinds."""
+    """The network that reads the text and computes the state h; these keys all its kinds have."""
 
     hidden: int = Field(256, ge=1, le=2**20, description="units of each layer")
     layers: int = Field(1, ge=1, le=1000, description="layers")
@@ -299,12 +301,12 @@ class TransformerConfig(ControllerConfig):
 
 
 def _of_kind(default: str) -> BeforeValidator:
-    """Return a validator that adds `kind = default` to a table that does not say its kind."""
+    """Return a pydantic validator that adds `kind = default` to a table (a dict) that has no key `kind`."""
     return BeforeValidator(lambda table: {"kind": default, **table} if isinstance(table, dict) else table)
 
 
 class OwnController(ControllerConfig, OwnTable):
-    """A network that another package defines, a subclass of `Controller`; the keys that are given are its arguments."""
+    """A network whose class, a subclass of `Controller`, another package defines; the keys given are its arguments."""
 
     group, base = "controllers", Controller
 
@@ -325,9 +327,10 @@ AnyController = Annotated[
 
 
 class ConditionConfig(Strict):
-    """How the condition, the input that a text is generated from, is read: by an encoder that the network attends to.
+    """How the network reads the condition, the input that a text is generated from: by attention to an encoder of it.
 
-    Attention stands between the first layer of the network and the others. Numbers are joined to its inputs instead.
+    Attention stands between the first layer of the network and the others. With `reading = "numbers"` a condition's
+    numbers are joined to the network's inputs instead.
     """
 
     reading: Literal["words", "slots", "spelled", "whole", "numbers"] = Field(
@@ -360,17 +363,17 @@ class ConditionConfig(Strict):
         return plain[self.reading]()
 
     def inputs(self, conditions: Iterable[object]) -> tuple[ContextualInput, ...]:
-        """Return the contextual input for `reading = "numbers"`, which joins a condition's numbers to ψ.
+        """Return, for `reading = "numbers"`, the one contextual input that joins a condition's numbers to the input ψ.
 
-        It is fitted to the given conditions; empty for every other reading.
+        Its fields are those of the given training conditions. An empty tuple for every other reading.
         """
         return (contextual.ConditionNumbers.fitted(conditions, self.names),) if self.reading == "numbers" else ()
 
     def controller(self, own: ControllerConfig, conditions: Iterable[object]) -> Controller:
-        """Return the network `own` with attention to an encoder of conditions behind its first layer.
+        """Return the network that the table `own` describes, with attention to an encoder of conditions behind layer 1.
 
         `conditions`: those of the training text, which the encoder's vocabulary is made from. For `reading = "numbers"`
-        the network is returned as it is.
+        the network is returned without attention.
         """
         if self.reading == "numbers":
             return own.make()
@@ -415,10 +418,10 @@ class NGramsConfig(Strict):
             refuse_unused(self, ["restrict"], "is for files or arpa", "neither")
 
     def make(self, context: Context) -> Background:
-        """Return the n-gram model: from the ARPA file, or counted on other texts or on parts of the corpus.
+        """Return the n-gram model as a prior b(K, x): from the ARPA file, or counted on texts or parts of the corpus.
 
-        It is cross-fitted where the network trains on the text. Raises ConfigError for an ARPA file that was estimated
-        on the training text.
+        It is cross-fitted where the network trains on the counted text: each of its sentences is scored by the counts
+        of others. Raises ConfigError for an ARPA file that was estimated on the training text.
         """
         if self.arpa is not None:
             return self._of_file(self.arpa, context)
@@ -448,12 +451,15 @@ class NGramsConfig(Strict):
         return found
 
     def counts_any(self, parts: Collection[str]) -> bool:
-        """Whether these n-grams are counted on any of the given parts (train, valid, test) of the corpus."""
+        """Whether these n-grams are counted on one or more of `parts` ("train", "valid", "test") of the corpus.
+
+        False for n-grams of other files.
+        """
         return self.arpa is None and self.files is None and not {*parts}.isdisjoint(self.parts)
 
 
 class PrimedConfig(Strict):
-    """Entity words, which sentences say only as values of their condition: their prior probability depends on it.
+    """Makes the prior of entity words, which sentences say only as values of their condition, depend on the condition.
 
     They are likelier where the condition (the input that the text is generated from) has them, and hardly likely
     elsewhere.
@@ -472,7 +478,10 @@ class PrimedConfig(Strict):
 
 
 class RecentConfig(Strict):
-    """Words of a running text come again: how much they count is learnt, and a sentence may stand alone."""
+    """Makes words likelier that came before in a running text; how much is learnt, unless `weight` fixes it.
+
+    A sentence may stand alone too.
+    """
 
     weight: float | None = Field(
         None, gt=0, lt=1, description="the share of the words before, if it shall be fixed; else it is learnt"
@@ -495,7 +504,7 @@ class RecentConfig(Strict):
 
 
 class GrammarConfig(Strict):
-    """A context-free grammar that every text is a string of: a factor of the prior b(K, x), 0 if forbidden."""
+    """A context-free grammar that every text must be a string of: the prior b(K, x) is 0 where it forbids x."""
 
     file: str = Field(description="a file in lark's notation")
     start: str = Field("start", description="the rule to start from")
@@ -514,7 +523,7 @@ class GrammarConfig(Strict):
 
 
 class DictionaryConfig(Strict):
-    """For models of characters: every text must be spelled of words of a list and values of its condition."""
+    """For models of characters: every text must be spelled of words of a list and of slot values of its condition."""
 
     file: str = Field(description="a text file, words between white space")
     slots: list[str] = Field([], description="whose values may be written too; all by default")
@@ -529,8 +538,8 @@ class DictionaryConfig(Strict):
 class BackgroundConfig(Strict):
     """The background, the prior b(K, x): how likely words are before the network reweights them; keys of all kinds.
 
-    What is given here is mixed into the prior of the chosen kind (`recent`), changes it (`primed`), or multiplies it
-    (`grammar`, `dictionary`).
+    They are mixed into the prior of the chosen kind (`recent`), change it (`primed`), or multiply it (`grammar`,
+    `dictionary`).
     """
 
     primed: PrimedConfig | None = Field(None, description="words that need evidence in the condition")
@@ -542,7 +551,7 @@ class BackgroundConfig(Strict):
 
 
 def _warn_of_no_counts(listed: str) -> None:
-    """Warn that a word list has no counts, so that the prior b(K, x) takes all its words for equally likely."""
+    """Warn where the file of word frequencies `listed` has no counts: the prior then takes its words for equal."""
     if not has_counts(listed):
         warn(
             f"{listed}: one word a line without counts, so that the background takes all of them for equally likely; "
@@ -562,7 +571,7 @@ class UniformConfig(BackgroundConfig):
 
 
 class UnigramConfig(BackgroundConfig):
-    """A unigram prior: relative frequencies of words in parts of the corpus, or in a file."""
+    """A unigram prior: relative frequencies of words in parts of the corpus, or in a file, plus `smoothing`."""
 
     kind: Literal["unigram"]
     parts: Parts = ["train"]
@@ -581,7 +590,7 @@ class UnigramConfig(BackgroundConfig):
 
 
 class DiscountedConfig(BackgroundConfig):
-    """A unigram prior with absolute discounting: words that the counted text does not have get the rest."""
+    """A unigram prior with absolute discounting: words that the counted text does not have get what is discounted."""
 
     kind: Literal["discounted"]
     parts: Parts = ["train"]
@@ -610,16 +619,16 @@ AnyBackground = Annotated[
 
 
 class MixedConfig(NGramsConfig):
-    """An n-gram model that is added to the model's distribution with a weight w(h) from the network.
+    """An n-gram model that the network mixes in: p = w_0(h) p_0 + w(h) p_ngram, with weights computed from its state h.
 
-    The sum is a mixture, p = w_0(h) p_0 + w(h) p_ngram; an `expert` enters as a product instead.
+    An `expert` enters as a product instead.
     """
 
     kind: Literal["ngram"] = "ngram"
 
 
 class RepeatedConfig(RowConfig):
-    """A contextual feature: whether the word occurred among the words before."""
+    """A contextual feature: 1 on the words that occurred among the `window` words before, else 0."""
 
     makes = {"repeated": contextual.Repeated}
     kind: Literal["repeated"]
@@ -627,7 +636,10 @@ class RepeatedConfig(RowConfig):
 
 
 class ExpertConfig(NGramsConfig):
-    """A contextual feature whose value is log p of an n-gram model; the network decides its exponent at every step."""
+    """A contextual feature whose value is log p of an n-gram model, so that p enters as a factor.
+
+    The network decides its exponent at every step.
+    """
 
     kind: Literal["expert"]
     name: str = Field("kn", min_length=1, description="what explanations and --expert call it")
@@ -654,7 +666,7 @@ class CopiedConfig(RowConfig):
 
 
 class ContinuedConfig(RowConfig):
-    """A contextual feature: the next word of a slot value of the condition that was begun.
+    """A contextual feature: 1 on the next word of a slot value of the condition whose first words were just said.
 
     One feature for all slots.
     """
@@ -664,7 +676,10 @@ class ContinuedConfig(RowConfig):
 
 
 class FramedConfig(Strict):
-    """Values of the condition's slots: how well the words before announce the slot, counted in the training text."""
+    """A contextual feature on the words of slot values of the condition: how well the words before announce the slot.
+
+    That is counted in the training text: `at` announces an area.
+    """
 
     kind: Literal["framed"]
     order: int = Field(6, ge=1, description="how many words before a value count, a value among them as one [words]")
@@ -675,10 +690,10 @@ class FramedConfig(Strict):
 
 
 class LookupConfig(Strict):
-    """Contextual features from a table, one for each column: 0 on its words that no matching row has, else 1.
+    """Contextual features from a table, one for each column: 0 on words of the column that no matching row has, else 1.
 
-    Rows match by fields of the condition, or are those that were named last. One more feature, `begun`, is 1 on words
-    that continue a value.
+    Rows match by fields of the condition, or are those whose `subject` was named last. One more feature, `begun`, is 1
+    on words that continue a value.
     """
 
     kind: Literal["lookup"]
@@ -710,14 +725,14 @@ AnyContextual = Annotated[
 
 
 class FramedInputConfig(FramedConfig):
-    """Values of the condition's slots: how well the words before announce the slot, as inputs of the network."""
+    """Numbers that the network reads: for each slot of the condition, how well the words before announce its value."""
 
     def make(self, context: Context) -> ContextualInput:
         return contextual.PredictedSlot(super().make(context))
 
 
 class SlotsInputConfig(Strict):
-    """How many slot values of the condition are unsaid, begun and said, as numbers that the network reads."""
+    """Numbers that the network reads: how many slot values of the condition are unsaid, begun and said."""
 
     kind: Literal["slots"]
     slots: list[str] = Field([], description="of these slots, one by one; of all together by default")
@@ -734,7 +749,7 @@ AnyInput = Annotated[
 
 
 class Embedded(Strict):
-    """The packaged French sample, 8,000 sentences, as a corpus: how many sentences each part has."""
+    """The packaged French sample (8,000 sentences) as a corpus: how many sentences train, valid and test have."""
 
     train: int = Field(5000, ge=1, description="how many to train on [sentences]")
     valid: int = Field(500, ge=1, description="how many to validate on [sentences]")
@@ -804,7 +819,7 @@ class CorpusConfig(Strict):
 
 
 class VocabularyConfig(Strict):
-    """The vocabulary: which words of texts and lists are listed, and what becomes of others."""
+    """The vocabulary: which words of texts and lists are in it, and what becomes of others."""
 
     parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus whose words are listed")
     files: list[str] = Field([], description="other texts whose words are listed too")
@@ -846,7 +861,7 @@ class LexiconConfig(Strict):
 
 
 class CoarsenConfig(Strict):
-    """Fewer classes (words with equal output features) for a cheaper sum over the vocabulary.
+    """Merges classes (sets of words with equal output features) for a cheaper sum over the vocabulary.
 
     Rare words that are alike share the mean of their output features; input features stay as they are.
     """

@@ -38,13 +38,13 @@ from llrnn.text.vocabulary import Vocabulary
 
 @dataclass
 class Context:
-    """Everything that a configured part, such as a feature group or a prior, may be made from; given to its `make`.
+    """What `make(context)` of a configuration table gets, to make a feature group, a prior and so on from.
 
-    `corpora`: the texts by part (`train`, `valid`, `test`), cut into the model's units; `words`: the same in words;
+    `corpora`: the texts by part (`train`, `valid`, `test`), cut into the model's units; `words`: the texts in words;
     `lowercase`: whether their words are lowercased; `files`: the text files that the network trains on; `read`: a
-    function that reads files as one text; `counts`: of the words that the vocabulary is made from; `lexicon`:
+    function that reads files as one corpus; `counts`: of the words that the vocabulary is made from; `lexicon`:
     attributes of words, empty while contextual features are made; `vocabulary`: None until it is made; `shared`:
-    objects that several parts need, made once.
+    objects that several tables need, by a key of their choice, made once.
     """
 
     corpora: Mapping[str, Corpus]
@@ -58,10 +58,10 @@ class Context:
     read: Callable[[Sequence[str]], Corpus] = lambda files: reduce(add, map(Corpus.from_file, files))
 
     def parts(self, table: str, names: Sequence[str]) -> list[Corpus]:
-        """Return the texts of the parts `names` (train, valid, test).
+        """Return the corpora of the parts `names` (each "train", "valid" or "test"), in this order.
 
-        Raises ConfigError for one that the corpus does not have. `table`: the table of the configuration that names
-        them, for the message.
+        Raises ConfigError for one that the configuration gives no text for. `table`: the table of the configuration
+        that names them, for the message.
         """
         for part in names:
             if part not in self.corpora:
@@ -73,10 +73,10 @@ class Context:
 
 
 class OwnTable(BaseModel):
-    """A configuration table whose `kind` is a class of another package: an entry point, or `module:Class`.
+    """Base of configuration tables whose `kind` names a class of another package: an entry point, or `module:Class`.
 
-    All other keys are arguments of that class. Subclasses set `group`, the name of its entry points, and `base`, the
-    class that it must be a subclass of.
+    All other keys are arguments of that class. Subclasses set `group`, the name of its entry points without `llrnn.`,
+    and `base`, the class that it must be a subclass of.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
@@ -86,16 +86,16 @@ class OwnTable(BaseModel):
 
     @property
     def own_keys(self) -> dict[str, Any]:
-        """The table's keys but `kind`, as arguments for the class.
+        """The table's keys except `kind`, as keyword arguments for the class that `kind` names.
 
-        With defaults where the class declares its keys as `Keys`.
+        Where that class has an inner pydantic model `Keys`, they are validated by it and its defaults are added.
         """
         keys, known = self.model_extra or {}, getattr(self.found, "Keys", None)
         return keys if known is None else known.model_validate(keys).model_dump()
 
     @property
     def found(self) -> Any:
-        """The class that `kind` names; raises LLRNNError where there is none."""
+        """The class that the table's `kind` names; raises ConfigError where it cannot be used."""
         return find_kind(self.group, self.kind, self.base)
 
     @model_validator(mode="after")
@@ -108,16 +108,19 @@ class OwnTable(BaseModel):
         return self
 
     def make(self, context: Context) -> Any:
-        """Return the object that the table describes: `Class.make(context, **keys)`, else `Class(**keys)`."""
+        """Return what the table describes: `Class.make(context, **keys)` if there is one, else `Class(**keys)`.
+
+        `Class` is what `kind` names, `keys` are the table's other keys.
+        """
         make = getattr(self.found, "make", None)
         return self.found(**self.own_keys) if make is None else make(context, **self.own_keys)
 
 
 def own_table(group: str, base: type, *with_keys: type[BaseModel]) -> type[OwnTable]:
-    """Return a table type for kinds that other packages define, for use with `OrOwn`.
+    """Return a subclass of `OwnTable` for tables whose kinds other packages define, to be given to `OrOwn`.
 
     `group`: the name of their entry points without `llrnn.`, such as `domains`; `base`: the class that theirs are
-    subclasses of; `with_keys`: models whose keys every such table has.
+    subclasses of; `with_keys`: pydantic models whose keys every such table has.
     """
     return type(f"Own {group}", (*with_keys, OwnTable), {"group": group, "base": base, "__module__": __name__})
 
@@ -148,10 +151,10 @@ class OrOwn:
         return {**ours, "oneOf": [*ours["oneOf"], own]}
 
     def validated(self, given: Any, ours: ValidatorFunctionWrapHandler) -> Any:
-        """Validate a table by the built-in kinds (`ours`).
+        """Return the validated table `given`: by the validator `ours` of the built-in kinds, else as `self.table`.
 
-        A kind that is not among them is looked up in other packages. Raises pydantic's ValidationError where it is in
-        none.
+        The latter where its kind is not built in, but is a class of another package. Raises pydantic's ValidationError
+        where it is neither, or where keys are wrong.
         """
         if isinstance(given, dict) and given.get("kind") in RENAMED:
             given = {**given, "kind": RENAMED[given["kind"]]}

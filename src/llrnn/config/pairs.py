@@ -40,18 +40,19 @@ Pair = tuple[object, str]  # a meaning and its text
 
 
 def holds_pairs(path: str | Path) -> bool:
-    """Whether the name of a file says that it holds pairs of meaning and text: .jsonl, .csv or .tsv, also with .gz."""
+    """Whether a file, by its name, holds pairs of a meaning and a text: .jsonl, .csv or .tsv, also with .gz."""
     return _PAIRS.search(str(path).lower()) is not None
 
 
 def draft_pairs(
     files: Sequence[str | Path], *, out: str | Path, valid: Sequence[str | Path] = (), lowercase: bool = True
 ) -> Draft:
-    """Draft a configuration for `llrnn train` from pairs of meaning and text.
+    """Draft a configuration for `llrnn train` from pairs of a meaning (slots and values) and a text that says it.
 
-    Returns a `Draft`, whose `write` writes it. `files`: JSON lines, CSV or TSV; of several, names with `dev` and `test`
-    are those parts; without any for validation, and no `valid`, a tenth of the pairs is held out. Raises ConfigError
-    for fewer than 10 pairs, or conditions that are neither all dialogue acts nor all records.
+    Returns a `Draft`, whose `write` writes it. `files`: JSON lines, CSV or TSV; of several, those with `dev` or `test`
+    in their names are the validation and test parts; without any for validation, and no `valid`, a tenth of the pairs
+    is held out. Where texts are raw or not JSON lines, files in `OUT-data` are written at once. Raises ConfigError for
+    fewer than 10 pairs, or meanings that are neither all dialogue acts nor all records.
 
         draft_pairs(["train.jsonl"], out="waiter.toml").write()
     """
@@ -103,7 +104,10 @@ def _of_csv(path: str, content: str) -> Iterator[Pair]:
 
 
 def _meaning(found: object) -> object:
-    """Return a condition unchanged, or as a dict where it is written `name[x], food[y]`."""
+    """Return a meaning written `name[x], food[y]` as the dict {"name": "x", "food": "y"}, anything else unchanged.
+
+    A name that occurs more than once gets a list of its values.
+    """
     if isinstance(found, str) and _BRACKETS.match(found):
         fields: dict[str, list[str]] = {}
         for slot, value in _BRACKETS.findall(found):
@@ -113,9 +117,9 @@ def _meaning(found: object) -> object:
 
 
 def _kind(conditions: Sequence[object]) -> Conditions:
-    """Return `act` where all conditions are dialogue acts such as `inform(name=x)`, `plain` where all are records.
+    """Return `act` where all meanings are dialogue acts such as `inform(name=x)`, `plain` where all are dicts.
 
-    Raises ConfigError for a mixture of both, and for anything else.
+    Raises ConfigError for a mixture of both, for anything else, and for a text that is no dialogue act.
     """
     strange = [one for one in conditions if not isinstance(one, str | Mapping)]
     texts = [one for one in conditions if isinstance(one, str)]
@@ -137,7 +141,10 @@ def _cut(value: Any) -> Any:
 
 
 def _written(out: Path, part: str, pairs: Sequence[Pair], kind: Conditions, cut: bool) -> str:
-    """Write the pairs of a part as JSON lines into `OUT-data`, cut into words if `cut`; return the path."""
+    """Write the (meaning, text) pairs of a part as JSON lines to `OUT-data/PART.jsonl` and return the path.
+
+    `cut`: whether raw texts are cut into words first, and with kind `plain` the values of meanings too.
+    """
     path = data_folder(out) / f"{part}.jsonl"
     made = [{"condition": meaning, "target": text} for meaning, text in pairs]
     made = [{**pair, "target": _cut(pair["target"])} for pair in made] if cut else made
@@ -150,7 +157,11 @@ def _written(out: Path, part: str, pairs: Sequence[Pair], kind: Conditions, cut:
 
 
 def _recipe(parts: Mapping[str, list[str]], train: Corpus, kind: Conditions, lowercase: bool) -> tuple[str, list[str]]:
-    """Return the TOML text of the configuration, and lines of findings to report; `parts`: files by part."""
+    """Return the TOML text of the configuration, and lines of findings to report.
+
+    `parts`: the files of train, valid and test; `train`: the training pairs, read; `kind`: of their meanings. Raises
+    ConfigError where no text says the value of a slot.
+    """
     slots = FoundSlots.of(train)
     if not slots.said:
         raise ConfigError(
@@ -178,9 +189,9 @@ def _recipe(parts: Mapping[str, list[str]], train: Corpus, kind: Conditions, low
 
 
 def _warnings(train: Corpus) -> tuple[str, ...]:
-    """Return a warning that names slots whose values no text says word by word, so that they cannot be copied.
+    """Return one warning that names slots whose values no text says word by word, so that they cannot be copied.
 
-    Or none.
+    An empty tuple where there are no such slots.
     """
     every = {slot for sentence in train for slot, _ in values_of(sentence.condition)}
     lost = sorted(every - {*FoundSlots.of(train).said})

@@ -46,9 +46,9 @@ from llrnn.training.settings import problems
 
 
 def _open_built(paths: Sequence[str], config: Config) -> Corpus:
-    """Open a built corpus, a folder of encoded text on disk that a configuration names in place of text files.
+    """Open a built corpus: a folder of encoded text on disk that a configuration names in place of text files.
 
-    Raises ConfigError where there are other paths beside it, or where it was not lowercased as the configuration wants.
+    Raises ConfigError where `paths` has others beside it, or where it was not lowercased as the configuration wants.
     """
     if len(paths) > 1:
         raise ConfigError(f"a built corpus stands alone, found {', '.join(paths)}; build all of them as one")
@@ -63,9 +63,10 @@ def _open_built(paths: Sequence[str], config: Config) -> Corpus:
 
 
 def _require_loaded(config: Config, corpora: Mapping[str, Corpus]) -> None:
-    """Raise ConfigError where a key needs more than a built corpus (encoded text on disk) has.
+    """Raise ConfigError where the configuration needs what a built corpus (encoded text on disk) does not have.
 
-    Such are annotations of words, conditions of sentences and n-gram counts. `corpora`: the texts by part.
+    Such are annotations of words, conditions of sentences and n-gram counts. `corpora`: the texts by part (train,
+    valid, test).
     """
     built = [part for part, corpus in corpora.items() if isinstance(corpus, BuiltCorpus)]
     needs_memory = {
@@ -98,10 +99,11 @@ _ENOUGH_TYPES = 50  # rare and new words, for their shares to say anything
 
 @dataclass(frozen=True)
 class Project:
-    """Everything that a configuration describes, read and estimated: texts, vocabulary, features, prior b(K, x).
+    """What a configuration describes, read and estimated: texts, lexicon, vocabulary, features, prior b(K, x).
 
-    `model()` makes the model to train. `corpora` has the parts `train`, `valid` and `test`; `others` are further texts
-    to train on; `mixed` are n-gram models that the network mixes in.
+    `model()` makes the model to train. `corpora` has the parts `train`, `valid` and `test`, where given; `others` are
+    further texts to train on; `mixed` are n-gram models that the network mixes in; `tokeniser`: what cuts raw text into
+    words, None where texts are not cut.
 
         project = Project.from_config(read_config("configs/embedded.toml"))
         for record in train(project.model(), project.corpora["train"], settings=project.config.training): ...
@@ -169,7 +171,11 @@ class Project:
         return made
 
     def _warn_of_coverage(self) -> None:
-        """Warn where the lexicon knows rare words of the training text, but not new words of validation."""
+        """Warn where the lexicon knows over 80 % of the rare training words, but less than half that share of new ones.
+
+        Rare words occur at most twice; new ones are in the validation text only. Nothing where either are fewer than
+        50.
+        """
         if "valid" not in self.corpora or self.vocabulary.is_open or not self.lexicon.forms():
             return
         seen = self.corpora["train"].counts()
@@ -218,9 +224,9 @@ class Project:
         return model
 
     def _require_numbers(self, model: LLRNN) -> None:
-        """Raise ConfigError where the condition of a sentence lacks a number that training conditions have.
+        """Raise ConfigError where the condition of a sentence, of any part, lacks a number that training has.
 
-        Only where conditions, the inputs that texts are generated from, are read as numbers.
+        Conditions are the inputs that texts are generated from. Nothing is checked unless they are read as numbers.
         """
         if self.config.condition is None or self.config.condition.reading != "numbers":
             return
@@ -231,7 +237,8 @@ class Project:
     def _require_mass(self, model: LLRNN, part: str, text: EncodedText) -> None:
         """Raise ZeroMassError where the prior b(K, x) gives a word of a text probability 0, before training fails.
 
-        `part`: train, valid or `other`, for the message and its advice.
+        `part`: train, valid or `other`, for the message and its advice. Of a prior that depends on the context K, only
+        its constraints, such as a grammar, are checked.
         """
         if not model.background.is_static:
             if part in self.corpora:
@@ -261,7 +268,7 @@ def _require_conditions(corpora: dict[str, Corpus], given: keys.ConditionConfig)
 
 @contextmanager
 def _naming(sentence: Sentence) -> Iterator[None]:
-    """Context manager: a ConfigError in the block gets the sentence's name (file and line) before its message."""
+    """Context manager (yields None): a ConfigError in the block is raised with the sentence's `FILE:LINE` before it."""
     try:
         yield
     except ConfigError as error:
@@ -269,7 +276,10 @@ def _naming(sentence: Sentence) -> Iterator[None]:
 
 
 def _more_mass(given: keys.AnyBackground, part: str) -> str:
-    """Return advice for an error: which keys let a prior of this kind cover all words of a part of the corpus."""
+    """Return advice for an error message: which keys make the prior `given` cover a word of this part of the corpus.
+
+    `part`: "train", "valid", or "other" for a further text.
+    """
     if part == "other":
         return "count the word in the background too, or leave it out of [vocabulary]: the text is then cut there"
     named = f"name {part} in background.parts"
@@ -280,7 +290,10 @@ def _more_mass(given: keys.AnyBackground, part: str) -> str:
 
 
 def _require_language(model: LLRNN, corpus: Corpus) -> None:
-    """Raise ZeroMassError at the first sentence that a constraint of the prior b(K, x) (a grammar, say) forbids."""
+    """Raise ZeroMassError at the first sentence that a constraint of the prior b(K, x), such as a grammar, forbids.
+
+    Nothing where the prior has no constraint.
+    """
     if not (constraints := constraints_of(model.background)):
         return
     text = EncodedText.encode(corpus, model.vocabulary)
@@ -294,8 +307,8 @@ def _require_language(model: LLRNN, corpus: Corpus) -> None:
 def read_corpora(config: Config, tokeniser: Tokeniser | None = None) -> dict[str, Corpus]:
     """Read the texts of a configuration; return them by part: `train`, and `valid` and `test` where it names them.
 
-    Raw text is cut by the tokeniser. Where the prior has `recent` words, train is a running text: each of its sentences
-    gets the words before it as its condition.
+    `tokeniser` cuts raw text; None takes words as they stand between blanks. Where the prior has `recent` words, train
+    is a running text: each of its sentences gets the words before it as its condition.
     """
     corpora, recent = _read_parts(config, tokeniser), config.background.recent
     return corpora if recent is None else corpora | {"train": corpora["train"].running(recent.window)}
@@ -332,11 +345,11 @@ def names_slots(config: Config) -> bool:
 
 
 def with_slots(config: Config, train: Corpus) -> Config:
-    """Return the configuration with `{slots}` and `{open}` in its lists replaced by slots of the training text.
+    """Return a copy of the configuration with `{slots}` and `{open}` in its lists replaced by slots of a text.
 
-    Slots are the fields of conditions, such as name and food. `{slots}`: those whose values sentences say; `{open}`:
-    those of them with new values, such as names and addresses. Raises ConfigError where sentences say the values of no
-    slot.
+    Slots are the fields of the training text's conditions, such as name and food. `{slots}` stands for those whose
+    values sentences say, `{open}` for those of them with ever new values, such as names and addresses. Raises
+    ConfigError where sentences say the values of no slot.
     """
     found = FoundSlots.of(train)
     if not found.said:
@@ -365,9 +378,10 @@ def _filled(value: Any, found: FoundSlots) -> Any:
 def _other(
     given: keys.OtherConfig, config: Config, corpora: dict[str, Corpus], tokeniser: Tokeniser | None
 ) -> OtherText:
-    """Return a further text to train on, without sentences that the validation or test text has too.
+    """Return a further text to train on (`given` is its table), apart from what the validation or test text has too.
 
-    Raises ConfigError where the configuration has conditions, a grammar or a dictionary, which other texts do not fit.
+    `corpora`: the texts by part. Raises ConfigError where the configuration has conditions, a grammar or a dictionary,
+    which other texts do not fit.
     """
     if config.condition is not None:
         raise ConfigError(
@@ -395,9 +409,10 @@ def _tokeniser(config: Config) -> Tokeniser | None:
 def _read(
     paths: Sequence[str], config: Config, conditions: Conditions = "plain", tokeniser: Tokeniser | None = None
 ) -> Corpus:
-    """Read text files, or one folder of a built corpus, as one corpus, in the spelling that the configuration wants.
+    """Read text files, or one folder of a built corpus, as one corpus, lowercased and cut as the configuration says.
 
-    `conditions`: how the conditions of sentences are parsed: `plain`, or `act` for dialogue acts.
+    `conditions`: how the conditions of sentences are parsed: `plain`, or `act` for dialogue acts. `tokeniser`: cuts raw
+    text; None takes words as they stand between blanks.
     """
     if any(Path(path).is_dir() for path in paths):
         return _open_built(paths, config)
@@ -416,7 +431,10 @@ def embedded_corpora(train: int, valid: int, test: int, lowercase: bool = True) 
 
 
 def _said_by_knowledge(config: Config, lexicon: Lexicon, context: Sequence[ContextualFeature]) -> list[str]:
-    """Return words to list in the vocabulary though no text has them: of looked-up tables and slot values."""
+    """Return words that the vocabulary must have though no text has them: of looked-up tables and of slot values.
+
+    Slot values are those of `lexicon.values`, where contextual features or a primed prior may copy them.
+    """
     tables = [word for one in context if isinstance(one, Lookup) for word in sorted(one.words_of_table)]
     if not (config.lexicon.values and (context or config.background.primed is not None)):
         return tables
@@ -425,9 +443,9 @@ def _said_by_knowledge(config: Config, lexicon: Lexicon, context: Sequence[Conte
 
 
 def _units(config: Config, corpora: dict[str, Corpus]) -> Units | None:
-    """Return the units (characters or byte pairs) that words are cut into, learnt from the training text.
+    """Return what cuts words into characters or byte pairs, as `corpus.units` says, learnt from the training text.
 
-    None where words themselves are the symbols of the model. Raises ConfigError for a built corpus, whose words are
+    None for `corpus.units = "words"`. Raises ConfigError for a built corpus (encoded text on disk), whose words are
     ids.
     """
     if config.corpus.units == "words":
@@ -481,9 +499,9 @@ def _lexicon(config: Config, corpora: dict[str, Corpus], context: Sequence[Conte
 
 
 def _of_column(column: str, context: Sequence[ContextualFeature]) -> list[str]:
-    """Return the values of a column in all tables of `lookup` features.
+    """Return the values of a column, in all tables of the `lookup` features among `context`.
 
-    Raises ConfigError where no table looks it up.
+    Raises ConfigError where no table of them has the column among those it looks up.
     """
     there = [(name, one.table) for one in context if isinstance(one, Lookup) for name in one.words_by_column]
     if column not in dict(there):
@@ -552,9 +570,9 @@ _KEY = re.compile(r"""\s*([\w.\-"' ]+?)\s*=\s*(\[\s*(?:#.*)?$)?""")
 
 
 def key_lines(text: str) -> dict[str, int]:
-    """Return the line number of each key of a TOML text, by dotted name with list indices: `domains.0.kind`.
+    """Return the line number (from 1) of each key of a TOML text, by dotted name with list indices: `domains.0.kind`.
 
-    Inline tables of a list count if they stand one to a line; keys within them are not listed.
+    An inline table that stands on a line of its own in a list is listed as `output.0`; keys within it are not.
     """
     found: dict[str, int] = {}
     table, listed, items, counts = "", "", 0, Counter[str]()
@@ -579,7 +597,10 @@ def key_lines(text: str) -> dict[str, int]:
 
 
 def _line_of(place: str, lines: Mapping[str, int]) -> str:
-    """Return `:12` for a key in line 12, or for the innermost table around it; empty where neither is in the file."""
+    """Return `:12` for the dotted key `place` in line 12, or for the innermost table around it that is in the file.
+
+    Empty where neither is in `lines`, or its line is 0 (set on the command line).
+    """
     while place and place not in lines:
         place = place.rpartition(".")[0]
     return f":{lines[place]}" if lines.get(place) else ""
@@ -588,7 +609,7 @@ def _line_of(place: str, lines: Mapping[str, int]) -> str:
 def _require_flat(content: dict[str, Any], place: str) -> None:
     """Raise ConfigError where tables and lists are nested over 20 deep, which would exhaust the stack.
 
-    `place`: the file.
+    `place`: the file, for the message.
     """
     level: list[Any] = [content]
     for _ in range(_DEEPEST):
@@ -633,7 +654,7 @@ def _apply(data: dict[str, Any], change: str) -> None:
 
 
 def _value(text: str) -> Any:
-    """Parse a value as TOML; return it as a plain string where it is none."""
+    """Return the value that `text` is in TOML, such as 5 or ["a"]; the text itself where it is no TOML value."""
     try:
         read = parse_toml(f"value = {text}")
         _require_flat(read, f"--set value {text[:40]}")

@@ -81,7 +81,10 @@ def _in_words(annotation: Any) -> str:
 
 
 def default_of(field: FieldInfo) -> str:
-    """Return the default of a key as TOML in backticks; `–` where it may be left out, `required` where it may not."""
+    """Return the default of a key of a configuration as TOML in backticks; `required` where it has none.
+
+    `–` where it is None or a table.
+    """
     value = field.default
     if value is PydanticUndefined:
         return "required"
@@ -92,10 +95,10 @@ def default_of(field: FieldInfo) -> str:
 
 
 def _sections(model: type[BaseModel], title: str, place: str, told: dict[frozenset[type], str]) -> Iterator[str]:
-    """Yield Markdown: a table of the keys of a model, then a section for each table within it.
+    """Yield Markdown: a table of the keys of the pydantic model, then a section for each table within it.
 
-    `place`: the dotted key of this table, empty at the top; `told`: titles of sections by the models that they
-    describe, so that the same table in another place is only referred to.
+    `title`: the heading; `place`: the dotted key of this table, empty at the top; `told`: titles of sections so far by
+    the models that they describe (added to), so that the same table in another place is only referred to.
     """
     yield f"## {title}\n\n{_about(model)}{_table(model.model_fields)}"
     for name, field in model.model_fields.items():
@@ -126,10 +129,10 @@ def _kinds(
     place: str,
     told: dict[frozenset[type], str],
 ) -> Iterator[str]:
-    """Yield Markdown for a table that has several kinds: a section with the keys of each.
+    """Yield Markdown for a table of a configuration that has several kinds: a section with the keys of each kind.
 
-    `several`: the models with the kinds that choose each; `place`: the dotted key of the table; `told`: see
-    `_sections`.
+    `several`: the pydantic models with the values of `kind` that choose each; `field`: the key that holds the table,
+    `place` its dotted name; `told`: titles of sections by the models that they describe (added to).
     """
     kinds = ", ".join(f"`{kind}`" for own in several.values() for kind in own)
     yield f"## {title}\n\n{_sentence(meaning(field))}\n\nKinds: {kinds}.\n\n"

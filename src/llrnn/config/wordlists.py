@@ -32,16 +32,16 @@ _SMASHED = re.compile(r"\d\d")
 
 
 def is_form(form: str) -> bool:
-    """Whether a string can be one word in a vocabulary file or table: one line, no tab, no blank at an end."""
+    """Whether a string can be one word in a vocabulary file or table: one line, no tab, no blank at either end."""
     on_one_line = form.strip() == form and len(form.splitlines()) == 1 and not {"\t", "\0"} & {*form}
     return on_one_line and form != EOS and not form.startswith("# ")
 
 
 def from_wordfreq(language: str) -> Frequencies:
-    """Return the relative frequencies of wordfreq's longest word list for a language, such as `fr`.
+    """Return words with relative frequencies: the package wordfreq's longest list of a language, such as `fr`.
 
-    Words with two digits in a row are left out, since wordfreq lumps numbers together. Raises ConfigError for a
-    language that it does not have, MissingExtraError without the package.
+    Words with two digits in a row are omitted, since wordfreq counts all such numbers as one. Raises ConfigError for a
+    language that it does not have, MissingExtraError where it is not installed.
     """
     try:
         from wordfreq import available_languages, get_frequency_dict
@@ -55,10 +55,10 @@ def from_wordfreq(language: str) -> Frequencies:
 
 
 def weighted_by_spelling(forms: Frequencies, train: Corpus) -> Frequencies:
-    """Return a list's words with f(x) ∝ √(f(x) q(x)), where q models how rare words of the text are spelled.
+    """Return the words of a list with new frequencies ∝ √(f(x) q(x)); q(x) is a model of how rare words are spelled.
 
-    For lists without counts: words spelled like those of the training text become likelier. `forms`: words with
-    frequencies, all 1 for a plain list; `train`: the training text. The result adds up to 1.
+    For lists without counts: words spelled like rare words of the training text `train` become likelier. `forms`: words
+    with frequencies f(x), all 1 for a plain list. The result adds up to 1.
     """
     counts = train.counts()
     rare = [word for word, count in counts.items() if count <= RARE] or list(counts)
@@ -70,7 +70,7 @@ def weighted_by_spelling(forms: Frequencies, train: Corpus) -> Frequencies:
 
 
 def joined(lists: Mapping[str, Frequencies], train: Corpus) -> Frequencies:
-    """Join word lists, given by name, into one list of frequencies; the first list that has a word decides.
+    """Join word lists (word to frequency), given by name, into one; of a word in several, the first list decides.
 
     The words that a further list adds get, together, the share of the training text's words that they make up.
     """
@@ -89,9 +89,9 @@ def joined(lists: Mapping[str, Frequencies], train: Corpus) -> Frequencies:
 
 @dataclass(frozen=True)
 class Inflection:
-    """A rule that makes an inflected form of a lemma: for part of speech `pos`, the ending `old` becomes `new`.
+    """A rule that makes an inflected form of a lemma of part of speech `pos`: the ending `old` becomes `new`.
 
-    Such as `ty` → `ties` for nouns, with the attribute Number:Plur.
+    For example `ty` → `ties` for nouns, with `attributes` Number:Plur.
     """
 
     pos: str
@@ -101,10 +101,10 @@ class Inflection:
 
     @classmethod
     def shown_by(cls, form: str, lemma: str, pos: str, attributes: frozenset[str]) -> Inflection | None:
-        """Return the rule that turns a lemma into a form.
+        """Return the rule that turns a lemma into a form; `pos` and `attributes` are those of the form.
 
-        None where they share fewer than two letters at the beginning. Also None where the ending of the lemma is longer
-        than 4 characters.
+        None where they share fewer than two letters at the beginning, or the lemma's ending that changes is longer than
+        4 characters.
         """
         pairs = enumerate(zip(form, lemma, strict=False))
         same = next((place for place, (one, other) in pairs if one != other), min(len(form), len(lemma)))
@@ -160,7 +160,10 @@ def derived_forms(train: Corpus, most: int = 50_000) -> tuple[Frequencies, Lexic
 
 
 def _likely(readings: Mapping[frozenset[str], float]) -> frozenset[str]:
-    """Return the attributes of all readings of a form that have at least a quarter of the likeliest one's weight."""
+    """Return the union of the attributes of a form's readings that have at least a quarter of the largest weight.
+
+    `readings` maps the attributes of each reading to its weight.
+    """
     least = _FAR * max(readings.values())
     return frozenset[str]().union(*(attributes for attributes, weight in readings.items() if weight >= least))
 

@@ -49,7 +49,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Bundle:
-    """What `read_bundle` returns: the JSON data and the named tensors that were saved together in a folder."""
+    """The content of a saved folder, from `read_bundle`: `data`, decoded JSON, and `tensors`, torch tensors by name."""
 
     data: dict[str, Any]
     tensors: dict[str, Tensor]
@@ -149,9 +149,9 @@ def _remove_old(folder: Path, name: str, kept: str) -> None:
 
 
 def held_by(folder: Path) -> str | None:
-    """Return "a training run" or "a model" where the folder holds a saved one, else None: it may be written to safely.
+    """Return "a training run" or "a model" where the folder holds a saved one (a run goes first), else None.
 
-    The words are for a message that refuses to overwrite it.
+    The words are for a message that refuses to overwrite it; None means that a model may be saved there.
     """
     names = {"training": "a training run", "model": "a model"}
     return next((said for name, said in names.items() if has_bundle(folder, name)), None)
@@ -199,8 +199,8 @@ def read_bundle(folder: str | PathLike[str], name: str, *, verify: bool = True, 
 def _opened(folder: Path, manifest_file: Path, name: str) -> tuple[dict[str, Any], Path, BufferedReader]:
     """Return the content of the manifest `NAME.json`, and path and open file of the safetensors file that it names.
 
-    Where a save replaces both in between, the new manifest is read. A CheckpointError is raised where one cannot be
-    read.
+    `manifest_file`: the path of `NAME.json` in `folder`. Where another process saves in between, the new manifest is
+    read. A CheckpointError is raised where one of the files is missing or cannot be read.
     """
     last = None
     for _ in range(_MOST_REPLACED):
@@ -263,10 +263,11 @@ def _check_seal(path: Path, content: bytes, manifest: dict[str, Any]) -> None:
 
 
 def _read_data(file: BufferedReader, path: Path, name: str, header: object, copy: bool) -> dict[str, Tensor]:
-    """Return the tensors of an open safetensors file by name; raise a CheckpointError where it is damaged.
+    """Return the tensors of the open safetensors file `path` by name; raise a CheckpointError where it is damaged.
 
-    `header`: the SHA-256 of the header of the file, or None for an old save, whose file name holds the digest of the
-    file. `copy`: read all into memory instead of mapping a large file.
+    `header`: the SHA-256 of the file's header that the manifest states, or None for a save in the old format, where the
+    file name made of `name` and the SHA-256 of the whole file must equal that of `path`. `copy`: read all into memory
+    instead of mapping a large file.
     """
     altered = CheckpointError(f"{path}: altered after saving (its SHA-256 differs); restore it")
     try:

@@ -41,7 +41,7 @@ _LONGEST_QUOTE = 80  # characters of the user's input that a message repeats
 
 
 def short(found: object) -> str:
-    """Format a value for an error message: as one line, cut to 80 characters."""
+    """Format a value for an error message: `str(found)` on one line, cut to 80 characters ending in "…"."""
     text = " ".join(str(found).split())
     return text if len(text) <= _LONGEST_QUOTE else f"{text[: _LONGEST_QUOTE - 1]}…"
 
@@ -81,9 +81,9 @@ class EstimationWarning(LLRNNWarning):
 
 
 class PlacedError(LLRNNError):
-    """Base class of errors at a place in a file.
+    """Base class of errors at a place in a file: arguments `reason`, and `path`, `line` and `column` (from 1) or None.
 
-    The message is `path:line:column: reason`, as far as they are given.
+    The message is `path:line:column: reason`, without those that are None; all four are attributes.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class DomainError(LLRNNError):
 
 
 class FeatureError(LLRNNError):
-    """Features φ contradict themselves or the vocabulary."""
+    """Features φ are badly defined: a value is not finite, an argument is wrong, or they fit no vocabulary or text."""
 
 
 class BackgroundError(LLRNNError):
@@ -206,7 +206,7 @@ class AuditError(LLRNNError):
 
 
 class TrainingError(LLRNNError):
-    """Training cannot start or go on; the message says why."""
+    """Training cannot start or go on, for example with wrong settings or no text; the message says what to do."""
 
 
 class NonFiniteError(TrainingError, NumericalError):

@@ -28,11 +28,11 @@ RENAMED = {"said": "mentioned", "unsaid": "unmentioned", "announced": "predicted
 
 
 def find_kind(group: str, kind: str, base: type, error: type[LLRNNError] = ConfigError) -> Any:
-    """Return the class that the name `kind` of a configuration stands for, among those that other packages bring.
+    """Return the class that the name `kind` of a configuration stands for, where another package brings it.
 
     `group`: for example "backgrounds". `kind`: the name of an entry point of `llrnn.GROUP`, or `module:Class` to
     import. None where it is neither: the caller looks among the classes of llrnn. `error` is raised where the class
-    cannot be imported, is no subclass of `base`, or is in a package of ours that is not installed.
+    cannot be imported, is no subclass of `base`, or is in a separate llrnn package that is not installed.
 
     find_kind("backgrounds", "my_words.priors:Zipf", Background)
     """
@@ -47,7 +47,10 @@ def find_kind(group: str, kind: str, base: type, error: type[LLRNNError] = Confi
 
 
 def missing_package(kind: str) -> str | None:
-    """Return how to install the separate llrnn package that has this kind or command; None where none has it."""
+    """Return advice, with a `pip install`, where a separate llrnn package that is not installed brings `kind`.
+
+    `kind`: the name of a class in configurations or of a command. None where no such package has it.
+    """
     name = next((name for name, kinds in PACKAGES.items() if kind in kinds), None)
     return name and f"another package: pip install llrnn-{name} (or 'llrnn[{name}]')"
 

@@ -35,7 +35,7 @@ _TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  
 
 @dataclass(frozen=True)
 class Bar:
-    """One horizontal bar of a chart, from `start` to `start + value`, in nats.
+    """One horizontal bar of a chart, labelled `name`, from `start` to `start + value`, in nats.
 
     `value` is −∞ where a word is forbidden (probability 0), and +∞ where the word that it is compared with is.
     `is_sum`: it shows the total. `is_prior`: it shows the prior or the normaliser log Z, not a feature. Both decide the
@@ -59,12 +59,12 @@ class Bar:
 
     @property
     def label_at(self) -> float:
-        """The x at which the number stands: the end of the bar, or the start of an infinite one."""
+        """The x, in nats, at which the bar's number is written: the end of the bar, or the start of an infinite one."""
         return self.end if self.bounded else self.start
 
     @property
     def label_on_the_right(self) -> bool:
-        """Whether the number is written to the right of `label_at`, not to the left: so it never covers the bar."""
+        """Whether the bar's number is written to the right of `label_at`, not to the left: so it never covers it."""
         return (self.value >= 0) == self.bounded
 
     @property
@@ -76,7 +76,10 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarChart:
-    """A chart of horizontal bars, listed from top to bottom, to be drawn by `svg`."""
+    """A chart of horizontal `bars`, listed from top to bottom, with `title` and `x_label`, to be drawn by `svg`.
+
+    `linked`: a thin line leads from the end of each bar to the start of the next.
+    """
 
     bars: tuple[Bar, ...]
     title: str
@@ -85,11 +88,11 @@ class BarChart:
 
     @property
     def opacity(self) -> float:
-        """Opacity of the finite bars, 0 to 1: 0.45 where another bar is infinite and decides alone, otherwise 1."""
+        """Opacity of the chart's finite bars, 0 to 1: 0.45 where another bar is infinite, else 1."""
         return 1.0 if all(bar.bounded for bar in self.bars) else 0.45
 
     def links(self) -> list[tuple[int, float]]:
-        """Return the thin lines between bars as (index of the upper bar, x of its end): none unless `linked`.
+        """Return the thin lines between bars as (index of the upper bar, x of its end); none unless `self.linked`.
 
         A bar that is infinite, or is followed by an infinite one, has no line.
         """
@@ -106,7 +109,7 @@ class BarChart:
 
 @dataclass(frozen=True)
 class LineChart:
-    """A chart of lines: `curves` maps the name of each line to its points (x, y), in order."""
+    """A chart of lines, to be drawn by `svg`: `curves` maps the name of each line to its points (x, y), in order."""
 
     curves: Mapping[str, Sequence[tuple[float, float]]]
     title: str
@@ -188,7 +191,10 @@ def _bars(chart: BarChart, width: int, narrow: bool) -> str:
 
 
 def _rectangle(start: float, end: float, y: float, bar: Bar, opacity: float) -> str:
-    """Render one bar as an SVG `<rect>` from x = `start` to `end`, in pixels; an infinite one is pale and dashed."""
+    """Render one bar as an SVG `<rect>` from x = `start` to `end`, its top at `y`, in pixels, at least 1 wide.
+
+    `opacity`: of a finite bar, 0 to 1; an infinite one is pale and dashed.
+    """
     look = f'fill="{bar.colour}" fill-opacity="{opacity if bar.bounded else 0.25}"'
     if not bar.bounded:
         look += f' stroke="{bar.colour}" stroke-dasharray="5 3"'
@@ -283,7 +289,7 @@ Line = tuple[str, ...]  # one line of text, in pieces
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of strings: a header and rows, to print with rich or to show as HTML.
+    """A table of strings: a `header` and `rows` of as many cells, to print with rich or to show as HTML.
 
     The first `text_columns` columns are aligned left, as text, the others right, as numbers.
     """
@@ -323,7 +329,7 @@ class TextTable:
 
 @dataclass(frozen=True)
 class Sheet:
-    """The contents of a result to render, from top to bottom: lines of text, tables and charts, then `warnings`."""
+    """What is shown of a result, from top to bottom: `blocks` (lines of text, tables, charts), then `warnings`."""
 
     blocks: tuple[Line | TextTable | Chart, ...]
     warnings: tuple[str, ...] = ()
@@ -354,7 +360,7 @@ class Renderable(ABC):
 
     @abstractmethod
     def sheet(self) -> Sheet:
-        """Return the contents to render: lines of text, tables and charts, with warnings."""
+        """Return what is shown of the result: lines of text, tables and charts, with warnings."""
 
     def __rich__(self) -> Group:
         return self.sheet().__rich__()
@@ -388,7 +394,7 @@ class Chartable(Renderable):
 class Part:
     """One summand of a log-probability that is not a feature, such as log b or −log Z; `share` is its value in nats.
 
-    `factors` are the (name, value) of its own summands, where they are known.
+    `factors`: (name, value in nats) of what it is itself a sum of, where that is known, else empty.
     """
 
     name: str
@@ -403,7 +409,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Term:
-    """The contribution of a feature to a log-probability: weight a_k(h), value φ_k(x), and their product `share`."""
+    """The contribution of the feature `name` to a log-probability: `weight` a_k(h), `value` φ_k(x), and their product.
+
+    The product, in nats, is the property `share`.
+    """
 
     name: str
     weight: float
@@ -416,7 +425,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Breakdown:
-    """A log-probability as a sum in nats: `before` + Σ `terms` + `after` = `total`.
+    """A log-probability, or a difference of two, as a sum in nats: `before` + Σ `terms` + `after` = `total`.
 
     `before` and `after` are summands that are no features (such as log b, −log Z), `terms` those of the features,
     largest first. Tables and charts show 12 terms one by one, and the others as one sum.
@@ -433,7 +442,10 @@ class Breakdown:
         return (Part(f"{len(small)} smaller ones", sum(term.share for term in small)),) if small else ()
 
     def table(self, value_name: str) -> TextTable:
-        """Return a table of part, weight, value (headed `value_name`) and share; the last row is the total."""
+        """Return a table of the summands: name, weight a, value (headed `value_name`) and share in nats.
+
+        Rows are `before`, the 12 largest terms, the sum of the other terms, `after`, and last the total.
+        """
         large = self.terms[:AT_MOST]
         rows = [row for part in self.before for row in part.rows()]
         rows += [(term.name, f"{term.weight:+.4f}", f"{term.value:+g}", log_text(term.share)) for term in large]
@@ -457,7 +469,7 @@ class Breakdown:
         return BarChart((*self._bars(), Bar("sum", self.total, is_sum=True)), title, x_label)
 
     def _bars(self, unsaid: float | None = None) -> list[Bar]:
-        """Return one bar for each summand, from the top, without the total.
+        """Return one bar for each summand of the log-probability, from top to bottom, without the total.
 
         Names of features are followed by the feature's value in brackets, unless it equals `unsaid`.
         """
