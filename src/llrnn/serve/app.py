@@ -61,11 +61,11 @@ _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"x-accel-b
 
 
 class EventStream(Response):
-    """An HTTP response that streams a generated text as server-sent events, one for each word.
+    """An HTTP response that streams a generated text as server-sent events, one for each word and one for the end.
 
-    `events`: yields (name, JSON data); `gate`: limits the time and the number of requests. A refusal before the first
-    event is an ordinary error response, a later one an event `error`. A client that disconnects ends the generation;
-    one that does not read is waited for as long as a request may take.
+    `events`: an async generator of (event name, data for JSON), closed at the end; `gate`: bounds the number of
+    requests that are worked on at once, and the seconds of each. An error before the first event is raised, and becomes
+    an ordinary error response; a later one is sent as an event `error`. A client that disconnects ends the generation.
     """
 
     last = b""  # what stands at the end
@@ -75,7 +75,7 @@ class EventStream(Response):
         self.events, self.gate, self.has_begun = events, gate, False
 
     def written(self, name: str, data: dict[str, Any]) -> bytes:
-        """Return one server-sent event as bytes: its name, and its data as JSON on one line."""
+        """Return one server-sent event as UTF-8 bytes: a line `event: NAME`, a line `data: JSON`, and an empty line."""
         return b"event: %s\ndata: %s\n\n" % (name.encode(), json_bytes(data))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,9 +103,10 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": self.last})
 
     async def _end(self, refused: Refused, receive: Receive, send: Send) -> None:
-        """Send the refusal as a last event `error`; raise it where no event was sent yet.
+        """Send `refused`, the error that ends the stream, as a last event `error`; raise it where none was sent yet.
 
-        Where the client does not take the event within a second, wait until it has disconnected.
+        Where the client does not take the event within a second, wait until it disconnects, which raises
+        ClientDisconnect.
         """
         if not self.has_begun:
             raise refused
@@ -117,7 +118,11 @@ class EventStream(Response):
 
 
 class CompletionStream(EventStream):
-    """An HTTP response that streams completions as OpenAI's clients read them: events without a name, then `[DONE]`."""
+    """An HTTP response that streams completions as OpenAI's clients read them: events without a name, then `[DONE]`.
+
+    It is made of `events`, an async generator of (name, data for JSON), whose names are ignored, and of the server's
+    `gate`.
+    """
 
     last = b"data: [DONE]\n\n"
 
@@ -164,13 +169,16 @@ OF_PROBES = (400, 500)
 
 
 def request_body(message: type[Message]) -> dict[str, Any]:
-    """Return the OpenAPI description of a JSON body of type `message`, for endpoints that parse it themselves."""
+    """Return the OpenAPI entry {"requestBody": …} for a required JSON body, which refers to the schema of `message`.
+
+    For endpoints that parse the body themselves, so that FastAPI cannot describe it.
+    """
     schema = {"$ref": f"#/components/schemas/{message.__name__}"}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def _event(name: str, data: type[messages.Answer]) -> dict[str, Any]:
-    """Return the JSON schema of a server-sent event of this name, whose data is an answer of type `data`."""
+    """Return the JSON schema of a server-sent event: `event` is `name`, `data` a string, an answer `data` as JSON."""
     schema = {"$ref": f"#/components/schemas/{data.__name__}"}
     text = {"type": "string", "contentMediaType": "application/json", "contentSchema": schema}
     return {"type": "object", "required": ["event", "data"], "properties": {"event": {"const": name}, "data": text}}
@@ -185,9 +193,9 @@ _STREAMS = {
 
 
 def described(app: FastAPI, *, needs_token: bool) -> dict[str, Any]:
-    """Return the OpenAPI description of all endpoints as a dict.
+    """Return the OpenAPI description of all endpoints of `app` as a dict, with the schemas of requests and answers.
 
-    `needs_token`: the server requires a token, which is added to all endpoints but health and ready.
+    `needs_token`: the server requires a bearer token; then all endpoints but health and ready say that they need it.
     """
     found = get_openapi(title="llrnn", version=app.version, description=_ABOUT, routes=app.routes)
     models: list[type[BaseModel]] = [*(request for request, _ in _QUESTIONS.values()), messages.Finished]
@@ -231,9 +239,10 @@ _LARGE = 8192  # bytes of a body that takes a millisecond or so to read
 
 
 class Endpoints:
-    """The endpoints of the HTTP API, as methods, with the engine, the limits and the metrics that they share.
+    """The endpoints of the HTTP API, as methods that return responses, with what they share.
 
-    `add_all` adds them to the FastAPI application.
+    Made of the FastAPI application, the engine (the models), the gate (bounds on requests at a time and their seconds)
+    and the metrics. `add_all` adds all of them to the application.
     """
 
     def __init__(self, app: FastAPI, engine: Engine, gate: Gate, metrics: guard.Metrics) -> None:
@@ -267,7 +276,7 @@ class Endpoints:
             self.app.add_api_route(path, same[of], include_in_schema=False, response_model=None)
 
     def _question(self, message: type[Asked], ask: Callable[[Asked], Awaitable[Answer]]) -> Endpoint:
-        """Return an endpoint that parses the body as a `message` and answers the result of `ask` of it as JSON."""
+        """Return an endpoint that parses the JSON body as a `message`, and answers with `ask(message)` as JSON."""
 
         async def endpoint(request: Request) -> Response:
             asked = await _read(request, message, self.gate)
@@ -284,10 +293,11 @@ class Endpoints:
         message: type[Message] | None = None,
         content: dict[str, Any] | None = None,
     ) -> None:
-        """Add one endpoint at `path`, with its OpenAPI description: POST where there is a `message`, else GET.
+        """Add one endpoint at `path` to the application, with its OpenAPI description: POST with a `message`, else GET.
 
-        `answer`: the type of a good JSON answer, None for others, which `content` describes; `errors`: HTTP statuses
-        that it may answer; `message`: the type of its JSON body.
+        `answer`: the class of a good answer in JSON, None for another type, which `content` describes by media type as
+        OpenAPI does (it may also add one, such as an event stream); `errors`: the HTTP statuses of its errors;
+        `message`: the class of its JSON body, None for none.
         """
         good: dict[str, Any] = {"description": (answer or endpoint).__doc__}
         good |= ({"model": answer} if answer else {}) | ({"content": content} if content else {})
@@ -321,16 +331,17 @@ class Endpoints:
         return await self._answer(request, made.whole)
 
     async def _counting(self, events: Events) -> Events:
-        """Yield the events of a generated text unchanged, and count its words in the metrics."""
+        """Yield the (name, data) events of a generated text unchanged, and count each "word" in the metrics."""
         async with aclosing(events):
             async for name, data in events:
                 self.metrics.words.inc(name == "word")
                 yield name, data
 
     async def _answer(self, request: Request, ask: Ask) -> Response:
-        """Return the result of `ask`, a dict, as a JSON response.
+        """Call `ask` and return its result, a dict, as a JSON response; it is stopped when the client disconnects.
 
-        A `Refused` is raised where too many requests are worked on (429) or it takes too long (503).
+        A `Refused`, an error with an HTTP status, is raised where too many requests are worked on (429), or after too
+        many seconds (503).
         """
         async with self.gate.working(request.receive):
             return _json(await ask())
@@ -338,7 +349,8 @@ class Endpoints:
     async def _whole(self, asked: messages.GenerateRequest, events: Events) -> Answer:
         """Return a generated text that is not streamed, as a dict with the fields of `messages.GenerateAnswer`.
 
-        `events`: of its words and its end.
+        `asked`: the request; `events`: from `Engine.generate`, ("word", data) for each word, then ("done", data); all
+        are read.
         """
         words, end = [], {}
         async with aclosing(events):
@@ -352,7 +364,7 @@ class Endpoints:
         return {**named, "prefix": list(read), **end, "words": words}
 
     async def models(self) -> Response:
-        """Lists all served models; the first one answers requests that name none."""
+        """Describes all served models (`messages.ModelsAnswer`); the first one answers requests that name none."""
         return _json(self.engine.models())
 
     async def model(self, name: ModelName) -> Response:
@@ -360,11 +372,11 @@ class Endpoints:
         return _json(self.engine.model(name))
 
     async def features(self, request: Request, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
-        """Lists features of a model whose names contain the query, ignoring case."""
+        """Lists up to `limit` features of a model whose names contain the query, ignoring case."""
         return await self._answer(request, partial(self.engine.features, name, query, limit))
 
     async def words(self, request: Request, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
-        """Lists words of a model's vocabulary: those that begin with the query, then those that contain it."""
+        """Lists up to `limit` words of a model that contain the query, those that begin with it first."""
         return await self._answer(request, partial(self.engine.words, name, query, limit))
 
     async def strings(
@@ -389,12 +401,12 @@ class Endpoints:
         return _json(found)
 
     async def counted(self) -> Response:
-        """Counts of requests, refusals, model steps and generated words, in the text format of Prometheus."""
+        """Returns counts of requests, refusals, model steps and generated words, in the text format of Prometheus."""
         return Response(self.metrics.text(), headers={"Content-Type": guard.CONTENT_TYPE})
 
 
 async def switched_off() -> NoReturn:
-    """Raise the refusal (403) of /v1/reload on a server that was started without a token."""
+    """Raise a `Refused` with status 403: what /v1/reload answers on a server that was started without a token."""
     required = "reload is switched off: this server was started without a token"
     raise Refused(403, "switched_off", f"{required}; give it one (--token-file FILE), or send its process SIGHUP")
 
@@ -404,7 +416,11 @@ def _json(data: Answer, status: int = 200) -> Response:
 
 
 async def _read(request: Request, message: type[Asked], gate: Gate) -> Asked:
-    """Return the body of a request as a `message`; a `Refused` says what is wrong with it."""
+    """Return the JSON body of a request as an instance of `message`.
+
+    `gate`: has the limits on bytes and seconds of a body. A `Refused`, an error with an HTTP status, is raised for a
+    body that is no JSON, lacks fields, has unknown ones, or exceeds a limit; its message says what is wrong.
+    """
     body = await guard.read_body(request, gate.limits)
     # large ones one at a time: else all that have come would be read in a row, and health would wait for them
     async with gate.one_large_body if len(body) > _LARGE else nullcontext():
@@ -434,9 +450,10 @@ class PageFile:
 
 
 def page_files(folder: Traversable | None = None) -> dict[str, PageFile]:
-    """Return the files of the web page by name: HTML, CSS, JavaScript and SVG in `folder`, by default the package's.
+    """Return the files of the web page by file name: all HTML, CSS, JavaScript and SVG files directly in `folder`.
 
-    They are read into memory when the server starts, so that no path from a request ever opens a file.
+    `folder`: None for the page of the package; where there is no such folder, the dict is empty. All are read into
+    memory, so that no path from a request ever opens a file.
     """
     place = resources.files("llrnn.serve") / "page" if folder is None else folder
     found = {}
@@ -459,9 +476,10 @@ def create_app(
 ) -> FastAPI:
     """Return the FastAPI application that serves the models of an engine over HTTP, with its web page.
 
-    `limits`: bounds on requests; `token`: what clients must send as `Authorization: Bearer TOKEN`, None for nothing;
-    `hosts`: the names allowed in the header Host; `page`: files of the web page, by default the package's;
-    `access_log`: log a line for each request. `app.state.gate` tells whether it is stopping, and how busy it is.
+    `limits`: bounds on requests, None for the usual ones; `token`: what clients must send as `Authorization: Bearer
+    TOKEN`, None for nothing; `hosts`: the names allowed in the header Host; `page`: files of the web page by name, None
+    for the package's; `access_log`: log a line for each request. `app.state.gate` tells whether it is stopping
+    (`stopping`), and how many requests are worked on (`inside`).
 
         app = create_app(Engine([open_served(Path("runs/mine"))]))
     """
@@ -493,7 +511,10 @@ def create_app(
 
 
 def _refuse_http(request: Request, error: Exception) -> NoReturn:
-    """Raise an HTTP error of FastAPI again: 404 and 405 as `Refused`, in this API's form, others unchanged."""
+    """Raise an HTTPException of FastAPI in the form of this API: 404 and 405 as a `Refused`, others unchanged.
+
+    An exception handler of the application; `error`: the HTTPException.
+    """
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "")
@@ -505,13 +526,19 @@ def _refuse_http(request: Request, error: Exception) -> NoReturn:
 
 
 def _refuse_parameters(request: Request, error: Exception) -> NoReturn:
-    """Raise a `Refused` (422) for invalid parameters of a path or query."""
+    """Raise a `Refused` (422) that names the first invalid parameter of a path or query.
+
+    An exception handler of the application; `error`: FastAPI's RequestValidationError.
+    """
     assert isinstance(error, RequestValidationError)
     raise messages.refusal_of(error.errors())
 
 
 def _add_page(app: FastAPI, files: dict[str, PageFile]) -> None:
-    """Add the routes of the web page: "/" is index.html, "/page/NAME" any other of `files`; both know ETags."""
+    """Add GET routes for the web page: "/" is index.html, "/page/NAME" the file NAME of `files`, or else 404.
+
+    Answers have the file's ETag; a request whose If-None-Match is that tag is answered 304.
+    """
 
     async def file(request: Request) -> Response:
         found = files.get(request.path_params.get("name", INDEX))
@@ -531,9 +558,10 @@ _KEEP_ALIVE = 15  # seconds that a connection may be idle between requests
 
 
 def listener(host: str, port: int) -> socket.socket:
-    """Return a TCP socket bound to this address, so that a port that is taken is known before models are loaded.
+    """Return a TCP socket that is bound to this address but does not listen yet: the server starts that.
 
-    It accepts connections only when the server starts. A ConfigError is raised where the address cannot be bound.
+    So a port that is in use is known before models are loaded. `port` 0 takes a free one. A ConfigError is raised where
+    the address cannot be bound.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -564,9 +592,10 @@ def in_url(host: str) -> str:
 
 
 def serve(app: FastAPI, taken: socket.socket, *, ready: Callable[[], None]) -> None:
-    """Run the application on a bound socket until SIGINT or SIGTERM, then finish the requests that are present.
+    """Run the application on a bound socket until SIGINT or SIGTERM, finish the requests under way, then return.
 
-    `ready` is called once, when connections are accepted.
+    `ready` is called once, when connections are accepted. Where a model still computes after that time, the process
+    ends with code 0 instead.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     logging.getLogger("llrnn.serve.access").setLevel(logging.INFO)
@@ -594,12 +623,18 @@ def serve(app: FastAPI, taken: socket.socket, *, ready: Callable[[], None]) -> N
 
 
 def _is_no_client_that_left(record: logging.LogRecord) -> bool:
-    """Log filter: return False, to drop the message, for uvicorn's errors about clients that left too early."""
+    """Return False, to drop the record, for uvicorn's errors about clients that disconnected too early.
+
+    A filter of the logger; True for all other records.
+    """
     return "returned without completing response" not in record.getMessage()
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, changed so that it listens on while it finishes its requests, and reloads tables on SIGHUP."""
+    """uvicorn's server, changed so that it answers health checks while it finishes its requests, and reloads on SIGHUP.
+
+    `gate`: its `stopping` is set by the first signal; `ready`: called once, when connections are accepted.
+    """
 
     def __init__(self, config: uvicorn.Config, gate: Gate, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -617,9 +652,9 @@ class _Server(uvicorn.Server):
         self.ready()
 
     async def _reload(self) -> None:
-        """Read the models' tables and word lists anew, on SIGHUP, and log that, or which file is wrong.
+        """Read the tables and word lists of all models anew, on SIGHUP, and log that, or which file is wrong.
 
-        After an error the models are served as they were.
+        After an error that model is served as it was before.
         """
         try:
             await self.config.app.state.engine.reload()  # type: ignore[union-attr]
@@ -634,9 +669,9 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop on a signal; a second one ends the process at once, with 128 + its number.
+        """Handle SIGINT or SIGTERM: the first sets `gate.stopping`, a second ends the process with code 128 + `sig`.
 
-        Unlike uvicorn's handler it does not raise the signal again, since stopping is no failure.
+        Unlike uvicorn's handler it does not raise the signal again, since stopping is no failure. `frame` is not used.
         """
         if self.gate.stopping:
             os._exit(128 + sig)  # an ordinary exit would wait for the thread of the models

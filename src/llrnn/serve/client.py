@@ -50,7 +50,10 @@ _TERMS = TypeAdapter(tuple[Term, ...])
 
 
 def _explained(found: Json) -> Explanation | Comparison:
-    """Build an `Explanation`, or with a rival a `Comparison`, from the JSON of an answer to `explain`."""
+    """Return an `Explanation`, or a `Comparison` where there is a rival, from the JSON of an answer to /v1/explain.
+
+    `found`: the JSON object, with the keys prefix, word, rival (null without one) and comparison.
+    """
     chosen = _explanation(found["prefix"], found["word"])
     if found["rival"] is None:
         return chosen
@@ -59,7 +62,10 @@ def _explained(found: Json) -> Explanation | Comparison:
 
 
 def _explanation(prefix: Sequence[str], found: Json) -> Explanation:
-    """Build an `Explanation` from the JSON of one word in an answer to `explain`; null stands for minus infinity."""
+    """Return an `Explanation` from the JSON of one word in an answer to /v1/explain; null logarithms become −∞.
+
+    `prefix`: the words before; `found`: the JSON object, with the fields of `messages.ExplanationAnswer`.
+    """
     factors = [(factor["name"], _log(factor["log_b"])) for factor in found["factors"]]
     parts = [{**part, "log_b": _log(part["log_b"])} for part in found["parts"]]
     logs = {name: _log(found[name]) for name in ("log_p", "log_b")}
@@ -74,8 +80,8 @@ class QueryOptions(TypedDict, total=False):
     """Options that all queries of `Client` take; without them the first model of the server answers, as it was trained.
 
     `model`: its name; `background`: the name of another prior on offer, such as "unigram"; `condition`: the input that
-    the text is generated from, as text; `changes`: of feature weights, as {"POS:VERB": "+0.5"}, ["POS:VERB=+0.5"] or
-    `Change`s.
+    the text is generated from, as text; `changes`: of the weights of features, as {"POS:VERB": "+0.5"},
+    ["POS:VERB=+0.5"] or `Change`s, where "+0.5" adds, "*0.5" multiplies and "0.5" sets.
     """
 
     model: str | None
@@ -85,10 +91,10 @@ class QueryOptions(TypedDict, total=False):
 
 
 class Client:
-    """A client of an llrnn server (`llrnn serve`), with a method for each question.
+    """A client of an llrnn server (`llrnn serve`), with a method for each question that the server answers.
 
     `address`: URL of the server; `token`: if it needs one; `timeout`: seconds that it may be silent; `retries`: how
-    often to wait and ask again when it is busy (429). Every failure is a `ServerError`.
+    often to wait and ask again when it is busy (429). Every failure of server or network is raised as a `ServerError`.
 
         Client("http://127.0.0.1:8017").next("la reine est", top=5)
     """
@@ -102,15 +108,21 @@ class Client:
         return f"Client({self._transport.address!r})"
 
     def read(self, prefix: Prefix = "", *, words: Sequence[str] = (), **query: Unpack[QueryOptions]) -> ReadAnswer:
-        """Return which words of the prefix and of `words` are not in the model's vocabulary, each with similar ones."""
+        """Return which words of the prefix and of `words` are not in the model's vocabulary, with similar ones.
+
+        They are in `.unknown` of the result, each once, with `.word` and `.near` (filled for the first five only);
+        `.prefix` has the words of the prefix as the model reads them. `query`: model, background, condition, changes
+        (`QueryOptions`).
+        """
         return self._ask("read", ReadAnswer.model_validate, prefix, query, words=list(words))
 
     def next(
         self, prefix: Prefix = "", *, top: int = 10, words: Sequence[str] = (), **query: Unpack[QueryOptions]
     ) -> Next:
-        """Return the `top` most probable words after the prefix, best first.
+        """Return the `top` most probable words after the prefix, best first; each has `word`, `p` and `log_p`.
 
-        The probabilities of `words` are in `.words` of the result.
+        The probabilities of `words` are in `.words` of the result. `query`: model, background, condition and changes,
+        see `QueryOptions`. A `ServerError` is raised for a word that the model does not know.
 
         client.next("la reine est", top=5, words=["grande"])
         """
@@ -119,10 +131,11 @@ class Client:
     def complete(
         self, prefix: Prefix = "", letters: str = "", *, k: int = 3, mass: bool = False, **query: Unpack[QueryOptions]
     ) -> CompleteAnswer:
-        """Return the `k` most probable words after the prefix that begin with the letters, as `llrnn.complete` does.
+        """Return the `k` most probable words after the prefix that begin with `letters`, best first, in `.best`.
 
-        `mass`: also compute the probability that the next word begins with the letters (`log_mass`), and the share of
-        each word in it.
+        `mass`: also compute the log-probability that the next word begins with the letters (`log_mass`, else None), and
+        the `share` of each word in that probability. `query`: model, background, condition, changes, see
+        `QueryOptions`.
 
             client.complete("la reine est", "gr")
         """
@@ -135,9 +148,10 @@ class Client:
     def explain(
         self, prefix: Prefix = "", *, word: str, rival: str | None = None, **query: Unpack[QueryOptions]
     ) -> Explanation | Comparison:
-        """Take log p of a word after the prefix apart, or its difference from a rival's, as `llrnn.explain` does.
+        """Split log p of `word` after the prefix, or its difference from a rival's, by prior and features.
 
-        An `Explanation` is returned, with a rival a `Comparison`; both print as a table of summands in nats.
+        An `Explanation` is returned, with a rival a `Comparison`, as by `llrnn.explain`; both print as a table of
+        summands in nats. `query`: model, background, condition and changes, see `QueryOptions`.
 
         print(client.explain("la petite", word="maison", rival="maisons"))
         """
@@ -145,6 +159,10 @@ class Client:
 
     def influence(self, prefix: Prefix = "", *, feature: str, **query: Unpack[QueryOptions]) -> Influence:
         """Attribute the weight of a feature after the prefix to features of earlier words, as `llrnn.influence` does.
+
+        The result has `.weight` and `.terms`, the contribution of each feature of each word. `feature`: its name; a
+        `ServerError` is raised where the model has none of this name. `query`: model, background, condition, changes,
+        see `QueryOptions`.
 
         print(client.influence("les petites", feature="Number:Plur"))
         """
@@ -164,7 +182,10 @@ class Client:
     ) -> Writing:
         """Continue the prefix word by word, as `llrnn.generate` does; return an iterator over the words as they come.
 
-        The same seed and request give the same text.
+        Each is a `Written`, whose `str` is the word. `top_k`, `top_p`: draw from the k most probable words, or from the
+        fewest with this probability together, None for all; `greedy`: always take the most probable word; `max_words`:
+        stop after so many. Equal seed and request give the same text. `query`: model, background, condition, changes,
+        see `QueryOptions`.
 
         for word in client.generate("le chat", temperature=0.7): print(word)
         """
@@ -185,9 +206,10 @@ class Client:
     ) -> tuple[ConditionTexts, ...]:
         """Return the best texts for each condition, the input that a text is generated from, by beam search.
 
-        A condition is text or a mapping. `beam`: hypotheses of the search; `count`: texts for each condition. The
-        result has an entry for each condition, with its texts in `best`, best first. A ConfigError is raised where
-        `conditions` is no list.
+        A condition is text or a mapping. `beam`: hypotheses of the search; `count`: texts for each condition; `model`:
+        its name, None for the first; `background`: the name of its prior. The result has an entry for each condition,
+        with its texts in `best`, best first. A ConfigError is raised where `conditions` is a single condition and no
+        list.
 
             client.write([{"act": "inform", "slots": {"food": "thai"}}])[0].best[0].text
         """
@@ -200,10 +222,11 @@ class Client:
     def score(
         self, texts: Sequence[Prefix], *, conditions: Sequence[str | None] | None = None, **query: Unpack[QueryOptions]
     ) -> tuple[Score, ...]:
-        """Return a score for each text: log p of every word, the end of the sentence included, and their sum.
+        """Return a score for each text: log p (nats) of every word, the end of the sentence included, and their sum.
 
-        `conditions`: the input that each text is generated from, or None. A ConfigError is raised where `texts` is one
-        string.
+        `conditions`: the input that each text is generated from, or None; None for all: no text has one. A ConfigError
+        is raised where `texts` is one string, or `query` has a condition. `query`: model, background and changes, see
+        `QueryOptions`.
 
             client.score(["elle dort ."])[0].log_p
         """
@@ -216,32 +239,33 @@ class Client:
         return self._transport.ask("/v1/score", lambda found: tuple(map(Score.model_validate, found["scores"])), asked)
 
     def models(self) -> tuple[ServedModel, ...]:
-        """Return descriptions of all served models; the first one answers requests that name none."""
+        """Return descriptions of all models of the server; the first one answers requests that name none."""
         return self._transport.ask("/v1/models", lambda found: tuple(map(ServedModel.model_validate, found["models"])))
 
     def features(self, query: str = "", *, model: str | None = None, limit: int = 20) -> tuple[str, ...]:
         """Return at most `limit` names of features that contain `query` in any case, for `changes` or `influence`.
 
-        `model`: its name, by default the first.
+        `model`: its name, None for the first model of the server.
         """
         return self._listed("features", lambda one: str(one["name"]), model, query=query, limit=limit)
 
     def words(self, query: str = "", *, model: str | None = None, limit: int = 20) -> tuple[str, ...]:
-        """Return at most `limit` words of a model that contain `query`, those that begin with it first.
+        """Return at most `limit` words of a model's vocabulary that contain `query` in any case.
 
-        `model`: its name, by default the first.
+        Those that begin with it come first. `model`: its name, None for the first model of the server.
         """
         return self._listed("words", str, model, query=query, limit=limit)
 
     def strings(self, cell: str, *, model: str | None = None, limit: int = 8, seed: int = 0) -> tuple[str, ...]:
-        """Draw strings from a cell, a symbol for many strings outside the vocabulary, by its name in answers of `next`.
+        """Draw strings from a cell, a symbol of a model that stands for many strings outside its vocabulary.
 
-        `limit`: how many are drawn; equal ones are returned once.
+        `cell`: its name, as in answers of `next`; `limit`: how many are drawn, of which equal ones are returned once;
+        `model`: its name, None for the first model of the server. Equal seeds give equal strings.
         """
         return self._listed("strings", lambda one: str(one["word"]), model, cell=cell, limit=limit, seed=seed)
 
     def health(self) -> Health:
-        """Return status, version, models and uptime of the server; one that is stopping says so, and is no error."""
+        """Return status ("ok" or "stopping"), version, names of the models and uptime in seconds of the server."""
         return self._transport.ask("/v1/health", Health.model_validate, also=503)
 
     def _ask(self, what: str, read: Callable[[Json], Read], prefix: Prefix, query: QueryOptions, **own: Any) -> Read:
@@ -254,10 +278,10 @@ class Client:
 
 
 class Writing(Iterator[Written]):
-    """A text that the server is generating: an iterator over its words as they come.
+    """A text that the server is generating: an iterator over its words (`Written`) as they come.
 
-    `finish()` waits for the whole text, which is in `result` at the end; `close()`, or leaving a `with` block, stops
-    the server. A `ServerError` is raised where the stream breaks off.
+    `finish()` waits for the whole text, which is also in `result` at the end (None before); `close()`, or leaving a
+    `with` block, makes the server stop generating. A `ServerError` is raised where the stream breaks off.
     """
 
     def __init__(self, exchange: Exchange) -> None:
@@ -287,14 +311,17 @@ class Writing(Iterator[Written]):
         raise self._exchange.transport.cut_off("the stream ended before the text did")
 
     def finish(self) -> Finished:
-        """Wait for the end of the text, and return the whole of it, prefix included, with its log-probability."""
+        """Wait for the end of the text, and return all of it, prefix included, with words and log-probability.
+
+        A `ServerError` is raised where the server refuses or the stream breaks off.
+        """
         for _ in self:
             pass
         assert self.result is not None  # or __next__ would have raised
         return self.result
 
     def close(self) -> None:
-        """Close the connection, so that the server stops generating."""
+        """Close the connection, so that the server stops generating; calling it again does nothing."""
         self._events.close()
         self._exchange.close()
 
@@ -306,9 +333,9 @@ class Writing(Iterator[Written]):
 
 
 def _query(query: QueryOptions, prefix: Prefix | None = None) -> dict[str, Any]:
-    """Return the JSON fields that queries share, as a dict, from their options and the prefix.
+    """Return the JSON fields that queries share, as a dict: model, background, condition, changes and prefix.
 
-    Options that are None are left out; `prefix` None: there is no such field.
+    Options that are None are not in it, nor is `prefix` where that is None; `changes` is a list of dicts, maybe empty.
     """
     said: dict[str, Any] = {name: value for name, value in query.items() if name != "changes" and value is not None}
     if prefix is not None:
@@ -319,7 +346,8 @@ def _query(query: QueryOptions, prefix: Prefix | None = None) -> dict[str, Any]:
 def _changes(given: Mapping[str, str] | Sequence[str | Change]) -> list[Change]:
     """Return changes of weights as a list of `Change`, from {name: "+0.5"} or a list of "name=+0.5" or `Change`.
 
-    A ConfigError is raised for a single string, or a number that does not say whether it is added or set.
+    "+0.5" and "-0.5" add, "*0.5" multiplies, "0.5" sets the weight. A ConfigError is raised for a single string, or for
+    a number instead of a string, which would not say whether it is added or set.
     """
     if isinstance(given, str):
         raise ConfigError(f"a list of changes is required, found one string: write [{given!r}]")

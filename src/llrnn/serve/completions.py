@@ -23,10 +23,11 @@ Events = AsyncGenerator[tuple[str, dict[str, Any]]]
 
 
 class _Pieces:
-    """The words of one generated text, held back while they may be the beginning of a stop string.
+    """The words of one generated text, each held back as long as it may be part of a stop string.
 
-    `prompt`: the text before, to which a blank is added where it has none; `stops`: the text ends before any of these.
-    Pieces are (offset in the text, string with its blank, event).
+    `prompt`: the text before; the first word gets a blank where that does not end with one; `stops`: strings before
+    which the text ends. A piece is (offset in the generated text, word with its blank, data of its event); `count`:
+    words added.
     """
 
     def __init__(self, prompt: str, stops: Sequence[str]) -> None:
@@ -36,9 +37,10 @@ class _Pieces:
         self.count, self.is_stopped = 0, False
 
     def add(self, event: dict[str, Any]) -> list[tuple[int, str, dict[str, Any]]]:
-        """Add a generated word, the data of its event; return the pieces that can be sent now.
+        """Add a generated word and return the pieces that can be sent now: (offset, string, data of the event).
 
-        `is_stopped` is set where a stop string was found: the text ends before it.
+        `event`: the data of a "word" event of `Engine.generate`. Where a stop string is found, `is_stopped` is set, and
+        the pieces before it are returned, the last one cut.
         """
         piece = event["piece"].lstrip() if self._bare else event["piece"]
         self._bare, blank = False, " " if piece.startswith(" ") else ""
@@ -53,13 +55,13 @@ class _Pieces:
         return self._up_to(len(self._text) - max((len(stop) - 1 for stop in self._stops), default=0), whole=True)
 
     def rest(self) -> list[tuple[int, str, dict[str, Any]]]:
-        """Return the pieces that are still held back, when the text has ended; none after a stop string."""
+        """Return the pieces (offset, string, event) held back, once the text has ended; none after a stop string."""
         return [] if self.is_stopped else self._up_to(len(self._text))
 
     def _up_to(self, end: int, *, whole: bool = False) -> list[tuple[int, str, dict[str, Any]]]:
-        """Return the waiting pieces before the offset `end`, and forget them.
+        """Remove and return the waiting pieces (offset, string, event) that begin before the offset `end` of the text.
 
-        A piece that goes beyond `end` is cut there, or with `whole` goes on waiting.
+        A piece that goes beyond `end` is cut there; with `whole` it is not returned but goes on waiting.
         """
         ready = list[tuple[int, str, dict[str, Any]]]()
         while self._waiting and self._waiting[0][0] < end:
@@ -72,12 +74,13 @@ class _Pieces:
 
 
 class CompletionWork:
-    """The answer to a request in the form of OpenAI's completions: all at once (`whole`), or streamed (`chunks`)."""
+    """The answer to one request in the form of OpenAI's completions: all at once (`whole`), or streamed (`chunks`)."""
 
     def __init__(self, request: CompletionRequest, texts: Sequence[Events], model: str) -> None:
-        """Prepare the answer.
+        """Prepare the answer to `request`; nothing is generated yet.
 
-        `texts`: the event stream of each text, n for each prompt, from `Engine.continuations`; `model`: its name.
+        `texts`: the event stream of each text, n for each prompt, from `Engine.continuations`; `model`: the model's
+        name.
         """
         self.request, self._texts = request, texts
         head = {"id": f"cmpl-{secrets.token_hex(12)}", "object": "text_completion", "created": int(time.time())}
@@ -91,7 +94,10 @@ class CompletionWork:
         return {**self._head, "choices": found, "usage": self._usage(), "warnings": [*self._warnings]}
 
     async def chunks(self) -> Events:
-        """Yield ("chunk", data) for each word, one text after the other, then the word counts where asked for."""
+        """Yield ("chunk", data) for each word, one text after the other; data: a `CompletionAnswer` as a dict.
+
+        The request may ask for a last chunk without choices, which has the numbers of words (`usage`).
+        """
         for index in range(len(self._texts)):
             async with aclosing(self._parts(index)) as parts:
                 async for part in parts:
@@ -108,8 +114,9 @@ class CompletionWork:
         return {"text": text, "index": index, "logprobs": logprobs, "finish_reason": parts[-1]["finish_reason"]}
 
     async def _parts(self, index: int) -> AsyncGenerator[dict[str, Any]]:
-        """Yield entries of `choices` for one text, a piece of it each; the last one has a `finish_reason`.
+        """Generate one text, and yield an entry of `choices` (`messages.Choice`, as a dict) for each piece of it.
 
+        The last entry has a `finish_reason`: "stop" at the end of the sentence or before a stop string, else "length".
         `index`: of the text among all that are asked for, n for each prompt.
         """
         prompt = self.request.prompts[index // self.request.n]
@@ -130,7 +137,11 @@ class CompletionWork:
         yield {**self._choice(index, pieces.rest()), "finish_reason": reason}
 
     def _choice(self, index: int, pieces: Sequence[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
-        """Return an entry of `choices` with the text of these pieces and, where asked for, their log-probabilities."""
+        """Return an entry of `choices` (`messages.Choice`, as a dict) with the joined text of these pieces.
+
+        `index`: of the text; `pieces`: (offset, string, data of its event). `logprobs` is None unless the request asks
+        for it; `finish_reason` is None.
+        """
         logprobs = None
         if self.request.logprobs is not None:
             logprobs = {

@@ -37,7 +37,8 @@ _LARGEST = 5000.0  # of looking through a vocabulary, or all features
 class Cost:
     """The estimated cost of a request; the unit is reading one word, about a tenth of a millisecond.
 
-    `begin`: reading the prefix and looking things up; `steps`: generating as many words as it may.
+    `begin`: of reading the prefix or texts and looking things up; `steps`: of generating as many words as the request
+    allows, 0 where it generates none.
     """
 
     begin: float
@@ -49,9 +50,9 @@ class Cost:
 
 
 def admit(cost: Cost) -> Cost:
-    """Return this cost, and make it the budget of the request that is being answered.
+    """Return `cost`, and make its total the budget of the request that is being answered.
 
-    A `Refused` (422) is raised where it exceeds what any request may cost.
+    A `Refused` (422) is raised where it exceeds what any request may cost (the limit "work" of limits.toml).
     """
     require_work(cost.total)
     current_scope().allowed = cost.total
@@ -67,7 +68,7 @@ def cost_of_names(count: int) -> Cost:
 
 
 def cost_of_strings(count: int) -> Cost:
-    """Return the cost of drawing `count` strings of a cell, 50 + 5 · count; the unit is reading one word.
+    """Return the cost of drawing `count` strings from a cell, 50 + 5 · count; the unit is reading one word.
 
     A cell is a symbol for many strings outside the vocabulary.
     """
@@ -75,9 +76,10 @@ def cost_of_strings(count: int) -> Cost:
 
 
 def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
-    """Return the cost of a whole request to a model, in units of reading one word.
+    """Return the estimated cost of a whole request to a model, in units of reading one word; nothing is refused here.
 
-    A TypeError is raised for a type of request that has none.
+    Exception: patterns in `changes` that would search too many names raise a `Refused` (422). A TypeError is raised for
+    a class of request that has no cost.
     """
     match request:
         case messages.WriteRequest():
@@ -103,7 +105,8 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
 def _query_cost(served: Served, request: messages.Query) -> float:
     """Return the cost of reading the prefix of a request and answering it, without the words to be generated.
 
-    The unit is reading one word.
+    The unit is reading one word. Counted are the words of the prefix (six times for `influence`), the condition,
+    changes of weights, and what the kind of request adds: words listed, or looked up.
     """
     cost = _words_cost(request, [served.model.read(request.prefix)]) * (
         6 if isinstance(request, messages.InfluenceRequest) else 1
@@ -122,14 +125,18 @@ def _query_cost(served: Served, request: messages.Query) -> float:
 
 
 def _words_cost(request: messages.ModelQuery, texts: Iterable[tuple[str, ...]]) -> float:
-    """Return the cost of reading texts: 1 for each word and each end of a text, 1.5 where weights are changed."""
+    """Return the cost of reading texts: 1 for each word and each end of a text, 1.5 where weights are changed.
+
+    `request`: tells whether it changes weights; `texts`: the words of each. The unit is reading one word.
+    """
     return sum(1 + len(text) for text in texts) * (1.5 if request.changes else 1.0)
 
 
 def _lookup_cost(served: Served, request: messages.ModelQuery, conditions: Iterable[str | None]) -> float:
-    """Return the cost of reading conditions (inputs to generate from) and of finding the features to change.
+    """Return the cost of reading conditions (inputs to generate from) and of finding the features whose weights change.
 
-    The unit is reading one word. A `Refused` (422) is raised where patterns would look through too many names.
+    `conditions`: as text, None for none. The unit is reading one word. A `Refused` (422) is raised where the patterns
+    in `request.changes` would be compared with too many names of features.
     """
     patterns = {change.feature for change in request.changes if served.names.is_pattern(change.feature)}
     names = len(served.names) * len(patterns)
@@ -138,9 +145,10 @@ def _lookup_cost(served: Served, request: messages.ModelQuery, conditions: Itera
 
 
 def _conditions_cost(served: Served, conditions: Iterable[str | None]) -> float:
-    """Return the cost of reading conditions, the inputs that texts are generated from; equal ones count once.
+    """Return the cost of reading conditions, the inputs that texts are generated from, as text; None costs nothing.
 
-    The unit is reading one word. Each may add its words to the vocabulary, so the cost grows with the size of that.
+    Equal ones count once. The unit is reading one word. Each may add its words to the vocabulary, so that the cost
+    grows with the size of that.
     """
     listing = 50 + min(len(served.model.vocabulary) / 50, _LARGEST)
     return sum(listing + len(one) / 4 for one in {*conditions} if one is not None)

@@ -59,7 +59,7 @@ _OTHERWISE = "write it otherwise or leave it out: /v1/read names words of the mo
 
 
 def settled(work: Callable[..., Any], *given: Any) -> Any:
-    """Return `work(*given)`; where it raises, return the exception instead of raising it.
+    """Call `work(*given)` and return its result; where it raises an exception, return that instead of raising it.
 
     Errors of the library become a `Refused`, an error with an HTTP status: 400 for an unknown word, 409 for any other
     LLRNNError. Other exceptions, defects of the server, are returned as they are.
@@ -84,8 +84,8 @@ def settled(work: Callable[..., Any], *given: Any) -> Any:
 class EncodedPrefix:
     """A prefix or text as a model reads it: its words, their symbol ids, the parsed condition, and changes of weights.
 
-    `condition`: the input that the text is generated from, or None; `steering`: scale and offset of all weights, each
-    (features,), or None.
+    `condition`: the input that the text is generated from, or None; `steering`: (scale, offset) of the weights a of all
+    features, each of shape (features,), for a → scale · a + offset, or None for no change.
     """
 
     words: tuple[str, ...]
@@ -95,10 +95,11 @@ class EncodedPrefix:
 
 
 def encode(ready: PreparedModel, text: str | Sequence[str], steering: Steering, place: str) -> EncodedPrefix:
-    """Return the words of a prefix or text, as the model reads them, with their symbol ids, condition and changes.
+    """Return a prefix or text as the model reads it: words, symbol ids, condition and changes of weights.
 
-    `ready`: the model with its condition; `steering`: changes of weights, or None; `place`: the field of the request,
-    named in the UnknownWordError that is raised for a word which the model cannot read.
+    `ready`: the model with its condition; `text`: is cut by the model's tokeniser where it is one string; `steering`:
+    (scale, offset) of the weights, or None; `place`: the field of the request, named in the UnknownWordError that is
+    raised for a word which the model cannot read.
     """
     written = ready.model.read(text)
     ids = ready.model.vocabulary.symbols_of(written, place=place)
@@ -106,7 +107,7 @@ def encode(ready: PreparedModel, text: str | Sequence[str], steering: Steering, 
 
 
 def steering(ready: PreparedModel, changes: Sequence[messages.ChangeMessage]) -> Steering:
-    """Return changes of weights as (scale, offset), each (features,): a becomes scale · a + offset.
+    """Return changes of weights as (scale, offset), each of shape (features,): the weights a become scale · a + offset.
 
     None where there are no changes. A `Refused` (404) is raised for a feature that the model does not have.
     """
@@ -120,9 +121,10 @@ def steering(ready: PreparedModel, changes: Sequence[messages.ChangeMessage]) ->
 
 
 def changes(rows: Sequence[Steering]) -> WeightChange | None:
-    """Stack the weight changes of all sequences of a batch into one of (rows, features); None where no row has one.
+    """Stack the changes of weights of all rows (sequences) of a batch into one `WeightChange`, (rows, features).
 
-    Where all rows share one change, it has a single row, which stands for all.
+    `rows`: (scale, offset), each (features,), or None for no change. None is returned where no row has one; where all
+    rows share one object, the result has a single row, which stands for all.
     """
     if all(row is None for row in rows):
         return None
@@ -135,9 +137,10 @@ def changes(rows: Sequence[Steering]) -> WeightChange | None:
 
 
 def read(model: LLRNN, rows: Sequence[EncodedPrefix], multiple: int = 1) -> tuple[Distribution, ModelState]:
-    """Read prefixes as one batch; return the distribution of the next word of each, and the model state at the end.
+    """Read prefixes as one batch; return the next-word distributions, a row for each, and the model state after them.
 
-    The state is valid only where all prefixes have one length: shorter ones are padded, to a multiple of `multiple`.
+    Shorter prefixes are padded, and the length of the batch is rounded up to a multiple of `multiple`: the state is
+    valid only where nothing was padded, the distribution always.
     """
     longest = 1 + max(len(row.ids) for row in rows)
     batch = _padded(model, rows, -(-longest // multiple) * multiple)
@@ -147,16 +150,19 @@ def read(model: LLRNN, rows: Sequence[EncodedPrefix], multiple: int = 1) -> tupl
 
 
 def _padded(model: LLRNN, rows: Sequence[EncodedPrefix], length: int) -> Batch:
-    """Return the texts as a batch of inputs (rows, length), each after an end of sentence, and padded with ends."""
+    """Return the texts as a batch of symbol ids (rows, `length`): an end of sentence, the text, then ends as padding.
+
+    Targets equal the inputs and the mask is all true; the caller replaces them.
+    """
     eos = model.vocabulary.eos
     inputs = torch.tensor([[eos, *row.ids, *[eos] * (length - 1 - len(row.ids))] for row in rows])
     return Batch(inputs, inputs, torch.ones_like(inputs, dtype=torch.bool), [row.condition for row in rows])
 
 
 def require_finite(p: Distribution) -> Distribution:
-    """Return a next-word distribution of one row as it is, or refuse the request where no word can follow.
+    """Return `p`, a next-word distribution of one row, unchanged; refuse the request where no word can follow.
 
-    A `Refused` (409) is raised where the prior is 0 for all words, or where changed weights overflow.
+    A `Refused` (409) is raised where the normaliser is not finite: the prior is 0 for all words, or weights overflow.
     """
     log_z = float(p.log_z[0])
     if math.isfinite(log_z):
@@ -166,10 +172,11 @@ def require_finite(p: Distribution) -> Distribution:
 
 
 def best_words(model: LLRNN, p: Distribution, tops: Sequence[int]) -> list[dict[str, Any]]:
-    """Return for each row the data of an answer to `next`: top, telling, total, log_z, entropy.
+    """Return for each row of `p` a dict with top, telling, total, log_z and entropy, for the answer to `next`.
 
-    `p`: the next-word distributions, a row for each; `tops`: how many of the most probable words each row wants;
-    `telling` is one of them that is worth explaining, `total` the sum of p over all symbols.
+    `p`: next-word distributions; `tops`: how many of the most probable words each row wants. `top`: these, as dicts of
+    `word()`, without impossible ones; `telling`: the one most worth explaining, or None; `total`: the sum of p over all
+    symbols; `log_z`: of the normaliser; `entropy`: in nats.
     """
     most = min(len(model.vocabulary), max(1, *tops))
     log_p, symbols = (part.tolist() for part in p.top(most))
@@ -185,10 +192,10 @@ def best_words(model: LLRNN, p: Distribution, tops: Sequence[int]) -> list[dict[
 
 
 def word(model: LLRNN, symbol: int, log_p: float, spelled: str | None = None) -> dict[str, Any]:
-    """Return a symbol and its log-probability as data for JSON: word, log_p, p, cell.
+    """Return a symbol and its log-probability as data for JSON: {"word", "log_p" (None for −∞), "p", "cell"}.
 
-    `cell` is true where the symbol stands for a set of strings outside the vocabulary; `spelled`: the one that is
-    meant.
+    `symbol`: its id. `cell` is true where it stands for a set of strings outside the vocabulary; `spelled`: the string
+    of that set that is meant, None for the name of the symbol.
     """
     vocabulary = model.vocabulary
     written = vocabulary.symbols[symbol] if spelled is None else spelled
@@ -199,7 +206,8 @@ def word(model: LLRNN, symbol: int, log_p: float, spelled: str | None = None) ->
 def score(model: LLRNN, texts: Sequence[EncodedPrefix]) -> list[dict[str, Any]]:
     """Return for each text a dict with words, log_p, log_prob and perplexity, from one pass through the network.
 
-    `words` and `log_p` (nats) include the end of the sentence; `log_prob` is the sum; None stands for an infinity.
+    `words` and `log_p` (nats, one for each word) include the end of the sentence; `log_prob` is the sum; None stands
+    for an infinity.
     """
     lengths = [1 + len(text.ids) for text in texts]
     batch = _padded(model, texts, max(lengths))
@@ -224,10 +232,10 @@ def _scored(model: LLRNN, text: EncodedPrefix, log_p: Tensor) -> dict[str, Any]:
 
 
 def _of_words(vocabulary: Vocabulary, words: Sequence[str], log_p: Tensor) -> Tensor:
-    """Return log p of words and of the end of the text, (words + 1,), from log p of the symbols that were predicted.
+    """Return log p of each word and of the end of the text, (words + 1,), from log p of the predicted symbols.
 
-    Where words are several units, those of a word are summed; of a string outside the vocabulary, its log-probability
-    within its cell (its set of strings) is added.
+    `log_p`: (symbols + 1,). Where the vocabulary has units of words, those of a word are summed; for a string outside
+    the vocabulary, its log-probability within its cell (the set of strings that share its symbol) is added.
     """
     units = vocabulary.units
     if units is not None:
@@ -248,9 +256,9 @@ def finite(number: float) -> float | None:
 class Text:
     """A text that is being generated: the model state, and the symbol that was chosen last, with its log-probability.
 
-    `asked`: its prefix; `alternatives`: how many of the most probable words are wanted beside each, and `likely`:
-    these, for the last word. It has a random generator, so that a seed gives the same words whatever else is in the
-    batch.
+    `asked`: its prefix; `strategy`: how symbols are chosen; `symbol`: an id, −1 before the first; `alternatives`: how
+    many of the most probable words are wanted beside each, and `likely`: these, for the last word. `generator` is its
+    own random generator, so that a seed gives the same words whatever else is in the batch.
     """
 
     model: LLRNN
@@ -266,13 +274,14 @@ class Text:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the symbol chosen last is the end of the sentence."""
+        """Whether the symbol that was chosen last is the end of the sentence."""
         return self.symbol == self.model.vocabulary.eos
 
     def written(self, index: int, rng: np.random.Generator) -> dict[str, Any]:
-        """Return the last word as data of an event (`messages.Written`); `index`: its place among the generated words.
+        """Return the word chosen last as the data of a "word" event: `messages.Written` as a dict, without `piece`.
 
-        Where a cell was chosen, a symbol for many strings outside the vocabulary, one of them is drawn by `rng`.
+        `index`: of the word among the generated ones. Where a cell was chosen, a symbol for many strings outside the
+        vocabulary, one of them is drawn by `rng`.
         """
         vocabulary, symbol = self.model.vocabulary, self.symbol
         is_cell = symbol >= len(vocabulary.words)
@@ -290,7 +299,7 @@ class Text:
 
 
 def chosen(texts: Sequence[Text], p: Distribution, state: ModelState) -> list[Any]:
-    """Choose the next word of every text by its strategy, and return the texts after it.
+    """Choose the next symbol of every text by its strategy; return copies of the texts with symbol, log p and state.
 
     A text that cannot go on has an exception in its place. `p` and `state`: the distribution of the next word, and the
     model state, with a row for each text.
@@ -307,7 +316,7 @@ def chosen(texts: Sequence[Text], p: Distribution, state: ModelState) -> list[An
 
 
 def _likely(text: Text, p: Distribution, n: int) -> tuple[dict[str, Any], ...]:
-    """Return the most probable words for row n of `p`, as many as the text wants beside each word, as data for JSON."""
+    """Return the most probable words by row n of `p`, `text.alternatives` of them, as dicts of `word()`; () for 0."""
     if not text.alternatives:
         return ()
     log_p, symbols = (part[0].tolist() for part in p.row(n).top(min(text.alternatives, len(text.model.vocabulary))))
@@ -315,7 +324,10 @@ def _likely(text: Text, p: Distribution, n: int) -> tuple[dict[str, Any], ...]:
 
 
 def _draw(text: Text, p: Distribution, n: int) -> int:
-    """Return the symbol that the strategy of the text chooses from row n of `p`."""
+    """Return the id of the symbol that the strategy of the text chooses from row n of `p`.
+
+    A ZeroMassError is raised where no symbol has any probability.
+    """
     alone = p.row(n)
     alone.scores, alone.log_total = p.scores[n : n + 1], p.log_total[n : n + 1]
     (symbol,) = text.strategy.choose(alone.require_mass(), text.generator)
@@ -326,7 +338,7 @@ def _draw(text: Text, p: Distribution, n: int) -> int:
 def step(texts: Sequence[Text]) -> list[Any]:
     """Run one step of the network for all texts, which are of one model, and choose the next word of each.
 
-    A list of the texts after it is returned, with an exception in the place of one that cannot go on.
+    Returned are the texts after it, in order, with an exception in the place of one that cannot go on.
     """
     model = texts[0].model
     state = ModelState.joined([text.state for text in texts], model.device)
@@ -341,8 +353,8 @@ def step(texts: Sequence[Text]) -> list[Any]:
 class Question(Generic[R]):
     """A request about what follows a prefix, encoded for its model, which can be answered in a batch with others.
 
-    Questions of one model with equal `batch_key` can be answered together, by `answer` of the subclass. Making one
-    raises where the request names something that is not there.
+    Questions of one model with equal `batch_key` are answered together, by the static method `answer` of the subclass.
+    Making one raises an LLRNNError where the request names a word, feature, background or condition that cannot be.
     """
 
     batch_key: Hashable = None
@@ -354,15 +366,16 @@ class Question(Generic[R]):
         self.asked = encode(ready, request.prefix, steering(ready, request.changes), request.place)
 
     def header(self) -> Answer:
-        """Return the fields that every answer begins with: model, background and prefix."""
+        """Return what every answer begins with: {"model": name, "background": name, "prefix": words as read}."""
         return {"model": self.served.name, "background": self.request.background, "prefix": list(self.asked.words)}
 
 
 @torch.no_grad()
 def answered(kind: type[Any], served: Served, requests: Sequence[Any]) -> list[Any]:
-    """Return an answer, or an exception in its place, for each request to one model.
+    """Return the answer to each request to one model, in order, or an exception in its place.
 
-    `kind`: the class of question that is made of each; those with one model and `batch_key` are answered in one pass.
+    `kind`: the subclass of `Question` (or `WriteQuestion`) that is made of each; those with the same model and
+    `batch_key` are answered by one call of `kind.answer`.
     """
     found = [settled(kind, served, request) for request in requests]
     groups: dict[Hashable, list[int]] = {}
@@ -377,7 +390,10 @@ def answered(kind: type[Any], served: Served, requests: Sequence[Any]) -> list[A
 
 
 class NextQuestion(Question[messages.NextRequest]):
-    """A question for the most probable next words after a prefix; prefixes of any length are answered in one batch."""
+    """A question for the most probable next words after a prefix; prefixes of any length are answered in one batch.
+
+    Made of a served model and a `messages.NextRequest`.
+    """
 
     def __init__(self, served: Served, request: messages.NextRequest) -> None:
         super().__init__(served, request)
@@ -397,9 +413,9 @@ class NextQuestion(Question[messages.NextRequest]):
         return [settled(question._alone, p.row(n)) for n, question in enumerate(questions)]
 
     def _alone(self, p: Distribution) -> Answer:
-        """Return the answer for this prefix alone, where some prefix of the batch has no possible next word.
+        """Return the answer to this question alone (`messages.Next` as a dict), where others of its batch have none.
 
-        `p`: its distribution, one row. A `Refused` is raised where it is this one.
+        `p`: the next-word distribution, one row. A `Refused` (409) is raised where no word can follow this prefix.
         """
         return self._answer(require_finite(p), 0, best_words(self.model, p, [self.request.top])[0])
 
@@ -414,10 +430,10 @@ class NextQuestion(Question[messages.NextRequest]):
 
 
 def read_words(served: Served, request: messages.ReadRequest) -> Answer:
-    """Return the words of a request outside the model's vocabulary: {model, background, prefix, unknown}.
+    """Return the words of a request outside the model's vocabulary: {"model", "background", "prefix", "unknown"}.
 
-    `unknown` lists {"word", "near"}, where `near` are similar words of the vocabulary, looked for up to five unknown
-    words.
+    `unknown` lists {"word", "near"} for each such word of prefix and `words`, once; `near`: similarly spelled words of
+    the vocabulary, for the first five unknown words, else [].
     """
     model = served.ready(request.background, request.condition).model
     prefix, others = (model.read(part) for part in (request.prefix, request.words))
@@ -430,10 +446,10 @@ def read_words(served: Served, request: messages.ReadRequest) -> Answer:
 
 
 class CompleteQuestion(Question[messages.CompleteRequest]):
-    """A question for the best words that begin with some letters; prefixes of any length are read in one batch.
+    """A question for the most probable words that begin with some letters; prefixes of any length share a batch.
 
-    Where words are several units, the search takes further steps of the network, and only prefixes of one length are
-    read together. It is made of (request, scope); the scope is charged for these steps.
+    Where the vocabulary has units of words, the search takes further steps of the network, and only prefixes of one
+    length are read together. It is made of a served model and (request, scope); the scope is charged for these steps.
     """
 
     def __init__(self, served: Served, asked: tuple[messages.CompleteRequest, RequestScope]) -> None:
@@ -460,13 +476,19 @@ class CompleteQuestion(Question[messages.CompleteRequest]):
         return {**self.header(), "letters": asked.letters, "best": best, "log_mass": mass}
 
     def _step(self, state: ModelState, words: Sequence[int]) -> tuple[Distribution, ModelState]:
-        """Run one more step of the network after the symbol ids `words`, charged to the budget of the request."""
+        """Run one more step of the network; return the next distribution and state, a row for each of `words`.
+
+        `words`: the symbol ids that are read, one for each row of `state`. 10 units of cost are charged to the request.
+        """
         self._scope.spend(STEP_COST)
         return self.model.step(state, words, change=changes([self.asked.steering]))
 
 
 class _StatefulQuestion(Question[R], ABC):
-    """A question that needs the model state after its prefix; only prefixes of one length are read in one batch."""
+    """Base class of questions that need the model state after the prefix: only prefixes of one length share a batch.
+
+    Subclasses define `after`.
+    """
 
     def __init__(self, served: Served, request: R) -> None:
         super().__init__(served, request)
@@ -478,7 +500,7 @@ class _StatefulQuestion(Question[R], ABC):
         return [settled(question._checked, p.row(n), state.select([n])) for n, question in enumerate(questions)]
 
     def _checked(self, p: Distribution, state: ModelState) -> Any:
-        """Return `after(p, state)`; raise a ZeroMassError with the reason where nothing can follow the prefix."""
+        """Return `after(p, state)`, the answer; raise a ZeroMassError that says why where no word can follow."""
         reason = self.model.background.refusal(state.knowledge[0][0])
         if reason is not None:
             raise ZeroMassError(f"nothing can follow the prefix {' '.join(self.asked.words)!r}: {reason}")
@@ -486,16 +508,20 @@ class _StatefulQuestion(Question[R], ABC):
 
     @abstractmethod
     def after(self, p: Distribution, state: ModelState) -> Any:
-        """Return the answer; `p`: distribution of the word after the prefix, one row; `state`: of the model there."""
+        """Return the answer to this question.
+
+        `p`: distribution of the word after the prefix, one row; `state`: the model state there, one row.
+        """
 
 
 class ExplainQuestion(_StatefulQuestion[messages.ExplainRequest]):
-    """A question why a word follows a prefix: its log-probability, or its difference from a rival's, taken apart."""
+    """A question why a word follows a prefix: log p, or its difference from a rival's, split by prior and features."""
 
     def after(self, p: Distribution, state: ModelState) -> Answer:
         """Return a dict with model, background, prefix, word, rival and comparison (`messages.ExplainAnswer`).
 
-        `word` and `rival` have log p taken apart; `rival` and `comparison` are None where no rival was given.
+        `word` and `rival` have log p split into summands; `rival` and `comparison` are None where no rival was given.
+        `p`, `state`: distribution of the next word and model state after the prefix, one row each.
         """
         word, *rest = self.model.read([self.request.word, *filter(None, [self.request.rival])])
         found = explain_next(self.model, p, state, self.asked.words, word, rest[0] if rest else None)
@@ -518,9 +544,10 @@ class GenerateQuestion(_StatefulQuestion[messages.GenerateRequest]):
 
 
 class WriteQuestion:
-    """A question for texts from one condition (input) of a request, by beam search.
+    """A question for texts from one condition, the input that a text is generated from, by beam search.
 
-    It is made of (request, condition). Searches of one model, width and length begin in one batch.
+    It is made of a served model and (request, condition). Searches of one model with equal numbers of hypotheses and of
+    words at most begin in one batch.
     """
 
     def __init__(self, served: Served, asked: tuple[messages.WriteRequest, str]) -> None:
@@ -531,7 +558,10 @@ class WriteQuestion:
 
     @staticmethod
     def answer(questions: Sequence[WriteQuestion]) -> list[Any]:
-        """Begin the beam searches in one batch; return a `PendingText` for each, which `search_on` continues."""
+        """Begin the beam searches of these questions in one batch; return a `PendingText` for each.
+
+        `search_on` continues them, a step at a time.
+        """
         (width, most), model = questions[0].batch_key, questions[0].model
         begun = begin_searches(model, [one.condition for one in questions], (), width, most)
         return [PendingText(question, search) for question, search in zip(questions, begun, strict=True)]
@@ -539,18 +569,21 @@ class WriteQuestion:
 
 @dataclass(frozen=True, eq=False)
 class PendingText:
-    """A text that is being generated by beam search, with the question it answers."""
+    """The beam search of one condition, not ended yet, with the question that it answers."""
 
     question: WriteQuestion
     search: Search
 
     @property
     def cost(self) -> float:
-        """Cost of its next step, in units of reading one word: half a unit for each hypothesis."""
+        """Cost of the next step of this search: half a unit for each hypothesis, where a unit is reading one word."""
         return HYPOTHESIS_COST * len(self.search.rows)
 
     def answer(self) -> Answer:
-        """Return {"best": texts with text, words, log_prob and finished, best first; "warnings": on the condition}."""
+        """Return {"best": the texts found so far, best first, as many as asked for; "warnings": about the condition}.
+
+        A text is a dict with text, words, log_prob and finished.
+        """
         asked = self.question
         said = [spoken(asked.model, one, asked.condition) for one in self.search.found()[: asked.request.count]]
         texts = [
@@ -562,19 +595,20 @@ class PendingText:
 
 @torch.no_grad()
 def search_on(writing: Sequence[PendingText]) -> list[Any]:
-    """Run one step of beam searches that are of one model, and return each as it is then.
+    """Run one step of beam searches that are of one model, and return each, in order, as it is then.
 
-    A search that has ended is replaced by its answer, or by an exception; the others are pending still.
+    A search that has ended is replaced by its answer (`PendingText.answer`), or by an exception; the others are
+    `PendingText`s still.
     """
     advance_searches([one.search for one in writing])
     return [settled(one.answer) if one.search.has_ended else one for one in writing]
 
 
 def weigh_influence(served: Served, request: messages.InfluenceRequest) -> Answer:
-    """Return what features of earlier words contributed to a feature's weight: {…, feature, weight, terms}.
+    """Return what earlier words contributed to the weight of a feature, `messages.InfluenceAnswer` as a dict.
 
-    A `Refused` (404) is raised where the model has no such feature. `terms` are as in `messages.InfluenceAnswer`;
-    changes of weights in the request are applied to them.
+    A `Refused` (404) is raised where the model has no such feature. Changes of weights in the request are applied to
+    weight and contributions.
     """
     question = Question(served, request)
     model, asked = question.model, question.asked
@@ -592,7 +626,8 @@ def weigh_influence(served: Served, request: messages.InfluenceRequest) -> Answe
 class ScoreQuestion:
     """The scoring of the texts of one request, done in pieces, so that other requests have their turn in between.
 
-    A piece is a few texts with one condition (input). Call `add` for each of `pieces()`, then `answer()`.
+    A piece is a tuple of indices of texts with one condition (input). Call `add` for each of `pieces()`, then
+    `answer()`.
     """
 
     def __init__(self, served: Served, request: messages.ScoreRequest) -> None:
@@ -603,9 +638,9 @@ class ScoreQuestion:
         self._changed: dict[FeatureNames, Steering] = {}  # one for all pieces, since names are those of the model
 
     def pieces(self) -> Iterator[tuple[int, ...]]:
-        """Yield tuples of indices of texts with one condition and similar lengths, as many as fit into one pass.
+        """Yield tuples of indices of texts of the request, with one condition and similar lengths, to read in one pass.
 
-        A pass has 512 positions, or one text where that is longer.
+        A pass has at most 512 positions, padding included, or one text where that is longer.
         """
         units, by_condition = self.served.model.vocabulary.units, dict[str | None, list[int]]()
         lengths = np.array([1 + len(words if units is None else units.sentence(words)) for words in self._words])
@@ -617,7 +652,10 @@ class ScoreQuestion:
 
     @torch.no_grad()
     def add(self, piece: Sequence[int]) -> None:
-        """Compute and keep the scores of one piece, a tuple of indices of texts."""
+        """Compute and keep the scores of one piece, a tuple of indices of the request's texts.
+
+        An UnknownWordError or a `Refused` is raised for a text or condition that the model cannot read.
+        """
         ready = self.served.ready(self.request.background, self._conditions[piece[0]])
         if ready.names not in self._changed:
             self._changed[ready.names] = steering(ready, self.request.changes)
@@ -627,7 +665,10 @@ class ScoreQuestion:
             self.scores[index] = found
 
     def answer(self) -> Answer:
-        """Return {"model", "background", "scores"}, a score for each text, once all pieces were added."""
+        """Return {"model", "background", "scores"}; scores has a dict (`messages.Score`) for each text of the request.
+
+        All pieces must have been added: the score of a text that was not is None.
+        """
         return {"model": self.served.name, "background": self.request.background, "scores": self.scores}
 
 
@@ -658,22 +699,22 @@ def _plain(value: Any) -> Any:
 
 
 def _piece(model: LLRNN, words: Sequence[str]) -> str:
-    """Return what the last word adds to the text of those before it, a blank included."""
+    """Return what the last of `words` adds to the text of those before it, as the model writes it, a blank included."""
     before, whole = (model.write(words[-_WINDOW:end]) for end in (-1, None))
     return whole[len(before) :] if whole.startswith(before) else f" {words[-1]}"
 
 
 def one_by_one(work: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return a function that calls `work` on each item of a list, and returns results, or exceptions in their place."""
+    """Return a function of a list that calls `work` on each item, and returns results, or exceptions in their place."""
     return lambda payloads: [settled(work, one) for one in payloads]
 
 
 class Engine:
     """The models of a server: each method takes a request (a class of `messages`) and returns a dict for JSON.
 
-    Each model has a thread, in which requests that wait together become one step of the network; `rows`: the most
-    sequences in one step, 1 turns batching off. A request that cannot be answered raises a `Refused`, an error with an
-    HTTP status.
+    `served`: the models, of which the first is the default. Each has a thread, in which requests that wait together
+    become one step of the network; `rows`: the most sequences in one step, 1 turns batching off. A request that cannot
+    be answered raises a `Refused`, an error with an HTTP status.
     """
 
     def __init__(self, served: Sequence[Served], *, rows: int = 64) -> None:
@@ -688,18 +729,19 @@ class Engine:
         return tuple(self._served)
 
     def observe_steps(self, observe: Callable[[int, float], None]) -> None:
-        """Call `observe(rows, seconds)` after every step of a network: how many sequences it had, how long it took."""
+        """Have `observe(rows, seconds)` called after every step of a network: its number of sequences, its time."""
         for batcher in self._batchers.values():
             batcher.observe = observe
 
     async def close(self) -> None:
-        """Answer the requests that wait, then end the models' threads."""
+        """Answer the requests that wait, then end the models' threads; a step of over 5 seconds is abandoned."""
         await asyncio.gather(*(batcher.close() for batcher in self._batchers.values()))
 
     async def reload(self) -> Answer:
-        """Read tables and word lists of all models anew, in another thread; return {"reloaded": names of the models}.
+        """Read the tables and word lists of all models anew, in a thread; return {"reloaded": names of the models}.
 
-        A `Refused` (409) is raised where a file cannot be read: that model stays as it was.
+        A `Refused` (409) is raised at the first file that cannot be read: that model, and those after it, stay as they
+        were.
         """
         for one in self._served.values():
             try:
@@ -726,15 +768,22 @@ class Engine:
         return await self._ask(CompleteQuestion, request, (request, current_scope()))
 
     async def explain(self, request: messages.ExplainRequest) -> Answer:
-        """Return log p of a word taken apart into summands, as a dict with the fields of `messages.ExplainAnswer`."""
+        """Return log p of a word, split into summands, as a dict with the fields of `messages.ExplainAnswer`.
+
+        Summands are the log prior, weight times value of each feature, and the normaliser; with a rival word also
+        differences.
+        """
         return await self._ask(ExplainQuestion, request)
 
     async def influence(self, request: messages.InfluenceRequest) -> Answer:
-        """Return what moved the weight of a feature, as a dict with the fields of `messages.InfluenceAnswer`."""
+        """Return which features of earlier words moved the weight of a feature, `messages.InfluenceAnswer` as a dict.
+
+        A `Refused` (404) is raised where the model has no feature of this name.
+        """
         return await self._ask_alone(weigh_influence, request)
 
     async def score(self, request: messages.ScoreRequest) -> Answer:
-        """Return log p of every word of some texts, as a dict with the fields of `messages.ScoreAnswer`."""
+        """Return log p of every word of the texts of a request, as a dict with the fields of `messages.ScoreAnswer`."""
         served = self.find(request.model)
         cost, scored = admit(cost_of(served, request)).total, ScoreQuestion(served, request)
         pieces = list(scored.pieces())
@@ -743,17 +792,17 @@ class Engine:
         return scored.answer()
 
     async def write(self, request: messages.WriteRequest) -> Answer:
-        """Return texts for conditions (inputs), by beam search, as a dict with the fields of `messages.WriteAnswer`."""
+        """Return the best texts for each condition (input) by beam search, `messages.WriteAnswer` as a dict."""
         served = self.find(request.model)
         begin = admit(cost_of(served, request)).begin / len(request.conditions)
         texts = await together(self._written(served, request, place, begin) for place in range(len(request.conditions)))
         return {"model": served.name, "background": request.background, "texts": texts}
 
     async def _written(self, served: Served, request: messages.WriteRequest, place: int, begin: float) -> Answer:
-        """Run the beam search of one condition (input) to its end, and return {"best": texts, "warnings": messages}.
+        """Run the beam search of one condition (input) to its end; return {"best": texts, "warnings": messages}.
 
         `place`: index of the condition in the request; `begin`: cost of reading it. Other requests have their turn
-        after each step, or share it. A `Refused` names the condition.
+        after each step, or share it. A `Refused` has the index of the condition in its message.
         """
         batcher, run = self._batchers[served.name], partial(answered, WriteQuestion, served)
         try:
@@ -766,14 +815,19 @@ class Engine:
         return answer
 
     def generate(self, request: messages.GenerateRequest) -> AsyncGenerator[tuple[str, Answer]]:
-        """Yield ("word", data) for each word as it is chosen, then ("done", data) with the whole text.
+        """Return an async generator of ("word", data) for each word as it is chosen, then ("done", data).
 
-        The data are dicts with the fields of `messages.Written` and `messages.Finished`.
+        The data are dicts with the fields of `messages.Written` and `messages.Finished`, the whole text. A `Refused` is
+        raised at once where the request costs too much or names no model, and while iterating for other reasons.
         """
         return self.continuations(request)[0]
 
     def continuations(self, request: Continued) -> list[AsyncGenerator[tuple[str, Answer]]]:
-        """Return an asynchronous stream of (name, data) events, as from `generate`, for every text asked for."""
+        """Return for every text asked for, n for each prompt, an async generator of ("word" or "done", data) events.
+
+        The data are those of `generate`. A `Refused` is raised at once where the request costs too much or names no
+        model.
+        """
         served = self.find(request.model)
         cost, texts = admit(cost_of(served, request)), request.continuations()  # which take milliseconds to make
         return [self._continued(served, one, cost.begin / len(texts) + STEP_COST) for one in texts]
@@ -814,32 +868,34 @@ class Engine:
     async def features(self, name: str, query: str, limit: int) -> Answer:
         """Return {"features": the first `limit` whose names contain `query` in any case, "matching": how many do}.
 
-        Features are {"name", "group", "contextual"}; contextual ones, whose values depend on the context, come first.
-        `name`: of the model; a `Refused` (404) is raised where there is none.
+        `name`: of the model; a `Refused` (404) is raised where there is none. Features are dicts {"name", "group" (its
+        kind), "contextual"}; contextual ones, whose values depend on the words before, come first.
         """
         return await self._list(_features, name, query, limit)
 
     async def words(self, name: str, query: str, limit: int) -> Answer:
-        """Return {"words": the first `limit` listed words that contain `query` in any case, "matching": how many do}.
+        """Return {"words": the first `limit` words that contain `query` in any case, "matching": how many do}.
 
-        Those that begin with it come first, frequent ones before others. `name`: of the model.
+        Those that begin with it come first, frequent ones before others. `name`: of the model; a `Refused` (404) is
+        raised where there is none.
         """
         return await self._list(_words, name, query, limit)
 
     async def strings(self, name: str, cell: str, limit: int, seed: int) -> Answer:
-        """Return {"cell", "strings": [{"word", "share"}]}, distinct strings among `limit` that are drawn from a cell.
+        """Return {"cell", "strings": [{"word", "share"}]}, the distinct ones of `limit` strings drawn from a cell.
 
-        A cell is a symbol for many strings outside the vocabulary of the model `name`; `share`: the probability of a
-        string within it. A `Refused` (404) is raised where no cell has this name.
+        A cell is a symbol for many strings outside the vocabulary of the model `name`; `cell`: its name; `share`: the
+        probability of a string within it. A `Refused` (404) is raised where there is no such cell or model.
         """
         served = self.find(name)
         work = partial(_strings, served.model, limit=limit, seed=seed)
         return await self._run_alone(served, work, cell, cost_of_strings(limit))
 
     async def _list(self, listing: Callable[..., Answer], name: str, query: str, limit: int) -> Answer:
-        """Search the names of a model for `query` in the model's thread, and return the dict that `listing` makes.
+        """Search features or words of a model, in its thread; return {"features" or "words": list, "matching": count}.
 
-        `listing`: `_features` or `_words`; `name`: of the model; `limit`: how many are listed.
+        `listing`: `_features` or `_words`; `name`: of the model; `query`: what names must contain; `limit`: how many
+        are listed.
         """
         served = self.find(name)
         names = len(served.names) if listing is _features else len(served.model.vocabulary)
@@ -847,14 +903,17 @@ class Engine:
         return await self._run_alone(served, work, query.lower(), cost_of_names(names))
 
     async def _ask_alone(self, work: Callable[[Served, Any], Answer], request: Query) -> Answer:
-        """Run `work(served, request)` in the model's thread, not batched with others, and return its answer."""
+        """Run `work(served, request)` in the thread of the model that the request names, and return its answer.
+
+        It is not batched with other requests. A `Refused` (422) is raised where the request costs too much.
+        """
         served = self.find(request.model)
         return await self._run_alone(served, partial(work, served), request, cost_of(served, request))
 
     async def _run_alone(self, served: Served, work: Callable[[Any], Answer], asked: object, cost: Cost) -> Answer:
-        """Return `work(asked)`, run in the thread of the model, and not in a batch with others.
+        """Return `work(asked)`, run in the thread of the model `served`, not in a batch with others.
 
-        `cost`: what the request may spend; a `Refused` (422) is raised where that is too much.
+        `cost`: estimated, becomes the budget of the request; a `Refused` (422) is raised where it is too much.
         """
         run = one_by_one(work)
         found: Answer = await self._batchers[served.name].submit(run, run, asked, admit(cost).total)
@@ -869,9 +928,10 @@ class Engine:
         return self._served[name]
 
     async def _ask(self, kind: type, request: Query, payload: Any = None) -> Answer:
-        """Make a question of a request, have it answered in a batch with others of its kind, and return the answer.
+        """Have a request answered in the thread of its model, in a batch with others of its kind; return the answer.
 
-        `kind`: the class of the question; `payload`: what it is made of, by default the request.
+        `kind`: the class of the question; `payload`: what it is made of, None for the request. A `Refused` is raised
+        where it cannot be answered or costs too much.
         """
         served = self.find(request.model)
         run, cost = partial(answered, kind, served), admit(cost_of(served, request)).begin
@@ -880,12 +940,16 @@ class Engine:
 
 
 def named(model: str) -> Answer:
-    """Return {"id", "object", "created", "owned_by"} for a model, as OpenAI's API lists models."""
+    """Return {"id": `model`, "object", "created", "owned_by"}, an entry of the list of models in OpenAI's API."""
     return {"id": model, "object": "model", "created": 0, "owned_by": "llrnn"}
 
 
 def _features(model: LLRNN, small: str, limit: int) -> Answer:
-    """Return {"features": the first `limit` whose names contain `small` (in lowercase), "matching": how many do}."""
+    """Return {"features": the first `limit` whose names contain `small`, "matching": how many do}.
+
+    `small`: in lowercase, compared with names in lowercase. Features are dicts {"name", "group", "contextual"}, those
+    that depend on the context first.
+    """
     groups = dict(zip(model.output_features.names, model.output_features.groups, strict=True))
     found = [one for one in (*model.context_names, *groups) if small in one.lower()]
     listed = [{"name": one, "group": groups.get(one, ""), "contextual": one not in groups} for one in found[:limit]]
@@ -893,9 +957,10 @@ def _features(model: LLRNN, small: str, limit: int) -> Answer:
 
 
 def _words(model: LLRNN, small: str, limit: int) -> Answer:
-    """Return {"words": the first `limit` that contain `small` (in lowercase), "matching": how many do}.
+    """Return {"words": the first `limit` of the vocabulary that contain `small`, "matching": how many do}.
 
-    Words that begin with it come first; the end of a sentence is left out.
+    `small`: in lowercase, compared with words in lowercase. Words that begin with it come first; the end-of-sentence
+    symbol is never listed.
     """
     found = [word for word in model.vocabulary.words if small in word.lower() and word != EOS]
     found.sort(key=lambda word: not word.lower().startswith(small))  # stable: the most frequent stay first
@@ -903,9 +968,10 @@ def _words(model: LLRNN, small: str, limit: int) -> Answer:
 
 
 def _strings(model: LLRNN, cell: str, limit: int, seed: int) -> Answer:
-    """Return {"cell", "strings": [{"word", "share"}]}, distinct strings among `limit` drawn from a cell of the model.
+    """Return {"cell", "strings": [{"word", "share"}]}, the distinct ones of `limit` strings drawn from a cell.
 
-    A `Refused` (404) is raised where the model has no cell (set of strings outside the vocabulary) of this name.
+    A cell is a symbol for a set of strings outside the vocabulary; `share`: probability of the string within it; none
+    are returned where all its strings are listed words. A `Refused` (404) is raised for an unknown name.
     """
     vocabulary = model.vocabulary
     ids = range(vocabulary.n_words, len(vocabulary))

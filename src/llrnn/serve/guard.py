@@ -44,7 +44,7 @@ prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
 class Metrics:
     """The Prometheus metrics of one server: requests, refusals, times, model steps and generated words.
 
-    `in_flight`: returns the number of requests that are worked on, and is called when metrics are collected.
+    `in_flight`: a function that returns the number of requests that are worked on, called when metrics are collected.
     """
 
     def __init__(self, in_flight: Callable[[], float]) -> None:
@@ -62,11 +62,11 @@ class Metrics:
         prometheus.ProcessCollector(registry=own)
 
     def refuse(self, code: str) -> None:
-        """Count a refused request by the `code` of its error."""
+        """Count a refused request by `code`, the machine-readable name of its error, such as "too_many_requests"."""
         self.refused.labels(code).inc()
 
     def step(self, rows: int, seconds: float) -> None:
-        """Count a step of a network with `rows` sequences that took `seconds`."""
+        """Count a step of a model's network that had `rows` sequences and took `seconds`."""
         self.rows.observe(rows)
         self.step_seconds.observe(seconds)
 
@@ -98,14 +98,15 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def json_bytes(data: Any) -> bytes:
-    """Encode data as compact JSON in UTF-8; infinities and NaN, which JSON does not have, raise a ValueError."""
+    """Encode data as compact JSON in UTF-8; raise a ValueError for infinities and NaN, which JSON does not have."""
     return _encode(data).encode()
 
 
 class Gate:
-    """The admission of requests to a server: bounds how many are worked on at once, and for how long.
+    """The admission of requests to a server: bounds how many are worked on at once, and the seconds of each.
 
-    `stopping`: whether the server is stopping; `present`: requests between their headers and the end of their answer.
+    `stopping`: whether the server is stopping, set from outside; `present`: number of requests between the end of their
+    headers and the end of their answer, which `Guard` counts.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -116,14 +117,15 @@ class Gate:
 
     @property
     def inside(self) -> int:
-        """Number of requests that are worked on now."""
+        """Number of requests that are worked on now, of all clients."""
         return self._inside_of.total()
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """Context manager: counts the current request as worked on; raises a `Refused` (429) where there are too many.
+        """Context manager: count the current request as worked on inside the block; it yields nothing.
 
-        With n active client addresses, none may have more than 1 / (n + 1) of the places, but at least one.
+        A `Refused` (429) is raised where there are too many. With n client addresses at work, this one included, none
+        may have more than 1 / (n + 1) of the limit, but always one.
         """
         address, _ = current_scope().client
         own, clients = self._inside_of[address], len(self._inside_of.keys() | {address})
@@ -137,10 +139,10 @@ class Gate:
 
     @asynccontextmanager
     async def working(self, receive: Receive) -> AsyncIterator[None]:
-        """Context manager: work on a request within the limits of number and time; `receive`: of its ASGI connection.
+        """Async context manager: work on a request inside the block, within the limits of number and time.
 
-        Raises a `Refused`, 429 where too many are worked on, 503 after too many seconds; ends with ClientDisconnect
-        when the client leaves.
+        A `Refused` is raised where too many are worked on (429), or after too many seconds (503); where the client
+        leaves, the work is cancelled and ClientDisconnect raised. `receive`: of the request's ASGI connection.
         """
         try:
             with self.place(), first_error():
@@ -153,12 +155,15 @@ class Gate:
 
     @property
     def is_full(self) -> bool:
-        """Whether as many requests are worked on as the limit allows."""
+        """Whether as many requests are worked on as the server's limit `in_flight` allows."""
         return self.inside >= self.limits.in_flight
 
 
 async def until_gone(receive: Receive) -> NoReturn:
-    """Wait until the client closes its connection, then raise ClientDisconnect; `receive`: of the ASGI connection."""
+    """Wait until the client closes its connection, then raise ClientDisconnect; other messages are dropped.
+
+    `receive`: of the ASGI connection.
+    """
     while (await receive())["type"] != "http.disconnect":
         pass
     raise ClientDisconnect
@@ -171,11 +176,11 @@ def _header(scope: Scope, name: bytes) -> bytes | None:
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:
-    """Return the body of a request whose Content-Type is JSON, without parsing it.
+    """Return the bytes of a request's body, whose Content-Type must be JSON, without parsing it.
 
-    A `Refused` is raised for another type (415), and for a body that is too large (413) or too slow (408). One that is
-    too large is still read for up to a second: if the connection were closed with bytes under way, it would be reset,
-    and the client would never see the answer.
+    A `Refused` is raised for another type (415), for a body that is too large (413) or too slow (408), and for too many
+    commas in it (the limit body_commas). One that is too large is still read for up to a second: if the connection were
+    closed with bytes under way, it would be reset, and the client would never see the answer.
     """
     kind = (_header(request.scope, b"content-type") or b"").split(b";")[0].strip().lower()
     if kind != b"application/json":
@@ -202,9 +207,10 @@ async def read_body(request: Request, limits: Limits) -> bytes:
 
 
 class Guard:
-    """The outermost ASGI layer of the server: checks host, token and header size, answers errors, adds headers, counts.
+    """The outermost ASGI layer of the server: checks host, token and header size, turns errors into answers, counts.
 
-    `hosts`: names allowed in the header Host; `token`: what clients must send as bearer token, None for nothing.
+    `app`: the ASGI application inside; `gate`: the limits; `hosts`: names allowed in the header Host; `token`: what
+    clients must send as bearer token, None for nothing; `access_log`: log a line for each request.
     """
 
     def __init__(
@@ -298,9 +304,10 @@ class Guard:
 
 
 class _Answer:
-    """The `send` of one ASGI response: adds the headers of all answers, drops the body for HEAD, and keeps the status.
+    """A wrapper of `send` of one ASGI response: adds the headers that all answers have, and keeps the status.
 
-    `status` is "none" until the answer has begun; a closed connection raises ClientDisconnect.
+    `has_body`: false for HEAD, where the body is dropped. `status`: as a string, "none" until the answer has begun.
+    Sending to a closed connection raises ClientDisconnect.
     """
 
     def __init__(self, send: Send, *, has_body: bool) -> None:
@@ -374,9 +381,9 @@ class BoundedConnection(Parser):
         self._start("headers", self.limits.header_seconds, self._headers_are_late)
 
     def _start(self, what: str, seconds: float, late: Callable[[], None]) -> None:
-        """Start a timer that calls `late` after so many seconds, unless one for `what` is running.
+        """Start a timer that calls `late` after so many seconds; nothing happens where one for `what` is running.
 
-        `what`: "headers" or "answer", what is waited for.
+        `what`: what is waited for, "headers" or "answer".
         """
         if what not in self._due:
             self._due[what] = asyncio.get_running_loop().call_later(seconds, late)
@@ -418,12 +425,15 @@ class BoundedConnection(Parser):
         self._stop("answer")
 
     def send_400_response(self, msg: str) -> None:
-        """Answer a request that is no HTTP with 400 and this API's JSON error, and close the connection."""
+        """Answer a request that is not HTTP with status 400 and this API's JSON error, and close the connection.
+
+        uvicorn calls it; its message `msg` is not used.
+        """
         required = "the request must be HTTP/1.1; its first line or headers are not"
         self._close_with(Refused(400, "malformed_http", required))
 
     def _close_with(self, refused: Refused) -> None:
-        """Send the refusal as an HTTP answer and close the connection."""
+        """Send the refusal as an HTTP answer, count it, and close the connection; do nothing if it is closing."""
         if self.transport.is_closing():
             return
         type(self).count(refused.code)
@@ -436,7 +446,7 @@ class BoundedConnection(Parser):
 
 
 def bounded_protocol(limits: Limits, count: Callable[[str], None]) -> type[BoundedConnection]:
-    """Return the protocol class for the connections of a server with these limits.
+    """Return a subclass of `BoundedConnection`, uvicorn's protocol class for connections, with these limits.
 
     `count` is called with the code of each refusal, for metrics.
     """

@@ -38,7 +38,7 @@ _SLOTS = 2  # of the condition to begin with
 
 
 def about(model: LLRNN) -> str:
-    """Return a sentence or two that describe a model: number of words, features and parameters, kind of network."""
+    """Return a sentence or two in English that describe a model: number of words, features and parameters, network."""
     vocabulary, phi = model.vocabulary, model.output_features
     words = f"{counted(len(vocabulary.words), 'word')}{' and any other string' if vocabulary.is_open else ''}"
     context = f" and {len(model.context_names):,} of the context" if model.context_names else ""
@@ -51,7 +51,7 @@ def about(model: LLRNN) -> str:
 
 
 def network(controller: Controller) -> str:
-    """Return a controller, the recurrent network of a model, in words: "An LSTM of 160 units"."""
+    """Return a description of a controller, the recurrent network of a model, such as "An LSTM of 160 units"."""
     if isinstance(controller, Attentive):
         return f"{network(controller.above)}, looking at the condition,"
     name = type(controller).__name__
@@ -62,16 +62,16 @@ def network(controller: Controller) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number with its noun, in the plural if need be: 1 word, 3,694 words, 2 classes."""
+    """Return a number with its English noun, in the plural where n is not 1: "1 word", "3,694 words", "2 classes"."""
     return f"{n:,} {noun}{'' if n == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def telling(model: LLRNN, symbols: Sequence[int]) -> int | None:
-    """Return the one of these symbol ids that is worth explaining most: a content word with several features.
+    """Return the symbol id that is most worth explaining: the first content word with several features.
 
-    `symbols`: best first; where there is none, what comes nearest, and None where all are cells (symbols for sets of
-    strings outside the vocabulary). Content words are nouns, verbs, adjectives and names where features tell parts of
-    speech, else words that are not among the 50 most frequent.
+    `symbols`: symbol ids, most probable first. Where there is none, the best other word (see `_worth`) is returned, and
+    None where all are cells (symbols for sets of strings outside the vocabulary). Content words are nouns, verbs,
+    adjectives and names where features tell parts of speech, else words that are not among the 50 most frequent.
     """
     words, known = model.vocabulary.n_words, _KNOWN.setdefault(model, {})
     best, found = -1, None
@@ -93,7 +93,10 @@ _KNOWN: WeakKeyDictionary[LLRNN, dict[int, int]] = WeakKeyDictionary()  # what w
 
 
 def _worth(model: LLRNN, symbol: int) -> int:
-    """Rank a symbol: 0 end of sentence, 1 punctuation, 2 word, 3 content word, 4 content word with several features."""
+    """Return how much a symbol is worth explaining, from 0 to 4; `symbol`: an id of a word, not of a cell.
+
+    0 end of sentence, 1 punctuation, 2 other word, 3 content word, 4 content word with two features or more.
+    """
     vocabulary = model.vocabulary
     if symbol == vocabulary.eos:
         return 0
@@ -113,10 +116,10 @@ Merit = tuple[int, ...]  # is it a content word, is the rival a form of it, in h
 
 
 def examples(model: LLRNN) -> list[dict[str, Any]]:
-    """Return up to three examples for the web page, found in texts that the model generates; none where it cannot.
+    """Return up to three examples for the web page, from texts that the model generates; [] where it cannot.
 
-    Each has the keys prefix, word, rival (another form of the word, or a similar word, or None) and feature (one that
-    speaks for the word, or None).
+    Each has the keys prefix (text), word, rival (another form of the word, or a similar word, or None) and feature (the
+    name of one that raises the word's probability, or None).
     """
     text = condition_hint(model)["example"]
     try:
@@ -133,15 +136,15 @@ def examples(model: LLRNN) -> list[dict[str, Any]]:
 
 
 def _prefixes(model: LLRNN, texts: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return for each text the words before its last content word, each prefix once."""
+    """Return for each text the words before its last content word (`_last_content`), equal prefixes once."""
     places = [_last_content(model, words) for words in texts]
     return list(dict.fromkeys(tuple(words[:place]) for words, place in zip(texts, places, strict=True)))
 
 
 def _last_content(model: LLRNN, words: Sequence[str]) -> int:
-    """Return the index, 2 or more, of the last word of the highest rank that any word of the text has.
+    """Return the index, 2 or more, of the last word that is worth as much as any word of the text (`_worth`).
 
-    2, or the length of a shorter text, where there is none.
+    Where there is no such word, 2, or the length of a shorter text.
     """
     worth = [0 if word not in model.vocabulary else _worth(model, model.vocabulary.id(word)) for word in words]
     late = [place for place in range(_SHORTEST, len(words)) if worth[place] == max(worth)]
@@ -149,9 +152,10 @@ def _last_content(model: LLRNN, words: Sequence[str]) -> int:
 
 
 def _example(model: LLRNN, prefix: tuple[str, ...], condition: object) -> tuple[Merit, dict[str, Any]] | None:
-    """Return (merit, example) for this prefix, or None where no next word can be explained.
+    """Return (merit, example) for a prefix of words, or None where no next word can be explained.
 
-    `example`: a dict with prefix, word, rival and feature; `merit`: a tuple to compare examples by, greater is better.
+    `example`: a dict with prefix, word, rival and feature; `merit`: a tuple to compare examples by, greater is better;
+    `condition`: the input that the text is generated from, or None.
     """
     p, state = read_prefix(model, prefix, [condition])
     symbols = p.top(min(_RIVALS, len(model.vocabulary)))[1][0].tolist()
@@ -169,9 +173,10 @@ def _example(model: LLRNN, prefix: tuple[str, ...], condition: object) -> tuple[
 
 
 def _rival(model: LLRNN, best: int, symbols: Sequence[int]) -> int | None:
-    """Return the most probable symbol that is a form of the word `best`, else one of its kind, else any; None for none.
+    """Return the symbol id of a word to compare the word `best` with, or None where there is none.
 
-    `symbols`: candidates, most probable first.
+    The first of `symbols` (ids, most probable first) that is a form of the word; else the first that is as much worth
+    explaining; else the first other word. Cells and the end of sentence are never taken.
     """
     word, worth = model.vocabulary.symbol(best), _worth(model, best)
     others = [one for one in symbols if one not in (best, model.vocabulary.eos) and one < model.vocabulary.n_words]
@@ -181,7 +186,7 @@ def _rival(model: LLRNN, best: int, symbols: Sequence[int]) -> int | None:
 
 
 def _is_form(word: str, other: str) -> bool:
-    """Whether two words may be forms of one: they share the first 3 letters or more, and 70 % of the longer one."""
+    """Whether two words may be forms of one lemma: equal first letters, at least 3 and 70 % of the longer word."""
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False)))
     return alike >= max(3, 0.7 * max(len(word), len(other)))
 
@@ -190,7 +195,7 @@ def _is_form(word: str, other: str) -> bool:
 
 
 def condition_hint(model: LLRNN) -> dict[str, Any]:
-    """Return what conditions (inputs that texts are generated from) of a model look like: acts, slots and example.
+    """Return what conditions (inputs that texts are generated from) of a model look like: {"acts", "slots", "example"}.
 
     `acts` and `slots` are lists of names known from training, `example` a condition as text, "" where none is known.
     """
@@ -210,9 +215,9 @@ def condition_hint(model: LLRNN) -> dict[str, Any]:
 
 
 def _condition(model: LLRNN, acts: Sequence[str], slots: Sequence[Slot]) -> str:
-    """Return an example condition (input to generate from) as text: a dialogue act or JSON, as the model reads it.
+    """Return an example condition (input to generate from) as text: a dialogue act or JSON, whichever the model reads.
 
-    "" where there are no slots or acts to make one of.
+    `acts`: names of acts; `slots`: names with values. "" where there is nothing to make one of.
     """
     if condition_kind(model) == "act":
         act = "inform" if "inform" in acts else next((one for one in acts if not one.startswith("?")), "")

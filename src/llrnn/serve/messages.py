@@ -38,7 +38,7 @@ from llrnn.ground.rendering import Renderable, Sheet, TextTable
 
 
 class Refused(LLRNNError):  # noqa: N818 (what it says: the request is refused)
-    """The refusal of a request: an HTTP status, a code for programs, and a message for people, as an exception.
+    """The refusal of a request by the server, an exception: HTTP status, code for programs, message for people.
 
     The message says what was required, what was found and what to do; `headers` are added to the HTTP answer.
     """
@@ -48,7 +48,10 @@ class Refused(LLRNNError):  # noqa: N818 (what it says: the request is refused)
         self.status, self.code, self.message, self.headers = status, code, message, dict(headers or {})
 
     def body(self) -> dict[str, Any]:
-        """Return the JSON body of the error answer: code, message, and `error`, the form that OpenAI's clients read."""
+        """Return the JSON body of the error answer: code, message, and `error`, the form that OpenAI's clients read.
+
+        `error` has code and message again, `type` ("server_error" from status 500 on) and `param`, always None.
+        """
         kind = "invalid_request_error" if self.status < 500 else "server_error"
         said = {"code": self.code, "message": self.message}
         return {**said, "error": {**said, "type": kind, "param": None}}
@@ -58,8 +61,8 @@ class Refused(LLRNNError):  # noqa: N818 (what it says: the request is refused)
 class Limit:
     """An upper bound on one thing that a request holds or costs, read from `limits.toml`, and how excess is refused.
 
-    `most`: the greatest value allowed; `meaning`: what is counted, in which unit; `status`, `code` and `message`: of
-    the refusal, where {most}, {found} and {field} in the message are filled in.
+    `name`: its key there; `most`: the greatest value allowed; `meaning`: what is counted, in which unit; `status`,
+    `code` and `message`: of the refusal, where {most}, {found} and {field} in the message are filled in.
     """
 
     name: str
@@ -70,10 +73,10 @@ class Limit:
     message: str
 
     def refused(self, *, found: int | None = None, most: float | None = None, field: str | None = None) -> Refused:
-        """Return, not raise, the refusal of a request beyond this limit.
+        """Return, not raise, the `Refused` for a request beyond this limit.
 
-        `found`: the value in the request, if known; `most`: the bound of this server, if other than usual; `field`: the
-        name of the field in the message.
+        `found`: the value in the request, None if not known; `most`: the bound to name in the message, None for that of
+        `limits.toml`; `field`: the name of the request's field, None for the name of the limit.
         """
         bound = self.most if most is None else most
         counted = "more" if found is None or found > 10**18 else f"{found:,}"
@@ -90,7 +93,7 @@ LIMITS: Mapping[str, Limit] = {name: Limit(name, **row) for name, row in _TABLE.
 
 
 def most(name: str) -> int:
-    """Return the greatest value that the limit `name` of `limits.toml` allows."""
+    """Return the greatest value that the limit `name` of `limits.toml` allows; raise a KeyError for an unknown name."""
     return LIMITS[name].most
 
 
@@ -98,9 +101,9 @@ def most(name: str) -> int:
 class Limits:
     """Bounds on connections and requests of one server, which its operator may set when it is started.
 
-    Bytes and seconds for body and header of a request, `seconds` to work on one and send the answer, `in_flight`
-    requests worked on at a time, and open connections, in all and of one client address. A ConfigError is raised unless
-    all are above 0 and finite.
+    `body_*`, `header_*`: bytes, and seconds to arrive, of the body and the header of a request; `seconds`: to work on
+    one and send the answer; `in_flight`: requests worked on at a time; `connections`, `client_connections`: open ones,
+    in all and of one client address. A ConfigError is raised unless all are above 0 and finite.
     """
 
     body_bytes: int = most("body_bytes")
@@ -118,9 +121,9 @@ class Limits:
                 raise ConfigError(f"{name} must be above 0 and finite, found {value}: {LIMITS[name].meaning}")
 
     def refused(self, name: str, *, found: int | None = None) -> Refused:
-        """Return, not raise, the refusal of a request beyond the limit `name`, a field of this class.
+        """Return, not raise, the `Refused` for a request beyond the limit `name`, a field of this class.
 
-        `found`: the value in the request, if known, for the message.
+        `found`: the value in the request, for the message; None if not known.
         """
         return LIMITS[name].refused(found=found, most=getattr(self, name))
 
@@ -131,24 +134,27 @@ _NO_NUL = r"^[^\x00]*$"
 
 
 def require(limit: str, found: int, field: str | None = None) -> None:
-    """Raise a `Refused` where `found` exceeds a limit of `limits.toml`.
+    """Raise a `Refused` where `found` exceeds the limit called `limit` in `limits.toml`; otherwise do nothing.
 
-    `limit`: its name there; `field`: the field of the request, for the message.
+    `field`: the field of the request that is named in the message, None for the name of the limit.
     """
     if found > most(limit):
         raise LIMITS[limit].refused(found=found, field=field)
 
 
 def require_work(found: float, allowed: float = most("work")) -> None:
-    """Raise a `Refused` (422) where a cost exceeds the allowed one, but for rounding; the unit is reading one word."""
+    """Raise a `Refused` (422) where the cost `found` of a request exceeds `allowed` by more than 1e-6.
+
+    The unit is reading one word; the default is what any request may cost.
+    """
     if found > allowed + 1e-6:
         raise LIMITS["work"].refused(found=math.ceil(found))
 
 
 def at_most(limit: str, size: Callable[[Any], int] = len) -> AfterValidator:
-    """Return a pydantic validator that refuses values whose `size` exceeds a limit of `limits.toml`.
+    """Return a pydantic validator that raises a `Refused` for values whose `size` exceeds a limit of `limits.toml`.
 
-    `size`: maps the value to an integer, by default its length.
+    `limit`: its name there; `size`: maps the value to an integer, by default its length.
     """
 
     def check(value: Any, info: ValidationInfo) -> Any:
@@ -159,13 +165,16 @@ def at_most(limit: str, size: Callable[[Any], int] = len) -> AfterValidator:
 
 
 def _string(limit: str, description: str) -> tuple[Any, ...]:
-    """Return the pydantic annotations of a string without NUL, of at most as many characters as the limit allows."""
+    """Return the pydantic annotations of a string field: no NUL, and at most as many characters as a limit allows.
+
+    `limit`: its name in `limits.toml`; `description`: for the JSON schema.
+    """
     field = Field(pattern=_NO_NUL, description=description, json_schema_extra={"maxLength": most(limit)})
     return field, at_most(limit)
 
 
 def _items(limit: str, description: str) -> Any:
-    """Return the pydantic field of a tuple, whose JSON schema states the most items that a limit allows.
+    """Return the pydantic field of a tuple, whose JSON schema states the most items that the limit `limit` allows.
 
     It does not check their number: a validator of the whole field does.
     """
@@ -182,7 +191,7 @@ def integer(least: int, limit: str, description: str) -> tuple[Any, ...]:
 
 
 def words_of(text: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Split a string at white space into words; return a tuple of words as it is."""
+    """Split a string at white space into a tuple of words; return a tuple of words as it is."""
     return tuple(text.split()) if isinstance(text, str) else text
 
 
@@ -202,9 +211,10 @@ Word = Annotated[str, *_string("characters", "one word, as the model writes it")
 
 
 def _as_text(given: object) -> object:
-    """Return a JSON object as JSON text and anything else as it is; refuse objects that are too long as text (409).
+    """Return a JSON object (dict) as JSON text and anything else as it is.
 
-    Conditions (inputs that texts are generated from) are stored and compared as text.
+    A validator of conditions, the inputs that texts are generated from, which are stored and compared as text. A
+    `Refused` (409) is raised for an object that is too long as text or has a NUL in it.
     """
     if not isinstance(given, dict):
         return given
@@ -240,13 +250,13 @@ Seed = Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED, description="the
 
 
 class Message(BaseModel):
-    """Base class of request bodies: a JSON object with exactly these fields; unknown ones are refused."""
+    """Base class of request bodies: a JSON object with exactly the fields of its class; unknown ones are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ChangeMessage(Message):
-    """A change of one feature's weight, or of all that a pattern names: a_k becomes scale · a_k + offset."""
+    """A change: a, the weight of `feature`, or of all features that match a pattern, becomes scale · a + offset."""
 
     feature: Annotated[Name, Field(description="the name of a feature, or a pattern in which * stands for anything")]
     scale: Number = 1.0
@@ -259,20 +269,20 @@ Changes = Annotated[
 
 
 class ModelChoice(Message):
-    """Base class of requests to a model: the name of the model, and that of the background (prior) it is used with."""
+    """Base class of requests to a model: `model`, its name (None: the first), and `background`, its prior by name."""
 
     model: Annotated[Name | None, Field(description="the name of a served model; the first one by default")] = None
     background: Annotated[Name, Field(description="the name of a background on offer")] = "own"
 
 
 class ModelQuery(ModelChoice):
-    """Base class of requests in which weights of features may be changed for this request only."""
+    """Base class of requests with `changes`: changes of weights of features, for this request only."""
 
     changes: Changes = ()
 
 
 class Query(ModelQuery):
-    """Base class of requests about what follows a prefix: its words, and the condition (input) it is generated from."""
+    """Base class of requests about what follows `prefix` (text or words), given a `condition` (input) or None."""
 
     prefix: Annotated[
         PrefixText | Annotated[tuple[Word, ...], _items("prefix_words", "words, one by one")],
@@ -284,20 +294,20 @@ class Query(ModelQuery):
 
 
 class ReadRequest(Query):
-    """A request for the words of a prefix that the model's vocabulary does not have, with similar ones that it has."""
+    """A request for the words of `prefix` and `words` that the model's vocabulary lacks, with similar ones it has."""
 
     words: Annotated[tuple[Word, ...], _items("words", "other words that are looked up too"), at_most("words")] = ()
 
 
 class NextRequest(Query):
-    """A request for the most probable next words after a prefix, and for the probabilities of given words."""
+    """A request for the `top` most probable next words after `prefix`, and for the probabilities of given `words`."""
 
     top: Annotated[int, *integer(0, "top", "how many of the most probable words")] = 10
     words: Annotated[tuple[Word, ...], _items("words", "words whose probability is asked too"), at_most("words")] = ()
 
 
 class CompleteRequest(Query):
-    """A request for the most probable next words that begin with the letters typed so far."""
+    """A request for the `k` most probable next words that begin with `letters`, those typed so far, after `prefix`."""
 
     letters: Annotated[
         str, *_string("characters", "what is typed of the word so far, without white space before it")
@@ -309,14 +319,14 @@ class CompleteRequest(Query):
 
 
 class ExplainRequest(Query):
-    """A request to split log p(word) after a prefix into its summands, or its difference from a rival word's."""
+    """A request to split log p of `word` after `prefix` into its summands, or its difference from a `rival` word's."""
 
     word: Word
     rival: Word | None = None
 
 
 class InfluenceRequest(Query):
-    """A request for the features of earlier words that moved the weight of one feature after a prefix."""
+    """A request for the features of earlier words that moved the weight of the feature `feature` after `prefix`."""
 
     prefix: Annotated[
         PrefixText | Annotated[tuple[Word, ...], _items("influence_words", "words, one by one")],
@@ -342,15 +352,15 @@ class GenerateRequest(Query):
     stream: Annotated[Flag, Field(description="events as they come, or one JSON object")] = True
 
     def continuations(self) -> tuple[GenerateRequest, ...]:
-        """Return a tuple of the single texts that are asked for: this request alone.
+        """Return (self,): one request for each text that is asked for, which is a single one here.
 
-        A `CompletionRequest` may ask for several.
+        A `CompletionRequest` has this method too, and may ask for several.
         """
         return (self,)
 
 
 class ScoreRequest(ModelQuery):
-    """A request for the log-probability of every word of whole texts, each with a condition (input) or none."""
+    """A request for log p of every word of whole `texts`; `conditions` has the input of each, null for none."""
 
     texts: Annotated[
         tuple[Annotated[Text | TextWords, at_most("one_text_words", count_words)], ...],
@@ -377,7 +387,7 @@ class ReloadRequest(Message):
 
 
 class WriteRequest(ModelChoice):
-    """A request for the best texts of a beam search for each condition, the input that a text is generated from."""
+    """A request for the `count` best texts of a beam search for each of `conditions`, the inputs to generate from."""
 
     conditions: Annotated[
         tuple[Condition, ...], _items("texts", "what is to be said"), Field(min_length=1), at_most("texts")
@@ -388,12 +398,12 @@ class WriteRequest(ModelChoice):
 
     @property
     def width(self) -> int:
-        """The number of hypotheses of the beam: `beam`, or `count`, the number of texts wanted, if that is greater."""
+        """The number of hypotheses of the beam search: the greater of `beam` and `count` (texts wanted)."""
         return max(self.beam, self.count)
 
 
 def _only(*allowed: object) -> tuple[Any, ...]:
-    """Return the pydantic annotations of a field that takes only these values, and is refused with any other.
+    """Return the pydantic annotations of a field that may have only one of the values `allowed`, or is refused.
 
     For fields of OpenAI's form that no model here supports: the allowed values change nothing.
     """
@@ -408,7 +418,7 @@ def _only(*allowed: object) -> tuple[Any, ...]:
 
 
 class StreamOptions(Message):
-    """Options of a streamed completion: `include_usage` asks for a last chunk with the number of words."""
+    """Options of a streamed completion: `include_usage` asks for a last chunk with the numbers of words."""
 
     include_usage: Flag = False
 
@@ -455,7 +465,7 @@ class CompletionRequest(ModelQuery):
 
     @property
     def prompts(self) -> tuple[str, ...]:
-        """The prompts as a tuple, also where one string was sent."""
+        """The prompts as a tuple, of one where a single string was sent."""
         return (self.prompt,) if isinstance(self.prompt, str) else self.prompt
 
     @property
@@ -464,7 +474,10 @@ class CompletionRequest(ModelQuery):
         return () if self.stop is None else (self.stop,) if isinstance(self.stop, str) else self.stop
 
     def continuations(self) -> list[GenerateRequest]:
-        """Return a request for each single text: `n` for each prompt, in this order, each with a seed of its own."""
+        """Return a request for each single text: `n` for the first prompt, then `n` for the second, and so on.
+
+        Their seeds are `seed`, `seed` + 1, … for each prompt; where `seed` is None, from a random one on.
+        """
         first = secrets.randbits(62) if self.seed is None else self.seed
         drawing: dict[str, Any] = {"greedy": True} if self.temperature == 0 else {"temperature": self.temperature}
         if self.temperature and self.top_p < 1:
@@ -486,7 +499,7 @@ class CompletionRequest(ModelQuery):
 
 
 class _Continuation(GenerateRequest):
-    """A request for one text of a completion request; error messages call its prefix `prompt`."""
+    """A request for one text of a `CompletionRequest`; error messages call its field `prefix` by the name `prompt`."""
 
     place: ClassVar[str] = "prompt"
 
@@ -497,7 +510,7 @@ _MISTAKES = 100  # more are counted, and not looked at
 
 
 def refusal_of_body(error: ValidationError) -> Refused:
-    """Return, not raise, the refusal (400 or 422) of an invalid body.
+    """Return, not raise, the `Refused` for a body that pydantic found invalid: 400 where it is no JSON, else 422.
 
     The message names the first mistake, or only their number where there are more than 100.
     """
@@ -510,9 +523,10 @@ def refusal_of_body(error: ValidationError) -> Refused:
 
 
 def refusal_of(wrong: Sequence[Mapping[str, Any]]) -> Refused:
-    """Return, not raise, the refusal for the first of pydantic's errors: 400 where the body is no JSON, else 422.
+    """Return, not raise, the `Refused` for the first of pydantic's errors: 400 where the body is no JSON, else 422.
 
-    The message quotes the value that was found, in ASCII, cut to 60 characters.
+    `wrong`: dicts of `ValidationError.errors()`, at least one. The message quotes the value that was found, in ASCII,
+    cut to 60 characters.
     """
     first = wrong[0]
     if first["type"] == "json_invalid":
@@ -531,7 +545,7 @@ def _quoted(found: object) -> str:
 
 
 def _null_for(infinity: float, description: str) -> Any:
-    """Return the pydantic annotations of a number for which JSON has null where it is this infinity."""
+    """Return the pydantic annotations of a number that may be null in JSON: null is read as `infinity`."""
     schema = {"anyOf": [{"type": "number"}, {"type": "null"}], "description": description}
     return BeforeValidator(lambda found: infinity if found is None else found), WithJsonSchema(schema)
 
@@ -541,16 +555,19 @@ Perplexity = Annotated[float, *_null_for(math.inf, "null where it has no bound")
 
 
 class Answer(BaseModel):
-    """Base class of the server's JSON answers, which have exactly these fields.
+    """Base class of the server's JSON answers, which have exactly the fields of their class.
 
-    A client ignores those of a later version.
+    A client ignores fields that it does not know, those of a later version.
     """
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"additionalProperties": False})
 
 
 class ErrorDetail(Answer):
-    """The error of an answer in the form that clients of OpenAI-like servers read."""
+    """The field `error` of an error answer, in the form that clients of OpenAI-like servers read.
+
+    `message`: for people; `type`: "server_error" where the server failed; `code`: for programs; `param`: always null.
+    """
 
     message: str
     type: Literal["invalid_request_error", "server_error"]
@@ -559,7 +576,10 @@ class ErrorDetail(Answer):
 
 
 class ErrorAnswer(Answer):
-    """The answer to a request that was refused or failed."""
+    """The answer to a request that was refused or failed.
+
+    `code`: for programs; `message`: for people; `error`: both again, in the form of OpenAI's API.
+    """
 
     code: Annotated[str, Field(description="for programs; docs/server.md lists them")]
     message: Annotated[str, Field(description="for people: what was required, what was found, what to do")]
@@ -567,20 +587,20 @@ class ErrorAnswer(Answer):
 
 
 class ModelAnswer(Answer):
-    """Base class of answers of a model: the names of the model and of the background (prior) that answered."""
+    """Base class of answers of a model: `model`, its name, and `background`, the name of the prior it was used with."""
 
     model: str
     background: str
 
 
 class AskedAnswer(ModelAnswer):
-    """Base class of answers about a prefix, with the words of the prefix as the model read them (in lowercase, say)."""
+    """Base class of answers about a prefix; `prefix`: its words as the model read them (in lowercase, say)."""
 
     prefix: tuple[str, ...]
 
 
 class WordAnswer(Answer):
-    """Base class of answers about one word; `str` of it is the word."""
+    """Base class of answers about one word; `str` of an instance is the word."""
 
     word: str
 
@@ -589,7 +609,7 @@ class WordAnswer(Answer):
 
 
 class Likely(WordAnswer):
-    """A word with its probability in context.
+    """A word with its probability after a prefix: `word`, `log_p` in nats, `p`.
 
     `cell`: it is no single word but a symbol for many strings outside the vocabulary, such as all 4-digit numbers,
     whose probabilities are summed here.
@@ -601,9 +621,10 @@ class Likely(WordAnswer):
 
 
 class Next(AskedAnswer, Sequence[Likely], Renderable):
-    """The answer to `next`: a sequence of the most probable next words, best first.
+    """The answer to `next`: a sequence of the most probable next words (`top`, as `Likely`), best first.
 
-    `words`: those whose probability was asked for by name; `log_z`: log of the normaliser Σ b·exp(a·φ).
+    `words`: those whose probability was asked for by name; `telling`: the word of `top` most worth explaining, or None;
+    `total`: the sum of p over all symbols; `log_z`: log of the normaliser Σ b·exp(a·φ); `entropy`: in nats.
     """
 
     top: tuple[Likely, ...]
@@ -629,7 +650,7 @@ class Next(AskedAnswer, Sequence[Likely], Renderable):
         return len(self.top)
 
     def sheet(self) -> Sheet:
-        """Return the words with p and log p as a table, with entropy and log Z, to print."""
+        """Return contents to print: the prefix, a table of words with p and log p, a line with entropy and log Z."""
         rows = tuple((one.word, f"{one.p:.4%}", f"{one.log_p:.4f}") for one in (*self.top, *self.words))
         said = f"{' '.join(self.prefix)} …, by {self.model} with background {self.background}"
         figures = f"entropy {self.entropy:.4f} nats, log Z = {self.log_z:.4f}, Σp = {self.total:.6f}"
@@ -637,10 +658,10 @@ class Next(AskedAnswer, Sequence[Likely], Renderable):
 
 
 class Completed(WordAnswer):
-    """A word that typed letters may be completed to, with its probability in context.
+    """A word that typed letters may be completed to: `word`, and `log_p` and `p`, its probability after the prefix.
 
-    `cell`: the set of strings outside the vocabulary that it belongs to, None for a listed word; `share`: its
-    probability given that the word begins with these letters, None where that was not asked for.
+    `cell`: the name of the set of strings outside the vocabulary that it belongs to, None for a word of the vocabulary;
+    `share`: its probability given that the word begins with these letters, None where that was not asked for.
     """
 
     log_p: float
@@ -650,7 +671,10 @@ class Completed(WordAnswer):
 
 
 class CompleteAnswer(AskedAnswer):
-    """The answer to `complete`: the most probable words that begin with the letters, best first."""
+    """The answer to `complete`: `best`, the most probable words that begin with `letters`, best first.
+
+    `log_mass`: log-probability that the next word begins with the letters, None where not asked for, or where it is 0.
+    """
 
     letters: str
     best: tuple[Completed, ...]
@@ -660,7 +684,10 @@ class CompleteAnswer(AskedAnswer):
 
 
 class TermAnswer(Answer):
-    """The contribution of one feature to a log-probability, in nats: weight · value = share."""
+    """The contribution of the feature `name` to a log-probability, in nats: share = weight · value.
+
+    In a comparison of two words, `value` and `share` are differences.
+    """
 
     name: str
     weight: float
@@ -669,16 +696,16 @@ class TermAnswer(Answer):
 
 
 class FactorAnswer(Answer):
-    """One factor of a background (prior) that is a product: its name, and its log b of the word."""
+    """One factor of a background (prior) that is a product: its name, and `log_b`, its log prior of the word."""
 
     name: str
     log_b: LogProbability
 
 
 class MixturePartAnswer(FactorAnswer):
-    """One component of a background (prior) that is a mixture, and its share of the prior b of the word.
+    """One component of a background (prior) that is a mixture: name, weight, and `log_b`, its log prior of the word.
 
-    share = weight · exp(log_b) / b.
+    share = weight · exp(log_b) / b, its part of the prior b of the word.
     """
 
     weight: float
@@ -688,9 +715,10 @@ class MixturePartAnswer(FactorAnswer):
 class ExplanationAnswer(WordAnswer):
     """log p of a word taken apart: log_p = total = log_b + the sum of all shares of `terms` − log_z, in nats.
 
-    `log_b`: the prior; `log_z`: the normaliser; `cell`: the set of strings outside the vocabulary that the word belongs
-    to, or None, and `log_inside`: its log-probability within that set, part of log_b; `factors`, `parts`: of a prior
-    that is a product or a mixture; `forbidden_by`: factors that give it probability 0.
+    `log_b`: of the prior; `terms`: contributions of features; `log_z`: of the normaliser; `cell`: name of the set of
+    strings outside the vocabulary that the word belongs to, or None, and `log_inside`: its log-probability within that
+    set, part of log_b; `factors`, `parts`: of a prior that is a product or a mixture; `forbidden_by`: names of factors
+    that give it probability 0.
     """
 
     log_p: LogProbability
@@ -709,9 +737,10 @@ class ExplanationAnswer(WordAnswer):
 
 
 class ComparisonAnswer(Answer):
-    """log p(word) − log p(rival) taken apart: the difference of the priors, and of the contribution of each feature.
+    """log p(word) − log p(rival) taken apart: log_ratio = total = log_b_difference + the sum of all shares of `terms`.
 
-    null stands for an infinite difference.
+    In nats. `log_b_difference`: of the priors; `terms`: of features; `factors`: the differences of the factors of a
+    prior that is a product. null stands for an infinite difference.
     """
 
     log_ratio: float | None
@@ -722,7 +751,10 @@ class ComparisonAnswer(Answer):
 
 
 class ExplainAnswer(AskedAnswer):
-    """The answer to `explain`: log p of the word taken apart; with a rival, log p of that too, and the difference."""
+    """The answer to `explain`: `word`, log p of the word taken apart; with a rival also `rival`, and the `comparison`.
+
+    The last two are None where no rival was given.
+    """
 
     word: ExplanationAnswer
     rival: ExplanationAnswer | None
@@ -730,7 +762,10 @@ class ExplainAnswer(AskedAnswer):
 
 
 class InfluenceTermAnswer(Answer):
-    """What one feature of one earlier word contributed to a weight: gradient times input (`share`)."""
+    """What one feature (`name`) of one earlier word contributed to a weight: `share`, gradient times value.
+
+    `position`: index of the word in the prefix, −1 for the start of the sentence; `value`: of the feature.
+    """
 
     position: Annotated[int, Field(ge=-1, description="place in the prefix, from 0; -1 is the start of the sentence")]
     word: str
@@ -740,7 +775,10 @@ class InfluenceTermAnswer(Answer):
 
 
 class InfluenceAnswer(AskedAnswer):
-    """The answer to `influence`: the weight of a feature after the prefix, and what each earlier word contributed."""
+    """The answer to `influence`: the weight of the feature `feature` after the prefix.
+
+    `terms`: what each feature of each earlier word contributed to it.
+    """
 
     feature: str
     weight: float
@@ -750,8 +788,9 @@ class InfluenceAnswer(AskedAnswer):
 class Written(WordAnswer):
     """A word that the model has just generated, with its log-probability and the names of its features that are not 0.
 
-    `index`: its place among the generated words, from 0; `cell`: the set of strings outside the vocabulary that it
-    belongs to, None for a listed word.
+    `index`: of the word among the generated ones, from 0; `cell`: name of the set of strings outside the vocabulary
+    that it belongs to, None for a word of the vocabulary; `piece`: what it adds to the text, a blank included;
+    `alternatives`: the most probable words there, if asked for.
     """
 
     index: Annotated[int, Field(ge=0)]
@@ -771,7 +810,10 @@ Warnings = Annotated[
 
 
 class TextAnswer(Answer):
-    """Base class of answers with a generated text and its log-probability; `str` of it is the text."""
+    """Base class of answers with a generated text; `str` of an instance is the text.
+
+    `log_prob`: of the generated words, in nats; `finished`: the model ended the sentence, and was not cut off.
+    """
 
     text: str
     log_prob: float
@@ -782,41 +824,50 @@ class TextAnswer(Answer):
 
 
 class WrittenText(TextAnswer):
-    """One text that was generated from a condition (an input), with its words."""
+    """One text that was generated from a condition (the input of a text): text, words, log-probability."""
 
     words: tuple[str, ...]
 
 
 class Finished(WrittenText):
-    """The last event of a streamed text: the whole text, prefix included, and its log-probability."""
+    """The last event of a streamed text: the whole text, prefix included, and log p of the generated words.
+
+    `warnings`: acts, slots and values of the condition that the model has not seen in training.
+    """
 
     warnings: Warnings = ()
 
 
 class GenerateAnswer(TextAnswer, AskedAnswer):
-    """The answer to `generate` with `"stream": false`: the whole text, and each generated word with its features."""
+    """The answer to `generate` with `"stream": false`: the whole text, and each generated word with its features.
+
+    `warnings`: acts, slots and values of the condition that the model has not seen in training.
+    """
 
     words: tuple[Written, ...]
     warnings: Warnings = ()
 
 
 class ConditionTexts(Answer):
-    """The texts that were generated for one condition (input), best first."""
+    """The texts that were generated for one condition (input): `best`, best first, by beam search.
+
+    `warnings`: acts, slots and values of the condition that the model has not seen in training.
+    """
 
     best: tuple[WrittenText, ...]
     warnings: Warnings = ()
 
 
 class WriteAnswer(ModelAnswer):
-    """The answer to `write`: the texts for each condition (input), in the order of the request."""
+    """The answer to `write`: `texts` has an entry for each condition (input), in the order of the request."""
 
     texts: tuple[ConditionTexts, ...]
 
 
 class Score(Answer):
-    """The score of one text: `log_p` of each of its `words`, the end of the sentence included.
+    """The score of one text: `log_p` (nats) of each of its `words`, the end of the sentence included.
 
-    `log_prob` is the sum.
+    `log_prob` is the sum, `perplexity` the exponential of minus their mean; infinities are null in JSON.
     """
 
     words: tuple[str, ...]
@@ -847,7 +898,10 @@ Backgrounds = Annotated[
 
 
 class ExampleAnswer(Answer):
-    """An example to try on the web page: explain why `word` follows `prefix` and not its rival."""
+    """An example to try on the web page: explain why `word` follows `prefix` and not `rival`, another word or None.
+
+    `feature`: the name of one that raises the word's probability, or None.
+    """
 
     prefix: str
     word: str
@@ -856,7 +910,10 @@ class ExampleAnswer(Answer):
 
 
 class ConditionHint(Answer):
-    """What conditions (inputs that texts are generated from) look like: acts and slots of training, an example."""
+    """What conditions (inputs that texts are generated from) of a model look like.
+
+    `acts`, `slots`: names known from training; `example`: a condition as text, "" where none is known.
+    """
 
     acts: tuple[str, ...] = ()
     slots: tuple[str, ...] = ()
@@ -866,8 +923,9 @@ class ConditionHint(Answer):
 class ServedModel(Answer):
     """The description of a served model: its sizes, features and backgrounds (priors), and what can be asked of it.
 
-    `symbols`: words and cells (symbols for sets of strings outside the vocabulary); `classes`: sets of words with equal
-    features; `groups`: number of features by kind; `contextual`: features that depend on the context.
+    `symbols`: number of words and cells (symbols for sets of strings outside the vocabulary); `classes`: of sets of
+    words with equal features; `groups`: number of features by kind; `contextual`: names of features that depend on the
+    context; `conditions`: whether a request must give an input to generate from.
     """
 
     name: str
@@ -890,7 +948,7 @@ class ServedModel(Answer):
 
 
 class ModelName(Answer):
-    """An entry of the list of models in the form of OpenAI's API."""
+    """An entry of the list of models in the form of OpenAI's API; `id` is the model's name."""
 
     id: str
     object: Literal["model"]
@@ -899,11 +957,14 @@ class ModelName(Answer):
 
 
 class RetrievedModel(ServedModel, ModelName):
-    """The answer to `models/NAME`: the description of one model, with the fields of OpenAI's API."""
+    """The answer to `models/NAME`: the description of one model, with the fields of OpenAI's API beside it."""
 
 
 class ModelsAnswer(Answer):
-    """The answer to `models`: all served models, of which the first answers requests that name none."""
+    """The answer to `models`: descriptions of all served models, of which the first answers requests that name none.
+
+    `data`: them again, in the form of OpenAI's API.
+    """
 
     models: tuple[ServedModel, ...]
     object: Literal["list"] = "list"
@@ -911,7 +972,10 @@ class ModelsAnswer(Answer):
 
 
 class FeatureAnswer(Answer):
-    """A feature of a model: its name, its kind, and whether its value depends on the context."""
+    """A feature of a model: its name, `group`, its kind ("" for contextual ones), and `contextual`.
+
+    `contextual`: its value depends on the words before.
+    """
 
     name: str
     group: str
@@ -919,33 +983,36 @@ class FeatureAnswer(Answer):
 
 
 class FeaturesAnswer(Answer):
-    """The answer to `models/NAME/features`: the first features whose names contain the query, and how many do."""
+    """The answer to `models/NAME/features`: the first whose names contain the query; `matching`: how many do."""
 
     features: tuple[FeatureAnswer, ...]
     matching: int
 
 
 class WordsAnswer(Answer):
-    """The answer to `models/NAME/words`: the first words that contain the query, and how many do."""
+    """The answer to `models/NAME/words`: the first words that contain the query; `matching`: how many do."""
 
     words: tuple[str, ...]
     matching: int
 
 
 class UnknownWord(WordAnswer):
-    """A word that is not in the model's vocabulary, and words of the vocabulary that are spelled similarly."""
+    """A word that is not in the model's vocabulary, and `near`: words of the vocabulary that are spelled similarly.
+
+    `near` is filled for the first five unknown words of a request only.
+    """
 
     near: tuple[str, ...]
 
 
 class ReadAnswer(AskedAnswer):
-    """The answer to `read`: the prefix as the model reads it, and the words, each once, outside its vocabulary."""
+    """The answer to `read`: the prefix as the model reads it, and `unknown`: each word outside its vocabulary, once."""
 
     unknown: tuple[UnknownWord, ...]
 
 
 class StringAnswer(WordAnswer):
-    """A string outside the vocabulary, and its share of the probability of its cell, the set it belongs to."""
+    """A string outside the vocabulary, and `share`: its probability within its cell, the set it belongs to."""
 
     share: float
 
@@ -953,7 +1020,7 @@ class StringAnswer(WordAnswer):
 class StringsAnswer(Answer):
     """The answer to `models/NAME/strings`: distinct strings drawn from a cell, a set of strings outside the vocabulary.
 
-    Each is drawn with its probability within the set.
+    `cell`: its name. Each string is drawn with its probability within the set.
     """
 
     cell: str
@@ -967,7 +1034,7 @@ class Reloaded(Answer):
 
 
 class Ready(Answer):
-    """The answer to `ready`: whether the server can take a request now; `busy` is working on as many as it may."""
+    """The answer to `ready`: whether the server can take a request now; `busy`: it works on as many as it may."""
 
     status: Literal["ready", "busy", "stopping"]
 
@@ -982,9 +1049,10 @@ class Health(Answer):
 
 
 class LogProbs(Answer):
-    """Lists with an entry for each word of a completion, in OpenAI's form.
+    """Log-probabilities of a completion in OpenAI's form: four lists with an entry for each word.
 
-    The word, its log-probability, those of the most probable words at its place and itself, and its offset in the text.
+    `tokens`: the words, each with its blank; `token_logprobs`: in nats; `top_logprobs`: log p by word, of the most
+    probable words at its place and of itself; `text_offset`: in characters of the generated text.
     """
 
     tokens: tuple[str, ...]
@@ -994,7 +1062,11 @@ class LogProbs(Answer):
 
 
 class Choice(Answer):
-    """One generated text of a completion; `index`: its number among all texts, n for each prompt."""
+    """One generated text of a completion; `index`: its number among all texts, n for each prompt.
+
+    `finish_reason`: "stop" at the end of the sentence or before a stop string, "length" after max_tokens, null while it
+    is streamed; `logprobs`: null unless asked for.
+    """
 
     text: str
     index: int
@@ -1011,7 +1083,10 @@ class Usage(Answer):
 
 
 class CompletionAnswer(Answer):
-    """The answer to `completions`, in OpenAI's form: texts that continue the prompts."""
+    """The answer to `completions`, in OpenAI's form: `choices`, the texts that continue the prompts.
+
+    `usage`: numbers of words; `warnings`: what the model has not seen in training of the condition (input).
+    """
 
     id: str
     object: Literal["text_completion"]

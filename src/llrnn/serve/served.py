@@ -45,10 +45,10 @@ NewWords = frozenset[tuple[str, str]]  # (slot, word) that a model does not list
 
 @dataclass(frozen=True, eq=False)
 class PreparedModel:
-    """A model ready to be asked with one background (prior) and one condition (the input that texts are made from).
+    """A model ready to be asked with one background (prior) and one condition (input that texts are generated from).
 
-    The words of the condition are added to its vocabulary. `names`: of its features; `warnings`: names and values in
-    the condition that the model has not seen in training.
+    `condition`: as parsed, or None; its words were added to the vocabulary of `model`. `names`: of its features;
+    `warnings`: names and values in the condition that the model has not seen in training.
     """
 
     model: LLRNN
@@ -59,18 +59,20 @@ class PreparedModel:
 
 @dataclass(frozen=True)
 class Files:
-    """Files beside a model that may change while it is served.
+    """Files beside a model that may change while it is served, and are then read again.
 
-    `tables`: those that it looks up, by name; `words`: lists of words that are added to its vocabulary.
+    `tables`: paths of the tables that it looks up, by the name of the table; `words`: of lists of words that are added
+    to its vocabulary.
     """
 
     tables: Mapping[str, Path] = field(default_factory=dict)
     words: Sequence[Path] = ()
 
     def read_for(self, model: LLRNN) -> LLRNN:
-        """Return a copy of the model with its tables read from these files, and with the words added that it lacks.
+        """Return a copy of the model with its tables read from these files, and the listed words added that it lacks.
 
-        The model itself is returned where there is nothing to change.
+        The model itself is returned where there is nothing to change; tables that it does not use are ignored. An
+        LLRNNError is raised where a file cannot be read.
         """
         own = {name: path for name, path in self.tables.items() if name in tables_of(model)}
         tables = {name: KnowledgeBase.from_file(path, lowercase=model.reads_lowercase) for name, path in own.items()}
@@ -84,8 +86,9 @@ class Files:
 class Served:
     """A served model: its name, variants of it with other backgrounds (priors), and what is cached for requests.
 
-    `backgrounds`: further priors by name, besides "own", "unigram" and, for closed vocabularies, "uniform"; `files`:
-    tables and lists of words that `reload` reads.
+    `model`: the one in use; `backgrounds`: further priors by name, besides "own", "unigram" and, for closed
+    vocabularies, "uniform"; `variants`: the model by the name of its prior; `files`: tables and lists of words that
+    `reload` reads.
     """
 
     def __init__(
@@ -100,7 +103,7 @@ class Served:
         self.reload()
 
     def reload(self) -> None:
-        """Read tables and lists of words anew, and clear what is cached.
+        """Read the model's tables and lists of words from their files again, and clear what is cached.
 
         A ConfigError is raised where a file cannot be read; then everything stays as it was.
         """
@@ -117,28 +120,34 @@ class Served:
         self.__dict__.pop("described", None)
 
     def ready(self, background: str, condition: str | None) -> PreparedModel:
-        """Return the model prepared for this background (by name) and condition (as text, or None), cached if possible.
+        """Return the model prepared for this background (name of a prior) and condition (input, as text, or None).
 
-        Words of the condition are listed in this variant of the model only. A `Refused` is raised for an unknown
-        background (404) or a condition that cannot be read (409).
+        It is cached. Words of the condition are in the vocabulary of this variant of the model only. A `Refused` is
+        raised for an unknown background (404) or a condition that cannot be read (409).
         """
         return self._ready.get((background, condition), lambda: self._prepared(background, condition))
 
     def _tell_once(self, told: str) -> None:
-        """Warn about the model, at the first call only: the log must not grow with requests."""
+        """Warn (in the log) about this model at the first call, do nothing at later ones: the log must not grow.
+
+        `told`: the message.
+        """
         if not self._told:
             self._told = True
             warn(f"model {self.name}: {told} (told once, for the first condition that it befell)")
 
     def _bytes_of(self, key: tuple[str, str | None], ready: PreparedModel) -> int:
-        """Return the memory of a prepared model in bytes, estimated rather too high: its condition and added words."""
+        """Return an upper estimate of the bytes of a prepared model, for the cache: condition and added words.
+
+        `key`: (name of the background, condition as text or None).
+        """
         own_words = 0 if ready.model is self.variants[key[0]] else len(ready.model.vocabulary)
         return 1000 + _BYTES_A_CHARACTER * len(key[1] or "") + _BYTES_A_WORD * own_words
 
     def _prepared(self, background: str, condition: str | None) -> PreparedModel:
-        """Return the model prepared for a background (prior) and a condition (input), without looking into the cache.
+        """Return the model prepared for a background (prior, by name) and a condition (input), without the cache.
 
-        It raises what `ready` raises.
+        A `Refused` is raised for an unknown background (404) or a condition that cannot be read (409).
         """
         if background not in self.variants:
             offered = ", ".join(self.variants)
@@ -157,7 +166,7 @@ class Served:
         return PreparedModel(listed, wanted, names, (*warnings_of(model, wanted), *told))
 
     def _listing(self, background: str, condition: object, tell: Callable[[str], None]) -> LLRNN:
-        """Return the model, with this background, with the words of a parsed condition added to its vocabulary.
+        """Return the model with this background (prior), the words of a parsed condition added to its vocabulary.
 
         Conditions with the same new words share one cached model. `tell` is called with a message on words that cannot
         be added.
@@ -171,9 +180,9 @@ class Served:
 
     @property
     def conditions(self) -> Needs:
-        """Whether a request must give a condition, an input to generate from: "required", "optional" or "none".
+        """Whether a request must give a condition, the input to generate from: "required", "optional" or "none".
 
-        "none": the model looks at none, and one that is given is refused.
+        "none": the model uses no condition, and one that is given is refused.
         """
         if self.model.needs_conditions:
             return "required"
@@ -181,7 +190,7 @@ class Served:
 
     @cached_property
     def described(self) -> dict[str, Any]:
-        """The description of the model in the answer to `models`, as data for JSON (`messages.ServedModel`)."""
+        """The description of the model in the answer to `models`: `messages.ServedModel` as a dict for JSON."""
         model = self.model
         return {
             "name": self.name,
@@ -205,7 +214,10 @@ class Served:
 
     @cached_property
     def example(self) -> str:
-        """A prefix that the model can read: the first 3 words of its greedy text, or "" where it needs a condition."""
+        """A prefix that the model can read: the first 3 words of the text that it generates greedily.
+
+        "" where it needs a condition (an input to generate from), or cannot generate.
+        """
         if self.conditions == "required":
             return ""
         try:
@@ -225,10 +237,10 @@ def open_served(
 ) -> Served:
     """Open a model folder for serving.
 
-    `name`: what requests call it, by default the name of the folder; `backgrounds`: n-gram models or model folders by
-    name, which requests may choose as prior; `files`: tables and lists of words that may be read anew; `device`: cpu or
-    cuda. A ConfigError is raised for a background called own, uniform or unigram, a CheckpointError for a damaged
-    folder.
+    `name`: what requests call the model, None for the name of the folder; `backgrounds`: paths of n-gram models or
+    model folders by name, which requests may choose as prior; `files`: tables and lists of words that may be read anew;
+    `device`: cpu or cuda. A ConfigError is raised for a background called own, uniform or unigram, a CheckpointError
+    for a damaged folder.
 
         served = open_served(Path("runs/mine"))
     """
@@ -245,7 +257,10 @@ def _bytes_of_words(key: tuple[str, NewWords], model: LLRNN) -> int:
 
 
 def _always_there(model: LLRNN) -> dict[str, Background]:
-    """Return the priors that need no file, by name: "uniform", for closed vocabularies, and "unigram", of counts."""
+    """Return the backgrounds (priors) that need no file, by name: "uniform" and "unigram".
+
+    "uniform" for closed vocabularies only; "unigram", of the vocabulary's counts plus 1, where it has counts.
+    """
     vocabulary = model.vocabulary
     found: dict[str, Background] = {} if vocabulary.is_open else {"uniform": Uniform()}
     if any(vocabulary.counts):
@@ -255,7 +270,7 @@ def _always_there(model: LLRNN) -> dict[str, Background]:
 
 
 def _with_background(model: LLRNN, background: Background) -> LLRNN:
-    """Return a model with another background (prior) that shares the weights of the network with this one."""
+    """Return a copy of the model with another background (prior); both share the weights of the network."""
     swapped = swap(model, background=background)
     swapped.embedding, swapped.controller, swapped.layer = model.embedding, model.controller, model.layer
     swapped.input_weight = model.input_weight
@@ -274,10 +289,10 @@ _PATIENCE = 5.0  # seconds that closing waits for a step that has begun
 
 @dataclass(eq=False)
 class RequestScope:
-    """One request to the server: its client, its budget, what it has cost so far, and whether it has ended.
+    """One request to the server: its client, its budget, what it has spent so far, and whether it has ended.
 
-    Costs are in units of reading one word. `ended` is set when the request ends in whatever way; the thread of a model
-    looks at it between two words, since cancelling a task stops no thread.
+    `client`: (address, port); `allowed`, `spent`: costs in units of reading one word. `ended` is set when the request
+    ends in whatever way; the thread of a model looks at it between two words, since cancelling a task stops no thread.
     """
 
     client: Client = ("", 0)
@@ -286,7 +301,7 @@ class RequestScope:
     ended: bool = False
 
     def spend(self, cost: float) -> None:
-        """Add `cost` to what the request has spent, before the work is done.
+        """Add `cost`, in units of reading one word, to what the request has spent; called before the work is done.
 
         A `Refused` is raised beyond the budget (422), or when the request has ended (503), so that its work ends too.
         """
@@ -300,13 +315,13 @@ SCOPE: ContextVar[RequestScope] = ContextVar("SCOPE")  # the guard sets it for e
 
 
 def current_scope() -> RequestScope:
-    """Return the scope (client, budget, cost) of the request that is being answered; outside a server, a new one."""
+    """Return the scope (client, budget, cost) of the request that is being answered; outside a request, a new one."""
     return SCOPE.get(None) or RequestScope()
 
 
 @contextmanager
 def first_error() -> Iterator[None]:
-    """Context manager: where a task group raises an exception group, raise the first exception of it instead."""
+    """Context manager: where the block raises an exception group, raise its first exception instead; yields nothing."""
     try:
         yield
     except BaseExceptionGroup as found:
@@ -314,7 +329,10 @@ def first_error() -> Iterator[None]:
 
 
 async def together(jobs: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
-    """Run coroutines concurrently and return their results in order; the first that raises cancels the others."""
+    """Run coroutines concurrently and return their results in order; the first that raises cancels the others.
+
+    Its exception is raised here, not in a group.
+    """
     with first_error():
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(job) for job in jobs]
@@ -325,8 +343,8 @@ async def together(jobs: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
 class Job:
     """One piece of work for the thread of a model, with the future that its result is put into.
 
-    `run`: computes the results of a list of payloads; jobs with equal `key` are run in one call. `cost`: in units of
-    reading one word.
+    `run`: maps a list of payloads to a list of results; jobs with equal `key` are run in one call, that of the first.
+    `scope`: the request that it belongs to; `cost`: in units of reading one word.
     """
 
     key: Hashable
@@ -338,20 +356,20 @@ class Job:
 
     @property
     def client(self) -> Client:
-        """Address and port of the client of the request."""
+        """Address and port of the client whose request this job belongs to."""
         return self.scope.client
 
     @property
     def dropped(self) -> bool:
-        """Whether nobody waits for the result any more: the request has ended or was cancelled."""
+        """Whether nobody waits for this job's result any more: its request has ended, or its future was cancelled."""
         return self.scope.ended or self.future.cancelled()
 
 
 class FairQueue:
     """A queue of jobs that is fair to clients: the next job is of the client that will have used the least work.
 
-    So a client that asks for little waits only for what is being computed, whatever others ask. Clients are ranked by
-    their address first, then by connection.
+    So a client that asks for little waits only for what is being computed, whatever others ask. Clients, (address,
+    port), are ranked by address first, then by connection. A queue is false where it is empty.
     """
 
     def __init__(self) -> None:
@@ -363,9 +381,9 @@ class FairQueue:
         return bool(self._lanes)
 
     def add(self, job: Job) -> None:
-        """Add a job to the queue of its client.
+        """Append a job to those of its client.
 
-        A new client starts with as much used work as the client served last, so that being silent saves nothing up.
+        A new client starts with as much used work as the client served last had, so that being silent saves nothing up.
         """
         address, lane = job.client[0], self._lanes.get(job.client)
         if lane is None:
@@ -375,9 +393,9 @@ class FairQueue:
         lane.append(job)
 
     def take(self, rows: int, work: float) -> list[Job]:
-        """Remove and return the next jobs: at most `rows`, and of at most `work` in cost together, but at least one.
+        """Remove and return the next jobs: at most `rows`, with costs of at most `work` together, but at least one.
 
-        Jobs that nobody waits for any more are dropped; where there are no others, the list is empty.
+        Jobs that nobody waits for any more are removed and not returned; where there are no others, the list is empty.
         """
         taken: list[Job] = []
         cost = 0.0
@@ -397,10 +415,10 @@ class FairQueue:
         return taken
 
     def _next(self) -> Client:
-        """Return the client whose turn it is: of the address that will have paid least, the connection that will have.
+        """Return the client, (address, port), whose first job is next; the queue must not be empty.
 
-        Were all connections ranked at once, the cheapest job of an address would always come first, and a dear one
-        never.
+        Of the address that will have paid least with its next job, it is the connection that will have. Were all
+        connections ranked at once, the cheapest job of an address would always come first, and a dear one never.
         """
         first: dict[str, Client] = {}
         for client in sorted(self._lanes, key=lambda one: self._paid[one] + self._lanes[one][0].cost):
@@ -416,7 +434,7 @@ class FairQueue:
             self._paid = {who: paid for who, paid in self._paid.items() if who in present}
 
     def _pay(self, client: Client, cost: float) -> None:
-        """Charge a cost to the client and to its address, and note what they had paid, where newcomers begin."""
+        """Charge a cost to the client and to its address, and keep what they had paid: newcomers begin with that."""
         for who, level in ((client[0], ""), (client, client[0])):
             self._level[level] = self._paid[who]
             self._paid[who] += cost
@@ -427,7 +445,7 @@ class Batcher:
 
     While the thread computes, jobs gather; then it takes those whose turn it is, at most `rows` and as much work as
     fits a turn, and runs those with equal keys in one call. No job waits for others to come. `observe(rows, seconds)`
-    is called after each call.
+    is called after each call of the model.
     """
 
     def __init__(self, rows: int, observe: Callable[[int, float], None] = lambda rows, seconds: None) -> None:
@@ -442,8 +460,9 @@ class Batcher:
         """Queue one payload, wait until `run` has computed it in the model's thread, and return its result.
 
         `key`: payloads with equal keys are given to one call of `run`, which returns a result for each, or an
-        exception, which is raised here; `cost`: charged to the current request, in units of reading one word. A job is
-        dropped where the request ends first.
+        exception, which is raised here; `cost`: charged to the current request, in units of reading one word. A
+        `Refused` is raised beyond its budget, a RuntimeError after `close`. A job is dropped where its request ends
+        first.
         """
         scope = current_scope()
         scope.spend(cost)
@@ -456,7 +475,7 @@ class Batcher:
         return await job.future
 
     async def close(self, patience: float = _PATIENCE) -> None:
-        """Run all waiting jobs, then end the thread; a step that takes longer than `patience` seconds is abandoned."""
+        """Run all waiting jobs, then end the thread; a step that takes over `patience` seconds is abandoned."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -471,14 +490,14 @@ class Batcher:
                 self._answer(group)
 
     def _taken(self) -> list[Job] | None:
-        """Wait for jobs and return those of the next turn; None when the queue is closed and empty."""
+        """Wait until there are jobs, and return those of the next turn (maybe none); None when closed and empty."""
         with self._changed:
             while not self._waiting and not self._closing:
                 self._changed.wait()
             return self._waiting.take(self.rows, TURN) if self._waiting else None
 
     def _answer(self, group: Sequence[Job]) -> None:
-        """Run jobs with equal keys in one call, and hand their results to the event loop."""
+        """Run jobs with equal keys in one call of `run`, and hand results or an exception to the event loop."""
         wanted = [job for job in group if not job.dropped]
         if not wanted:
             return
@@ -492,7 +511,10 @@ class Batcher:
             loop.call_soon_threadsafe(self._deliver, wanted, results, seconds)
 
     def _deliver(self, jobs: Sequence[Job], results: Sequence[Any], seconds: float) -> None:
-        """Put results into the futures of their jobs; called in the event loop, so that no locks are needed."""
+        """Put each result, or exception, into the future of its job; called in the event loop, so no locks are needed.
+
+        `seconds`: how long the call took, for `observe`.
+        """
         self.observe(len(jobs), seconds)
         for job, result in zip(jobs, results, strict=True):
             if job.future.done():  # cancelled

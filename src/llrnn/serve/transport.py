@@ -35,11 +35,11 @@ Read = TypeVar("Read")
 
 
 class Transport:
-    """The HTTP connection of a client to an llrnn server; every failure is a `ServerError`.
+    """The HTTP connection of a client to an llrnn server; every failure of it is raised as a `ServerError`.
 
-    `timeout`: seconds that the server may be silent; `retries`: how often a request is sent again after a 429. It may
-    be used by many threads, and uses no proxies. A ConfigError is raised for an address, token, timeout or number of
-    retries that cannot be.
+    `address`: URL of the server; `token`: sent as bearer token, None for none; `timeout`: seconds that the server may
+    be silent; `retries`: how often a request is sent again after a 429. It may be used by many threads, and uses no
+    proxies. A ConfigError is raised for an address, token, timeout or number of retries that cannot be.
     """
 
     def __init__(self, address: str, *, token: str | None, timeout: float, retries: int) -> None:
@@ -60,18 +60,20 @@ class Transport:
         weakref.finalize(self, self._http.close)
 
     def ask(self, path: str, read: Callable[[Json], Read], body: Json | None = None, *, also: int = 200) -> Read:
-        """Send a request, POST with a JSON body and GET without, and return `read` of the answer's JSON object.
+        """Send a request and return `read(answer)`, where answer is the JSON object that the server sent.
 
-        `also`: a further HTTP status that is no error. A `ServerError` is raised for any other, and where `read` fails.
+        `path`: such as "/v1/next"; `body`: sent as JSON by POST, None for GET; `also`: a further HTTP status that is no
+        error besides 200. A `ServerError` is raised for any other, and where `read` fails.
         """
         with closing(self.exchange(path, body, also)) as exchange:
             return exchange.parsed(exchange.read(), read)
 
     def exchange(self, path: str, body: Json | None, also: int = 200) -> Exchange:
-        """Send a request, POST with a JSON body and GET without, and return the exchange, its answer not read yet.
+        """Send a request and return the exchange, whose answer is not read yet; the caller closes it.
 
-        After a 429 it waits and sends the request again, up to `retries` times; other statuses than 200 and `also`
-        raise a `ServerError`.
+        `path`: such as "/v1/next"; `body`: sent as JSON by POST, None for GET; `also`: a further HTTP status that is no
+        error. After a 429 it waits and sends the request again, up to `retries` times; statuses other than 200 and
+        `also` raise a `ServerError`.
         """
         for attempt in range(self.retries + 1):
             exchange = self._open(path, body)
@@ -93,7 +95,7 @@ class Transport:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Context manager: errors of the network in the block are raised as `ServerError`s."""
+        """Context manager: errors of the network inside the block are raised as a `ServerError`; it yields nothing."""
         try:
             yield
         except httpx2.TimeoutException:
@@ -109,14 +111,15 @@ class Transport:
             raise self.cut_off(f"{type(error).__name__}: {error}") from None
 
     def cut_off(self, why: str) -> ServerError:
-        """Return, not raise, the `ServerError` for an answer that broke off; `why`: for the message."""
+        """Return, not raise, the `ServerError` (code "cut_off") for an answer that broke off; `why`: the reason."""
         found = f"a whole answer is required, found one that broke off ({why})"
         return self._error("cut_off", f"{found}; ask again, or correct the address")
 
     def unreadable(self, required: str, found: str, status: int | None = None) -> ServerError:
-        """Return, not raise, the `ServerError` for an answer that is none of this API: another server or version.
+        """Return, not raise, the `ServerError` (code "unreadable") for an answer that does not follow this API.
 
-        `required`, `found`: for the message; `status`: the HTTP status of the answer.
+        `required`, `found`: what was expected and what came, for the message; `status`: the HTTP status, None if not
+        known.
         """
         advice = "is it `llrnn serve`, of the version of this client?"
         return self._error("unreadable", f"{required} is required, found {found}; {advice}", status)
@@ -143,7 +146,10 @@ def _require_address(address: str) -> None:
 
 
 class Exchange:
-    """One request that was sent, and the server's answer, which is read as it arrives; `close()` ends it."""
+    """One request that was sent, and the server's answer, which is read as it arrives; `close()` ends it.
+
+    Read it once, by `read` or `events`. `content_type`: of the answer, without parameters.
+    """
 
     def __init__(self, transport: Transport, response: httpx2.Response) -> None:
         self.transport, self.response = transport, response
@@ -162,7 +168,10 @@ class Exchange:
         return bytes(found)
 
     def events(self) -> Generator[tuple[str, bytes], None, None]:
-        """Yield (name, data as bytes) of each server-sent event as it comes; events without data are left out."""
+        """Yield (name, data as bytes) of each server-sent event as it comes; events without data are skipped.
+
+        A `ServerError` is raised where the stream breaks off.
+        """
         self.response.encoding = "latin-1"  # a character a byte: httpx would replace what is not UTF-8
         with self.transport.telling():
             for event in httpx2.EventSource(self.response, _LONGEST_EVENT):
@@ -170,7 +179,7 @@ class Exchange:
                     yield event.event, event.data.encode("latin-1")
 
     def parsed(self, data: bytes, read: Callable[[Json], Read]) -> Read:
-        """Return `read` of the JSON object in `data`; raise a `ServerError` where that fails."""
+        """Return `read` of the JSON object in `data`; raise a `ServerError` where it cannot be parsed or read."""
         try:
             return read(parse_json(data))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
@@ -178,13 +187,16 @@ class Exchange:
             raise self.unreadable("an answer of `llrnn serve` in JSON", found) from None
 
     def error(self, data: bytes) -> ServerError:
-        """Return, not raise, the `ServerError` that the JSON of an error answer describes."""
+        """Return, not raise, the `ServerError` that `data`, the JSON of an error answer, describes by code and message.
+
+        Where it cannot be parsed, another `ServerError` is raised.
+        """
         return self.parsed(data, lambda found: ServerError(str(found["message"]), code=str(found["code"])))
 
     def refusal(self) -> ServerError:
-        """Return, not raise, the `ServerError` of an error answer, with its status and the seconds of `Retry-After`.
+        """Read an error answer and return, not raise, its `ServerError`, with HTTP status and seconds to wait.
 
-        A `Retry-After` that is a date is ignored.
+        `retry_after`: seconds of the header Retry-After, None where it is missing or a date.
         """
         status, after = self.response.status_code, self.response.headers.get("Retry-After", "")
         try:
