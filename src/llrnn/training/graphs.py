@@ -41,8 +41,8 @@ Shape = tuple[object, ...]
 class CudaGraphs:
     """A recorder of functions without arguments as CUDA graphs of the current GPU, which can be replayed.
 
-    All are recorded on one stream, since workspaces of libraries belong to streams, and share one memory pool. Results
-    count from the first replay on.
+    All are recorded on one stream, since workspaces of libraries belong to streams, and share one memory pool: the
+    results of a graph are valid after it was replayed, and until any graph is replayed again.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class CudaGraphs:
         self._pool = torch.cuda.graph_pool_handle()  # nothing that a graph allocates is asked for after the next replay
 
     def warm_up(self, act: Act) -> None:
-        """Run a function once on the recording stream, so that lazy initialisation is done before it is recorded."""
+        """Run a function once on the stream for recording, so that lazy initialisation is done before `record`."""
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             act()
@@ -59,7 +59,8 @@ class CudaGraphs:
     def record(self, act: Act, generator: torch.Generator | None = None) -> tuple[Results, Replay]:
         """Record a function as a CUDA graph; return the tensors that hold its results, and a function that replays it.
 
-        `generator`: the random generator that the function draws from, if any.
+        Recording computes nothing: the tensors are filled by the first replay, and overwritten by each. `generator`:
+        the random generator that the function draws from, if any.
         """
         graph = torch.cuda.CUDAGraph()
         if generator is not None:
@@ -70,12 +71,15 @@ class CudaGraphs:
         return found, graph.replay
 
     def spare_memory(self) -> int:
-        """Return how many bytes of GPU memory may be held throughout a training: 30 % of what is free now."""
+        """Return how many bytes of GPU memory a cache may hold throughout a training: 30 % of what is free now."""
         free, _ = torch.cuda.mem_get_info()
         return int(free * _SPARE)
 
     def ahead(self, make: Callable[[], Batch | None]) -> Batch | None:
-        """Return the batch that `make` makes, run on another stream, so that its transfers do not wait for updates."""
+        """Call `make` on a stream of its own, so that its transfers do not wait for updates; return its batch or None.
+
+        The batch is complete on return, and safe to use on the current stream.
+        """
         with torch.cuda.stream(self._beside):
             batch = make()
         self._beside.synchronize()
@@ -85,7 +89,7 @@ class CudaGraphs:
         return batch
 
     def copy_to_cpu(self, numbers: Tensor) -> Callable[[], list[float]]:
-        """Start to copy numbers from the GPU; return a function that waits for them and returns them as a list."""
+        """Start to copy a tensor (n,) from the GPU; return a function that waits for it and returns n floats."""
         copied, done = numbers.to("cpu", non_blocking=True), torch.cuda.Event()  # type: ignore[no-untyped-call]
         done.record()
 
@@ -98,7 +102,10 @@ class CudaGraphs:
 
 
 def updater_for(model: LLRNN, settings: TrainingSettings, workers: Workers) -> Updater:
-    """Return an updater of the model's weights: by CUDA graphs where `can_be_captured` allows it, else a plain one."""
+    """Return what updates the model's weights batch by batch: by replayed CUDA graphs, or else step by step.
+
+    CUDA graphs are used for a model on a GPU whose steps `can_be_captured` allows.
+    """
     if model.device.type == "cuda" and can_be_captured(model, settings, workers):
         return GraphedUpdater(model, settings, workers, CudaGraphs())
     return Updater(model, settings, workers)
@@ -126,7 +133,7 @@ def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) 
 
 
 class GraphedUpdater(Updater):
-    """An updater of weights that records updates for frequent batch shapes as CUDA graphs, and replays them."""
+    """An `Updater` of weights that records updates for batch shapes that recur as CUDA graphs, and replays them."""
 
     def __init__(self, model: LLRNN, settings: TrainingSettings, workers: Workers, recorder: CudaGraphs) -> None:
         super().__init__(model, settings, workers)
@@ -139,9 +146,10 @@ class GraphedUpdater(Updater):
         self.knowledge = KnowledgeCache(model, recorder.spare_memory(), _with_room)
 
     def prepared(self, batch: Batch) -> Batch:
-        """Return the batch padded to one of a few shapes, with contextual features and inputs precomputed.
+        """Return the batch padded to one of a few shapes, with values of contextual features and inputs precomputed.
 
-        Unchanged where padding is of no use, or these values are too many.
+        The batch itself where batches are not padded (see `_pads`), it is padded already, or contextual features single
+        out too many words; the latter ends padding for the rest of the training.
         """
         if not self._pads or batch.precomputed.weights is not None:
             return batch
@@ -171,9 +179,11 @@ class GraphedUpdater(Updater):
         return Update(batch.n_words, after, wait_for_loss)
 
     def _recorded_for(self, batch: Batch, carried: ModelState | None) -> _Recorded | None:
-        """Return the recorded update for the shape of a batch, recording it first if the shape comes again.
+        """Return the update recorded for the shape of a batch; a shape is recorded when it comes the second time.
 
-        None for a new shape, and where 128 shapes are recorded already: a plain update is made then.
+        `carried`: the state that the batch continues from, or None. None is returned, for a plain update, in the first
+        3 steps, for a new shape, and where 128 shapes are recorded already. A changed learning rate drops all
+        recordings.
         """
         if self.optimizer.param_groups[0]["lr"] != self._rate:  # a number in the graph
             self._rate = self.optimizer.param_groups[0]["lr"]
@@ -189,27 +199,33 @@ class GraphedUpdater(Updater):
 
 
 def _pads(settings: TrainingSettings) -> bool:
-    """Whether batches are padded to common shapes: only with the exact loss and batches of whole sentences."""
+    """Whether batches are padded to a few common shapes: only with the exact loss and batches of whole sentences."""
     return isinstance(settings.objective, ExactObjective) and isinstance(settings.batches.make(), Sentences)
 
 
 def _rounded(size: int, least: int) -> int:
-    """Round a size up to one of eight sizes between powers of two, and to a multiple of `least`."""
+    """Round a size up to a multiple of `least` and of a 16th to an 8th of itself, a power of two: 33 becomes 36.
+
+    So few different sizes occur: at most eight between a power of two and the next.
+    """
     step = max(least, 1 << max(0, size.bit_length() - 4))
     return -(-size // step) * step
 
 
 def _with_room(exceptions: int) -> int:
-    """Return what a number of entries is padded to: some eighths more, and one of four sizes between powers of two.
+    """Return the number to pad a batch's entries to: about a 16th more, rounded up to one of few sizes.
 
-    `exceptions`: (position, word) pairs whose contextual feature values differ from those of other words there.
+    `exceptions`: how many (position, word) pairs have contextual feature values other than most words there.
     """
     some = max(exceptions + exceptions // 16, 1)
     return _rounded(some, 1 << max(0, some.bit_length() - 3))
 
 
 class _Recorded:
-    """A weight update recorded as a CUDA graph, for batches of one shape."""
+    """A weight update recorded as a CUDA graph, for batches of one shape; recorded when it is first replayed.
+
+    `batch` and `carried` (the state that it continues from, or None) give the shapes; their values are not used.
+    """
 
     def __init__(self, updater: GraphedUpdater, batch: Batch, carried: ModelState | None) -> None:
         self._updater = updater
@@ -220,9 +236,10 @@ class _Recorded:
         self._record: tuple[Results, Replay] | None = None
 
     def replayed(self, batch: Batch, carried: ModelState | None, seed: int) -> tuple[Tensor, ModelState]:
-        """Update the weights on a batch by replaying the graph; return loss and gradient norm, (2,), and the state.
+        """Update the weights on a batch by replaying the graph; return [loss, gradient norm], (2,), and the state.
 
-        Both are valid until the next replay. `carried`: the state to continue from; `seed`: decides dropout.
+        The state is the model's after the batch. Both are valid until the next replay. `batch`: of the recorded shape;
+        `carried`: the state to continue from, None for a fresh one; `seed`: decides dropout.
         """
         for own, given in zip(self._batch.tensors().values(), batch.tensors().values(), strict=True):
             own.copy_(given, non_blocking=True)
@@ -238,16 +255,16 @@ class _Recorded:
         return loss_and_norm, ModelState(tuple(after), self._knowledge)
 
     def _backward(self) -> Results:
-        """Compute the gradients; return the loss, and the network's state after the batch."""
+        """Compute the gradients on the recorded batch; return [loss, *tensors of the network's state after it]."""
         self._updater.optimizer.zero_grad(set_to_none=True)
         loss, after = self._updater.backward(self._batch, self._carried, self._generator)
         self._knowledge = after.knowledge  # that of static sources: nothing
         return [loss, *after.controller]
 
     def _update(self) -> Results:
-        """Compute gradients and update the weights; return loss and gradient norm, (2,), and the network's state.
+        """Update the weights on the recorded batch; return [loss and gradient norm (2,), *tensors of the state after].
 
-        Where one of the two is not finite, the gradients are set to 0.
+        Where loss or norm is not finite, the gradients are set to 0 first, so that weights stay finite.
         """
         loss, *after = self._backward()
         gradients = [p.grad for p in self._updater.model.parameters() if p.grad is not None]

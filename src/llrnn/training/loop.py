@@ -94,7 +94,7 @@ def train(
 
 
 class _Reading(Iterator[Record]):
-    """An iterator of the records of a training; it warns if it is dropped unread, since then nothing was trained."""
+    """The iterator that `train` returns: its records; it warns if it is dropped unread, since nothing was trained."""
 
     def __init__(self, records: Generator[Record, None, None]) -> None:
         self._records = records
@@ -105,13 +105,17 @@ class _Reading(Iterator[Record]):
         return next(self._records)
 
     def close(self) -> None:
-        """End the training, and release the lock on its folder."""
+        """End the training where it stands, and release the lock on its folder; what is not in a checkpoint is lost."""
         self._forgotten.detach()
         self._records.close()
 
 
 class _Run:
-    """One training run: model, texts, optimizer, progress, and the folder that keeps them (None: nothing is kept)."""
+    """One training run: model, texts, optimizer, progress, and the folder that keeps them (None: nothing is kept).
+
+    `others`: texts to read before the corpus or mixed into it. Raises TrainingError for a text without sentences, and
+    where processes that train together have different texts, settings or models.
+    """
 
     def __init__(
         self,
@@ -167,9 +171,9 @@ class _Run:
     def held(
         self, should_stop: Callable[[], bool], on_step: Callable[[int, int, int], None]
     ) -> Generator[Record, None, None]:
-        """Yield the records of the training.
+        """Train, and yield the records of the training while it runs; arguments as those of `train`.
 
-        At the end, or after an error, release the folder and put the model in eval mode.
+        At the end, or after an error, the folder is released and the model is put in eval mode.
         """
         try:
             yield from self.records(should_stop, on_step)
@@ -207,7 +211,7 @@ class _Run:
         yield self._record("end", 0)
 
     def read_ahead(self, processes: int) -> None:
-        """Precompute, in so many processes, the contextual values (such as n-gram scores) of all texts in memory."""
+        """Precompute contextual values (such as n-gram scores) of all texts in memory, in `processes` processes."""
         texts = [(self.model, one) for one in self.schedule.texts]
         for model, text in texts if self.valid is None else [*texts, (self.judge, self.valid)]:
             if isinstance(text, BuiltText):
@@ -217,12 +221,15 @@ class _Run:
                 process.read_ahead(rows, processes)
 
     def _plan(self) -> Sequence[Batch]:
-        """Return the batches of the present epoch, in their order; a function of seed and epoch alone."""
+        """Return the batches of the current epoch, in the order of training: a function of seed and epoch alone."""
         epoch = self.progress.epoch
         return self.batching.plan(self.schedule.text(epoch), seed=self.settings.seed, epoch=epoch)
 
     def step(self, batch: Batch) -> None:
-        """Update the weights on one batch, and count it in the progress; raises NonFiniteError."""
+        """Update the weights on one batch, and count it in `self.progress`.
+
+        Raises NonFiniteError where a loss, gradient or weight is not finite; on a GPU possibly one step late.
+        """
         started, progress = time.perf_counter(), self.progress
         if not self.model.training:  # whatever was done with it between two records
             self.model.train()
@@ -237,7 +244,10 @@ class _Run:
         self._seconds += time.perf_counter() - started
 
     def _settle(self) -> None:
-        """Wait for the loss of the last update, which a GPU may still compute, and add it to the progress."""
+        """Wait for the loss of the last update, which a GPU may still compute, and add it to `self.progress`.
+
+        Raises NonFiniteError where it is not finite; nothing to do where no update is pending.
+        """
         made, self._unsettled = self._unsettled, None
         if made is not None:
             progress = self.progress
@@ -247,9 +257,10 @@ class _Run:
             self._words += made.words
 
     def _end_epoch(self, batches: int) -> Record:
-        """Validate, keep the best weights, lower the learning rate or stop if due; return the record of the epoch.
+        """Finish an epoch of `batches` batches: validate, keep weights that are the best, and return its record.
 
-        `batches`: how many the epoch had.
+        Halves the learning rate or ends the run if the settings say so, and writes a checkpoint. Without a validation
+        text the last weights count as the best.
         """
         progress = self.progress
         self._settle()
@@ -279,7 +290,10 @@ class _Run:
         return record
 
     def _warn_if_lost(self, record: Record) -> None:
-        """Warn where an epoch's training loss is above 4 (log V + 1), V words: training has diverged."""
+        """Warn where the mean training loss of an epoch is above 4 (log V + 1) nats: training has diverged.
+
+        V is the size of the vocabulary.
+        """
         chance = math.log(len(self.model.vocabulary))
         if record.train is not None and record.train > _LOST * (chance + 1) and self.workers.leads:
             warn(
@@ -298,10 +312,10 @@ class _Run:
         return found
 
     def _record(self, event: str, batches: int, valid: float | None = None) -> Record:
-        """Return the present state as a record, and append it to the log of the folder.
+        """Return the present state of the run as a record, and append it to the log in the folder, if there is one.
 
-        `event`: step, epoch, interrupted or end; `batches`: how many the epoch has; `valid`: the validation loss if it
-        is new.
+        `event`: step, epoch, interrupted or end; `batches`: how many the epoch has; `valid`: the validation loss in
+        nats a word, None unless it was just computed.
         """
         self._settle()
         progress = self.progress
@@ -314,9 +328,9 @@ class _Run:
         return record
 
     def begin(self) -> None:
-        """Start a new run: lock its folder and write a first checkpoint.
+        """Start a new run: lock its folder and write a first checkpoint; nothing to do without a folder.
 
-        Raises TrainingError where it holds a run already.
+        Raises TrainingError where the folder holds a run or a model already, or another process trains there.
         """
         if self.folder is not None:
             self.folder.refuse_overwriting()
@@ -330,7 +344,8 @@ class _Run:
     def resume(self) -> None:
         """Load the last checkpoint of the folder, to go on from there.
 
-        Raises TrainingError where it is of another run.
+        Raises TrainingError without a folder, or where it holds a run of other settings, texts or model;
+        CheckpointError where the checkpoint is missing or damaged.
         """
         if self.folder is None:
             raise TrainingError("resume=True needs the folder of the run")
@@ -357,7 +372,10 @@ class _Run:
         return worn_out or self.progress.epoch >= self.schedule.first + self.settings.epochs
 
     def checkpoint(self) -> None:
-        """Write everything that `resume` needs, atomically; raises NonFiniteError where a weight is not finite."""
+        """Write everything that `resume` needs to the folder, if there is one; the last checkpoint is replaced.
+
+        Raises NonFiniteError, before anything is written, where a weight is not finite.
+        """
         self._settle()
         with self._naming():
             self.updater.require_finite_weights()
@@ -371,9 +389,10 @@ class _Run:
             self.folder.write(self.progress, tensors)
 
     def _restore_carried(self, tensors: dict[str, Tensor]) -> None:
-        """Restore the state that the next batch continues from.
+        """Restore the state that the next batch continues from, where batches of the run follow one another.
 
-        The network's is in the checkpoint; knowledge, such as n-grams, reads the words of the batches before again.
+        The network's state is in the checkpoint's `tensors`; that of knowledge, such as n-grams, is computed again from
+        the words of the epoch's batches before.
         """
         whole = (tensors[f"carried.{i}"] for i in range(sum(key.startswith("carried.") for key in tensors)))
         kept = self.workers.own_state(tuple(whole))
@@ -391,9 +410,9 @@ class _Run:
 
     @contextmanager
     def _naming(self, ago: int = 0) -> Iterator[None]:
-        """Context manager: a NotFiniteError in the block becomes a NonFiniteError that names step, epoch and batch.
+        """Context manager (yields None): turns a NotFiniteError in the block into a NonFiniteError with a message.
 
-        `ago`: how many steps before the present one it happened.
+        The message names what is not finite, with step, epoch and batch; `ago`: how many steps ago it was computed.
         """
         try:
             yield

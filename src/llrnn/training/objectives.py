@@ -68,9 +68,10 @@ Objective = Callable[[LLRNN, Distribution, Batch, torch.Generator | None], Tenso
 class Exact:
     """The loss −mean log p of the targets of a batch, with Z summed exactly over classes (words with equal features).
 
-    `precision`: "half" computes products in float16 or bfloat16 with float32 sums, on a GPU, where the prior b(K, x) is
-    static (the same at every position) and contextual features differ on few words at a time; "auto" does so where that
-    is possible, "full" never.
+    Called as `loss(model, p, batch, generator)`, with p the model's distribution at the batch's N positions, it returns
+    a tensor (). `precision`: "half" computes products in float16 or bfloat16 with float32 sums, on a GPU, where the
+    prior b(K, x) is static (the same at every position) and contextual features differ on few words at a time; "auto"
+    does so where that is possible, "full" never.
     """
 
     def __init__(self, precision: WantedPrecision = "auto") -> None:
@@ -90,8 +91,8 @@ class Exact:
 class Distilled(Exact):
     """The loss (1 − α)(−log p(target)) + α · cross-entropy with a teacher's distribution q; α is `share`.
 
-    The teacher is in eval mode and is not trained; words of prior probability 0 for the student are left out of q.
-    `temperature` τ: q^(1/τ), normalised; above 1 flattens it. `with_teacher` computes q before the step.
+    The teacher is in eval mode and is not trained; words to which the student's prior gives probability 0 are removed
+    from q. `temperature` τ: q^(1/τ), normalised; above 1 flattens it. `with_teacher` computes q before the step.
     """
 
     def __init__(self, teacher: LLRNN, share: float = 0.5, temperature: float = 1.0) -> None:
@@ -104,13 +105,16 @@ class Distilled(Exact):
             )
 
     def require_same_words(self, student: LLRNN) -> None:
-        """Raise BackgroundError, naming the first word on which the vocabularies of teacher and student differ."""
+        """Raise BackgroundError, naming the first word that differs, unless teacher and student have one vocabulary."""
         advice = "train the student with the vocabulary of its teacher"
         require_same_symbols("the teacher", self.teacher.vocabulary, student.vocabulary, advice)
 
     @torch.no_grad()
     def with_teacher(self, batch: Batch) -> Batch:
-        """Return the batch with the teacher's probabilities of all words, (N, V), as `precomputed.teacher`."""
+        """Return the batch with the teacher's probabilities of all V words at its N positions, (N, V), added.
+
+        They are found as `batch.precomputed.teacher`, with the temperature applied.
+        """
         if self.teacher.device != batch.inputs.device:
             self.teacher.to(batch.inputs.device)
         # not by sentence: the folds that n-grams of the teacher were estimated in are not kept in its folder
@@ -126,9 +130,11 @@ class Distilled(Exact):
         return loss + self.share * self.difference(p, batch, q).to(loss.dtype)
 
     def difference(self, p: Distribution, batch: Batch, q: Tensor) -> Tensor:
-        """Return the mean over positions of log p(target) − Σ_x q(x) log p(x), to be added to the loss times α.
+        """Return the mean over positions of log p(target) − Σ_x q(x) log p(x), a tensor ().
 
-        `p`: the student's distribution at the N positions of the batch; `q`: the teacher's probabilities, (N, V).
+        The loss is −mean log p(target) plus α times this. `p`: the student's distribution at the N positions of the
+        batch; `q`: the teacher's probabilities, (N, V), which are normalised without the words to which the student's
+        prior gives probability 0.
         """
         log_b = p.prior.dense(1 if p.prior.is_static else p.n, p.h.dtype).log_b
         q = q.to(p.h.dtype).masked_fill(log_b == MINUS_INFINITY, 0.0)
@@ -143,7 +149,7 @@ class Distilled(Exact):
 
 
 def feature_sums(p: Distribution, d: Tensor) -> Tensor:
-    """Return Σ_x d(x) φ(x) over all words x, from numbers d (N, V); φ are the m static features of p: (N, m)."""
+    """Return Σ_x d(x) φ(x) over all words x, (N, m), for numbers d (N, V); φ are the m static features of p."""
     classes = p.classes
     by_class = F.embedding_bag(
         classes.members, d.t().contiguous(), classes.member_offsets, mode="sum", include_last_offset=True
@@ -152,7 +158,7 @@ def feature_sums(p: Distribution, d: Tensor) -> Tensor:
 
 
 def cross_fitted(model: LLRNN) -> Iterator[Background]:
-    """Yield the cross-fitted priors and experts of a model, those of models inside it included.
+    """Yield the cross-fitted n-gram models among a model's priors and experts, also of models inside it.
 
     Cross-fitted: n-grams estimated on the training text, each sentence scored by counts of the other folds.
     """
@@ -173,7 +179,9 @@ def cross_fitted(model: LLRNN) -> Iterator[Background]:
 class ImportanceSampling:
     """The loss −mean log p of the targets, with Z estimated from `samples` words drawn from the prior b(K, x).
 
-    Where the prior is static, all positions of a batch share the samples. Raises ConfigError for fewer than one sample.
+    Called as `loss(model, p, batch, generator)`, with p the model's distribution at the batch's positions, it returns a
+    tensor (); `generator` decides the draws. Where the prior is static (the same at every position), all positions
+    share the words. Raises ConfigError for fewer than one sample.
     """
 
     def __init__(self, samples: int = 256) -> None:
@@ -184,7 +192,7 @@ class ImportanceSampling:
 
     @staticmethod
     def require_scores(model: LLRNN) -> None:
-        """Raise ConfigError where the model mixes n-grams in: words of a sum of distributions have no scores a·φ."""
+        """Raise ConfigError for a model that mixes n-grams in: in a sum of distributions words have no scores a·φ."""
         if model.mixed:
             raise ConfigError(
                 f"the objective importance needs scores a·φ of words, found a model that mixes {model.mixed[0]!r} in, "
@@ -192,7 +200,10 @@ class ImportanceSampling:
             )
 
     def background(self, model: LLRNN, prior: Prior, n: int) -> Distribution:
-        """Return the normalised prior b(K, x) as a distribution at n positions, or at one where it is static."""
+        """Return the prior b(K, x), normalised over words, as a distribution at n positions.
+
+        At 1 position where the prior is static (the same everywhere). Raises ZeroMassError where it is 0 for all words.
+        """
         if model not in self._without_features:
             # one feature that fires on every word; its weight stays 0
             class_of, column = np.zeros(prior.n_symbols, dtype=np.int64), np.zeros(1, dtype=np.int64)
@@ -205,17 +216,19 @@ class ImportanceSampling:
         return made.require_mass()
 
     def words(self, model: LLRNN, p: Distribution, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        """Draw S words from the prior b(K, x) at each of N positions; return them, (N, S), and log Σ_x b(x), (N,).
+        """Draw S words from the prior b(K, x) at each of the N positions of p; return them and log Σ_x b(K, x).
 
-        Where the prior is static, one draw serves all positions: (1, S) and (1,).
+        Shapes are (N, S), indices of words, and (N,). Where the prior is static (the same everywhere), one draw serves
+        all positions: (1, S) and (1,). S is `self.samples`.
         """
         q = self.background(model, p.prior, p.n)
         return q.sample((self.samples,), generator=generator).t(), q.log_z
 
     def log_terms(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
-        """Return the logarithms of the terms that estimate Z, (N, 1 + S): the target's, then the S samples'.
+        """Return the logarithms of the terms whose sum estimates Z, (N, 1 + S): the target's, then the S samples'.
 
-        Raises ZeroMassError where the prior b(K, x) gives a target probability 0.
+        `p`: the model's distribution at the batch's N positions; S is `self.samples`. A sample that is the target has
+        −∞. Raises ZeroMassError where the prior b(K, x) gives a target probability 0.
         """
         self.require_scores(model)
         targets = batch.picked(batch.targets)
@@ -232,9 +245,10 @@ class ImportanceSampling:
 
 
 def word_scores(p: Distribution, word: Tensor) -> Tensor:
-    """Return the scores a·φ(K, x), (N, S), of S words at each of N positions.
+    """Return the scores a·φ(K, x), (N, S), of S words at each of the N positions of p, without log b.
 
-    `word`: (N, S), or (1, S) for the same words everywhere. Only weights of these words' features are computed.
+    `word`: indices of words, (N, S), or (1, S) for the same words everywhere. Only weights of these words' features are
+    computed.
     """
     (unique, inverse), phi = torch.unique(word, return_inverse=True), p.weights.phi
     classes = p.classes.class_of[unique]

@@ -29,8 +29,8 @@ def make_optimizer(
 ) -> torch.optim.Optimizer:
     """Return a torch optimizer over all weights of a model: SGD, RMSprop or AdamW.
 
-    `rate`: learning rate; `momentum`: of sgd and rmsprop only; `decay`: weight decay. Raises TrainingError where no
-    weight requires a gradient.
+    `rate`: learning rate; `momentum`: of sgd and rmsprop, ignored for adamw; `decay`: weight decay. Raises
+    TrainingError where no weight requires a gradient.
     """
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise TrainingError(
@@ -54,7 +54,10 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the optimizer's state for a checkpoint, by name `optimizer.<index of the parameter>.<entry>`."""
+    """Return the tensors of the optimizer's state for a checkpoint, such as `optimizer.0.exp_avg`.
+
+    The number is the index of the parameter. Empty before the first step.
+    """
     state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
     return {
         f"optimizer.{number}.{name}": value
@@ -65,9 +68,10 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Put tensors that `optimizer_tensors` returned back into an optimizer; other keys of `tensors` are ignored.
+    """Put tensors that `optimizer_tensors` returned back into an optimizer; keys without `optimizer.` are ignored.
 
-    Parameters that were never updated have none. Raises CheckpointError where one is missing or of another shape.
+    Parameters that were never updated have none. Raises CheckpointError where one of an updated parameter is missing,
+    of another shape, or of no parameter.
     """
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
@@ -90,9 +94,9 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
 
 
 def _shapes(optimizer: torch.optim.Optimizer, group: dict[str, Any], parameter: Tensor) -> dict[str, torch.Size]:
-    """Return the names and shapes of the tensors that an updated parameter has in the optimizer's state.
+    """Return the name and shape of each tensor that the optimizer keeps of a parameter after its first update.
 
-    `group`: the parameter group that it belongs to.
+    For example {"exp_avg": …, "exp_avg_sq": …, "step": ()} of AdamW; `group`: the parameter group that it belongs to.
     """
     names = _ENTRIES.get(type(optimizer), ())
     shapes = dict.fromkeys(names, parameter.shape)
@@ -106,7 +110,10 @@ def _unfit(reason: str) -> CheckpointError:
 
 
 class WeightAverage:
-    """An exponential moving average of a model's weights, for validation; with `decay` None the weights themselves."""
+    """An exponential moving average of a model's weights, used for validation and the kept model.
+
+    `decay`: of the average, 0 to 1; None: no average, `applied` leaves the weights as they are.
+    """
 
     def __init__(self, model: nn.Module, decay: float | None) -> None:
         self._decay = decay
@@ -115,14 +122,17 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Add the model's present weights to the average; `step`: the number of updates so far, from 1."""
+        """Add the model's present weights to the average; `step`: the number of updates so far, from 1.
+
+        In the first steps the average follows faster: its decay is at most (1 + step) / (10 + step).
+        """
         if self._decay is not None:
             decay = min(self._decay, (1 + step) / (10 + step))
             torch._foreach_lerp_(self._means, self._weights, 1.0 - decay)
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Context manager: within the block the model has the averaged weights, after it its own again."""
+        """Context manager (yields None): the model has the averaged weights in the block, its own again after it."""
         if self._decay is None:
             yield
             return

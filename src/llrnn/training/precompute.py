@@ -27,7 +27,8 @@ _Key = tuple[int | None, bytes]
 class _OfSentence:
     """Values of contextual inputs and features at the T positions of one sentence, as the fields of `Precomputed`.
 
-    E entries (position, word) have feature values that differ from those of other words there.
+    None where the model has none of a sort. `place` and `word`: E pairs (position in the sentence, word) whose feature
+    values differ from those of other words there, by `differences`, (E, k).
     """
 
     numbers: Tensor | None  # (T, k)
@@ -38,16 +39,16 @@ class _OfSentence:
 
     @property
     def bytes(self) -> int:
-        """The size of its tensors in bytes."""
+        """The size of the sentence's tensors in bytes."""
         return sum(part.nbytes for part in vars(self).values() if part is not None)
 
 
 class KnowledgeCache:
-    """A cache of the values of a model's contextual inputs and features, by sentence, which assembles them for batches.
+    """A cache of the values of a model's contextual inputs and features, by sentence, which joins them for batches.
 
-    `limit`: bytes that may be kept; `room`: a function from a number of entries to the number that it is padded to. The
-    entries are words whose feature values at a position differ from those of other words. Batches of one shape are
-    padded to the same number.
+    `limit`: bytes that may be kept; what comes later is computed anew each time. `room`: a function from a batch's
+    number of exceptions to the number that they are padded to; exceptions are (position, word) pairs whose feature
+    values differ from those of other words there. Batches of one shape are padded to the same number.
 
         batch = KnowledgeCache(model, 2**30).precompute(batch, rows=72, columns=32)
     """
@@ -59,9 +60,10 @@ class KnowledgeCache:
         self.kept = 0  # bytes
 
     def precompute(self, batch: Batch, rows: int, columns: int) -> Batch | None:
-        """Return the batch padded to `rows` × `columns`, with the values of contextual inputs and features precomputed.
+        """Return the batch padded to `rows` × `columns`, with values of contextual inputs and features precomputed.
 
-        None where features single out too many words at a position for that to be worthwhile.
+        They are in `precomputed` of the result. None where features single out so many words at a position that it is
+        not worth while.
         """
         padded = batch.padded(rows, columns, self._model.vocabulary.eos)
         if any(condition is not None for condition in batch.conditions or ()):  # which knowledge may read
@@ -81,9 +83,10 @@ class KnowledgeCache:
         return self._joined(padded, answers)
 
     def _asked(self, padded: Batch, rows: Sequence[int], lengths: Sequence[int]) -> list[_OfSentence] | None:
-        """Compute contextual inputs and features for some rows of a batch, whose sentences have these lengths.
+        """Compute values of contextual inputs and features for the given rows of a padded batch, in their order.
 
-        None where features single out too many words at a position.
+        `rows`: indices of rows; `lengths`: how many positions of each are not padding. None where features single out
+        so many words at a position that it is not worth while.
         """
         names = None if padded.sentences is None else padded.sentences[rows]
         some = Batch(padded.inputs[rows], padded.targets[rows], padded.mask[rows], sentences=names)
@@ -130,7 +133,11 @@ class KnowledgeCache:
 
 
 def _keys(batch: Batch) -> list[_Key]:
-    """Return the cache key of each row: its words, and its sentence's number, which decides its fold."""
+    """Return for each row of a batch what its values are cached by: (number of its sentence, bytes of its word ids).
+
+    The number is None where the batch does not say it; it matters for n-grams that are counted without the sentence's
+    fold.
+    """
     names = [None] * len(batch.inputs) if batch.sentences is None else batch.sentences[:, 0].tolist()
     lengths, rows = batch.mask.sum(1).tolist(), batch.inputs.numpy()
     return [(name, row[:n].tobytes()) for name, n, row in zip(names, lengths, rows, strict=True)]
@@ -139,7 +146,8 @@ def _keys(batch: Batch) -> list[_Key]:
 def _by_row(ahead: Precomputed, T: int, lengths: Sequence[int]) -> list[slice]:
     """Return for each row of T positions the slice of its entries in `ahead.exceptions`, without those of padding.
 
-    These entries are (position, word) pairs whose feature values differ from those of other words there.
+    These entries are (position, word) pairs, sorted by position, whose feature values differ from those of other words
+    there; `lengths`: positions of each row that are not padding. Empty slices where there are none.
     """
     if ahead.exceptions is None:
         return [slice(0)] * len(lengths)
@@ -149,7 +157,10 @@ def _by_row(ahead: Precomputed, T: int, lengths: Sequence[int]) -> list[slice]:
 
 
 def _side_by_side(parts: Sequence[Tensor | None], B: int, T: int) -> Tensor | None:
-    """Stack tensors (t_i, k), one for each row, into (B, T, k), padded with 0; None where all of them are None."""
+    """Stack tensors (t_i, k), one for each row, into (B, T, k), padded with 0; None where all of them are None.
+
+    Rows beyond the given ones are 0; no t_i is above T.
+    """
     there = [part for part in parts if part is not None]
     if not there:
         return None

@@ -50,9 +50,9 @@ _ROWS = 20  # of the table, two more at most
 class Record(Renderable):
     """The state of a training at one moment; prints as a line.
 
-    `event`: step, epoch (its end), interrupted or end; `epoch` and `position` (batches done in it) are from 0; `train`
-    is the mean loss since the epoch began, `valid` the validation loss at its end, `best` the least so far, in nats a
-    word.
+    `event`: step, epoch (its end), interrupted or end; `epoch` is counted from 0, `position` is how many of its
+    `batches` are done, `step` how many in all; `train` is the mean loss since the epoch began, `valid` the validation
+    loss at its end, `best` the least so far, in nats a word; each is None where there is none.
 
         for record in train(model, corpus): print(record)
     """
@@ -85,7 +85,7 @@ class Record(Renderable):
 
     @property
     def time(self) -> float:
-        """How many epochs have been trained, with fractions."""
+        """How many epochs had been trained at this record, with fractions: 1.5 in the middle of the second."""
         return self.epoch + 1.0 if self.event == "epoch" else self.epoch + self.position / max(self.batches, 1)
 
     def sheet(self) -> Sheet:
@@ -103,7 +103,7 @@ class Records(UserList[Record], Chartable):
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Records:
-        """Read the records of a run from its folder or `log.jsonl`; an unfinished last line is left out.
+        """Read the records of a run from its folder or its file `log.jsonl`; an unfinished last line is ignored.
 
         Raises CheckpointError where there is no log, or where it has a wrong line.
         """
@@ -131,7 +131,7 @@ class Records(UserList[Record], Chartable):
 
     @property
     def best(self) -> Record | None:
-        """The record of the epoch whose weights were kept: of least validation loss, or else the last one.
+        """The record of the epoch whose weights were kept: of least validation loss, or without validation the last.
 
         None before the end of the first epoch.
         """
@@ -141,9 +141,9 @@ class Records(UserList[Record], Chartable):
 
     @property
     def curves(self) -> dict[str, list[tuple[float, float]]]:
-        """Points (epochs trained, loss in nats a word) for `train` and `valid`; a curve without points is left out.
+        """Points (epochs trained, loss in nats a word) of the curves `train` and `valid`; no key for an empty one.
 
-        One point for each epoch, or for each logged step while there is no whole epoch.
+        One point for each epoch, or for each logged step while no epoch has ended.
         """
         shown = self.epochs or self
         found: dict[str, list[tuple[float, float]]] = {"train": [], "valid": []}
@@ -170,9 +170,9 @@ class Records(UserList[Record], Chartable):
         return Sheet(tuple(blocks))
 
     def _shown(self) -> list[Record]:
-        """Return the records to print: about 20 epochs, with the best and the last.
+        """Return the records to print: some 20 epochs at equal distances, with the best and the last.
 
-        Logged steps before the first epoch ends.
+        Logged steps instead, while no epoch has ended.
         """
         found = self.epochs or self
         apart, last = max(1, math.ceil(len(found) / _ROWS)), len(found) - 1
@@ -213,10 +213,11 @@ Real = Annotated[float, Field(strict=True)]
 
 @dataclass
 class Progress:
-    """Where a run stands, as it is written to checkpoints.
+    """How far a training run has come, as it is written to checkpoints.
 
-    `epoch`, `position` and `step` count what is done; `loss_sum` and `words` are of this epoch; `best` is the least
-    validation loss in nats a word; `finished`: nothing is left to do.
+    `epoch`: epochs done, `position`: batches done in the next, `step`: updates done; `loss_sum` (nats) and `words` are
+    of this epoch; `best` is the least validation loss in nats a word, None before one; `epochs_since_best` counts
+    towards patience; `finished`: nothing is left to do.
     """
 
     epoch: Count = 0
@@ -231,7 +232,7 @@ class Progress:
 
 
 class _Checkpoint(BaseModel):
-    """The content of a checkpoint but its tensors, validated on reading."""
+    """The JSON data of a checkpoint, validated on reading: progress, settings, digests of texts and model, config."""
 
     progress: Progress
     settings: dict[str, Any] = {}
@@ -240,7 +241,7 @@ class _Checkpoint(BaseModel):
 
 
 def _keys(config: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of a nested configuration by their dotted keys; `before`: put before each key."""
+    """Yield the values of nested dicts as (dotted key, value); `before`: a prefix of each key."""
     for name, value in config.items():
         if isinstance(value, dict):
             yield from _keys(value, f"{before}{name}.")
@@ -249,9 +250,10 @@ def _keys(config: Any, before: str = "") -> Iterator[tuple[str, Any]]:
 
 
 class RunFolder:
-    """The folder of one training run, which it reads and writes: checkpoints, log and best model.
+    """The folder of one training run, through which the run reads and writes checkpoints, log and best model.
 
-    `launch`: an id of what started the processes of the run, None for a single process.
+    `launch`: an id of what started the processes of the run, None for a single process. The other arguments are what
+    the run trains: a checkpoint of anything else is refused.
     """
 
     def __init__(
@@ -277,9 +279,9 @@ class RunFolder:
         }
 
     def hold(self) -> None:
-        """Make the folder and lock it, so that no other run writes to it.
+        """Create the folder if missing and lock it, so that no other process trains into it.
 
-        Raises TrainingError where another process trains there, CheckpointError where it cannot be written.
+        Raises TrainingError where another process does, CheckpointError where the folder cannot be written.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -310,12 +312,15 @@ class RunFolder:
             raise TrainingError(f"{self.folder}: holds {found} already; {go_on}choose another folder")
 
     def is_of_this_launch(self) -> bool:
-        """Whether the last checkpoint was written by processes that the same torchrun launched: they were restarted."""
+        """Whether the last checkpoint was written by processes of the same torchrun, which has restarted them.
+
+        False without torchrun or checkpoint.
+        """
         known = self._launch is not None and self.has_run()
         return known and bool(read_bundle(self.folder, "training").data.get("launch") == self._launch)
 
     def remove_leftovers(self) -> None:
-        """Remove temporary files that a killed run left in the folder."""
+        """Remove temporary files that a killed training run left in the folder."""
         for name in ("training", "model", "log"):
             for leftover in self.folder.glob(f".{name}[-.]*"):
                 leftover.unlink(missing_ok=True)
@@ -328,10 +333,10 @@ class RunFolder:
         write_bundle(self.folder, "training", data, tensors)
 
     def read(self) -> tuple[Progress, dict[str, Tensor]]:
-        """Return progress and tensors of the last checkpoint, and cut the log to that point.
+        """Return progress and tensors of the last checkpoint, and remove later records from the log.
 
-        Raises TrainingError where the run had other settings, texts or another model; CheckpointError where it is
-        damaged.
+        Raises TrainingError where the run had other settings, texts or another model; CheckpointError where the
+        checkpoint is missing or damaged.
         """
         bundle = read_bundle(self.folder, "training")
         try:
@@ -350,9 +355,9 @@ class RunFolder:
         return kept.progress, {name: tensor.clone() for name, tensor in bundle.tensors.items()}
 
     def keep(self, model: LLRNN) -> None:
-        """Save the model in the folder as the best so far.
+        """Save the model in the folder as the best of the run so far.
 
-        Raises TrainingError where a later run has taken the folder over.
+        Raises TrainingError where a later run of this process has taken the folder over.
         """
         self.require_held()
         model.save(self.folder)
@@ -377,9 +382,9 @@ class RunFolder:
                 )
 
     def _other_keys(self, before: dict[str, Any]) -> str:
-        """Return ` (key = old value, now new value; ...)` of the configuration keys that have changed, for a message.
+        """Return ` (key = OLD, now NEW; ...)` of configuration keys whose values have changed, for a message.
 
-        Keys of `training` are left out; empty where none has changed. `before`: the old values by dotted key.
+        Keys of `training` are not looked at; empty where none has changed. `before`: the old values by dotted key.
         """
         both, now = before | self._config, self._config
         other = [name for name in both if before.get(name) != now.get(name) and not name.startswith("training.")]
@@ -396,7 +401,10 @@ class RunFolder:
             raise CheckpointError(f"{path}: cannot write the log: {error.strerror or error}; make room") from error
 
     def _cut_log(self, progress: Progress) -> None:
-        """Remove records that a killed run logged after its last checkpoint: the resumed run will log them again."""
+        """Remove records later than `progress` from the log, which a killed run wrote after its last checkpoint.
+
+        The resumed run will log them again. A line that was cut off is removed with a warning.
+        """
         path = self.folder / "log.jsonl"
         if path.exists():
             with open_file(path) as file:
@@ -415,7 +423,10 @@ class RunFolder:
 
 
 class ReadOnlyRunFolder(RunFolder):
-    """The folder of a run that another process of the training writes: here all writing and locking does nothing."""
+    """The folder of a run as the processes that do not lead a training see it: they read, the leading one writes.
+
+    All methods that write or lock do nothing.
+    """
 
     def _skip(self, *_: Any, **__: Any) -> None:
         pass
@@ -427,9 +438,9 @@ class ReadOnlyRunFolder(RunFolder):
 
 
 class _Lock:
-    """A held lock on a folder, a file `.run.lock` that names the process; a later lock in this process takes over.
+    """A lock on a folder, held from creation to `release()`: the locked file `.run.lock`, which names the process.
 
-    Raises TrainingError where another process holds it.
+    Raises TrainingError where another process holds it; an earlier lock of this process on the folder is released.
     """
 
     release: Callable[[], object]
@@ -481,9 +492,9 @@ def _let_go(file: TextIO, path: Path, process: int) -> None:
 
 
 def model_digest(model: LLRNN) -> str:
-    """Return the SHA-256 of a model without weights and provenance: vocabulary, features, prior, network.
+    """Return the SHA-256, in hex, of what a model is without its weights: vocabulary, features, prior, network.
 
-    Code of the user's own classes is not hashed.
+    Provenance and the code of the user's own classes are not hashed.
     """
     data, tensors = model.described()
     del data["provenance"]
@@ -495,7 +506,7 @@ def model_digest(model: LLRNN) -> str:
 
 
 def _without_repr(data: Any) -> Any:
-    """Return nested data without entries called `repr`, whose memory addresses differ in every process."""
+    """Return a copy of nested dicts and lists without keys `repr`, whose memory addresses differ in every process."""
     if isinstance(data, dict):
         return {key: _without_repr(value) for key, value in data.items() if key != "repr"}
     return [_without_repr(value) for value in data] if isinstance(data, list | tuple) else data

@@ -24,10 +24,10 @@ from llrnn.text.vocabulary import Vocabulary
 
 
 class Schedule:
-    """What a training reads in each epoch: the corpus `own`, with other texts before it or mixed into it.
+    """Says what a training reads in each epoch: the corpus `own`, with `others` before it or mixed into it.
 
-    The text of an epoch is a function of `seed` and its number alone. `first`: how many epochs come before the corpus.
-    Raises TrainingError where texts are to be mixed into a built corpus, which is on disk.
+    The text of an epoch is a function of `seed` and its number alone. `first`: how many epochs read other texts only,
+    before the corpus. Raises TrainingError where texts are to be mixed into a built corpus (encoded text on disk).
     """
 
     def __init__(self, own: EncodedText, others: Sequence[OtherText], vocabulary: Vocabulary, seed: int) -> None:
@@ -41,17 +41,23 @@ class Schedule:
 
     @property
     def texts(self) -> list[EncodedText]:
-        """All texts, encoded: the corpus first, then the others."""
+        """All texts of the training, encoded, whole: the corpus first, then the other texts."""
         return [self.own, *self._texts]
 
     def text(self, epoch: int) -> EncodedText:
-        """Return the text to read in an epoch, counted from 0, those before the corpus included."""
+        """Return the text to read in an epoch, counted from 0: one of other texts, or the corpus with what is mixed in.
+
+        The first `self.first` epochs come before the corpus.
+        """
         if epoch < self.first:
             return reduce(add, self._drawn("before", epoch))
         return reduce(add, self._drawn("mixed", epoch), self._without_half(epoch))
 
     def _without_half(self, epoch: int) -> EncodedText:
-        """Return the corpus, half of its sentences without the text before them: as they will be read, too."""
+        """Return the corpus; where it is a running text, a random half of its sentences have no words before them.
+
+        So the model learns to read sentences that stand alone too. Which half depends on seed and epoch.
+        """
         running = np.array([isinstance(one, Before) for one in self.own.conditions], dtype=bool)
         if not running.any():
             return self.own
@@ -60,18 +66,21 @@ class Schedule:
         return replace(self.own, conditions=conditions)
 
     def _drawn(self, when: When, epoch: int) -> Iterator[EncodedText]:
-        """Yield, of each other text that is read `before` the corpus or `mixed` into it, the sentences for an epoch."""
+        """Yield, of each other text that is read so in this epoch, the sentences drawn for it by its weight.
+
+        `when`: "before" the corpus or "mixed" into it; `epoch`: counted from 0.
+        """
         for number, (other, text) in enumerate(zip(self.others, self._texts, strict=True)):
             if other.when == when and (when == "mixed" or epoch < other.epochs):
                 seed = derived_seed(self._seed, epoch, number, 3)
                 yield text.select(_draw(len(text.sentences), other.weight, np.random.default_rng(seed)))
 
     def described(self) -> list[dict[str, Any]]:
-        """Return a dict for each other text (name, size, how it was read), for the model's provenance."""
+        """Return a JSON-able dict for each other text (name, size, how it was read), for the model's provenance."""
         return [other.record(text) for other, text in zip(self.others, self._texts, strict=True)]
 
     def others_digest(self) -> str | None:
-        """Return the SHA-256 of the other texts and of when and how often they are read; None where there are none."""
+        """Return the SHA-256, in hex, of the other texts and when and how often they are read; None without any."""
         if not self.others:
             return None
         digest = hashlib.sha256()
@@ -81,9 +90,9 @@ class Schedule:
 
 
 def _draw(count: int, weight: float, rng: np.random.Generator) -> Ints:
-    """Return indices of sentences to read in an epoch, weight · count of them in expectation.
+    """Return the indices, of `count` sentences, to read in an epoch: weight · count of them in expectation.
 
-    Each sentence comes as often as the whole part of `weight` says, and a random part of them once more; at least one.
+    Each comes as often as the whole part of `weight` says, and a random part of them once more; at least one in all.
     """
     times, rest = divmod(weight, 1.0)
     drawn = rng.permutation(count)[: int(rest * count + rng.random())]

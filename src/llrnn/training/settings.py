@@ -28,9 +28,9 @@ from llrnn.training.objectives import Distilled, Exact, ImportanceSampling, Obje
 
 
 class _Kind(BaseModel):
-    """Base of tables of one of several kinds, such as `objective`: unknown keys are errors.
+    """Base of tables of settings that have several kinds, such as `objective`: a wrong key or type is an error.
 
-    The keys but `kind` are the arguments of what the table makes.
+    `kind` chooses the class; the other keys are the arguments of what its `make()` returns.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -44,7 +44,7 @@ class _Batches(_Kind):
 
 
 class SentenceBatches(_Batches):
-    """Batches of whole sentences of similar length, each read from a fresh state."""
+    """Batches of whole sentences of similar length, each sentence read from a fresh state."""
 
     makes = Sentences
     kind: Literal["sentences"] = "sentences"
@@ -52,7 +52,7 @@ class SentenceBatches(_Batches):
 
 
 class ContinuousBatches(_Batches):
-    """Batches of running text: each continues from the state after the last; gradients are cut between them."""
+    """Batches of running text in parallel rows: each continues from the state after the last, without its gradient."""
 
     makes = Continuous
     kind: Literal["continuous"]
@@ -70,7 +70,7 @@ class WindowBatches(_Batches):
 
 
 class SlidingBatches(_Batches):
-    """The paper's protocol: each word is predicted from a fixed number of words before it, from a fresh state."""
+    """The paper's protocol: each word is predicted from the `length` words before it, read from a fresh state."""
 
     makes = Sliding
     kind: Literal["sliding"]
@@ -84,7 +84,7 @@ AnyBatches = Annotated[
 
 
 class ExactObjective(_Kind):
-    """The loss −mean log p of the targets, with an exact Z, summed over classes (words with equal features)."""
+    """The loss −mean log p of the targets, with Z summed exactly, over classes (words with equal features)."""
 
     kind: Literal["exact"] = "exact"
     precision: Literal["auto", "full", "half"] = Field(
@@ -109,7 +109,7 @@ _ONE_OR_SEVERAL = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"ty
 
 
 class DistilObjective(_Kind):
-    """Distillation: a part of the loss is the exact cross-entropy with a teacher's distribution over all words."""
+    """Distillation: `share` of the loss is the exact cross-entropy with a teacher's distribution over all words."""
 
     kind: Literal["distil"]
     teacher: Annotated[list[str], WithJsonSchema(_ONE_OR_SEVERAL)] = Field(
@@ -133,7 +133,7 @@ AnyObjective = Annotated[ExactObjective | SampledObjective | DistilObjective, Fi
 
 
 class TrainingSettings(BaseModel):
-    """All settings of a training: batches, loss, optimizer, stopping; the same keys as `[training]` of a configuration.
+    """All settings of a training: batches, loss, optimizer, stopping; the keys of `[training]` in a configuration.
 
     Every field has a default that works for a small corpus.
     """
@@ -170,7 +170,10 @@ class TrainingSettings(BaseModel):
     @field_validator("clip", "patience", mode="before")
     @classmethod
     def _zero_is_none(cls, value: object) -> object:
-        """Return None for 0, since TOML has no null: `clip = 0` and `patience = 0` switch these off."""
+        """Return None for 0, since TOML has no null: `clip = 0` and `patience = 0` switch these off.
+
+        Any other value is returned unchanged, to be validated.
+        """
         return None if value == 0 and not isinstance(value, bool) else value
 
     @model_validator(mode="after")
@@ -201,10 +204,10 @@ class TrainingSettings(BaseModel):
 
 
 def read_batches(text: str, trained: Mapping[str, Any]) -> Batching:
-    """Return how a text is cut into batches, from a text such as `sliding` or `{kind="continuous", rows=64}` (TOML).
+    """Return how a text is cut into batches, from a string such as `sliding` or `{kind="continuous", rows=64}` (TOML).
 
-    `training` stands for the batches that the model was trained with, in its configuration `trained`. Raises
-    ConfigError for anything else.
+    `training` stands for the batches that a model was trained with, as its configuration `trained` says. Raises
+    ConfigError where that says none, and for anything else.
     """
     given: object = {"kind": text}
     if text == "training":
@@ -222,7 +225,8 @@ def read_batches(text: str, trained: Mapping[str, Any]) -> Batching:
 def problems(error: ValidationError, root: type[BaseModel]) -> list[tuple[str, str]]:
     """Return pydantic's validation errors as pairs (dotted key, message), in words that users understand.
 
-    `root`: the model that was validated; a message says what was required and what was found, and suggests near keys.
+    `root`: the pydantic model that was validated. A message says what was required and what was found, and suggests the
+    key or value that was probably meant.
     """
     found = [(place, _problem(one, place, table)) for one, place, table in _placed(error, root)]
     return [(".".join(place), said) for place, said in found]
@@ -266,9 +270,10 @@ def _table(annotation: object) -> _Table:
 
 
 def _foreign_key(place: Sequence[str], table: _Table) -> str:
-    """Return the message for a key that a table does not have: a near one, the kinds that have it, or its right place.
+    """Return the message for a key that its table does not have, with the key, kind or place that was probably meant.
 
-    `place`: the key and those above it; `table`: the models of the table by kind, and the chosen kind.
+    `place`: the key and those above it, outermost first; `table`: the pydantic models of the table by kind, and the
+    chosen kind.
     """
     (*_, key), (models, chosen) = place, table
     own = models[chosen or ""].model_fields if chosen in models else {}
@@ -288,7 +293,10 @@ def _models(field: FieldInfo) -> Iterable[type[BaseModel]]:
 
 
 def _found_at(location: Sequence[int | str], root: type[BaseModel]) -> tuple[list[str], _Table]:
-    """Return the keys of pydantic's error location without the kinds in it, and the table that holds the last key."""
+    """Return the keys of pydantic's error location, without the kinds in it, and the table that holds the last key.
+
+    `root`: the pydantic model that was validated. The table is its models by kind, and the chosen kind or None.
+    """
     place: list[str] = []
     models, chosen = outer = _table(root)
     for part in location:
@@ -304,9 +312,9 @@ def _found_at(location: Sequence[int | str], root: type[BaseModel]) -> tuple[lis
 
 
 def models_by_kind(annotation: Any) -> dict[str, type[BaseModel]]:
-    """Return the pydantic models in a type annotation, by the values of `kind` that choose them.
+    """Return the pydantic models in a type annotation, also in unions and lists, by the `kind` that chooses each.
 
-    "" for one without `kind`.
+    The key is "" for a model without `kind`; the result is empty where there is no model.
     """
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         kind = annotation.model_fields.get("kind")

@@ -28,14 +28,18 @@ from llrnn.training.workers import Workers
 
 
 class NotFiniteError(Exception):
-    """Raised where a loss, gradient or weight is not finite; the message is its name, and `train` adds the step."""
+    """A loss, gradient or weight is not finite; the message is what it is called, and `train` adds the step.
+
+    Internal: users see a NonFiniteError.
+    """
 
 
 @dataclass(frozen=True)
 class Update:
-    """The result of one weight update: `words` in the batch, the model's state after it, and its loss.
+    """The result of one weight update: `words` in the batch, the model's state after it (`carried`), and its loss.
 
-    `loss` is a function, since a GPU may still be computing: it waits, and returns the mean loss in nats a word.
+    `loss()` waits, since a GPU may still be computing, and returns the mean loss in nats a word over all processes; it
+    raises NotFiniteError where that is not finite.
     """
 
     words: int
@@ -46,7 +50,8 @@ class Update:
 class Updater:
     """Updates the weights of a model batch by batch: loss, gradients, clipping, optimizer, average of weights.
 
-    `workers`: the processes that train together, of which each takes some rows of a batch.
+    `workers`: the processes that train together, each of which takes some rows of every batch. Raises BackgroundError
+    for a teacher of another vocabulary, ConfigError for a loss that the model cannot have.
     """
 
     def __init__(self, model: LLRNN, settings: TrainingSettings, workers: Workers) -> None:
@@ -61,7 +66,7 @@ class Updater:
         self.average = WeightAverage(model, settings.average)
 
     def update(self, batch: Batch, carried: ModelState | None, *, number: int, seed: int) -> Update:
-        """Update the weights on one batch; return number of words, state after it and loss.
+        """Update the weights on one batch; return its number of words, the model's state after it, and its loss.
 
         `carried`: the state to continue from, None for a fresh one; `number`: of the update, from 1; `seed`: decides
         dropout and samples. Raises NotFiniteError, before any weight is changed, where loss or gradient is not finite.
@@ -86,13 +91,16 @@ class Updater:
         return Update(batch.n_words, after, lambda: float(seen))
 
     def prepared(self, batch: Batch) -> Batch:
-        """Return the batch in the form that `update` wants, here unchanged; a background thread may call this ahead."""
+        """Return the batch in the form that `update` wants; here unchanged, subclasses may pad it or add values.
+
+        A background thread may call this ahead of `update`.
+        """
         return batch
 
     def with_teacher(self, batch: Batch) -> Batch:
-        """Return the batch.
+        """Return the batch; in distillation on the model's device, with the teacher's probabilities (N, V) added.
 
-        In distillation with the teacher's distributions at its positions, `precomputed.teacher`.
+        They are found as `batch.precomputed.teacher`; V words, N positions.
         """
         return (
             self.objective.with_teacher(batch.to(self.model.device)) if isinstance(self.objective, Distilled) else batch
@@ -101,10 +109,11 @@ class Updater:
     def backward(
         self, batch: Batch, carried: ModelState | None, generator: torch.Generator, weight: float = 1.0
     ) -> tuple[Tensor, ModelState]:
-        """Compute the gradients of the loss of a batch, times `weight`; return the loss and the model's state after it.
+        """Compute the gradients of the loss of a batch, times `weight`; return the loss, (), and the model's state.
 
-        The loss is the mean over words, without penalty. `carried`: the state to continue from, None for a fresh one;
-        `generator`: decides dropout and samples.
+        The loss is the mean over words, without the penalty on a(h) that the gradients have; the state is that after
+        the batch. `carried`: the state to continue from, None for a fresh one; `generator`: decides dropout and
+        samples.
         """
         distribution, after = self.model.scan(batch, carried, generator=generator)
         loss = self.objective(self.model, distribution, batch, generator)
@@ -116,10 +125,11 @@ class Updater:
         return loss.detach(), after.detached()
 
     def _require_finite(self, loss: float, norm: float, batch: Batch | None, carried: ModelState | None = None) -> None:
-        """Raise an error where loss or gradient norm is not finite, naming its cause.
+        """Raise an error where loss or gradient norm is not finite, naming the cause.
 
         NotFiniteError for a weight, the loss or a gradient; ZeroMassError for a target that the prior b(K, x) gives
-        probability 0. `batch`: None where this process has no rows of it.
+        probability 0. `batch`: the rows of this process, None where it has none; `carried`: the state that the batch
+        began from.
         """
         if math.isfinite(loss) and math.isfinite(norm):
             return
@@ -140,7 +150,7 @@ class Updater:
         return ((name, p.grad) for name, p in self.model.named_parameters() if p.grad is not None)
 
     def weights(self) -> dict[str, Tensor]:
-        """Return the weights, and other tensors that are saved, by their names in model folders."""
+        """Return the model's weights, and other tensors that are saved with it, by their names in model folders."""
         return self.model.weights()
 
     def require_finite_weights(self) -> None:

@@ -20,7 +20,10 @@ from llrnn.text.encoded import EncodedText, Lazy
 
 
 class OwnRows(Batching):
-    """A way to cut a text into batches of which each has only the rows of one process."""
+    """A batching (a way to cut a text into batches) whose batches have only the rows of one of several processes.
+
+    `batching`: makes the whole batches; `rows`: which rows of each to take.
+    """
 
     def __init__(self, batching: Batching, rows: slice) -> None:
         self._batching, self._rows, self.carries_state = batching, rows, batching.carries_state
@@ -33,7 +36,8 @@ class Workers:
     """The processes of a data-parallel training, seen from one of them, `rank` of `size`; `Workers()` is a single one.
 
     Several are those that torchrun started (`join_workers`), and `store` is their key-value store. They communicate
-    over torch.distributed: gloo between CPUs, NCCL between GPUs. `leads`: whether this process writes files and prints.
+    over torch.distributed: gloo between CPUs, NCCL between GPUs. `leads`: whether this process writes files and prints
+    (rank 0).
     """
 
     def __init__(self, rank: int = 0, size: int = 1, store: Store | None = None) -> None:
@@ -49,24 +53,30 @@ class Workers:
         self._wants_to_stop = self._must_stop = False
 
     def share(self, batch: Batch) -> Batch:
-        """Return the rows of a batch that this process takes; may be none."""
+        """Return a batch of the rows that this process takes: every `size`-th, from `rank` on; may have none."""
         return batch if self.size == 1 else batch.select(self._rows)
 
     def generator(self, batch: Batch, device: torch.device, seed: int) -> torch.Generator:
-        """Return a seeded generator that draws for this process's rows what one process would draw for them."""
+        """Return a seeded generator that draws, for this process's rows, what a single process would draw for them.
+
+        `batch`: the whole batch. So dropout does not depend on how many processes train.
+        """
         n_rows = len(batch.inputs)
         made = torch.Generator(device) if self.size == 1 else SomeRows(device, self._rows, n_rows)
         return made.manual_seed(seed)
 
     def batching(self, batching: Batching) -> Batching:
-        """Return a batching whose batches hold only the rows of this process."""
+        """Return a batching (a way to cut a text into batches) whose batches hold only the rows of this process.
+
+        `batching`: makes the whole batches; it is returned itself for a single process.
+        """
         return batching if self.size == 1 else OwnRows(batching, self._rows)
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
-        """Sum the gradients of the parameters, in place, and the loss over all processes; return the summed loss.
+        """Sum the gradients of the parameters, in place, and the loss over all processes; return the summed loss, ().
 
-        All is one message, which also has whether a process wants to stop. A weight without a gradient in any process
-        keeps None, since with a gradient of 0 it would still decay.
+        One message carries all, also whether a process wants to stop (see `stop`). A weight without a gradient in every
+        process keeps None, since with a gradient of 0 it would still decay. Raises LostWorkerError.
         """
         if self.size == 1:
             return loss
@@ -95,14 +105,17 @@ class Workers:
         return bool(self._sum(torch.tensor(float(flag))))
 
     def mean(self, values: Tensor) -> float:
-        """Return the mean over the values of all processes together, each of which gives its own, (N_r,)."""
+        """Return the mean over the values of all processes together; `values`: those of this process, (N,).
+
+        Every process must call it, and gets the same result.
+        """
         total, count = self._sum(torch.stack([values.double().sum().cpu(), torch.tensor(float(len(values))).double()]))
         return float(total / count)
 
     def whole_state(self, parts: Hidden) -> Hidden:
-        """Return the network's states of all rows of a batch, gathered from the processes.
+        """Return the network's states of all rows of a batch, gathered from the processes; every process must call it.
 
-        `parts`: those of this process.
+        `parts`: the state's tensors for the rows of this process, rows first.
         """
         if self.size == 1:
             return parts
@@ -118,9 +131,9 @@ class Workers:
         return tuple(part[self._rows] for part in parts)
 
     def device(self, device: torch.device) -> torch.device:
-        """Return the device on which this process computes: of several on GPUs, each has one of the machine.
+        """Return the device on which this process computes: of several on GPUs, each gets one GPU of its machine.
 
-        Raises ConfigError where there are fewer GPUs than processes.
+        `device`: what the user asked for. Raises ConfigError where there are fewer GPUs than processes.
         """
         if device.type != "cuda" or self.size == 1:
             return device
@@ -134,9 +147,9 @@ class Workers:
         return torch.device("cuda", local)
 
     def require_same(self, what: str, digest: Callable[[], str]) -> None:
-        """Raise TrainingError unless all processes have the same data; every process must call it.
+        """Raise TrainingError unless `digest()` is the same in all processes; every process must call it.
 
-        `what`: its name in the message; `digest`: a function that returns its hash in hexadecimal.
+        `what`: what is compared, for the message; `digest`: returns its hash in hexadecimal.
         """
         if self.size == 1:
             return
@@ -167,21 +180,21 @@ class Workers:
 
 
 def _reason(error: Exception) -> str:
-    """Return the core of gloo's error message, without the place in its source and its advice."""
+    """Return the core of an error message of gloo (torch.distributed), without source location and advice."""
     return str(error).partition("] ")[2].partition(". ")[0] or str(error)
 
 
 def _launch() -> str:
-    """Return an id of what started this process: torchrun's job, or the parent process where the job has no id."""
+    """Return an id of what started this process: torchrun's job id, or "process PID" of the parent without one."""
     job = os.environ.get("TORCHELASTIC_RUN_ID", "none")
     return job if job != "none" else f"process {os.getppid()}"
 
 
 @contextmanager
 def join_workers() -> Iterator[Workers]:
-    """Context manager: join the processes that torchrun started, of which this is one.
+    """Context manager: join the processes that torchrun started, of which this is one, and yield them as `Workers`.
 
-    Without torchrun a single process.
+    Without torchrun it yields a single process.
 
         with join_workers() as workers:
             records = list(train(model, corpus, workers=workers))
