@@ -84,15 +84,16 @@ class Distribution(torch.distributions.Distribution):
         super().__init__(torch.Size((self.n,) if batch_shape is None else batch_shape), validate_args=False)
 
     def _shaped(self, found: Tensor) -> Tensor:
-        """Return results (N, …) with the first dimension in the shape of the positions, `batch_shape`."""
+        """Return `found`, results for N positions in a row (N, …), reshaped to `batch_shape` + (…)."""
         return found if len(self.batch_shape) == 1 else found.reshape(self.batch_shape + found.shape[1:])
 
     # --- log p ------------------------------------------------------------------------------------------------------
 
     def log_prob(self, value: Tensor, position: Tensor | None = None) -> Tensor:
-        """Return log p of the word ids `value`, one a position, (…) -> (…), in the dtype of h.
+        """Return log p of the word ids `value`, one for each position, (…) -> (…), in the dtype of the hidden vectors.
 
-        `position` (E,), in rising order: the positions of E words, (E,) -> (E,), any number at each.
+        With `position`, indices of positions (E,) in rising order, `value` holds E words, any number at each position,
+        and the result is (E,). −∞ for a word with prior 0.
 
             p.log_prob(words)
             p.log_prob(torch.tensor([4, 9]), position=torch.tensor([0, 0]))          # two words at position 0
@@ -114,26 +115,26 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def log_z(self) -> Tensor:
-        """The log of the normaliser at each position, log Z = log Σ_x b(x) exp(a·φ(x)), float64 (…).
+        """The log-normaliser log Z = log Σ_x b(x) exp(a·φ(x)) at each position, float64, of shape `batch_shape`.
 
-        b is the prior, a·φ the score by features; −∞ if no word is possible.
+        b is the prior of word x, a·φ its score by features; −∞ if every word has b = 0.
         """
         return self._shaped(self.log_total + self.origin)
 
     @cached_property
     def log_total(self) -> Tensor:
-        """The log of the normaliser Z less `origin`, what all words have in common, at each position, float64 (N,).
+        """The log-normaliser log Z minus `origin` at each of N positions, float64 (N,); −∞ where no word is possible.
 
-        −∞ where no word is possible.
+        `origin` is what all words at a position share; without it the digits of the rest are kept.
         """
         return self._sums(*torch.zeros(2, 0, dtype=torch.long, device=self.h.device))[0]
 
     @cached_property
     def origin(self) -> Tensor:
-        """The part of a word's unnormalised log-probability that all words at a position share, float64 (N,).
+        """The summand of log b(x) + a·φ(x) that all words x at a position have in common, float64 (N,).
 
-        It is the scale of the prior, and the score of contextual features with the value that they have on most words.
-        Other sums are kept relative to it, so that they do not lose digits.
+        It is the log of the prior's scale at that position plus the score of contextual features with the value that
+        they have on unlisted words. Other sums are kept relative to it, so that they do not lose digits.
         """
         scale = self.centred[1].expand(self.n)
         if not self.values:
@@ -158,28 +159,32 @@ class Distribution(torch.distributions.Distribution):
 
     @property
     def changes_weights(self) -> bool:
-        """Whether the weights a differ from W h + c of the layer: steered, or at a temperature other than 1."""
+        """Whether feature weights differ from the layer's a = W h + c, by a weight change or a temperature not 1."""
         return self.scale != 1.0 or self.change is not None
 
     @cached_property
     def adaptor(self) -> Tensor:
-        """The weights a of the static (context-independent) features, (N, m), after steering and temperature."""
+        """The weights a = W h + c of the m static (context-independent) features at N positions, (N, m).
+
+        A weight change (`steered`) and the temperature are applied.
+        """
         a = self.weights.adaptor(self.h)
         return (a if self.change is None else self.change.changed(a, 0)) * self.scale
 
     @cached_property
     def context_adaptor(self) -> Tensor:
-        """The weights a of the k contextual features, (N, k), after steering and temperature.
+        """The weights of the k contextual features at N positions, (N, k), with weight change and temperature applied.
 
-        Contextual features that are linear in static ones are not among them: they are part of the static weights.
+        Contextual features that are linear in static ones are not counted in k: they are part of the static weights.
         """
         a = self.weights.context_adaptor(self.h)
         return (a if self.change is None else self.change.changed(a, len(self.weights.weight))) * self.scale
 
     @cached_property
     def scores(self) -> Tensor:
-        """The scores a·φ_s by features of every class s (words with equal static features), (N, G), without the
-        prior log b.
+        """The scores a·φ_s of every class s at N positions, (N, G), without the prior and without contextual features.
+
+        A class is a set of words with equal static features φ_s; a are the feature weights.
         """
         if self.change is not None:  # composed weights would be of no use to other rows
             return (self.weights.phi @ self.adaptor.t()).t()
@@ -189,15 +194,16 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def centred(self) -> tuple[Prior, Tensor]:
-        """The prior divided by a factor for each position, so that log b is near 0, and the log of that factor.
+        """The prior divided by a factor for each position, and the logs of these factors, float64 (N,) or (1,).
 
-        The factors are float64, (N,), or (1,) for all positions; 0 where b was not far from 1.
+        The factor brings log b near 0, so that low precision keeps its digits; its log is 0 where b was in range
+        already.
         """
         return self.prior.centred(self.h.dtype)
 
     @cached_property
     def known(self) -> Knowledge:
-        """The scaled prior and all contextual feature values, over one common list of exceptions.
+        """The centred prior and all contextual feature values, as one `Knowledge` with a common list of exceptions.
 
         Exceptions are the (position, word) pairs whose log b or feature values differ from those of most words there.
         """
@@ -205,9 +211,11 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def static_mass(self) -> ClassMass | None:
-        """The prior summed by classes, if b is one table at every position and contextual features single out no word.
+        """The prior summed by classes of words, if p depends on the text only through h; else None.
 
-        Else None, as in training with contextual features.
+        A class is a set of words with equal static features. None unless b is one table at every position and
+        contextual features single out no word; None too while contextual features are given and a weight needs a
+        gradient, since their weights then need one.
         """
         listed = any(len(part.position) for part in self.values)
         table = None if listed or (self.values and needs_gradient(*self.weights.tensors)) else self.prior.only_table
@@ -215,20 +223,20 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def left(self) -> Left:
-        """The (position, class of words) pairs whose class contains an exception.
+        """The (position, class) pairs whose class contains an exception, as a `Left`.
 
-        An exception is a word whose prior or contextual features differ from the general ones at that position; its
-        class is then summed without it.
+        A class is a set of words with equal static features. An exception is a word whose prior or contextual features
+        differ from the general ones at that position; its class is then summed without it.
         """
         return self.classes.left_by(self.known.position, self.known.word)
 
     @cached_property
     def log_mass(self) -> tuple[Tensor, Cells | None]:
-        """The log of the summed prior of the words of each class that are no exceptions: for whole classes, and single
-        pairs.
+        """The log of the prior summed over each class of words without its exceptions: (whole, cells).
 
-        A tensor (N, G) or (1, G), and the (position, class) pairs `left` with their own log-sums, or None if there are
-        none. An exception is a word whose prior or contextual features differ from the general ones at that position.
+        `whole`, (N, G) or (1, G): of all classes; `cells`: the (position, class) pairs with exceptions, whose own
+        log-sums replace those in `whole`, or None if `whole` needs no correction. An exception is a word whose prior or
+        contextual features differ from the general ones at that position.
         """
         known, prior, dtype = self.known, self.known.prior, self.h.dtype
         if isinstance(prior, FullPrior):
@@ -239,7 +247,7 @@ class Distribution(torch.distributions.Distribution):
         return whole, Cells(*self.left[:2], self.classes.log_rest(prior, known.word, self.left).to(dtype))
 
     def log_b(self, word: Tensor) -> Tensor:
-        """Return log b, the log of the prior, of one word a position, word ids (N,) -> (N,) float64.
+        """Return the prior log b of one word for each of N positions, word ids (N,) -> (N,) float64; −∞ where b is 0.
 
         Example:
 
@@ -248,10 +256,11 @@ class Distribution(torch.distributions.Distribution):
         return self.prior.at(torch.arange(self.n, device=word.device), word)
 
     def own_terms(self, static: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return the scores a·φ by features, and log b by the prior, of the exceptions, each (E,), in the dtype of h.
+        """Return the scores a·φ and the prior log b of the E exceptions in `known`, two tensors (E,) in the dtype of h.
 
-        Exceptions are the (position, word) pairs in `known`, where prior or contextual features differ from the general
-        ones. Scores are less `origin`. `static` (E,): their scores by static features alone, if the caller has them.
+        Exceptions are the (position, word) pairs whose prior or contextual features differ from the general ones. What
+        contextual features add to all other words at the position is subtracted from the scores, and log b is that of
+        the centred prior. `static` (E,): their scores by static features alone, computed here if None.
         """
         known = self.known
         static = self.scores[known.position, self.classes.class_of[known.word]] if static is None else static
@@ -259,17 +268,17 @@ class Distribution(torch.distributions.Distribution):
         return own, known.log_b.to(self.h.dtype)
 
     def logit_offsets(self, values: Tensor, position: Tensor) -> Tensor:
-        """Return what contextual features add to the scores of E words beyond what they add to most words there, (E,).
+        """Return what contextual features add to the scores of E words, less what they add to other words there, (E,).
 
-        `values` (E, k): of the features on these words; `position` (E,): the position of each word.
+        `values` (E, k): of the k features on these words; `position` (E,): the position of each word.
         """
         return (self.context_adaptor[position] * (values - self.known.rest[position])).sum(-1)
 
     def context_values(self, word: Tensor, position: Tensor | None = None) -> Tensor:
-        """Return the values of the k contextual features on one word a position, word ids (N,) -> (N, k).
+        """Return the values of the k contextual features on one word for each of N positions, word ids (N,) -> (N, k).
 
-        Features that are linear in static ones are not among them. `position` (E,): the positions of E words, (E,) ->
-        (E, k).
+        With `position` (E,), indices of positions, `word` holds E words and the result is (E, k). Features that are
+        linear in static ones are not counted in k.
         """
         known, at = self.known, torch.arange(self.n, device=word.device) if position is None else position
         values = ContextValues(known.rest, known.position, known.word, known.value)
@@ -279,10 +288,10 @@ class Distribution(torch.distributions.Distribution):
 
     @numerics.eager
     def _sums(self, position: Tensor | None, word: Tensor) -> Found:
-        """Return the log-normaliser (N,), and unnormalised log-probabilities of (position, word) pairs (E,).
+        """Return the log-normaliser (N,), and log b + a·φ of E (position, word) pairs, (E,), float64, less `origin`.
 
-        Both are float64 and less `origin`. `position` (E,) rises; None: one word a position. Of four exact ways to the
-        normaliser the cheapest is taken.
+        `position` (E,), in rising order; None: one word for each position. The cheapest of four exact ways to the
+        normaliser is taken, or that named by `way`, and another where digits would be lost.
         """
         way = self.way or ("words" if self.static_mass is None and self._prefers_words() else "static")
         found = self._static(position, word) if way == "static" else None
@@ -296,17 +305,19 @@ class Distribution(torch.distributions.Distribution):
         return self._leaving(position, word) if found is None else found
 
     def _prefers_words(self) -> bool:
-        """Return whether a sum over all N × V words is cheaper than one by classes: a small vocabulary, or few
-        positions.
+        """Return whether one sum over all N × V (position, word) pairs is cheaper than sums over classes of words.
+
+        So it is where N × V is small: the more words have values of their own at single positions, the larger it may
+        be.
         """
         listed = len(self.prior.exceptions) if isinstance(self.prior, SparsePrior) else 0
         exceptions = listed + sum(len(part.position) for part in self.values)
         return self.n * self.prior.n_symbols <= min(FEW_TERMS + AN_EXCEPTION * exceptions, MANY_TERMS)
 
     def _by_words(self, position: Tensor, word: Tensor) -> Found:
-        """Return the log-normaliser (N,) and unnormalised log-probabilities of the pairs (E,), by a sum over all words.
+        """Return the log-normaliser (N,), and log b + a·φ of E (position, word) pairs, (E,), by a sum over all words.
 
-        Both are float64 and less `origin`; `position`, `word` (E,): the pairs.
+        Both are float64 and less `origin`. `position`, `word` (E,): the pairs.
         """
         terms, shift = self.word_terms
         log_sum, asked = numerics.class_logsumexp(terms, None, None, position, word)
@@ -314,10 +325,9 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def word_terms(self) -> tuple[Tensor, Tensor]:
-        """The unnormalised log-probability log b + a·φ (prior and score) of every word, (N, V), and a shift, float64
-        (N,).
+        """The unnormalised log-probability log b + a·φ of every word at N positions, (N, V), and a shift, float64 (N,).
 
-        `origin` and the shift of each position have been subtracted.
+        To get it, add the shift and `origin` of the position, which have been subtracted to keep digits.
         """
         whole, prior = self.scores.index_select(1, self.classes.class_of), self.centred[0]
         weights = torch.split(self.context_adaptor, [part.width for part in self.values], 1) if self.values else ()
@@ -327,11 +337,12 @@ class Distribution(torch.distributions.Distribution):
         return terms, terms.new_zeros(self.n, dtype=torch.float64) if shift is None else shift.double()
 
     def _static(self, position: Tensor | None, word: Tensor) -> Found | None:
-        """Return the log-normaliser (N,) and unnormalised log-probabilities of the pairs (E,), if nothing depends on
-        the context.
+        """Return the log-normaliser (N,), and log b + a·φ of E (position, word) pairs, (E,), for a static p.
 
-        None otherwise; also where no word is asked for, or scores are so large that digits would be lost: another way
-        is then taken. `position`, `word` (E,): the pairs; `position` None: one word a position.
+        Both are float64; static is a p that depends on the text only through h. None, for the caller to take another
+        way, where the prior or contextual features single out words by position, weights are steered or tempered, no
+        pair is asked for, or scores are so large that digits would be lost. `position`, `word` (E,): the pairs, or
+        `position` None for one word at each position.
         """
         mass, prior = self.static_mass, self.prior
         if mass is None or not isinstance(prior, SparsePrior) or word.numel() == 0 or self.changes_weights:
@@ -347,11 +358,11 @@ class Distribution(torch.distributions.Distribution):
         return log_sum + shift, term + shift
 
     def _adding(self, position: Tensor, word: Tensor) -> Found | None:
-        """Return the log-normaliser (N,) and unnormalised log-probabilities of the pairs (E,), from sums of whole
-        classes.
+        """Return the log-normaliser (N,), and log b + a·φ of E (position, word) pairs, (E,), by sums over classes.
 
-        The difference that exceptions make, words whose prior or features differ at a position, is added. None where
-        this would lose digits: another way is then taken. `position`, `word` (E,): the pairs.
+        To the sums over whole classes the difference is added that exceptions make: words whose prior or contextual
+        features differ at a position. Both are float64 and less `origin`. None where digits would be lost: the caller
+        then takes another way. `position`, `word` (E,): the pairs.
         """
         known, prior, dtype = self.known, self.known.prior, self.h.dtype
         rows, columns = self._pairs(position, word)
@@ -371,8 +382,12 @@ class Distribution(torch.distributions.Distribution):
         return None if log_total is None else (log_total, terms)
 
     def _in_blocks(self, position: Tensor, rows: Tensor, columns: Tensor) -> Found | None:
-        """Return the log-sums over classes, and the scores of the pairs, as training makes them where b is one table
-        but for the exceptions; None elsewhere, and where digits are lost.
+        """Return the log-sum over classes of words (N,), and scores a·φ of (position, class) pairs, block by block.
+
+        For training, where b is one table but for exceptions (words with another prior or features at a position). None
+        where no gradient is needed, b is another, weights are steered or tempered, composing the weights is cheaper, or
+        digits would be lost. `rows`, `columns`: position and class of the pairs, first the words asked for, whose
+        positions are `position`, then the exceptions.
         """
         prior, others = self.known.prior, self.known.position
         table = prior.base_table if isinstance(prior, SparsePrior) and len(others) else None
@@ -389,11 +404,11 @@ class Distribution(torch.distributions.Distribution):
         return None if numerics.are_large(log_sum) else (log_sum, score[at] - log_mass[columns])
 
     def _full_log_sums(self, prior: FullPrior, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the log-normaliser (N,) and scores by static features of the pairs (`rows`, `columns`), (E,).
+        """Return the log-sum of b exp(a·φ) over words (N,), and scores a·φ of (position, class) pairs, full prior.
 
-        For a prior of N × V values; `columns` are indices of classes of words. Where the prior sums to one and most
-        words share one class, only the other words are summed; none where all feature weights are 0, as in a mixture of
-        models.
+        φ are static features alone; `prior` has N × V values; `rows`, `columns` (E,): the pairs, `columns` indices of
+        classes of words. Where the prior sums to one and most words share one class, only the other words are summed;
+        none are where all feature weights are 0, as in a mixture of models.
         """
         if prior.sums_to_one and self._is_silent():
             return self.h.new_zeros(self.n, dtype=torch.float64), self.h.new_zeros(len(rows))
@@ -407,19 +422,21 @@ class Distribution(torch.distributions.Distribution):
         return log_sum, self.scores[rows, columns]
 
     def _is_silent(self) -> bool:
-        """Return whether a = 0 everywhere, so that p is the prior: no network, no bias, no steering, and no gradient
-        of these.
+        """Return whether all feature weights a are 0, so that p is the prior.
+
+        That is, there are no hidden units, no contextual features and no weight change, and the bias is 0 and needs no
+        gradient.
         """
         bias = self.weights.bias
         is_fixed = self.weights.weight.shape[1] == 0 and not self.changes_weights and not needs_gradient(bias)
         return is_fixed and not self.values and not bool(bias.any())
 
     def _leaving(self, position: Tensor, word: Tensor) -> Found:
-        """Return the log-normaliser (N,) and unnormalised log-probabilities of the pairs (E,), from classes without
-        exceptions.
+        """Return the log-normaliser (N,), and log b + a·φ of E (position, word) pairs, (E,), exceptions apart.
 
-        The exceptions, words whose prior or features differ at a position, are added one by one. `position`, `word`
-        (E,): the pairs.
+        Classes of words are summed without their exceptions, words whose prior or contextual features differ at a
+        position; these are then added one by one. Both are float64 and less `origin`. `position`, `word` (E,): the
+        pairs.
         """
         log_rest, score = numerics.class_logsumexp(self.scores, *self.log_mass, *self._pairs(position, word))
         terms, static = self._terms(position, word, score)
@@ -427,21 +444,20 @@ class Distribution(torch.distributions.Distribution):
         return torch.logaddexp(log_rest, numerics.segment_logsumexp(own, self.known.position, self.n, log_b)), terms
 
     def _pairs(self, position: Tensor, word: Tensor) -> Pairs:
-        """Return the given (position, word) pairs, then the exceptions in `known`, as (position, class of the word)
-        pairs.
+        """Return the given (position, word) pairs, then the exceptions in `known`, as (position, class) pairs.
 
-        Exceptions are words whose prior or contextual features differ from the general ones at a position.
+        A class is a set of words with equal static features; exceptions are the (position, word) pairs whose prior or
+        contextual features differ from the general ones.
         """
         words = torch.cat([word, self.known.word])
         return Pairs(torch.cat([position, self.known.position]), self.classes.class_of[words])
 
     def _terms(self, position: Tensor, word: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the unnormalised log-probabilities of the given (position, word) pairs, float64, and scores of the
-        exceptions.
+        """Return log b + a·φ of E (position, word) pairs, (E,) float64 less `origin`, and scores of the exceptions.
 
-        `score`: the scores a·φ by static features of both, in the order of `_pairs`; those of the exceptions are
-        returned as they are. Exceptions are words whose prior or contextual features differ from the general ones at a
-        position.
+        `score`: the scores by static features of the given pairs and then of the exceptions, in the order of `_pairs`;
+        the second part is returned as it is. Exceptions are (position, word) pairs whose prior or contextual features
+        differ from the general ones.
         """
         asked, static = score[: len(position)], score[len(position) :]
         if self.values:
@@ -452,9 +468,10 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def log_parts(self) -> tuple[Tensor, Tensor]:
-        """log p of the words of each class that are no exceptions, taken together, (N, G); and of each exception, (E,).
+        """log p of all words of a class together but for exceptions, (N, G), and log p of each exception, (E,).
 
-        Exceptions are the (position, word) pairs in `known`, words whose prior or features differ at that position.
+        A class is a set of words with equal static features; exceptions are the (position, word) pairs in `known` whose
+        prior or contextual features differ from the general ones. Raises ZeroMassError where no word is possible.
         """
         (whole, cells), scores, log_total = self.log_mass, self.scores, self.require_mass().log_total
         rest = less(scores, whole, log_total[:, None])
@@ -464,14 +481,18 @@ class Distribution(torch.distributions.Distribution):
         return rest, less(*self.own_terms(), log_total[self.known.position])
 
     def class_probabilities(self) -> Tensor:
-        """Return the total probability of the words of each class (words with equal static features), (N, G)."""
+        """Return the summed probability of the words of each class at N positions, (N, G).
+
+        A class is a set of words with equal static features; each row sums to one.
+        """
         (rest, own), known = self.log_parts, self.known
         return rest.exp().index_put((known.position, self.classes.class_of[known.word]), own.exp(), accumulate=True)
 
     def expected_features(self) -> Tensor:
-        """Return E_p φ(K, x), static features first, then contextual ones, (…, m + k): the model side of the gradient.
+        """Return the expected features E_p φ(K, x) at each position, (…, m + k): m static, then k contextual ones.
 
-        It is a sum over classes and single words, not over V.
+        In the gradient of log p(x) by the feature weights, φ(x) − E_p φ, it is the second part. It is a sum over
+        classes and single words, not over all V.
 
             p.expected_features()
         """
@@ -501,7 +522,9 @@ class Distribution(torch.distributions.Distribution):
     # --- other distributions -----------------------------------------------------------------------------------------
 
     def row(self, n: int) -> Distribution:
-        """Return the distribution at position n (0 … N − 1) alone, with N = 1."""
+        """Return the distribution at position n alone, with `batch_shape` (1,); n counts the flattened positions from
+        0.
+        """
         weights, h, values, change = self.given.row(n)
         return Distribution(weights, h, self.prior.row(n), values, scale=self.scale, change=change)
 
@@ -519,9 +542,10 @@ class Distribution(torch.distributions.Distribution):
         return self._copy(self.prior.powered(1.0 / temperature), self.scale / temperature, self.given.change)
 
     def steered(self, change: WeightChange) -> Distribution:
-        """Return the distribution p(x) ∝ b(K, x) exp((scale∘a + offset)·φ): the same prior b, other feature weights a.
+        """Return the distribution p(x) ∝ b(K, x) exp((scale∘a + offset)·φ): the same prior b, other feature weights.
 
-        `change`: scale and offset, which are applied before any temperature, and replace those of an earlier call.
+        `change`: holds scale and offset, which are applied to a = W h + c before any temperature, and replace those of
+        an earlier call.
 
         Example:
 
@@ -533,10 +557,9 @@ class Distribution(torch.distributions.Distribution):
 
     @numerics.eager
     def sample(self, sample_shape: Sequence[int] = torch.Size(), *, generator: torch.Generator | None = None) -> Tensor:
-        """Draw words from p at each position, independently and exactly; word ids of shape sample_shape + (…).
+        """Draw words from p at each position, independently and exactly; word ids, shape sample_shape + `batch_shape`.
 
-        `generator`: what is drawn from, torch's global generator by default. Raises ZeroMassError where no word is
-        possible.
+        `generator`: of random numbers, torch's global one by default. Raises ZeroMassError where no word is possible.
 
         Example:
 
@@ -546,7 +569,7 @@ class Distribution(torch.distributions.Distribution):
         return self._drawn(math.prod(sample_shape), generator).reshape((*sample_shape, *self.batch_shape))
 
     def _drawn(self, count: int, generator: torch.Generator | None) -> Tensor:
-        """Draw `count` words at each position, ids (count, N)."""
+        """Draw `count` words independently at each of N positions; return their ids, (count, N)."""
         if self.static_mass is not None:
             return self._drawn_statically(self.static_mass, count, generator)
         prior = self.known.prior
@@ -557,10 +580,10 @@ class Distribution(torch.distributions.Distribution):
         return drawing.Parts(self.classes, self.known, self.left, prior, rest, own).sample(count, generator)
 
     def _drawn_statically(self, mass: ClassMass, count: int, generator: torch.Generator | None) -> Tensor:
-        """Draw words, ids (count, N), where nothing depends on the context: a class by its probability, then a word of
-        it.
+        """Draw `count` words at each of N positions, word ids (count, N): a class, then a word of it by the prior.
 
-        `mass`: the prior summed by classes.
+        For priors and features that do not depend on the context. `mass`: the prior summed by classes of words with
+        equal features.
         """
         if count * self.n <= _FEW_DRAWS and self.scores.device.type == "cpu":
             return drawing.one_by_one(self._class_ends, mass, count, generator)
@@ -569,16 +592,15 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def _class_ends(self) -> Floats:
-        """Cumulated sums of `_class_weights`, float64 numpy array (N, G), for repeated draws where nothing depends
-        on the context.
+        """Running sums of `_class_weights` over the classes, a float64 numpy array (N, G), cached for repeated draws.
         """
         return self._class_weights().double().cumsum(-1).numpy()
 
     def _class_weights(self) -> Tensor:
-        """Return the unnormalised probability Σ b(x) exp(a·φ_s) of every class s of words, (N, G).
+        """Return B_s exp(a·φ_s) of every class s of words at N positions, (N, G), scaled to a largest of 1 a row.
 
-        It is scaled so that the largest is 1; b is the prior, which must not depend on the context, a·φ the score by
-        features. Raises ZeroMassError where every word has b = 0.
+        B_s is the prior summed over the words of the class, φ_s their features. Only where neither prior nor contextual
+        features depend on the context. Raises ZeroMassError where every word has b = 0.
         """
         assert self.static_mass is not None
         logs, _ = numerics.shifted_sums(self.scores.detach(), self.static_mass.as_dtype(self.scores.dtype))
@@ -589,9 +611,9 @@ class Distribution(torch.distributions.Distribution):
 
     @numerics.eager
     def top(self, k: int) -> tuple[Tensor, Tensor]:
-        """Return log p and ids of the k most probable words at each position, exactly, each (…, k), best first.
+        """Return log p and ids of the k most probable words at each position, two tensors (…, k), best first.
 
-        Ties go to the smaller id; with fewer than k words in the vocabulary, all of them are returned.
+        The result is exact; ties go to the smaller id. k is at most V: all words are returned if it is larger.
 
         Example:
 
@@ -609,8 +631,9 @@ class Distribution(torch.distributions.Distribution):
         return self._shaped(log_p), self._shaped(words)
 
     def _walked(self, prior: SparsePrior, k: int) -> tuple[Tensor, Tensor]:
-        """Return log p and ids of the k best words, each (N, k), for a prior with one table, without looking at all
-        of V.
+        """Return log p and ids of the k most probable words, two tensors (N, k), best first, without a look at all V.
+
+        `prior`: the centred prior, of one table (and exceptions).
         """
         scores, log_total = self.scores.detach(), self.require_mass().log_total.detach()
         known, own = self.known, list[list[drawing.Word]]([] for _ in range(self.n))
@@ -625,14 +648,16 @@ class Distribution(torch.distributions.Distribution):
 
 
 def _surprise(log_p: Tensor) -> Tensor:
-    """Return −p log p of log-probabilities; 0 where p is 0, or where rounding made log p positive."""
+    """Return −p log p for each log-probability log p; 0 where p is 0, or where rounding made log p positive."""
     return -(log_p.exp() * finite(log_p).clamp(max=0.0))
 
 
 @numerics.in_full
 def _with_logit_offsets(part: ContextValues, a: Tensor, whole: Tensor) -> Tensor:
-    """Return `whole` (N, V), scores of all words, plus what the contextual features `part` with weights `a` (N, k)
-    add.
+    """Return the scores `whole` (N, V) of all words plus what contextual features add to the words that they list.
+
+    `part`: the values of k features at N positions; `a` (N, k): their weights. What they add to all other words at a
+    position is subtracted.
     """
     if part.everywhere is not None:  # the same columns in every row
         above = part.value.view(len(a), -1, part.width) - part.rest.unsqueeze(1)

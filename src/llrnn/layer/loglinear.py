@@ -41,12 +41,14 @@ WantedPrecision = Literal["auto", "full", "half"]
 
 
 class LogLinear(nn.Module):
-    """Output layer log p(x | K) = log b(K, x) + a·φ(K, x) − log Z, a = W h + c, on top of any network.
+    """Output layer that takes the place of a softmax: log p(x | K) = log b(K, x) + a·φ(K, x) − log Z, with a = W h + c.
 
-    `features`: Φ, as a `FeatureMatrix` or a matrix (V, m), dense or sparse; `hidden`: the size H of h; `contextual`:
-    the number k of contextual features, whose values are given with each call; `background`: the prior log b of every
-    word, (V,), or a `Prior`, for all calls that give none, uniform by default; `zero`: begin with W = c = 0, so that p
-    is the prior at first (by default scores begin as large as those of `nn.Linear(hidden, V)`).
+    x is a word, K the text before it, h the hidden vector that a network computes from K, b the prior, φ the features
+    of a word, a their weights. `features`: a matrix Φ (V words, m features), dense or sparse, or a `FeatureMatrix`;
+    `hidden`: the size H of h; `contextual`: the number k of features that depend on K, whose values are given with each
+    call; `background`: log b of every word, (V,), or a `Prior`, for all calls that give none, uniform by default;
+    `zero`: begin with W = c = 0, so that p is the prior at first (by default scores begin as large as those of
+    `nn.Linear(hidden, V)`).
 
         layer = LogLinear(features, hidden=256)
         layer.loss(h, targets).backward()                     # h (…, 256), targets (…), as for cross_entropy
@@ -86,9 +88,10 @@ class LogLinear(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw W and c anew, uniformly within ±1/(√H · r), r the root mean square of ‖φ(x)‖.
+        """Draw the weights W (m, H) and biases c (m,) of the m static features anew, uniformly within ±1/(√H · r).
 
-        Nothing is drawn for a layer made with `zero=True`; weights of contextual features are left as they are (0 at
+        H is the size of the hidden vector, r the root mean square over the words of the norm of their feature vectors.
+        Nothing is drawn for a layer made with `zero=True`; weights of contextual features stay as they are (0 at
         first).
         """
         bound = 1.0 / (self._size * math.sqrt(max(self.weight.shape[1], 1))) if self._size else 0.0
@@ -99,9 +102,9 @@ class LogLinear(nn.Module):
         return f"{self.n_symbols} words in {self.phi.n_classes} classes, features by hidden: {tuple(self.weight.shape)}"
 
     def weights(self) -> LayerWeights:
-        """Return W, c and the feature matrix Φ as `LayerWeights`, with which scores and losses are computed.
+        """Return the layer's parameters and feature matrix as a `LayerWeights` tuple, which computes scores and losses.
 
-        They are cast to float32 where the parameters are in half precision.
+        Parameters in half precision are cast to float32; others are the parameters themselves, with their gradients.
         """
         tensors = self.weight, self.bias, self.context_weight, self.context_bias
         if needs_gradient(*tensors):
@@ -109,7 +112,7 @@ class LogLinear(nn.Module):
         return LayerWeights(self.phi, self.classes, *tensors, self._kept).in_float32()
 
     def clear_cache(self) -> None:
-        """Drop the cached products of the feature matrix Φ with the weights, Φ W and Φ c.
+        """Drop the cached products Φ W and Φ c of the feature matrix with the weights; the next call makes them anew.
 
         Needed only after a write to the weights that torch does not count, such as one through `weight.data`.
         """
@@ -117,9 +120,7 @@ class LogLinear(nn.Module):
 
     @property
     def background(self) -> Prior:
-        """The prior log b that is used where a call gives none.
-
-        Uniform (log b = 0) unless one was given to the constructor.
+        """The prior log b over words that the layer uses where a call gives none: the constructor's, or else log b = 0.
         """
         if self._background is None:
             self._background = Table(torch.zeros(self.n_symbols)).everywhere()
@@ -134,19 +135,21 @@ class LogLinear(nn.Module):
         change: WeightChange | None = None,
         batch_shape: Sequence[int] | None = None,
     ) -> Distribution:
-        """Return the `Distribution` at the N positions of h (N, H), without checking the arguments.
+        """Return the `Distribution` over words at N positions of hidden vectors h (N, H), with unchecked arguments.
 
-        `prior`: log b; `values`: of the contextual features; `change`: a → scale∘a + offset; `batch_shape`: the shape
-        of the positions, (N,) by default.
+        `prior`: log b of the words; `values`: one `ContextValues` or `LinearValues` for each source of contextual
+        features, none by default; `change`: replaces the feature weights a by scale∘a + offset, None for no change;
+        `batch_shape`: the shape in which results list the positions, (N,) by default.
         """
         return Distribution(self.weights(), *placed(h, prior, values), change=change, batch_shape=batch_shape)
 
     @eager
     def forward(self, h: Tensor, background: Background | None = None, values: Values = ()) -> Distribution:
-        """Return the `Distribution` over words at the positions of h (…, H).
+        """Return the `Distribution` over the V words at each position of hidden vectors h (…, H).
 
-        `background`: the prior log b, (V,) or (…, V), or a `Prior`, instead of that of the layer; `values`: of the
-        contextual features, one entry for each source. Raises InputError or BackgroundError where shapes do not fit.
+        `background`: log b of the words, (V,) for all positions or (…, V), or a `Prior`, None for that of the layer;
+        `values`: one `ContextValues` or `LinearValues` for each source of contextual features, with as many features in
+        all as the layer has. Raises InputError (h, values) or BackgroundError where shapes do not fit.
 
             p = layer(h)
             p = layer(h, background=log_b)
@@ -203,10 +206,11 @@ def exact_loss(
     kept: Tensor | None = None,
     weights: Tensor | None = None,
 ) -> Tensor:
-    """Return −mean log p of one word a position, a scalar; `targets` (N,): word ids.
+    """Return the mean of −log p(target) over the N positions of `p`, a scalar with gradient; `targets` (N,): word ids.
 
-    `precision`: see `taken_precision`; `kept`: indices of the positions that enter the mean (not padding), all by
-    default; `weights`, of these positions and with sum one, make it a weighted mean.
+    `precision`: "full" or "half", as `taken_precision` returns it; `kept`: indices of the positions that enter the mean
+    (for instance those that are no padding), None for all; `weights`: one for each position that enters, with sum one,
+    for a weighted mean.
     """
     mass = p.static_mass
     if mass is None and kept is None and adds_logit_offsets(p):
@@ -220,10 +224,10 @@ def exact_loss(
 
 
 def taken_precision(p: Distribution, wanted: WantedPrecision, *, auto: Precision = "half") -> Precision:
-    """Return the precision for the loss of `p`: `wanted`, or for "auto" the one in `auto`; "full" where half is
-    impossible.
+    """Return the precision, "full" or "half", in which the loss of `p` is to be computed.
 
-    Raises ConfigError if `wanted` is unknown, or "half" is wanted and impossible (see `why_no_half`).
+    It is `wanted`, or `auto` where "auto" is wanted, which gives way to "full" where half is impossible. Raises
+    ConfigError if `wanted` is unknown, or is "half" and this is impossible (see `why_no_half`).
     """
     if wanted not in get_args(WantedPrecision):
         raise ConfigError(f"precision is one of {', '.join(get_args(WantedPrecision))}; found {quoted(wanted)}")
@@ -238,7 +242,10 @@ def taken_precision(p: Distribution, wanted: WantedPrecision, *, auto: Precision
 
 
 def why_no_half(p: Distribution) -> str | None:
-    """Return why the loss of `p` cannot be computed in half precision, as a phrase for a message; None if it can."""
+    """Return why the loss of `p` cannot be computed in half precision, as a noun phrase for a message; None if it can.
+
+    It cannot on a CPU, with a prior that depends on the context, or with contextual features of many words.
+    """
     if not p.h.is_cuda:
         return "a model on the CPU"
     if p.static_mass is None and not adds_logit_offsets(p):
@@ -247,11 +254,11 @@ def why_no_half(p: Distribution) -> str | None:
 
 
 def adds_logit_offsets(p: Distribution) -> bool:
-    """Return whether the loss of `p` adds contextual features to the sum over classes as offsets of single words'
-    logits.
+    """Return whether the loss of `p` treats contextual features as offsets on the logits of the words that they list.
 
-    That is on a GPU, or where lists of words are padded, if the prior is one table at all positions and the words with
-    contextual values are few beside N × G.
+    True if the prior is one table at all positions, feature weights are not steered or tempered, the listed (position,
+    word) pairs are few beside N positions × G classes of words, and p is on a GPU or the lists are padded to a fixed
+    length.
     """
     if not p.values or p.prior.only_table is None or p.changes_weights:
         return False
@@ -261,17 +268,17 @@ def adds_logit_offsets(p: Distribution) -> bool:
 
 
 def _listed_alike(p: Distribution) -> bool:
-    """Return whether the values of all contextual features are given for the same (position, word) pairs, as the
-    same tensors.
+    """Return whether all contextual features of `p` list the very same (position, word) pairs: the same tensor objects.
     """
     position, word = p.values[0].position, p.values[0].word
     return all(part.position is position and part.word is word for part in p.values)
 
 
 def _loss_with_offsets(p: Distribution, targets: Tensor, precision: Precision, weights: Tensor | None) -> Tensor:
-    """Return −mean log p, a scalar, where contextual features change the scores of single words.
+    """Return the mean of −log p(target) over N positions, a scalar, with contextual features as offsets of logits.
 
-    The prior is one table. `targets` (N,): word ids; `weights` (N,), with sum one: of the positions.
+    The prior must be one table at all positions. `targets` (N,): word ids; `precision`: "full" or "half"; `weights`
+    (N,), with sum one: for a weighted mean; None for the plain one.
     """
     assert p.prior.only_table is not None
     mass = p.classes.mass(p.prior.only_table)
@@ -282,9 +289,10 @@ def _loss_with_offsets(p: Distribution, targets: Tensor, precision: Precision, w
 
 
 def _logit_offsets(p: Distribution, mass: ClassMass, targets: Tensor) -> tuple[LogitOffsets, Tensor]:
-    """Return what contextual features add to the scores of the words that they list, and to those of the targets, (N,).
+    """Return what contextual features add to scores: `LogitOffsets` for the words they list, and (N,) for the targets.
 
-    `mass`: the prior summed by classes; `targets` (N,): word ids.
+    Both are less what the features add to all other words at the position. `mass`: the prior summed by classes of words
+    with equal static features; `targets` (N,): a word id for each position.
     """
     a, here = p.context_adaptor.contiguous(), torch.arange(p.n, device=targets.device)
     if _listed_alike(p):
