@@ -522,9 +522,7 @@ class Distribution(torch.distributions.Distribution):
     # --- other distributions -----------------------------------------------------------------------------------------
 
     def row(self, n: int) -> Distribution:
-        """Return the distribution at position n alone, with `batch_shape` (1,); n counts the flattened positions from
-        0.
-        """
+        """Return the distribution at position n alone, with `batch_shape` (1,); n counts flattened positions from 0."""
         weights, h, values, change = self.given.row(n)
         return Distribution(weights, h, self.prior.row(n), values, scale=self.scale, change=change)
 
@@ -592,8 +590,7 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def _class_ends(self) -> Floats:
-        """Running sums of `_class_weights` over the classes, a float64 numpy array (N, G), cached for repeated draws.
-        """
+        """Running sums of `_class_weights` over the classes, a float64 numpy array (N, G); cached for further draws."""
         return self._class_weights().double().cumsum(-1).numpy()
 
     def _class_weights(self) -> Tensor:

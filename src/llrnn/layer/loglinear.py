@@ -120,7 +120,9 @@ class LogLinear(nn.Module):
 
     @property
     def background(self) -> Prior:
-        """The prior log b over words that the layer uses where a call gives none: the constructor's, or else log b = 0.
+        """The prior log b over words that the layer uses where a call gives none.
+
+        It is the one given to the constructor, or else uniform, log b = 0.
         """
         if self._background is None:
             self._background = Table(torch.zeros(self.n_symbols)).everywhere()
@@ -268,8 +270,7 @@ def adds_logit_offsets(p: Distribution) -> bool:
 
 
 def _listed_alike(p: Distribution) -> bool:
-    """Return whether all contextual features of `p` list the very same (position, word) pairs: the same tensor objects.
-    """
+    """Return whether all contextual features of `p` list the same (position, word) pairs, as the same tensors."""
     position, word = p.values[0].position, p.values[0].word
     return all(part.position is position and part.word is word for part in p.values)
 

@@ -43,12 +43,11 @@ from llrnn.layer.priors import DensePrior, SparsePrior, Table
 
 
 class AliasTables:
-    """Walker's alias tables for the words of each class: they draw a word in constant time, whatever the size of the
-    class.
+    """Walker's alias tables for drawing a word of a given class in constant time, whatever the size of the class.
 
-    `share` (V,): the probability of each word within its class; `members` (V,): word ids in the order of their classes;
-    those of class s are `members[offsets[s] : offsets[s + 1]]`. The table of a class is made when it is first drawn
-    from.
+    A class is a set of words with equal features. `share` (V,): the probability of each word within its class;
+    `members` (V,): word ids in the order of their classes, those of class s being `members[offsets[s] : offsets[s +
+    1]]`. The table of a class is made when it is first drawn from.
     """
 
     def __init__(self, share: Tensor, members: Tensor, offsets: Tensor) -> None:
@@ -61,9 +60,10 @@ class AliasTables:
         self._placed = torch.from_numpy(self._keep).to(share.device), torch.from_numpy(self._other).to(share.device)
 
     def draw(self, klass: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Draw a word of each of n classes (words with equal features), class indices (n,) -> word ids (n,).
+        """Draw one word of each of the classes `klass`, class indices (n,) -> word ids (n,), by the words' shares.
 
-        By two uniform random numbers each.
+        A class is a set of words with equal features. `generator`: of random numbers, two for each draw; None for
+        torch's.
         """
         asked = klass.cpu().numpy()
         for one in set(asked[~self._made[asked]].tolist()):
@@ -76,9 +76,9 @@ class AliasTables:
         return self._members[torch.where(u[1] < keep[slot], slot, slot + other[slot])]
 
     def draw_few(self, classes: Sequence[int], generator: torch.Generator | None) -> list[int]:
-        """Draw a word of each of a few classes (words with equal features) on a CPU; return the word ids.
+        """Draw one word of each of the `classes` (sets of words with equal features); return the word ids as a list.
 
-        No tensor operations are used, which take longer for a few.
+        For a few draws on a CPU, where tensor operations would take longer. `generator`: None for torch's global one.
         """
         u = torch.rand(2, len(classes), dtype=torch.float64, generator=generator)
         return [self._word(klass, *pair) for klass, pair in zip(classes, u.t().tolist(), strict=True)]
@@ -101,11 +101,10 @@ class AliasTables:
 
 
 def alias_of(share: Floats) -> tuple[Floats, Ints]:
-    """Return the alias table of a distribution of n words: the probability to keep each slot's word, and its alias,
-    each (n,).
+    """Return Walker's alias table of a distribution over n words: `keep` and `alias`, each (n,).
 
-    `share` (n,): probabilities with sum one. Slot i, drawn with probability 1/n, gives word i with probability keep[i],
-    else word alias[i].
+    `share` (n,): the probabilities, with sum one. To draw: slot i with probability 1/n each gives word i with
+    probability keep[i], else word alias[i].
     """
     keep, alias = share * len(share), np.arange(len(share))
     lack = 1.0 - keep
@@ -130,9 +129,9 @@ _WORDS_AT_ONCE = 32_768
 
 
 def log_masses(log_b: Tensor, class_of: Tensor, count: int) -> Tensor:
-    """Return log B_s = log Σ b(x), the summed prior of the words x of each class s, (G,) float64; −∞ where it is 0.
+    """Return log B_s, the log of the prior b(x) summed over the words of each class s, (G,) float64; −∞ where it is 0.
 
-    `log_b` (V,): of each word; `class_of` (V,): the class of each word; `count`: G, the number of classes.
+    `log_b` (V,): of each word; `class_of` (V,): the index of each word's class; `count`: G, the number of classes.
     """
     largest = float(log_b.amax()) if len(log_b) else MINUS_INFINITY
     if log_b.device.type != "cpu" or largest == MINUS_INFINITY:
@@ -147,9 +146,9 @@ def log_masses(log_b: Tensor, class_of: Tensor, count: int) -> Tensor:
 
 
 def _scaled_sums(log_b: Floats, class_of: Ints, count: int, largest: float) -> Tensor:
-    """Return Σ exp(log b − largest) over the words of each class, (G,) float64, for prior values log b (V,).
+    """Return Σ exp(log b − largest) over the words of each class, (G,) float64, for prior values `log_b` (V,).
 
-    Computed in pieces that stay in the cache.
+    `class_of` (V,): the index of each word's class; `count`: G, the number of classes; `largest`: the largest log b.
     """
     piece = max(_WORDS_AT_ONCE, 4 * count)
     total, scaled = np.zeros(count), np.empty(min(piece, len(log_b)))
@@ -164,11 +163,11 @@ _SUM_ANEW_BELOW = 1e-6
 
 
 class Left(NamedTuple):
-    """The C (position, class of words) pairs whose class contains exceptions, and the pair to which each of these
-    belongs.
+    """The C (position, class) pairs whose class contains exceptions at that position, each pair once.
 
-    An exception is a word whose prior or features at a position differ from the general ones. `of_exception` (E,) holds
-    indices into the pairs.
+    A class is a set of words with equal features; an exception is a word whose prior or features at a position differ
+    from the general ones. `position`, `klass` (C,): the pairs; `of_exception` (E,): for each exception the index of its
+    pair.
     """
 
     position: Tensor  # (C,)
@@ -177,10 +176,10 @@ class Left(NamedTuple):
 
 
 class Remainder(NamedTuple):
-    """What is left of a class of words at a position without its exceptions, for C (position, class) pairs.
+    """What remains of a class of words at a position without its exceptions, for C (position, class) pairs, each (C,).
 
-    An exception is a word whose prior or features differ there. `log_mass`: the log of the summed prior of the
-    remaining words; `entropy`: of these words by the prior, in nats.
+    An exception is a word whose prior or features differ there. `log_mass`: the log of the prior b summed over the
+    remaining words, −∞ if none remains; `entropy`: of these words in proportion to b, in nats.
     """
 
     log_mass: Tensor  # (C,)
@@ -188,7 +187,7 @@ class Remainder(NamedTuple):
 
 
 class Masses(WeakKeyDictionary[Table, "ClassMass"]):
-    """A cache {prior table: its sums of b over classes of words} that keeps an entry while the table lives.
+    """A cache {`Table` of a prior: `ClassMass`, its sums over classes of words}; an entry goes when its table does.
 
     Copies and pickles are empty.
     """
@@ -201,9 +200,10 @@ class Masses(WeakKeyDictionary[Table, "ClassMass"]):
 
 
 class Classes(torch.nn.Module):
-    """The partition of V words into G classes of equal features, as a module that moves with the model.
+    """The partition of V words into G classes, sets of words with equal features, as a torch module without parameters.
 
-    `class_of` (V,): the class of each word. It also caches the prior summed by classes, for each table.
+    `class_of` (V,): the index of each word's class, a buffer that moves with the model. It also caches, for each table
+    of a prior, the sums of b over the classes.
     """
 
     class_of: Tensor
@@ -217,7 +217,7 @@ class Classes(torch.nn.Module):
         self.masses = Masses()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle or copy without the sorted members."""
+        """Return the state for pickling and copying, without cached arrays."""
         return {**self.__dict__, "_by_class": None, "_bulk": None}
 
     @property
@@ -227,8 +227,9 @@ class Classes(torch.nn.Module):
 
     @property
     def member_offsets(self) -> Tensor:
-        """Where the words of each class begin in `members`, (G + 1,): class s is members[offsets[s] : offsets[s +
-        1]].
+        """The ends of the classes in `members`, (G + 1,): class s has the words members[offsets[s] : offsets[s + 1]].
+
+        A class is a set of words with equal features.
         """
         return self._partition()[1]
 
@@ -241,8 +242,9 @@ class Classes(torch.nn.Module):
 
     @property
     def bulk(self) -> tuple[int, Tensor | None]:
-        """The index of the largest class, and the ids of the words outside it, (F,), or None if these are more than
-        V / 4.
+        """The index of the largest class, and the ids of all words outside it, (F,).
+
+        The ids are None if they are more than a quarter of the V words.
         """
         if self._bulk is None:
             sizes = self._features.member_offsets[1:] - self._features.member_offsets[:-1]
@@ -253,9 +255,9 @@ class Classes(torch.nn.Module):
         return klass, None if few is None else few.to(self.class_of.device)
 
     def mass(self, table: Table) -> ClassMass:
-        """Return the prior `table` summed by classes of words (those with equal features).
+        """Return the sums of a prior over classes of words, as a `ClassMass`; cached as long as `table` lives.
 
-        Cached while the table lives.
+        `table`: log b of every word. A class is a set of words with equal features.
         """
         found = self.masses.get(table)
         if found is None:
@@ -263,8 +265,7 @@ class Classes(torch.nn.Module):
         return found
 
     def left_by(self, position: Tensor, word: Tensor) -> Left:
-        """Return the (position, class) pairs to which the (position, word) pairs belong, without repetition, as a
-        `Left`.
+        """Return the (position, class) pairs to which E (position, word) pairs belong, each once, as a `Left`.
 
         `position`, `word` (E,): the exceptions, words that are summed apart from their class at a position.
         """
@@ -273,10 +274,10 @@ class Classes(torch.nn.Module):
         return Left(unique // self.count, unique % self.count, inverse)
 
     def log_mass(self, prior: SparsePrior, dtype: torch.dtype) -> Tensor:
-        """Return log Σ b(x) over the words of every class, as `dtype`, (N, G), or (1, G) for a prior equal at every
-        position.
+        """Return log Σ b(x) over the words of every class at N positions, (N, G), as `dtype`.
 
-        Words for which the prior lists another log b at a position are counted with the value of its tables.
+        (1, G) for a prior that is the same everywhere. b is by the tables of `prior` alone: words that it lists with
+        another log b at a position count with the value of the tables.
         """
         if prior is prior.tables[0].everywhere():
             return self.mass(prior.tables[0]).as_dtype(dtype)[None]
@@ -294,19 +295,19 @@ class Classes(torch.nn.Module):
         return blended
 
     def log_rest(self, prior: SparsePrior, word: Tensor, left: Left) -> Tensor:
-        """Return the log of the summed prior of the remaining words of each (position, class) pair in `left`, (C,)
-        float64.
+        """Return log Σ b(x) over the remaining words of each (position, class) pair in `left`, (C,) float64.
 
-        `word` (E,): the exceptions that are left out, words with a prior or features of their own at a position.
+        b is by the tables of `prior`. `word` (E,): the exceptions that are left out of the sums, words with a prior or
+        features of their own at a position; `left.of_exception` says which pair each belongs to. −∞ if none remains.
         """
         shift = prior.shift[left.position] if prior.n > 1 else prior.shift.expand(len(left.position), -1)
         parts = [self.mass(table).without(word, left).log_mass + shift[:, k] for k, table in enumerate(prior.tables)]
         return parts[0] if len(parts) == 1 else torch.logsumexp(torch.stack(parts), 0)
 
     def log_mass_dense(self, prior: DensePrior, position: Tensor, word: Tensor) -> Tensor:
-        """Return log Σ b(x) over the words of every class, for a prior that lists all of V, (N, G).
+        """Return log Σ b(x) over the words of every class at N positions, (N, G), for a prior of N × V values.
 
-        The (position, word) pairs, each (E,), are left out of the sums.
+        The E words `word` (E,) at the positions `position` (E,) are left out of the sums; −∞ where no word is left.
         """
         log_b = prior.log_b
         if len(position):
@@ -320,8 +321,10 @@ class Classes(torch.nn.Module):
 
 
 class ClassMass:
-    """A prior table log b (V,) summed by classes of words: `log_mass` (G,), and on first use what drawing and
-    ranking need.
+    """The sums of a prior over classes of words with equal features, and what drawing and ranking words by it need.
+
+    `log_b` (V,): the prior of each word; `log_mass` (G,) float64: the log of its sum over each class. All else is
+    computed on first use.
     """
 
     def __init__(self, log_b: Tensor, classes: Classes) -> None:
@@ -334,7 +337,7 @@ class ClassMass:
 
     @cached_property
     def log_share(self) -> Tensor:
-        """log of b(x) / B_s, the share of every word in the prior mass of its class, (V,); −∞ for words with b = 0.
+        """log(b(x) / B_s) of every word x, (V,): its share of the prior B_s summed over its class; −∞ where b = 0.
 
         B_s is summed class by class here, not as in `log_mass`, whose last digit may differ: a seed draws the same
         words.
@@ -343,10 +346,10 @@ class ClassMass:
         return self.log_b - _or_zero(log_mass)[self._class_of]
 
     def log_share_of(self, word: Tensor) -> Tensor:
-        """Return log of b(x) / B_s, the share of some words in the prior mass of their class, word ids (E,) -> (E,)
-        float64.
+        """Return log(b(x) / B_s) of the words `word`, ids (E,) -> (E,) float64; −∞ for words with b = 0.
 
-        Computed for these words alone in the first call.
+        It is a word's share of the prior B_s summed over its class of words. The first call computes it for these words
+        alone, later ones for all words once.
         """
         if self._asked:
             return self._log_shares.index_select(0, word)
@@ -358,7 +361,7 @@ class ClassMass:
         return self.log_b - _or_zero(self.log_mass)[self._class_of]
 
     def as_dtype(self, dtype: torch.dtype) -> Tensor:
-        """Return the log of the summed prior of the words of each class, as `dtype`, (G,); cached."""
+        """Return the log of the prior summed over each class of words, (G,), as `dtype`; cached."""
         if dtype not in self._cast:
             self._cast[dtype] = self.log_mass.to(dtype)
         return self._cast[dtype]
@@ -369,12 +372,12 @@ class ClassMass:
 
     @cached_property
     def _surprise(self) -> Tensor:
-        """−q log q of every word, q its share of the summed prior of its class of words, (V,), never below 0."""
+        """−q log q of every word, (V,), at least 0: q is its share of the prior summed over its class of words."""
         return torch.where(self._share > 0, -self._share * self.log_share.clamp(max=0.0), 0.0)
 
     @cached_property
     def entropy(self) -> Tensor:
-        """The entropy in nats of the words within each class by the prior, (G,)."""
+        """The entropy in nats of the words of each class, drawn in proportion to the prior b, (G,)."""
         return self._per_class(self._surprise)
 
     @cached_property
@@ -385,11 +388,10 @@ class ClassMass:
         return values.new_zeros(len(self.log_mass)).index_add(0, self._class_of, values)
 
     def without(self, word: Tensor, left: Left) -> Remainder:
-        """Return the log of the summed prior, and the entropy, of each (position, class) pair in `left` without some
-        words.
+        """Return log-sum and entropy of the prior for each (position, class) pair in `left` without some words.
 
-        `word` (E,): these words, which are summed apart from their class at a position. −∞ and 0 where no word with
-        prior b > 0 remains. Where less than a millionth remains, the words are summed anew.
+        `word` (E,): the ids of these words; `left.of_exception` (E,): the pair that each is left out of. −∞ and 0 where
+        no word with b > 0 remains. Where less than a millionth of the sum remains, the remaining words are summed anew.
         """
 
         def gone(values: Tensor) -> Tensor:
@@ -430,7 +432,7 @@ class ClassMass:
 
     @cached_property
     def best_log_b(self) -> Tensor:
-        """The largest prior value log b of a word in each class (words with equal features), (G,)."""
+        """The largest prior value log b of a word in each class (words with equal features), (G,); −∞ if all b are 0."""
         lowest = torch.full_like(self.log_mass, MINUS_INFINITY)
         return lowest.scatter_reduce(0, self._class_of, self.log_b, "amax")
 
@@ -441,5 +443,5 @@ class ClassMass:
 
 
 def _or_zero(log_mass: Tensor) -> Tensor:
-    """Return `log_mass` with 0 for −∞, so that subtracting it from log b = −∞ of the prior gives −∞ and not NaN."""
+    """Return `log_mass` with 0 in place of −∞, so that log b − log_mass is −∞ and not NaN where both are −∞."""
     return log_mass.masked_fill(log_mass == MINUS_INFINITY, 0.0)

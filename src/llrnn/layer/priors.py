@@ -30,19 +30,19 @@ _FAR = 128.0  # nats: float32 numbers of this size have five digits behind the p
 
 
 class Table:
-    """A vector log b(x) over the vocabulary, (V,) float64, that is the prior in every context.
+    """A vector of prior values log b(x) over a vocabulary of V words, (V,) float64, where the context does not matter.
 
-    Its sums over words with equal features are cached by table object: make one table and use it again.
+    Sums of b over words with equal features are cached for each table object: make one table and use it again.
 
         table = Table(torch.log_softmax(counts.log(), 0))
         SparsePrior.static(table)
     """
 
     def __init__(self, log_b: Tensor, *, checked: bool = True) -> None:
-        """Hold the prior values log b (V,), not necessarily normalised; −∞ forbids a word.
+        """Hold `log_b` (V,), the prior value of every word by its id, not necessarily normalised; −∞ forbids a word.
 
-        Raises BackgroundError for NaN, +∞ or values that float32 cannot hold. `checked=False` skips that, for values
-        known to be 0 or −∞.
+        Raises BackgroundError for NaN, +∞ or values that float32 cannot hold. `checked=False` skips this check, for
+        values known to be 0 or −∞.
         """
         self.log_b = log_b.detach().to(torch.float64)  # (V,)
         self._made: dict[object, Table] = {}
@@ -62,7 +62,7 @@ class Table:
         return len(self.log_b)
 
     def __reduce__(self) -> tuple[type[Table], tuple[Tensor]]:
-        """Pickle or copy the prior values log b alone, without what was cached."""
+        """Return what pickling and copying need: the class and the prior values log b (V,), without caches."""
         return Table, (self.log_b,)
 
     def to(self, device: torch.device) -> Table:
@@ -86,13 +86,16 @@ class Table:
         return self._cast[dtype]
 
     def powered(self, exponent: float) -> Table:
-        """Return the table of the prior b(x)^exponent, for a temperature of 1/exponent; b = 0 stays 0. Cached."""
+        """Return the table of the prior b(x)^exponent, as for a temperature of 1/exponent; cached for each exponent.
+
+        A word with b = 0 keeps it, whatever the exponent.
+        """
         if exponent not in self._made:
             self._made[exponent] = Table(_times(self.log_b, exponent))
         return self._made[exponent]
 
     def everywhere(self) -> SparsePrior:
-        """Return the prior that is this table at every position; always the same object."""
+        """Return the `SparsePrior` that is this table at every position of a text; always the same object."""
         if self._everywhere is None:
             device = self.log_b.device
             shift = torch.zeros(1, 1, dtype=torch.float64, device=device)
@@ -114,9 +117,9 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Exceptions:
-    """E (position, word) pairs whose log b is given by itself, where it differs from the general table of a prior.
+    """E (position, word) pairs with a prior value log b of their own, for words that differ from the tables of a prior.
 
-    `log_b[e]` is that of word id `word[e]` at position `position[e]`, each (E,), sorted by position, then by word.
+    Three tensors (E,): word id `word[e]` at position `position[e]` has `log_b[e]`; sorted by position, then by word.
 
         Exceptions.listed([{3: -0.5}, {}, {1: -2.0, 7: -1.0}])          # three positions
     """
@@ -130,16 +133,15 @@ class Exceptions:
 
     @classmethod
     def none(cls, device: torch.device | None = None) -> Exceptions:
-        """Return an empty list, on `device`: no word's prior differs from the general table."""
+        """Return an empty list of exceptions, with its tensors on `device` (None: the CPU): no word differs anywhere."""
         empty = torch.zeros(0, dtype=torch.long, device=device)
         return cls(empty, empty, torch.zeros(0, dtype=torch.float64, device=device))
 
     @classmethod
     def listed(cls, per_position: Sequence[Mapping[int, float]]) -> Exceptions:
-        """Return the exceptions of N positions from one mapping {word id: log b} for each: words with another prior
-        there.
+        """Return the exceptions from a mapping {word id: log b} for each position, of words with another prior there.
 
-        {} where no word differs. Raises BackgroundError for a log b that is NaN, +∞ or beyond float32.
+        {} where no word differs. Raises BackgroundError for a log b that is NaN, +∞ or beyond float32; −∞ is allowed.
         """
         rows = [(n, word, row[word]) for n, row in enumerate(per_position) for word in sorted(row)]
         if not rows:
@@ -154,10 +156,10 @@ class Exceptions:
 
 @dataclass(frozen=True, eq=False)
 class SparsePrior:
-    """A prior b at N positions: Σ_k exp(shift[n, k]) · table_k(x) over K tables, with other values for a few words.
+    """A prior at N positions: b(x) = Σ_k exp(shift[n, k]) · b_k(x) over K tables b_k, but for a few listed words.
 
-    `tables`: K vectors over V; `shift`: the log-weights of the tables, (N, K), or (1, K) for every position;
-    `exceptions`: (position, word) pairs whose log b is given by itself. Its size does not depend on N × V.
+    `tables`: the K tables over V words; `shift`: the log-weights of the tables, (N, K), or (1, K) for every position;
+    `exceptions`: (position, word) pairs whose log b is given by itself. No N × V numbers are held.
 
         SparsePrior.listed(table, [{5: -1.0}, {}])         # at position 0, word 5 has log b = -1; all else is the table
     """
@@ -175,11 +177,11 @@ class SparsePrior:
     def listed(
         cls, table: Table, per_position: Sequence[Mapping[int, float]], shift: Sequence[float] | None = None
     ) -> SparsePrior:
-        """Return a prior of one table, with a mapping {word id: log b} for each of N positions, for words that differ
-        from it.
+        """Return a prior that is `table` at each of N positions, but for the words in `per_position`.
 
-        `shift`: N numbers that are added to log b of the table at each position, 0 by default. Raises BackgroundError
-        for a word id outside the table.
+        `per_position`: for each position a mapping {word id: log b} of the words that differ there; `shift`: N numbers,
+        added to log b of the table (not of these words) at each position, 0 by default. Raises BackgroundError for a
+        word id outside the table, or a log b that is NaN or +∞.
         """
         _check_words(per_position, len(table))
         log_shift = torch.zeros(len(per_position), 1, dtype=torch.float64)
@@ -188,7 +190,10 @@ class SparsePrior:
         return cls((table,), log_shift, Exceptions.listed(per_position))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle or copy without caches; the prior of a single table stays the one object that this table has."""
+        """Return what pickling and copying need, without caches.
+
+        A prior that is `table.everywhere()` becomes that one shared object of its table again.
+        """
         alone = self is self.tables[0].everywhere()
         return (SparsePrior.static, self.tables) if alone else (SparsePrior, (self.tables, self.shift, self.exceptions))
 
@@ -202,12 +207,19 @@ class SparsePrior:
 
     @cached_property
     def only_table(self) -> Table | None:
-        """The table, if the prior is that one table at every position; None if anything depends on the context."""
+        """The single `Table` that the prior is (up to one factor) at every position, or None if there is no such table.
+
+        None where there are several tables or exceptions, the prior depends on the position, or its values are far from
+        1.
+        """
         return self.tables[0] if self.is_static and len(self.tables) == 1 and self._centred[0] is self else None
 
     @cached_property
     def base_table(self) -> Table | None:
-        """The table, if b is that one table at every position but for the exceptions; None elsewhere."""
+        """The single `Table` that gives b of all words but the listed exceptions, or None.
+
+        None where there are several tables, or a shift other than 0 at some position.
+        """
         return self.tables[0] if len(self.tables) == 1 and not bool(self.shift.any()) else None
 
     @property
@@ -216,9 +228,9 @@ class SparsePrior:
 
     @cached_property
     def active(self) -> Tensor | None:
-        """The index of the only table of the prior with weight > 0 at each position, (N,) or (1,).
+        """For each position the index k of the only table with weight above 0, integers (N,), or (1,) for all.
 
-        None where several tables have weight at some position.
+        None if at some position several tables have weight, or none has.
         """
         if len(self.tables) == 1:
             return torch.zeros(self.n, dtype=torch.long, device=self.shift.device)
@@ -227,17 +239,18 @@ class SparsePrior:
 
     @cached_property
     def regions(self) -> Tensor | None:
-        """The index of the only table of the prior with b > 0 on each word, (V,), 0 where none has.
+        """For each word the index k of the only table that gives it b > 0, integers (V,); 0 for a word that has none.
 
-        None where tables overlap on a word.
+        None if two tables give b > 0 to the same word.
         """
         with_mass = torch.stack([table.log_b for table in self.tables]) > MINUS_INFINITY  # (K, V)
         return with_mass.long().argmax(0) if bool((with_mass.sum(0) <= 1).all()) else None
 
     def rest(self, position: Tensor, word: Tensor) -> Tensor:
-        """Return the prior log b of (position, word) pairs by the tables alone, (E,), (E,) -> (E,) float64.
+        """Return log b of E (position, word) pairs by the tables alone, (E,), (E,) -> (E,) float64.
 
-        `exceptions`, words that are listed with another log b at a position, have that of the tables here.
+        Words that `exceptions` lists with another log b at that position are given the value of the tables all the
+        same.
         """
         row = position if self.n > 1 else torch.zeros_like(position)
         if len(self.tables) == 1:
@@ -249,16 +262,17 @@ class SparsePrior:
         return torch.logsumexp(self.shift[row] + tables[:, word].t(), -1)
 
     def at(self, position: Tensor, word: Tensor) -> Tensor:
-        """Return the prior log b of (position, word) pairs, (E,), (E,) -> (E,) float64."""
+        """Return the prior log b of E (position, word) pairs, integers (E,), (E,) -> (E,) float64; −∞ where b is 0."""
         if len(self.exceptions) == 0:
             return self.rest(position, word)
         own, found = _look_up(self.exceptions.position, self.exceptions.word, position, word, self.n_symbols)
         return torch.where(found, self.exceptions.log_b[own], self.rest(position, word))
 
     def dense(self, n: int, dtype: torch.dtype = torch.float64) -> DensePrior:
-        """Return all values of the prior log b at n positions, (n, V), as a `DensePrior`.
+        """Return log b of all V words at n positions, written out as a `DensePrior` (n, V) of `dtype`.
 
-        n is N, or any number where N = 1: then the row is repeated. The last small result is cached.
+        n is the prior's number of positions N, or any number where N = 1: then its row is repeated. The last result is
+        cached if it is small.
         """
         if (n, dtype) not in self._written:
             made = self._dense(n, dtype)
@@ -289,10 +303,10 @@ class SparsePrior:
         return DensePrior(log_b)
 
     def centred(self, dtype: torch.dtype) -> tuple[Prior, Tensor]:
-        """Return the prior divided by a factor for each position, and the log of that factor, (N,) or (1,) float64.
+        """Return the prior divided by a factor for each position, and the logs of the factors, float64 (N,), or (1,).
 
-        The factor is 1 (log 0) unless some log b is beyond ±128, where float32 would lose digits, as for a prefix of a
-        grammar with a weight of e^−600. `dtype` is not used.
+        The factor is 1 (log 0) unless the largest log b at some position is beyond ±128, where float32 would lose
+        digits, as for a prefix of a grammar with a weight of e^−600; then it is the largest b. `dtype` is not used.
         """
         return self._centred
 
@@ -308,7 +322,7 @@ class SparsePrior:
         return SparsePrior(self.tables, self.shift - scale[:, None], moved), scale
 
     def row(self, n: int) -> SparsePrior:
-        """Return the prior at position n alone, with N = 1; itself where it is the same at every position."""
+        """Return the prior at position n alone, a prior of one position; itself if it is the same at every position."""
         if self.is_static:
             return self
         own, old = _own(self.exceptions.position, n), self.exceptions
@@ -317,7 +331,10 @@ class SparsePrior:
         return SparsePrior(self.tables, shift, alone)
 
     def powered(self, exponent: float) -> Prior:
-        """Return the prior b^exponent, not normalised; as a `DensePrior` where several tables overlap on a word."""
+        """Return the prior b(x)^exponent at all positions, not normalised; b = 0 stays 0.
+
+        It is a `DensePrior` where tables that overlap on a word are weighted by position, else a `SparsePrior`.
+        """
         blends = self.active is None and self.regions is None
         if blends and self.n > 1:
             return self.dense(self.n).powered(exponent)
@@ -340,10 +357,10 @@ class SparsePrior:
 
 
 class FullPrior(ABC):
-    """A prior with a value log b for each of N × V (position, word) pairs; abstract.
+    """Abstract prior that has a value log b for every one of N × V (position, word) pairs.
 
-    `DensePrior` holds them as a tensor, `LazyPrior` computes them. `shape`: (N, V); `like`: some tensor of their dtype,
-    on their device; `sums_to_one`: whether Σ_x b(x) = 1 at every position.
+    Of its subclasses `DensePrior` holds them as a tensor, and `LazyPrior` computes them. `shape`: (N, V); `like`: some
+    tensor with their dtype and device; `sums_to_one`: whether Σ_x b(x) = 1 at every position.
     """
 
     only_table: ClassVar[None] = None
@@ -359,20 +376,21 @@ class FullPrior(ABC):
         """All values of the prior log b, (N, V), or (1, V) where they hold for every position."""
 
     def at(self, position: Tensor, word: Tensor) -> Tensor:
-        """Return the prior log b of (position, word) pairs, (E,), (E,) -> (E,) float64."""
+        """Return the prior log b of E (position, word) pairs, integers (E,), (E,) -> (E,) float64; −∞ where b is 0."""
         return self.log_b[position if self.n > 1 else torch.zeros_like(position), word].to(torch.float64)
 
     def dense(self, n: int, dtype: torch.dtype | None = None) -> DensePrior:
-        """Return the values of the prior log b at n positions in `dtype`, (n, V), as a `DensePrior`.
+        """Return log b of all V words at n positions as a `DensePrior` (n, V) of `dtype`, None for their own.
 
-        With N = 1 the row is repeated.
+        n is the prior's number of positions N, or any number where N = 1: then its row is repeated.
         """
         return DensePrior(self.log_b.expand(n, -1).to(dtype or self.log_b.dtype), self.sums_to_one)
 
     def centred(self, dtype: torch.dtype) -> tuple[Prior, Tensor]:
-        """Return the prior divided by a factor for each position, and the log of that factor, (N,) or (1,) float64.
+        """Return the prior divided by a factor for each position, and the logs of the factors, float64 (N,), or (1,).
 
-        The factor is 1 unless the values have more digits than `dtype`; then the largest b of a position becomes 1.
+        The factor is 1 (log 0) unless the values are in a finer precision than `dtype`; then the largest b of each
+        position becomes 1, so that `dtype` keeps the digits.
         """
         if torch.finfo(dtype).eps <= torch.finfo(self.like.dtype).eps:
             return self, self.like.new_zeros(1, dtype=torch.float64)
@@ -381,15 +399,15 @@ class FullPrior(ABC):
         return DensePrior((self.log_b - scale[:, None]).to(dtype)), scale.double()
 
     def row(self, n: int) -> FullPrior:
-        """Return the prior at position n alone, with N = 1."""
+        """Return the prior at position n alone, a prior of one position."""
         return self if self.n == 1 else DensePrior(self.log_b[n : n + 1], self.sums_to_one)
 
     def powered(self, exponent: float) -> Prior:
-        """Return the prior b^exponent, not normalised; b = 0 stays 0."""
+        """Return the prior b(x)^exponent at all positions, not normalised; b = 0 stays 0."""
         return DensePrior(_times(self.log_b, exponent))
 
     def to(self, device: torch.device) -> FullPrior:
-        """Return this prior on the device."""
+        """Return this prior with its values on `device`; itself if they are there."""
         return self if self.like.device == device else DensePrior(self.log_b.to(device), self.sums_to_one)
 
 
@@ -410,11 +428,11 @@ class DensePrior(FullPrior):
 
 
 class LazyPrior(FullPrior):
-    """A prior that is another model's distribution: it sums to one and is computed only for the words asked for.
+    """A prior that is another model's distribution over V words at N positions, computed only for the words asked for.
 
-    `shape`: (N, V); `some(position, word)`: returns log p of words at given positions in rising order, (E,), without a
-    sum over V; `whole()`: returns log p of all words, (N, V); `like`: a tensor of the dtype and device. Gradients are
-    those of what `some` and `whole` return.
+    `shape`: (N, V); `some(position, word)`: a function that returns log p of E words at positions in rising order,
+    (E,), without a sum over V; `whole()`: one that returns log p of all words, (N, V); `like`: a tensor of the dtype
+    and device. Gradients are those of what `some` and `whole` return.
     """
 
     def __init__(
@@ -429,7 +447,10 @@ class LazyPrior(FullPrior):
 
     @property
     def log_b(self) -> Tensor:
-        """All values of log p, (N, V), by `whole()`; cached separately with and without gradients."""
+        """log p of all V words at all N positions, (N, V), as the constructor's `whole()` returns it.
+
+        Computed once with and once without gradients, and cached.
+        """
         asked = torch.is_grad_enabled()
         if asked not in self._made:
             self._made[asked] = self._whole()
@@ -446,9 +467,9 @@ Prior = SparsePrior | FullPrior
 
 @dataclass(frozen=True, eq=False)
 class ContextValues:
-    """Values of k contextual features (those that depend on the text before) at N positions.
+    """Values of k contextual features at N positions: features of a word that depend on the text before.
 
-    `rest` (N, k): their value at a position on every word but a few; these are listed: `word[e]` at `position[e]` has
+    At position n they have the values `rest[n]`, (N, k), on every word but those listed: `word[e]` at `position[e]` has
     `value[e]`, (E,), (E,), (E, k), sorted by position, then word.
 
         one = torch.tensor([[1.0]])                                            # 1 on word 7 at position 0, else 0
@@ -465,7 +486,7 @@ class ContextValues:
 
     @classmethod
     def none(cls, n: int, width: int) -> ContextValues:
-        """Return values of `width` features that are 0 on every word at n positions."""
+        """Return values of `width` contextual features that are 0 on every word at n positions, with no word listed."""
         empty = torch.zeros(0, dtype=torch.long)
         return cls(torch.zeros(n, width), empty, empty, torch.zeros(0, width))
 
@@ -478,7 +499,7 @@ class ContextValues:
         return len(self.rest)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> ContextValues:
-        """Return these values on `device`, as `dtype`."""
+        """Return these feature values with all tensors on `device` and the values as `dtype`; itself if they are so."""
         if self.rest.device == device and self.rest.dtype == self.value.dtype == dtype:
             return self
         return replace(
@@ -491,14 +512,17 @@ class ContextValues:
         )
 
     def row(self, n: int) -> ContextValues:
-        """Return the values at position n alone, with N = 1."""
+        """Return the feature values at position n alone, as `ContextValues` of one position."""
         own = _own(self.position, n)
         position = torch.zeros_like(self.position[own])
         rest = self.rest if len(self.rest) == 1 else self.rest[n : n + 1]
         return ContextValues(rest, position, self.word[own], self.value[own], self.everywhere)
 
     def at(self, position: Tensor, word: Tensor, n_symbols: int) -> Tensor:
-        """Return the feature values of (position, word) pairs, (E,), (E,) -> (E, k); `n_symbols`: V."""
+        """Return the k feature values of E (position, word) pairs, two integer tensors (E,) -> (E, k).
+
+        `n_symbols`: the size V of the vocabulary.
+        """
         if len(self.position) == 0:
             return self.rest[position]
         own, found = _look_up(self.position, self.word, position, word, n_symbols)
@@ -507,10 +531,10 @@ class ContextValues:
 
 @dataclass(frozen=True, eq=False)
 class LinearValues:
-    """Values of k contextual features that are linear in static ones.
+    """Values of k contextual features that are linear in the static features of a word.
 
-    φ_i(K_n, x) = Σ_j slope[n, i, j] Φ[x, columns[j]] at position n, for any number of words x: no list of words is
-    made. `slope` (N, k, J); `columns`: J column indices of the static feature matrix Φ.
+    At position n, feature i of word x is Σ_j slope[n, i, j] Φ[x, columns[j]], for any number of words: no list of words
+    is made. `slope` (N, k, J); `columns`: the J columns of the static feature matrix Φ that matter.
 
         LinearValues(torch.ones(4, 1, 2), columns=(0, 3))          # at 4 positions, one feature: column 0 plus column 3
     """
@@ -528,19 +552,19 @@ class LinearValues:
         return len(self.slope)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> LinearValues:
-        """Return these values on `device`, as `dtype`."""
+        """Return these feature values with their slopes on `device`, as `dtype`; itself if they are so."""
         if self.slope.device == device and self.slope.dtype == dtype:
             return self
         return replace(self, slope=self.slope.to(device, dtype))
 
     def row(self, n: int) -> LinearValues:
-        """Return the values at position n alone, with N = 1."""
+        """Return the feature values at position n alone, as `LinearValues` of one position."""
         return self if self.n == 1 else replace(self, slope=self.slope[n : n + 1])
 
     def of(self, static: Tensor) -> Tensor:
-        """Return the values of these features, (N, k), from those of all static features, (N, m).
+        """Return these k features of one word at each of N positions, (N, k), from its m static ones, `static` (N, m).
 
-        Expectations give expectations.
+        Since they are linear, expected static features give the expected values.
         """
         slope = self.slope.expand(len(static), -1, -1)
         return torch.bmm(slope, static[:, list(self.columns)].to(slope.dtype).unsqueeze(2)).squeeze(2)
@@ -551,10 +575,11 @@ AnyValues = ContextValues | LinearValues
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """A prior and the values of all k contextual features, with one common list of E exceptions.
+    """A prior and the values of all k contextual features at N positions, with one common list of E exceptions.
 
     An exception is a (position, word) pair whose log b or feature values differ from the general ones: `log_b[e]` and
-    `value[e]` are those of `word[e]` at `position[e]`; `rest` (N, k) are the values on all other words.
+    `value[e]` are those of `word[e]` at `position[e]`, and `log_b_before[e]` what the prior's tables alone would give;
+    `rest` (N, k) are the feature values on all other words.
     """
 
     prior: Prior
@@ -567,10 +592,10 @@ class Knowledge:
 
 
 def join(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
-    """Merge the exceptions of a prior and of contextual features into one sorted list; `n`: the number of positions.
+    """Return a prior and contextual feature values as one `Knowledge`, with a single sorted list of exceptions.
 
-    Exceptions are (position, word) pairs with a log b or feature values of their own. A word that is one in some source
-    takes the general value in every other source.
+    Exceptions are (position, word) pairs with a log b or feature values of their own; one that only some of the sources
+    list has the general value of each other source. `n`: the number of positions.
     """
     V, device = prior.n_symbols, (prior.shift if isinstance(prior, SparsePrior) else prior.like).device
     own = prior.exceptions if isinstance(prior, SparsePrior) else Exceptions.none(device)
@@ -600,8 +625,9 @@ def _union(keys: Sequence[Tensor]) -> Tensor:
 
 
 def _filled(usual: Tensor, own: Tensor, key: Tensor, mine: Tensor) -> Tensor:
-    """Return `usual` (E, …), the values at the sorted keys `key`, replaced by `own` at the keys `mine`, which are
-    among them.
+    """Return the values at the sorted keys `key`: `own` at the keys `mine`, which are among them, `usual` elsewhere.
+
+    `usual` (E, …): a value for each of the E keys; `own` (M, …): one for each of the M keys in `mine`.
     """
     if len(mine) == 0:
         return usual
@@ -611,7 +637,7 @@ def _filled(usual: Tensor, own: Tensor, key: Tensor, mine: Tensor) -> Tensor:
 
 
 def merged(left: Tensor, right: Tensor) -> Tensor:
-    """Return the union of two sorted tensors without repetition, sorted.
+    """Return the sorted union of two sorted tensors of numbers, each without repetition.
 
     Cheap where `right` is short or brings nothing new.
     """
@@ -635,10 +661,10 @@ def _own(position: Tensor, n: int) -> slice:
 def _look_up(
     listed_position: Tensor, listed_word: Tensor, position: Tensor, word: Tensor, n_symbols: int
 ) -> tuple[Tensor, Tensor]:
-    """Return, for each pair (position, word), its index in a sorted list of such pairs, and whether it is there, each
-    (E,).
+    """Return for each of E (position, word) pairs its index in a sorted list of pairs, and whether it is there, (E,).
 
-    The index means nothing where the pair is not in the list.
+    The list is `listed_position`, `listed_word`, sorted by position, then word; `n_symbols`: the size of the
+    vocabulary. The index means nothing where the pair is not in the list.
     """
     listed = listed_position * n_symbols + listed_word
     asked = position * n_symbols + word
@@ -649,7 +675,10 @@ def _look_up(
 
 
 def _check_words(per_position: Sequence[Mapping[int, float]], n_symbols: int) -> None:
-    """Raise BackgroundError if a word id is outside 0 … n_symbols − 1."""
+    """Raise BackgroundError if a key of some mapping, a word id, is outside 0 … n_symbols − 1.
+
+    `per_position`: a mapping {word id: log b} for each position.
+    """
     for n, row in enumerate(per_position):
         for word in row:
             if not 0 <= word < n_symbols:
