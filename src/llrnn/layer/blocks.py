@@ -43,10 +43,10 @@ class Pairs(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What was computed for a block of R positions over G classes of words, from scores x.
+    """What was computed for a block of R positions over G classes of words, from their scores x (R, G).
 
-    `exps`: e = exp(x − max), (R, G), or (G, R) for `DirectBlocks`; `total`: Σ_s e (R,); `log_sum`: log Σ_s exp x, (R,)
-    float64; `asked`: the scores x of the (position, class) pairs that were asked for.
+    `exps`: exp(x − max), (R, G), or (G, R) from `DirectBlocks`; `total`: its sums over classes, (R,); `log_sum`: log
+    Σ_s exp x, (R,) float64; `asked`: the scores x of the (position, class) pairs that the caller asked for.
     """
 
     exps: Tensor
@@ -56,10 +56,10 @@ class Block(NamedTuple):
 
 
 class Blocks(ABC):
-    """Computes scores of all G classes of words, and their gradients, for one block of positions at a time.
+    """Abstract computation of scores of all G classes of words, and of gradients, for one block of positions at a time.
 
-    Abstract: subclasses differ in how scores x follow from hidden vectors `h` (N, H), `weight` and `bias`. After
-    `start` and one `add` a block, `d_h`, `d_weight` and `d_bias` are the gradients of these three.
+    Subclasses differ in how scores x follow from hidden vectors `h` (N, H), `weight` and `bias`. After `start` and one
+    `add` for each block, `d_h`, `d_weight` and `d_bias` are the gradients of these three.
     """
 
     _classes = 1  # the dimension of e that they are
@@ -80,15 +80,16 @@ class Blocks(ABC):
     def add(self, part: slice, exps: Tensor, f: Tensor, pairs: Pairs, g_asked: Tensor) -> None:
         """Add what one block of R positions contributes to the gradients `d_h`, `d_weight` and `d_bias`.
 
-        `part`: its positions; `exps`, exp(x − max), as in its `Block`; `f` (R,): the gradient of log_sum divided by the
-        sum of `exps`; `pairs`: its (position, class of words) pairs, positions counted from the block's first;
-        `g_asked`: the gradient of their scores.
+        `part`: the slice of its positions; `exps`: exp(x − max) of its scores x, as in its `Block`; `f` (R,): the
+        gradient of the log-sum of each position divided by the sum of `exps`; `pairs`: (position, class) pairs,
+        positions counted from the block's first; `g_asked`: the gradient of the scores of these pairs. Blocks are added
+        in order, the first at 0.
         """
 
     def block(self, part: slice, pairs: Pairs) -> Block:
         """Return the `Block` of the positions `part`: exponentials, their sums, log-sums, and the scores of `pairs`.
 
-        Positions in `pairs` are counted from the first one of the block.
+        `pairs`: (position, class of words) pairs, positions counted from the first one of the block.
         """
         x = self.scores(part)
         asked = x[(pairs.row, pairs.klass) if self._classes else (pairs.klass, pairs.row)]
@@ -98,7 +99,7 @@ class Blocks(ABC):
         return Block(x, total, shift.view(-1).double() + total.double().log(), asked)
 
     def start(self) -> None:
-        """Allocate the gradients `d_h`, `d_weight` and `d_bias`, before the first `add`, which writes into them."""
+        """Allocate the gradients `d_h`, `d_weight` and `d_bias`, into which `add` then writes, block by block."""
         self.d_h, self.d_weight = torch.empty_like(self.h), torch.empty_like(self.weight)
         self.d_bias = torch.zeros_like(self.bias)
 
@@ -110,9 +111,10 @@ class Blocks(ABC):
 
 
 class ComposedBlocks(Blocks):
-    """Blocks of scores x = h Mᵀ + b, where features are already multiplied into the weights: M = Φ W (G, H), b (G,).
+    """Blocks of scores x = h Mᵀ + b of G classes of words, where features are multiplied into the weights beforehand.
 
-    `weight` is M and `bias` is b. The buffer of x is reused by the next block unless `keeps`.
+    `weight`: M = Φ W (G, H), Φ the feature matrix; `bias`: b (G,); `keeps`: whether each block has a buffer of its own,
+    which stays valid; by default the next block overwrites it.
     """
 
     def __init__(self, h: Tensor, weight: Tensor, bias: Tensor, *, keeps: bool = False) -> None:
@@ -135,10 +137,11 @@ class ComposedBlocks(Blocks):
 
 
 class SpreadBlocks(Blocks):
-    """Blocks of scores x = S (h Mᵀ + b) + log B, for a feature matrix that is a product Φ = S Φ̃ with fewer rows in Φ̃.
+    """Blocks of scores x = S (h Mᵀ + b) + log B of G classes of words, for a feature matrix that is a product Φ = S Φ̃.
 
     `weight`: M = Φ̃ W (P, H); `bias`: b = Φ̃ c (P,); `phi`: Φ with the blocks of S; `offset`: log B (G,), the log of
-    the summed prior of each class of words. The buffer of x is reused by the next block unless `keeps`.
+    the prior summed over each class; `keeps`: whether each block has a buffer of its own, which stays valid; by default
+    the next block overwrites it.
     """
 
     def __init__(
@@ -175,10 +178,10 @@ class SpreadBlocks(Blocks):
 
 
 class DirectBlocks(Blocks):
-    """Blocks of scores x = Φ (W h + c) + log B, transposed (G, R): feature weights first, then the sparse matrix Φ.
+    """Blocks of scores x = Φ (W h + c) + log B of G classes of words: feature weights first, then the sparse matrix Φ.
 
-    `weight`: W (m, H); `bias`: c (m,); `phi`: Φ (G, m); `offset`: log B (G,), the log of the summed prior of each class
-    of words.
+    Scores are transposed, (G, R) for R positions. `weight`: W (m, H); `bias`: c (m,); `phi`: Φ (G, m); `offset`: log B
+    (G,), the log of the prior summed over each class.
     """
 
     _classes = 0
@@ -221,9 +224,9 @@ def log_sums(
 def mean_loss(h: Tensor, weight: Tensor, bias: Tensor, way: MakeBlocks, pairs: Pairs, rows: int) -> Tensor:
     """Return the mean of log Σ_s exp x[n, s] − x[n, k] over the pairs (n, k), a scalar in the dtype of `h`.
 
-    The cross-entropy over G classes s of words. Gradients are computed in the same pass, so that nothing of size N × G
-    is kept. `h` (N, H), `weight` and `bias`: what the scores x are computed from by the `Blocks` that `way` makes;
-    `pairs`: position and target class of each term; `rows`: positions computed at a time.
+    It is the cross-entropy over G classes s of words; gradients are computed in the same pass, so that nothing of size
+    N × G is kept. `h` (N, H), `weight` and `bias`: what the scores x are computed from by the `Blocks` that `way`
+    makes; `pairs`: one for each position, with its target class k; `rows`: how many positions are computed at a time.
     """
     return cast(Tensor, _MeanLoss.apply(h, weight, bias, way, pairs, rows))  # type: ignore[no-untyped-call]
 
@@ -285,14 +288,14 @@ class _MeanLoss(torch.autograd.Function):
 
 
 def _over(g: Tensor, total: Tensor) -> Tensor:
-    """Return g / total elementwise; 0 where `total` is 0, that is at a position where every word is impossible."""
+    """Return g / total elementwise, and 0 where `total` is 0: a position at which every word has probability 0."""
     return (g / total).masked_fill_(total == 0.0, 0.0)
 
 
 def _parts(n: int, rows: int, pairs: Pairs) -> Iterator[tuple[slice, slice, Pairs]]:
-    """Yield for each block of `rows` positions out of n: its slice, the slice of its pairs, and these pairs.
+    """Yield for each block of `rows` out of n positions: its slice, the slice of its pairs in `pairs`, and these pairs.
 
-    Positions in the yielded pairs are counted from the first one of the block.
+    In the yielded pairs positions are counted from the first one of the block.
     """
     starts = list(range(0, n, rows))
     firsts = torch.searchsorted(pairs.row, torch.tensor([*starts, n], device=pairs.row.device)).tolist()

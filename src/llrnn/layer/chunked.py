@@ -40,10 +40,10 @@ _FEWEST_ROWS = 4096  # in a chunk: shorter products leave processors idle
 
 
 class Plan(NamedTuple):
-    """Dtypes and chunk size of a loss over classes of words, computed chunk by chunk on the GPU.
+    """How a loss over classes of words is computed chunk by chunk on a GPU: dtypes, and the size of a chunk.
 
-    `logits`: dtype of the logits x = h Mᵀ and of h and M; `gradients`: dtype of the gradient of x and of its factors;
-    `rows`: the number of positions in a chunk.
+    `logits`: dtype of the logits h Mᵀ and of both factors, M being the weights of the classes; `gradients`: dtype of
+    the gradient of the logits and of what it is multiplied with; `rows`: the number of positions in a chunk.
     """
 
     logits: torch.dtype
@@ -52,9 +52,9 @@ class Plan(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What a loss over G classes of words has besides h and the weights: constants without gradient.
+    """The constants of a cross-entropy over G classes of words (sets with equal features): all that has no gradient.
 
-    `phi`: the feature matrix Φ; `log_mass` (G,): log B_s, the log of the summed prior b of the words of each class;
+    `phi`: the feature matrix Φ; `log_mass` (G,): log B_s, the log of the prior b summed over the words of each class;
     `klass` (N,): the index of the target class at each position.
     """
 
@@ -87,10 +87,10 @@ def plan_for(h: Tensor, n_classes: int, *, exact: bool | None = None) -> Plan:
 
 
 class Chunks:
-    """An iterator over the N positions in chunks (slices), with one buffer for the logits of the current chunk.
+    """An iterable over N positions in chunks (it yields slices), with one buffer for the logits of the current chunk.
 
     `composed`: h, and weights and biases of the classes of words; `problem`: the target classes; `plan`: dtypes and
-    chunk size.
+    chunk size. While it is iterated, torch computes float32 products in full precision.
     """
 
     def __init__(self, composed: ComposedWeights, problem: Problem, plan: Plan) -> None:
@@ -107,29 +107,30 @@ class Chunks:
                 yield slice(start, min(start + self._rows, N))
 
     def logits(self, part: slice) -> Tensor:
-        """Compute the logits of the positions `part` for all G classes of words, without bias, into the buffer.
+        """Compute and return the logits h Mᵀ of C positions, `part`, for all G classes of words, (C, G), without bias.
 
-        Return the part of the buffer that holds them, (C, G) for C positions.
+        They are a view of the buffer, which the next call overwrites.
         """
         return _product(self._h[part], self.composed.weight.t(), self.current(part))
 
     def current(self, part: slice) -> Tensor:
-        """Return the view (C, G) of the buffer that holds the logits of the C positions `part`; nothing is computed."""
+        """Return the view (C, G) of the buffer for the logits of the C positions `part`; nothing is computed."""
         return self._buffer[: part.stop - part.start]
 
     def log_sums(self, part: slice, log_sum: Tensor, score: Tensor) -> None:
-        """Compute the logits of the positions `part`; fill their entries of `log_sum` and `score`, each (N,).
+        """Compute the logits of the positions `part`, and fill these entries of `log_sum` and `score`, each (N,).
 
-        `log_sum`: log Σ_s exp(x_s + bias_s) over the classes s of words; `score`: x_k + bias_k of the target class k.
+        `log_sum`: log Σ_s exp(x_s + bias_s) over the classes s of words, x the logits; `score`: x_k + bias_k of the
+        target class k.
         """
         self.ops.log_sums(self.logits(part), self.composed.bias, self.klass[part], log_sum[part], score[part])
 
     def offset_log_sums(self, logit_offsets: LogitOffsets, log_sum: Tensor, score: Tensor) -> OffsetLogits:
-        """Fill `log_sum` and `score`, each (N,), at all positions at once, with the logits of single words changed.
+        """Fill `log_sum` and `score`, each (N,), at all positions at once, with changed logits of single words.
 
-        `log_sum`: log Σ_s exp(x_s + bias_s) over the classes s of words, with the changes; `score`: the logit of the
-        target class, without. `logit_offsets`: what contextual features add to the logits of single words. Return the
-        changed logits of their classes, and the fraction of each class that the word is, for `offset_gradients`.
+        `log_sum`: log Σ_s exp(x_s + bias_s) over the classes s of words, with the changes; `score`: x_k + bias_k of the
+        target class k, without. `logit_offsets`: what contextual features add to the logits of single words. Returns
+        what `offset_gradients` needs: the changed logits of their classes, and each word's fraction of its class.
         """
         x, bias = self.logits(slice(0, len(log_sum))), self.composed.bias
         own = x.gather(1, self.klass[:, None]).squeeze(1).to(bias.dtype) + bias[self.klass]
@@ -140,9 +141,9 @@ class Chunks:
 
 
 class Totals:
-    """Gradients of h, weights and bias, summed chunk by chunk from D, the gradient of the logits.
+    """The gradients of h, class weights and class biases, summed chunk by chunk from D, the gradient of the logits.
 
-    D overwrites the logits in the buffer of `chunks`.
+    D overwrites the logits in the buffer of `chunks`; call `add` for each chunk, then `finished`.
     """
 
     def __init__(self, chunks: Chunks) -> None:
@@ -153,9 +154,10 @@ class Totals:
         self._d_h, self._d_weight = torch.empty_like(self._h), torch.empty_like(weight, dtype=bias.dtype)
 
     def add(self, part: slice, log_sum: Tensor, weights: Tensor) -> None:
-        """Add the gradients of the chunk `part`, whose logits are in the buffer; they are overwritten.
+        """Add the gradients of the positions `part`, whose logits are in the buffer; these are overwritten.
 
-        `log_sum` (N,): log-sums of all positions; `weights` (N,): the factor of each position in the loss.
+        `log_sum` (N,): log-sums over the classes at all positions; `weights` (N,): the factor of each position in the
+        loss.
         """
         chunks, x = self._chunks, self._chunks.current(part)
         d = x.view(self._h.dtype)  # of the same size
@@ -170,15 +172,12 @@ class Totals:
 
 
 def ops_for(tensor: Tensor) -> ModuleType:
-    """Return the module of Triton kernels if they run on the tensor's device, else their reference in torch."""
+    """Return the module `kernels` (Triton) if it runs on the tensor's device, else `reference`, the same in torch."""
     return kernels if tensor.is_cuda and kernels.available and tensor.dtype != torch.float64 else reference
 
 
 def converted(tensor: Tensor, dtype: torch.dtype, factor: Tensor | None = None) -> Tensor:
-    """Return factor · tensor as `dtype`; `factor` is a scalar tensor, 1 by default.
-
-    The tensor itself if nothing changes.
-    """
+    """Return factor · tensor as `dtype`, or the tensor itself if that is the same; `factor`: a scalar, None for 1."""
     if tensor.dtype == dtype and factor is None:
         return tensor
     out = torch.empty_like(tensor, dtype=dtype)
@@ -187,9 +186,7 @@ def converted(tensor: Tensor, dtype: torch.dtype, factor: Tensor | None = None) 
 
 
 def _product(left: Tensor, right: Tensor, out: Tensor, *, adding: bool = False) -> Tensor:
-    """Compute left @ right into `out`, or add it to `out` if `adding`, with float32 sums whatever the dtype of the
-    factors.
-    """
+    """Write left @ right into `out`, or add it to `out` if `adding`, and return `out`; sums are in float32 or finer."""
     if out.dtype == left.dtype:
         return torch.addmm(out, left, right, out=out) if adding else torch.mm(left, right, out=out)
     if not out.is_cuda:
@@ -202,9 +199,9 @@ def _product(left: Tensor, right: Tensor, out: Tensor, *, adding: bool = False) 
 
 @contextmanager
 def _true_float32() -> Iterator[None]:
-    """Within this context, compute float32 products in float32 (no TF32) and sum half-precision ones in float32.
+    """Within this context torch computes float32 products in float32 (no TF32), and sums half-precision ones in it.
 
-    The flags of torch that say otherwise are restored at the end.
+    Yields None; the flags of torch are restored at the end.
     """
     settings = torch.backends.cuda.matmul
     names = ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
@@ -229,10 +226,10 @@ def weighted_loss(
 ) -> tuple[Tensor, Tensor]:
     """Return the loss Σ_n w_n (log_sum[n] − score[n]), a scalar, and log_sum − score (N,), which has no gradient.
 
-    log_sum is log Σ_s exp(a·φ_s + log B_s) over classes s of words with equal features, a = W h + c; score is the term
-    of the target class. `h` (N, H); `weight`: W (m, H); `bias`: c (m,); `problem`: Φ, log B and the targets; `weights`:
-    w (N,), 1/N by default; `plan`: dtypes and chunk size; `logit_offsets`: changes of single words by contextual
-    features, in log_sum alone (the caller adds those of the targets); with them all positions are one chunk.
+    log_sum is log Σ_s exp(a·φ_s + log B_s) over classes s of words with equal features φ_s, a = W h + c; score is the
+    term of the target class. `h` (N, H); `weight`: W (m, H); `bias`: c (m,); `problem`: Φ, log B and the targets;
+    `weights`: w (N,), 1/N by default; `plan`: dtypes and chunk size; `logit_offsets`: changes of single words by
+    contextual features, in log_sum alone (the caller adds those of the targets); with them all positions are one chunk.
     """
     chosen = plan or plan_for(h, problem.phi.rows.n_rows)
     chosen = chosen if logit_offsets is None else chosen._replace(rows=len(h))
@@ -245,9 +242,9 @@ def weighted_loss(
 
 
 class _WeightedLoss(torch.autograd.Function):
-    """The autograd function of `weighted_loss`: loss and gradients in one pass.
+    """The autograd function of `weighted_loss`, which computes loss and gradients in one pass and keeps no logits.
 
-    The gradient of a position is known up to one common factor, so D is computed at once and its logits are not kept.
+    The gradient of the logits is known up to one factor for all positions, by which backward multiplies.
     """
 
     @staticmethod
@@ -294,9 +291,10 @@ class _WeightedLoss(torch.autograd.Function):
 def compose(h: Tensor, weight: Tensor, bias: Tensor, problem: Problem, plan: Plan) -> ComposedWeights:
     """Return h with the weight Φ W (G, H) and bias Φ c + log B (G,) of every class of words, as `ComposedWeights`.
 
-    `weight`: W (m, H) and `bias`: c (m,) are those of the m features, Φ is the feature matrix. Φ W is in the dtype of
-    the plan's logits, the bias in float32 (float64 where h is). G is padded to a multiple of 8 by classes with weight 0
-    and bias −∞, which add nothing to a sum.
+    `weight`: W (m, H) and `bias`: c (m,) are those of the m features; Φ, the feature matrix, and log B, the log of the
+    prior summed over each class, are in `problem`. Φ W is in the dtype of the plan's logits, the bias in float32
+    (float64 where h is). G is padded to a multiple of 8 by classes with weight 0 and bias −∞, which add nothing to a
+    sum.
     """
     dtype, rows = torch.promote_types(h.dtype, torch.float32), problem.phi.rows
     h, weight, c, offset = h.contiguous(), weight.contiguous(), bias.to(dtype), problem.log_mass.to(dtype)
@@ -331,7 +329,10 @@ def decompose(
 def _composed_sums(
     phi: KernelMatrix, weight: Tensor, bias: Tensor, offset: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Return Φ W in `dtype`, (G', H), and Φ c + offset, (G',), for the feature matrix Φ; G' counts padding rows."""
+    """Return Φ W in `dtype`, (G', H), and Φ c + offset, (G',), for a feature matrix Φ with G' rows, padding included.
+
+    `weight`: W (m, H); `bias`: c (m,); `offset` (G',), or None for 0.
+    """
     if phi.dense is None:
         sums: tuple[Tensor, Tensor] = ops_for(bias).row_sums(phi.rows, weight, bias, offset, None, dtype)
         return sums
@@ -346,9 +347,9 @@ def _composed_sums(
 def _by_features(
     phi: KernelMatrix, by_class: Tensor, of_bias: Tensor, factor: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Return Φᵀ D (m, H) in `dtype` and Φᵀ d (m,), times `factor` (1 by default), for the feature matrix Φ.
+    """Return scale · Φᵀ D (m, H) in `dtype` and scale · Φᵀ d (m,), for a feature matrix Φ (G, m).
 
-    D is `by_class` (G, H), d is `of_bias` (G,).
+    `by_class`: D (G, H); `of_bias`: d (G,); `factor`: the scale, a scalar tensor, or None for 1.
     """
     product, total = ops_for(of_bias).row_sums(phi.columns, by_class, of_bias, None, factor, dtype)
     if phi.dense is None:
@@ -361,20 +362,26 @@ def _by_features(
 
 
 def composed(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """Return Φ W and Φ c for the feature matrix Φ (G, m), W (m, H) and c (m,): (G, H) and (G,), differentiable.
+    """Return the products Φ W (G, H) and Φ c (G,) of a feature matrix Φ (G, m) with W (m, H) and c (m,).
 
-    By Triton kernels on a GPU.
+    Differentiable in W and c; by Triton kernels on a GPU.
     """
     return by_kernels(phi, weight, bias) if _has_kernels(phi, weight) else (phi @ weight, phi @ bias)
 
 
 def product(phi: SparseMatrix, dense: Tensor) -> Tensor:
-    """Return Φ W for the feature matrix Φ (G, m), W (m, H) -> (G, H), differentiable; by Triton kernels on a GPU."""
+    """Return the product of a feature matrix Φ (G, m) with a dense matrix, (m, H) -> (G, H).
+
+    Differentiable in the dense matrix; by Triton kernels on a GPU.
+    """
     return by_kernels(phi, dense, dense.new_zeros(len(dense)))[0] if _has_kernels(phi, dense) else phi @ dense
 
 
 def transposed(phi: SparseMatrix, dense: Tensor) -> Tensor:
-    """Return Φᵀ D for the feature matrix Φ (G, m), D (G, H) -> (m, H); on a GPU without gradient."""
+    """Return the product of a transposed feature matrix Φᵀ (m, G) with a dense matrix, (G, H) -> (m, H).
+
+    By Triton kernels on a GPU, where it has no gradient.
+    """
     if not _has_kernels(phi, dense):
         return phi.transposed(dense)
     return _by_features(phi.for_kernels(dense), dense.contiguous(), dense.new_zeros(len(dense)), None, dense.dtype)[0]

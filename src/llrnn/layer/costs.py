@@ -40,7 +40,12 @@ NO_CLASSES = 1.25  # V / G below this: the features hardly share anything betwee
 
 
 class UnitCosts(NamedTuple):
-    """The seconds that each kind of operation takes on a device, and how many positions it computes at a time."""
+    """The seconds that one operation of each kind takes on a device, and how many positions it computes at a time.
+
+    `multiplication`: of a dense product; `byte`: of weights read; `addition`: of a sum with the sparse feature matrix;
+    `entry`: of that matrix, read; `term`: an exponential and its sums; `block`: overhead of each block of positions;
+    `turn`: a transposed matrix; `composed_rows`, `direct_rows`: the positions in a block of either way to the scores.
+    """
 
     multiplication: float  # of a dense product
     byte: float  # of the weights that it reads
@@ -71,7 +76,7 @@ CUDA = UnitCosts(  # an H200: python scripts/measure_costs.py fit docs/results/c
 
 
 class LowRankSize(NamedTuple):
-    """The size of a feature matrix given as a product Φ = S Φ̃.
+    """The size of a feature matrix that is a product Φ = S Φ̃, where Φ̃ has fewer rows than Φ.
 
     `rows`: of Φ̃; `entries`: non-zero entries of Φ̃; `expand`: entries of the dense blocks of S.
     """
@@ -82,10 +87,10 @@ class LowRankSize(NamedTuple):
 
 
 class Size(NamedTuple):
-    """The size of the problem whose cost is estimated: scores of all classes of words from hidden vectors.
+    """The numbers on which the cost of scoring all classes of words (sets with equal features) depends.
 
     `positions` N; `classes` G; `features` m; `entries`: non-zero entries of the feature matrix Φ (0 for the identity);
-    `hidden`: units H; `low_rank_blocks`: the factors where Φ is a product.
+    `hidden`: the size of the hidden vectors; `low_rank_blocks`: of the factors where Φ is a product, else None.
     """
 
     positions: int
@@ -98,7 +103,7 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """The counts of operations that one of two ways to the scores of all classes of words takes.
+    """The counts of operations that one of two ways to the scores of all classes of words takes, `name`.
 
     "composed" multiplies the feature matrix Φ into the weights first, h (Φ W)ᵀ; "direct" last, Φ (W h). `seconds` turns
     the counts into time.
@@ -125,16 +130,15 @@ class Work:
         return *work, self.blocks, self.turns
 
     def seconds(self, costs: UnitCosts = CPU) -> float:
-        """Return the estimated time in seconds with the constants `costs` of a device, one CPU core by default."""
+        """Return the estimated time, Σ count · seconds over the kinds of operation, by `costs` (one CPU core's)."""
         return sum(count * constant for count, constant in zip(self.counts, costs, strict=False))
 
 
 def composed(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
-    """Return the work of the composed way to the scores, h (Φ W)ᵀ + Φ c: features are multiplied into the weights
-    first.
+    """Return the `Work` of the composed way to the scores, h (Φ W)ᵀ + Φ c: features multiplied into the weights first.
 
-    `training`: count the backward pass; `cached`: Φ W and Φ c are there already; `costs`: of the device, for the number
-    of positions in a block.
+    `training`: count the backward pass; `cached`: Φ W and Φ c need not be computed; `costs`: of the device, which give
+    the number of positions in a block.
     """
     N, G, _, E, H, low_rank_blocks = size
     P, E, expand = low_rank_blocks or (G, E, 0)
@@ -146,10 +150,10 @@ def composed(size: Size, *, training: bool = False, cached: bool = False, costs:
 
 
 def direct(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
-    """Return the work of the direct way to the scores, Φ (W h + c): feature weights of each position, then sums with Φ.
+    """Return the `Work` of the direct way to the scores, Φ (W h + c): feature weights first, then sums with Φ.
 
-    Φ is the feature matrix. `training`: count the backward pass; `cached` is ignored, nothing can be cached; `costs`:
-    of the device, for the number of positions in a block.
+    Φ is the feature matrix. `training`: count the backward pass; `cached` is ignored, since nothing can be cached;
+    `costs`: of the device, which give the number of positions in a block.
     """
     N, G, m, E, H, _ = size
     passes, sums, rows = 3 if training else 1, 2 if training else 1, min(max(N, 1), costs.direct_rows)
@@ -160,9 +164,9 @@ def direct(size: Size, *, training: bool = False, cached: bool = False, costs: U
 
 
 class WayChoice(NamedTuple):
-    """Two ways to compute the scores of all classes of words, with their counts of operations.
+    """The two ways to compute the scores of all classes of words, as `Work` each: composed and direct.
 
-    `taken`: the faster one by estimated seconds; `left`: the other.
+    `taken`: the one with fewer estimated seconds; `left`: the other.
     """
 
     taken: Work
@@ -170,10 +174,11 @@ class WayChoice(NamedTuple):
 
 
 def choice(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> WayChoice:
-    """Return both ways to the scores of all classes of words, composed and direct, the faster one first.
+    """Return both ways to the scores of all classes of words, composed and direct, as the faster one and the other.
 
-    Faster by estimated seconds. `training`: count the backward pass; `cached`: the product of features and weights that
-    the composed way needs is there already; `costs`: the constants of the device.
+    Faster is which takes fewer estimated seconds; composed if both take as long. `training`: count the backward pass;
+    `cached`: the product Φ W of features and weights is there already; `costs`: the seconds of operations on the
+    device.
     """
     usual, other = (way(size, training=training, cached=cached, costs=costs) for way in (composed, direct))
     return WayChoice(other, usual) if other.seconds(costs) < usual.seconds(costs) else WayChoice(usual, other)
@@ -181,19 +186,19 @@ def choice(size: Size, *, training: bool = False, cached: bool = False, costs: U
 
 @lru_cache(maxsize=1024)  # asked at every step
 def cheapest(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
-    """Return the way to the scores of all classes of words, composed or direct, that takes fewer estimated seconds.
+    """Return the `Work` of the faster way to the scores of all classes of words, composed or direct, by seconds.
 
-    `training`: count the backward pass; `cached`: the product of features and weights that the composed way needs is
-    there already; `costs`: the constants of the device.
+    `training`: count the backward pass; `cached`: the product Φ W of features and weights is there already; `costs`:
+    the seconds of operations on the device.
     """
     return choice(size, training=training, cached=cached, costs=costs).taken
 
 
 @lru_cache(maxsize=16)
 def unit_costs(device_type: str, threads: int = 1) -> UnitCosts:
-    """Return the seconds an operation takes: of a CPU for "cpu", of a CUDA GPU for any other `device_type`.
+    """Return the seconds that each operation takes: on a CPU for "cpu", on a CUDA GPU for any other `device_type`.
 
-    `threads`: of the CPU, among which all work is divided, except for a fixed time for each block.
+    `threads`: of the CPU; times are divided by it, except for the fixed time of a block of positions.
     """
     if device_type != "cpu":
         return CUDA
@@ -202,16 +207,20 @@ def unit_costs(device_type: str, threads: int = 1) -> UnitCosts:
 
 
 def may_keep(exponentials: int) -> bool:
-    """Return whether `exponentials` bytes of exponentials, one number a position and class, may be kept for
-    backward: ≤ 1 GiB.
+    """Return whether `exponentials` bytes, a number for each position and class of words, may be kept for backward.
+
+    They may up to 1 GiB; more are computed again instead.
     """
     return exponentials <= MOST_KEPT
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """An estimate, before training, of what a log-linear layer costs on one core, and which way to the scores it
-    takes.
+    """An estimate, before training, of what a log-linear layer costs on one CPU core.
+
+    `symbols` V words in `classes` G; `positions` of a training batch; `one`, `batch`: the ways to log Z at one
+    position, and with gradients in a batch; `dense`: multiplications of a softmax over V in such a batch; `kept`: bytes
+    of scores kept for backward, 0 if none are.
     """
 
     symbols: int
@@ -229,14 +238,15 @@ class Forecast:
 
     @property
     def has_classes(self) -> bool:
-        """Whether enough words share their features for classes to save work: V is at least 1.25 times their number."""
+        """Whether enough words share their features for classes to save work: V words are at least 1.25 G classes."""
         return self.symbols >= NO_CLASSES * self.classes
 
 
 def forecast(size: Size, symbols: int, *, follows: bool) -> Forecast:
-    """Return the estimated costs for a training batch of `size` over a vocabulary of `symbols` words.
+    """Return the estimated costs of one position, and of a training batch of `size`, as a `Forecast`.
 
-    `follows`: whether the prior or contextual features depend on the preceding text; then scores are kept for backward.
+    `symbols`: the number of words in the vocabulary; `follows`: whether the prior or contextual features depend on the
+    preceding text, so that scores are kept for backward.
     """
     one, batch = choice(size._replace(positions=1), cached=True), choice(size, training=True)
     kept = 4 * size.positions * size.classes if follows else 0

@@ -29,11 +29,11 @@ Word = tuple[float, int]  # log p, or a score, and the word
 
 
 class Parts(NamedTuple):
-    """The parts that p is made of at N positions, from which words are drawn exactly.
+    """The probabilities of classes and of single words at N positions, from which words are drawn exactly.
 
     `rest` (N, G): the probability of the words of each class that are no exceptions; `own` (E,): of each exception, a
-    word whose log b or features differ at that position, as listed in `known`; `left`: which classes they come from;
-    `classes`, `prior`: the classes of words with equal features, and log b.
+    word whose prior or features differ at a position, as listed in `known`; `left`: which classes they come from;
+    `classes`: the sets of words with equal features; `prior`: by which words of a class are drawn.
     """
 
     classes: Classes
@@ -44,7 +44,7 @@ class Parts(NamedTuple):
     own: Tensor  # (E,) float64
 
     def sample(self, count: int, generator: torch.Generator | None) -> Tensor:
-        """Draw `count` words independently at each position, ids (count, N)."""
+        """Draw `count` words independently at each of N positions; return their ids, (count, N)."""
         rest, n = self.rest, len(self.rest)
         position = torch.arange(n, device=rest.device).expand(count, -1).reshape(-1)
         own_total = rest.new_zeros(n).index_add(0, self.known.position, self.own)
@@ -57,10 +57,10 @@ class Parts(NamedTuple):
         return word.view(count, n)
 
     def _exceptions(self, own_total: Tensor, position: Tensor, u: Tensor) -> Tensor:
-        """Return one of the exceptions for each draw, word ids (n,), by inverting their cumulated probabilities.
+        """Return an exception for each of n draws, word ids (n,), by inverting cumulated probabilities.
 
         Exceptions are words whose prior or features differ at a position. `own_total` (N,): their summed probability at
-        each position; `position`, `u` (n,): of the draws, u a random number between 0 and that sum.
+        each position; `position` (n,): of each draw; `u` (n,): a random number from 0 to that sum for each.
         """
         before = torch.cat([own_total.new_zeros(1), own_total.cumsum(0)[:-1]])
         index = torch.searchsorted(self.own.cumsum(0), before[position] + u, right=True)
@@ -89,10 +89,10 @@ class Parts(NamedTuple):
         return word
 
     def _tables(self, position: Tensor, klass: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Return which table of the prior each draw comes from, indices (n,), by its share of Σ b(x) over the drawn
-        class.
+        """Draw which table of the prior each of n words is to come from, indices (n,).
 
-        `position`, `klass` (n,): of the draws; a class is a set of words with equal features.
+        By its share of the prior summed over the drawn class without exceptions. `position`, `klass` (n,): of the
+        draws, `klass` an index of a set of words with equal features.
         """
         if len(self.prior.tables) == 1:
             return torch.zeros_like(position)
@@ -118,9 +118,10 @@ class Parts(NamedTuple):
 
 
 def _draw_classes(rest: Tensor, position: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Draw a class of words at each of the given positions, class indices (n,).
+    """Draw a column of `rest`, a class of words, for each of n draws, class indices (n,).
 
-    `rest` (N, G): the weights of the classes at each position.
+    `rest` (N, G): the unnormalised probabilities of the classes at each position; `position` (n,): the row of each
+    draw.
     """
     counts = torch.bincount(position, minlength=len(rest))
     klass = torch.zeros_like(position)
@@ -134,10 +135,9 @@ def _draw_classes(rest: Tensor, position: Tensor, generator: torch.Generator | N
 
 
 def inverted(weights: Tensor, count: int, generator: torch.Generator | None) -> Tensor:
-    """Draw columns in proportion to their weights, (N, G) -> column indices (count, N), by inverting the cumulated
-    weights.
+    """Draw `count` columns in each row in proportion to their weights, (N, G) -> column indices (count, N).
 
-    A column of weight 0 is never drawn.
+    By inverting cumulated weights; a column of weight 0 is never drawn.
     """
     ends = weights.double().cumsum(-1)
     total = ends[:, -1:].contiguous()
@@ -148,11 +148,10 @@ def inverted(weights: Tensor, count: int, generator: torch.Generator | None) -> 
 
 
 def one_by_one(rows: Floats, mass: ClassMass, count: int, generator: torch.Generator | None) -> Tensor:
-    """Draw `count` words at each position, ids (count, N), without tensor operations: faster for the few of a decoding
-    step.
+    """Draw `count` words at each of N positions, ids (count, N), in plain Python, faster for a step of decoding.
 
-    `rows` (N, G): cumulated weights of the classes (words with equal features); `mass`: the prior within classes. Given
-    the same random numbers, the classes are those of `inverted`.
+    `rows` (N, G): running sums of the weights of the classes (sets of words with equal features); `mass`: the prior, by
+    which a word of a class is drawn. From the same random numbers, the classes are those that `inverted` draws.
     """
     u = torch.rand(len(rows), count, dtype=torch.float64, generator=generator).tolist()
     found = [[_where(row, x) for x in own] for row, own in zip(rows, u, strict=True)]
@@ -166,8 +165,9 @@ def _where(ends: Floats, u: float) -> int:
 
 
 def largest(weights: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the k largest values and their indices, (N, V) -> two tensors (N, k); of equal values, the smallest
-    index first.
+    """Return the k largest values of each row and their column indices, (N, V) -> two tensors (N, k), largest first.
+
+    Of equal values the one with the smaller index comes first.
     """
     values, words = weights.topk(k, -1)
     least = values[:, -1:]
@@ -181,11 +181,11 @@ def largest(weights: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def best_words(mass: ClassMass, scores: Tensor, shift: list[float], own: list[list[Word]], k: int) -> list[list[Word]]:
-    """Return the k most probable words of each position as (log p, word id), best first: a list of N lists.
+    """Return the k most probable words of each of N positions as (log p, word id), best first: N lists.
 
-    `mass`: the prior summed by classes; `scores` (N, G) float64: a·φ_s of each class; `shift` (N): what log p of a word
-    has besides a·φ and log b; `own`: of each position, (log p, word id) of the exceptions, whose log b or features
-    differ.
+    `mass`: the prior and its sums over classes of words; `scores` (N, G) float64: a·φ_s of each class s; `shift`: for
+    each position log p − a·φ − log b, the same for all words; `own`: for each position (log p, word id) of its
+    exceptions, words whose prior or features differ there.
     """
     bound = scores + mass.best_log_b  # (N, G)
     rows = []
@@ -205,9 +205,10 @@ def _falling(pair: Word) -> Word:
 
 
 def _walk(mass: ClassMass, classes: list[int], static: list[float]) -> Iterator[Word]:
-    """Yield (score + log b, word id) of all words of some classes, highest first; log b by the prior `mass`.
+    """Yield (score + log b, word id) of all words of some classes, highest first.
 
-    `classes`: their indices; `static`: the score a·φ of each. A heap holds the next word of each class.
+    `mass`: the prior, which gives log b; `classes`: indices of sets of words with equal features; `static`: the score
+    a·φ of each class.
     """
     ranked = [mass.ranked(klass) for klass in classes]
     heap = [(-(static[i] + log_b[0]), words[0], i, 0) for i, (words, log_b) in enumerate(ranked)]

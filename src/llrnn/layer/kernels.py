@@ -192,10 +192,10 @@ if available:
 def row_sums(
     rows: KernelRows, matrix: Tensor, vector: Tensor, offset: Tensor | None, scale: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Return scale · Φ M (rows, H) in `dtype` and scale · Φ v + offset (rows,) float32, by a Triton kernel on a GPU.
+    """Return scale · A M (rows, H) in `dtype` and scale · A v + offset (rows,) float32, by a Triton kernel on a GPU.
 
-    `rows`: a sparse matrix Φ (features of classes of words, or its transpose); `matrix`: M; `vector`: v; `scale`: a
-    scalar tensor, or None for 1.
+    `rows`: a sparse matrix A (rows, n), the feature matrix of classes of words or its transpose; `matrix`: M (n, H);
+    `vector`: v (n,); `offset` (rows,), or None for 0; `scale`: a scalar tensor, or None for 1.
     """
     H, pieces = matrix.shape[1], rows.pieces
     out, out_vector = matrix.new_empty(rows.n_rows, H, dtype=dtype), matrix.new_empty(rows.n_rows, dtype=torch.float32)
@@ -227,8 +227,8 @@ def convert(tensor: Tensor, factor: Tensor | None, out: Tensor) -> None:
 def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score: Tensor) -> None:
     """Fill `log_sum` with log Σ_s exp(x_s + bias_s) and `score` with x_k + bias_k, each (C,), by a Triton kernel.
 
-    `logits`: x (C, G); `bias` (G,); `klass` (C,): the target class k of each of C positions. A class is a set of words
-    with equal features.
+    `logits`: x (C, G), of G classes s of words at C positions, without bias; `bias` (G,); `klass` (C,): the target
+    class k of each position. A class is a set of words with equal features.
     """
     C, G = logits.shape
     block = min(_SUM_COLUMNS, triton.next_power_of_2(G))
@@ -240,11 +240,11 @@ def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score
 def gradients(
     logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, weight: Tensor, out: Tensor, sums: Tensor
 ) -> None:
-    """Fill `out` (C, G) with the gradient of the logits and add its column sums to `sums` (PARTS, G), by a Triton
-    kernel.
+    """Fill `out` (C, G) with the gradient of the loss by the logits; add its column sums to `sums` (P, G). In Triton.
 
-    The gradient is w[n] · (exp(x[n, s] + bias[s] − log_sum[n]) − [s = k(n)]), with x = `logits`, which `out` may
-    overwrite, w = `weight` (C,), k = `klass` (C,). Each row of `sums` gets the sum of some of the C positions.
+    The gradient is w[n] · (exp(x[n, s] + bias[s] − log_sum[n]) − [s = k(n)]) at position n for class s of words: x =
+    `logits`, which `out` may overwrite, `bias` (G,), `log_sum` (C,) by `log_sums`, w = `weight` (C,) of each position
+    in the loss, k = `klass` (C,), the targets. The sums of the positions are spread over the P rows of `sums`.
     """
     C, G = logits.shape
     per_part = _GRADIENT_ROWS * triton.cdiv(C, _GRADIENT_ROWS * len(sums))
@@ -256,9 +256,10 @@ def gradients(
 
 
 def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
-    """Add logit offsets of E single words to the logits of their classes, `logits` (N, G), in place, by Triton.
+    """Change the logits (N, G) of classes of words in place, for E single words with offsets, by Triton kernels.
 
-    Return, each (E,), the new logit of each word's class, and the word's fraction of the class's unnormalised
+    The logit of a class becomes x + log(1 − Σ q + Σ q exp g) over its words with offset g and share q of the class's
+    prior. Returns, each (E,), the new logit of each word's class, and the word's fraction of its unnormalised
     probability.
     """
     (N, G), E, K = logits.shape, len(logit_offsets.klass), logit_offsets.value.shape[1]
@@ -274,10 +275,11 @@ def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
 def offset_gradients(
     logit_offsets: LogitOffsets, found: OffsetLogits, bias: Tensor, log_sum: Tensor, w: Tensor
 ) -> Tensor:
-    """Return the gradient of the loss by the weights a of contextual features, (N, k), by a Triton kernel.
+    """Return the gradient of the loss by the weights of k contextual features at N positions, (N, k), by Triton.
 
-    `found`: the result of `offset_logits`; `bias` (G,): of the classes of words; `log_sum` (N,): log-sums over the
-    classes; `w` (N,): the weight of each position in the loss.
+    `logit_offsets`: the offsets that these weights gave to single words; `found`: what `offset_logits` returned for
+    them; `bias` (G,): of the classes of words; `log_sum` (N,): log-sums over the classes, with the offsets; `w` (N,):
+    the weight of each position in the loss.
     """
     N, K = logit_offsets.weights.shape
     out, first = torch.empty_like(logit_offsets.weights), _first(logit_offsets, N)
@@ -288,5 +290,8 @@ def offset_gradients(
 
 
 def _first(logit_offsets: LogitOffsets, n: int) -> Tensor:
-    """Return where the words of each of n positions begin in the list, which is sorted by position, (n + 1,)."""
+    """Return the index of the first word of each of n positions in the list, and the list's end, (n + 1,).
+
+    The words in `logit_offsets` are sorted by position.
+    """
     return torch.searchsorted(logit_offsets.position, torch.arange(n + 1, device=logit_offsets.position.device))

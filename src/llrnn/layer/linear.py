@@ -26,19 +26,19 @@ _ALIGNED = 8  # hidden units: products in half precision are slow on a GPU where
 
 
 def placed(h: Tensor, prior: Prior, values: Sequence[AnyValues]) -> tuple[Tensor, Prior, list[AnyValues]]:
-    """Return hidden vectors h, the prior and contextual feature values, all on the device of h and in its dtype.
+    """Return (h, prior, values): the prior and contextual feature values moved to the device of the hidden vectors h.
 
-    They are float32 where h is in half precision.
+    Feature values take the dtype of h, which is cast to float32 if in half precision; the prior keeps its own.
     """
     h = h if h.dtype.itemsize >= torch.float32.itemsize else h.float()
     return h, prior.to(h.device), [part.to(h.device, h.dtype) for part in values]
 
 
 class Given(NamedTuple):
-    """The arguments that a `Distribution` was made from, with all contextual features.
+    """The arguments that a `Distribution` was made from, before linear contextual features were folded into weights.
 
-    (The distribution itself then treats contextual features that are linear in static ones as offsets of weights.)
-    `weights`, `h` (N, H), `values` of contextual features, `change` of the weights a, or None.
+    `weights`: of the layer; `h` (N, H): hidden vectors; `values`: of all contextual features, an entry for each source;
+    `change` of the feature weights, or None.
     """
 
     weights: LayerWeights
@@ -47,22 +47,20 @@ class Given(NamedTuple):
     change: WeightChange | None
 
     def row(self, n: int) -> Given:
-        """Return the arguments of the distribution at position n alone (N = 1)."""
+        """Return the arguments of the distribution at position n alone, with h (1, H)."""
         change = self.change and self.change.row(n)
         return Given(self.weights, self.h[n : n + 1], [part.row(n) for part in self.values], change)
 
     def adaptor(self) -> Tensor:
-        """Return the weights a of all features, static ones first, then contextual ones, (N, m + k), with `change`
-        applied.
-        """
+        """Return the weights a of all features, m static, then k contextual ones, (N, m + k), with `change` applied."""
         a = self.weights.full_adaptor(self.h)
         return a if self.change is None else self.change.changed(a, 0)
 
     def joined(self, other: Tensor, static: Tensor) -> Tensor:
-        """Return the values of all contextual features, (N, k), in their order.
+        """Return the values of all k contextual features at N positions, (N, k), in the order of `values`.
 
-        `other`: the values (or expectations) of those that are not linear in static features, (N, k'); `static` (N, m):
-        of all static features, from which the linear ones are computed.
+        `other` (N, k'): those of the features that are not linear in static ones; `static` (N, m): of all static
+        features, from which the linear ones are computed. Expectations of both give expectations.
         """
         own = iter(torch.split(other, [part.width for part in self.values if isinstance(part, ContextValues)], 1))
         found = [part.of(static) if isinstance(part, LinearValues) else next(own) for part in self.values]
@@ -70,10 +68,11 @@ class Given(NamedTuple):
 
 
 def folded(given: Given) -> tuple[LayerWeights, Tensor, list[ContextValues], WeightChange | None]:
-    """Rewrite contextual features that are linear in static ones as offsets of the static weights.
+    """Return weights, h, contextual values and weight change of the same distributions without `LinearValues`.
 
-    Return weights, h, the values of the other contextual features, and the weight change (or None): the same
-    distributions. The offsets become extra columns of h with weights of their own, or part of an existing change.
+    Contextual features that are linear in static ones become offsets of the static weights: extra columns of h (N, H +
+    …) with weights of their own, or part of an existing change. The values are those of the other contextual features;
+    the change is None if there was none.
     """
     weights, h, values, change = given
     others = [part for part in values if isinstance(part, ContextValues)]
@@ -106,9 +105,10 @@ def _with_offset(change: WeightChange, m: int, o: Tensor, columns: list[int], ke
 
 
 def _widened(weights: LayerWeights, columns: tuple[int, ...], kept: tuple[int, ...]) -> LayerWeights:
-    """Return the weights with more hidden units, unit j adding 1 to the weight of static feature `columns[j]`.
+    """Return the weights with more hidden units, of which unit j adds 1 to the weight of static feature `columns[j]`.
 
-    `kept`: indices of the contextual features that remain. Padding units add to no feature.
+    `kept`: indices of the contextual features that remain. Units are padded to a multiple of 8 by such as add to
+    nothing.
     """
 
     def made() -> LayerWeights:
@@ -127,13 +127,17 @@ def _widened(weights: LayerWeights, columns: tuple[int, ...], kept: tuple[int, .
 
 
 def _aligned(hidden: int, n: int) -> int:
-    """Return how many hidden units to add for n columns: n, rounded up so that all are a multiple of 8."""
+    """Return how many hidden units to add to `hidden` ones for n columns: ≥ n, so that the sum is a multiple of 8."""
     return n + -(hidden + n) % _ALIGNED
 
 
 @lru_cache(maxsize=16)  # few: one for a model and a device
 def _picks(columns: tuple[int, ...], m: int, H: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Return a matrix (m, J) with a 1 at (`columns[j]`, j): hidden unit j adds to the weight of that static feature."""
+    """Return a matrix (m, J) of zeros with a 1 at (`columns[j]`, j), for weights of J further hidden units.
+
+    Unit j so adds to the weight of one of m static features. J is the number of columns, rounded up so that H + J is a
+    multiple of 8; 0 without columns.
+    """
     picks = torch.zeros(m, _aligned(H, len(columns)) if columns else 0, dtype=dtype)
     picks[list(columns), range(len(columns))] = 1.0
     return picks.to(device)

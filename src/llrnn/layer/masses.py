@@ -432,7 +432,7 @@ class ClassMass:
 
     @cached_property
     def best_log_b(self) -> Tensor:
-        """The largest prior value log b of a word in each class (words with equal features), (G,); −∞ if all b are 0."""
+        """The largest prior value log b of a word in each class (words with equal features), (G,); −∞ if all are."""
         lowest = torch.full_like(self.log_mass, MINUS_INFINITY)
         return lowest.scatter_reduce(0, self._class_of, self.log_b, "amax")
 

@@ -47,8 +47,9 @@ T = TypeVar("T")
 
 
 class LowRankBlock(NamedTuple):
-    """A dense block of the feature matrix Φ: a range of rows (classes of words) with non-zeros in exactly a range of
-    columns.
+    """A dense block of the feature matrix Φ: a range of rows that are non-zero in a range of columns, and only there.
+
+    `classes`: the rows, each of which stands for a class of words with equal features; `columns`: the features.
     """
 
     classes: slice
@@ -61,11 +62,11 @@ class LowRankBlock(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FeatureMatrix:
-    """The features Φ of V words, as a sparse matrix with one row for each class of words with equal features.
+    """The m features of V words, as a sparse matrix Φ with one row for each class of words with equal features.
 
-    `names`: of the m features; `groups`: the kind of feature that each comes from; `class_of` (V,): the class of each
-    word; the row of class s has `values[offsets[s]:offsets[s + 1]]` in the `columns` of the same range (compressed
-    rows).
+    `names`: of the m features; `groups`: for each feature the kind that it comes from, such as "suffixes"; `class_of`
+    (V,): the class of each word id; the row of class s has `values[offsets[s]:offsets[s + 1]]` in the `columns` of the
+    same range (compressed rows).
 
         matrix = FeatureMatrix.of(torch.tensor([[1.0, 0.0], [1.0, 0.5], [1.0, 0.0]]), names=["noun", "length"])
         matrix.n_symbols, matrix.n_classes, matrix.n_features          # 3, 2, 2
@@ -80,11 +81,10 @@ class FeatureMatrix:
 
     @classmethod
     def of(cls, matrix: Any, names: Sequence[str] | None = None) -> FeatureMatrix:
-        """Return the feature matrix of an array or tensor (V, m), dense or sparse (torch's or scipy's), a row for each
-        word.
+        """Return the `FeatureMatrix` of a matrix (V, m) with a row for each word, dense or sparse (torch, scipy).
 
         Words with equal rows form a class. `names`: of the m features, "feature 0", "feature 1", … by default. Raises
-        FeatureError for values that are not finite, or a wrong number of names.
+        FeatureError for another shape, values that are not finite, or names that are not m different ones.
 
             FeatureMatrix.of(torch.tensor([[1.0, 0.0], [1.0, 0.5], [1.0, 0.0]]), names=["noun", "length"])
         """
@@ -110,8 +110,9 @@ class FeatureMatrix:
 
     @property
     def size(self) -> float:
-        """The root mean square of ‖φ(x)‖ over the V words: 1 for one indicator a word (a softmax), and without any
-        features.
+        """The root mean square, over the V words, of the norm of a word's feature vector; 1.0 if all features are 0.
+
+        It is 1 too where each word has one indicator, as in a softmax.
         """
         row = np.repeat(np.arange(self.n_classes), np.diff(self.offsets))
         squares = np.bincount(row, weights=self.values**2, minlength=self.n_classes)
@@ -119,12 +120,12 @@ class FeatureMatrix:
 
     @property
     def n_symbols(self) -> int:
-        """V, the number of words."""
+        """V, the number of words in the vocabulary."""
         return len(self.class_of)
 
     @property
     def n_features(self) -> int:
-        """m, the number of features."""
+        """m, the number of features of a word: the columns of the matrix."""
         return len(self.names)
 
     @property
@@ -134,35 +135,37 @@ class FeatureMatrix:
 
     @cached_property
     def members(self) -> Ints:
-        """All word ids in the order of their classes (sets of words with equal features), (V,)."""
+        """The ids of all V words in the order of their classes (words with equal features), rising within each."""
         few = self.n_classes <= 1 << 16  # two bytes are sorted by radix
         return np.argsort(self.class_of.astype(np.uint16) if few else self.class_of, kind="stable")
 
     @cached_property
     def member_offsets(self) -> Ints:
-        """Where the words of each class begin in `members`, (G + 1,): class s is members[offsets[s] : offsets[s +
-        1]].
+        """The ends of the classes in `members`, (G + 1,): class s has the words members[offsets[s] : offsets[s + 1]].
+
+        A class is a set of words with equal features.
         """
         return _ends(self.class_of, self.n_classes)
 
     def largest_classes(self, count: int, examples: int) -> list[Ints]:
-        """Return the first `examples` word ids of each of the `count` largest classes that have several words."""
+        """Return the first `examples` word ids of each of the `count` largest classes, the largest first.
+
+        A class is a set of words with equal features; classes of a single word are left out.
+        """
         sizes = np.diff(self.member_offsets)
         order = [s for s in np.argsort(-sizes, kind="stable")[:count].tolist() if sizes[s] > 1]
         return [self.members[self.member_offsets[s] :][: min(examples, sizes[s])] for s in order]
 
     @property
     def constant_columns(self) -> list[int]:
-        """The columns of features with the same non-zero value on all words: they cancel in the normalisation."""
+        """The indices of features with one non-zero value on all words; such features cancel in the normalisation."""
         fired = np.bincount(self.columns, minlength=self.n_features)
         value = common_values(self.columns, self.values, self.n_features)
         return list(np.flatnonzero((fired == self.n_classes) & ~np.isnan(value)).tolist())
 
     @property
     def is_identity(self) -> bool:
-        """Whether every class of words has one feature, numbered as the class, with value 1: an ordinary softmax
-        over classes.
-        """
+        """Whether class i of words has feature i with value 1 and no other, as in a plain softmax over classes."""
         G = self.n_classes
         return (
             self.n_features == G
@@ -174,9 +177,9 @@ class FeatureMatrix:
 
     @cached_property
     def low_rank_blocks(self) -> tuple[LowRankBlock, ...]:
-        """The dense blocks at the end of Φ: runs of classes of words that have all features of one group and no others.
+        """The dense blocks at the end of Φ: runs of rows (classes of words) with just the features of one group.
 
-        A block has at least twice as many classes as features; () where there are none.
+        A block has at least twice as many rows as columns; () where there are none.
         """
         found, end = list[LowRankBlock](), self.n_classes
         starts = [j for j in range(self.n_features) if j == 0 or self.groups[j] != self.groups[j - 1]]
@@ -195,7 +198,7 @@ class FeatureMatrix:
 
     @cached_property
     def column_of(self) -> dict[str, int]:
-        """A dict from the name of each feature to its column."""
+        """A dict from the name of each feature to its column index in the matrix."""
         return {name: column for column, name in enumerate(self.names)}
 
     def row(self, symbol: int) -> dict[str, float]:
@@ -207,13 +210,11 @@ class FeatureMatrix:
         }
 
     def named(self, symbol: int) -> list[str]:
-        """Return the non-zero features of the word with id `symbol` as text: "name", or "name=value" where it is not
-        1.
-        """
+        """Return the non-zero features of the word with id `symbol` as texts: "name", or "name=0.5" if not 1."""
         return [name if value == 1.0 else f"{name}={value:.3g}" for name, value in self.row(symbol).items()]
 
     def bytes(self) -> int:
-        """Return the memory of the four arrays in bytes."""
+        """Return the memory in bytes of the matrix: of its class indices, offsets, columns and values."""
         return sum(array.nbytes for array in (self.class_of, self.offsets, self.columns, self.values))
 
     def __repr__(self) -> str:
@@ -221,9 +222,9 @@ class FeatureMatrix:
 
 
 def common_values(key: Ints, values: Floats, count: int) -> Floats:
-    """Return, for each key 0 … count − 1, the value that all its entries share, (count,) float64.
+    """Return for each key 0 … count − 1 the value that all entries with this key share, (count,) float64.
 
-    `key` and `values` are the entries. NaN where values differ, or a key has no entry.
+    Entry i has key `key[i]` and value `values[i]`. NaN where the values of a key differ, or it has no entry.
     """
     lowest, highest = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(lowest, key, values)
@@ -263,10 +264,10 @@ def _entries(matrix: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
 
 
 class WeightCache(Generic[T]):
-    """A cache of one value computed from weights, valid until one of them changes.
+    """A cache that holds one value computed from tensors of weights, until one of these changes.
 
-    Weights are unchanged if they are the same memory and torch has counted no write to it. Writes that torch does not
-    count (through `weight.data`, by fused optimizers, by CUDA graphs) need `clear`, or `increment_version` of torch.
+    Weights are taken as unchanged if they are at the same memory and torch has counted no write to it. After writes
+    that torch does not count (through `weight.data`, by fused optimizers, by CUDA graphs) call `clear`.
     """
 
     def __init__(self) -> None:
@@ -277,7 +278,7 @@ class WeightCache(Generic[T]):
     def get(self, make: Callable[[], T], *weights: Tensor, key: object = None) -> T:
         """Return the cached value, or that of `make()`, called without gradients, if a weight or `key` has changed.
 
-        `weights`: the tensors that the value is computed from; `key`: what else it depends on.
+        `weights`: the tensors that the value is computed from; `key`: what else it depends on, compared by ==.
         """
         kept, versions = self._kept, (key, *map(_version, weights))
         if kept is None or kept[1] != versions:
@@ -290,7 +291,7 @@ class WeightCache(Generic[T]):
         self._kept = None
 
     def __reduce__(self) -> tuple[type[WeightCache[T]], tuple[()]]:
-        """Pickle or copy as an empty cache."""
+        """Return what pickling and copying need: the class alone, so that a copy is an empty cache."""
         return type(self), ()
 
 
@@ -299,17 +300,15 @@ def _version(weight: Tensor) -> tuple[object, ...]:
 
 
 def needs_gradient(*weights: Tensor) -> bool:
-    """Return whether results computed from these weights now must be differentiable: grad mode is on and one
-    requires it.
-    """
+    """Return whether results computed from these tensors need a gradient: grad mode is on, and one requires grad."""
     return torch.is_grad_enabled() and any(weight.requires_grad for weight in weights)
 
 
 def can_be_cached(entries: int, *weights: Tensor) -> bool:
-    """Return whether a product with `entries` numbers, computed from the weights, may be cached.
+    """Return whether a product with `entries` numbers, computed from the tensors `weights`, may be cached.
 
-    No if a gradient is needed now, a weight is an inference tensor (torch counts no writes to it), or it exceeds 256
-    MiB.
+    False if a gradient is needed now, a weight is an inference tensor (torch counts no writes to it), or the product
+    would exceed 256 MiB.
     """
     trains = torch.is_grad_enabled()
     for weight in weights:
@@ -319,7 +318,7 @@ def can_be_cached(entries: int, *weights: Tensor) -> bool:
 
 
 class _Times(torch.autograd.Function):
-    """The autograd function of a product with the sparse feature matrix Φ: Φ W forward, Φᵀ g backward."""
+    """The autograd function of a product with a sparse matrix Φ, given as two functions: Φ W forward, Φᵀ g backward."""
 
     @staticmethod
     def forward(ctx: Any, factor: Tensor, forward: Callable[[Tensor], Tensor], backward: Callable[..., Any]) -> Tensor:
@@ -336,7 +335,10 @@ def _sums(offsets: Tensor, columns: Tensor, values: Tensor, dense: Tensor) -> Te
 
 
 class _Constants(torch.nn.Module):
-    """A module with constant arrays as buffers, which move with the model but are not saved; `values` stays float64."""
+    """A torch module with constant arrays as buffers, which move with the model but are not in its state dict.
+
+    The buffer `values` stays float64 when the model is cast.
+    """
 
     values: Tensor
 
@@ -347,9 +349,9 @@ class _Constants(torch.nn.Module):
         self._cast: dict[torch.dtype, Tensor] = {}
 
     def _apply(self, fn: Any, recurse: bool = True) -> _Constants:
-        """Move the buffers with the model, but keep `values` float64.
+        """Apply a move or cast of torch (`.to`, `.half`) to the buffers, but keep `values` float64; return self.
 
-        A model cast to half precision and back keeps its feature values.
+        So a model cast to half precision and back keeps its feature values.
         """
         exact = self.values
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
@@ -358,18 +360,18 @@ class _Constants(torch.nn.Module):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle or copy without the cached casts."""
+        """Return the state for pickling and copying, without cached casts of `values`."""
         return {**self.__dict__, "_cast": {}}
 
     def as_dtype(self, dtype: torch.dtype) -> Tensor:
-        """Return `values` cast to `dtype`; cached."""
+        """Return the buffer `values` cast to `dtype`; cached."""
         if dtype not in self._cast:
             self._cast[dtype] = self.values.to(dtype)
         return self._cast[dtype]
 
 
 class CompressedRows(_Constants):
-    """A constant sparse matrix in compressed rows, as a module that moves with the model.
+    """A constant sparse matrix in compressed rows, as a torch module that moves with the model.
 
     Row i has `values[j]` in column `columns[j]`, for j from offsets[i] to offsets[i + 1] − 1.
     """
@@ -387,7 +389,7 @@ class CompressedRows(_Constants):
     def for_kernels(self, device: torch.device, dtype: torch.dtype, multiple: int = 1) -> KernelRows:
         """Return this matrix in the form that the Triton kernels read, on `device`, with values as `dtype`.
 
-        Empty rows are added up to a multiple of `multiple`; long rows are cut into pieces.
+        Empty rows are added until the number of rows is a multiple of `multiple`; long rows are cut into pieces.
         """
         offsets = self.offsets.cpu().numpy()
         offsets = np.append(offsets, np.full(-(len(offsets) - 1) % multiple, offsets[-1]))
@@ -397,9 +399,10 @@ class CompressedRows(_Constants):
 
 
 class DenseColumns(_Constants):
-    """The columns of the feature matrix Φ that are non-zero on so many classes of words that a dense product is faster.
+    """The columns of a feature matrix (G, m) with so many non-zeros that a dense product is faster, as a dense matrix.
 
-    Word vectors, for instance. `column` (k,): their indices in Φ; `values`: (G, k).
+    Word vectors, for instance. `column` (k,): their indices; `values` (G, k): a row for each class of words with equal
+    features. The constructor's `rows`: the row of each non-zero; `often` (m,): which columns these are.
     """
 
     column: Tensor  # (k,) where they stand in Φ; `values` is (G, k)
@@ -412,30 +415,31 @@ class DenseColumns(_Constants):
 
     @staticmethod
     def worth_it(features: FeatureMatrix) -> npt.NDArray[np.bool_]:
-        """Return a mask (m,) of the features to treat as dense: non-zero on more than a quarter of the classes of
-        words.
+        """Return a mask (m,) of the features to treat as dense: those non-zero on more than a quarter of the rows.
 
-        All False where there are fewer than 16 of them, or fewer than 1,000 classes.
+        A row stands for a class of words with equal features. All False where fewer than 16 features are so, or there
+        are fewer than 1,000 rows.
         """
         often = np.bincount(features.columns, minlength=features.n_features) > features.n_classes // _DENSE
         return often if features.n_classes >= _FEWEST_CLASSES and often.sum() >= _FEWEST_DENSE else often & False
 
     def times(self, factor: Tensor) -> Tensor:
-        """Return Φ W restricted to the dense columns of the feature matrix Φ, W (m, H) -> (G, H)."""
+        """Return what the dense columns of the feature matrix Φ contribute to the product Φ W, W (m, H) -> (G, H)."""
         return self.as_dtype(factor.dtype) @ factor.index_select(0, self.column)
 
     def put_transposed(self, factor: Tensor, into: Tensor) -> Tensor:
-        """Write the rows of Φᵀ D that belong to dense columns of the feature matrix Φ into `into` (m, H); return it.
+        """Write the rows of Φᵀ D that belong to dense columns of the feature matrix Φ (G, m) into `into`; return it.
 
-        `factor`: D (G, H).
+        `factor`: D (G, H); `into` (m, H): its other rows stay as they are.
         """
         return into.index_copy_(0, self.column, (self.as_dtype(factor.dtype).t() @ factor).to(into.dtype))
 
 
 class Spread(_Constants):
-    """The dense factor (n, r) of a low-rank block of the feature matrix Φ: n classes of words by r features.
+    """A low-rank block of the feature matrix Φ as a dense matrix `values` (n, r): n classes of words by r features.
 
-    `classes`: the range of classes; `inner`: the range of rows of the reduced matrix Φ̃ that are its features.
+    It is one block of S where Φ = S Φ̃ and Φ̃ has fewer rows. `classes`: the range of rows of Φ, classes of words with
+    equal features; `inner`: the range of rows of Φ̃ that stand for its r features.
     """
 
     def __init__(self, classes: slice, inner: slice, values: Floats) -> None:
@@ -444,10 +448,10 @@ class Spread(_Constants):
 
 
 class SparseMatrix(torch.nn.Module):
-    """The constant feature matrix Φ (G × m) as a module on the device of a model: `phi @ W` is Φ W, with gradients.
+    """A constant feature matrix Φ (G, m) as a torch module that moves with the model; `phi @ W` has gradients.
 
-    Where there are low-rank blocks, Φ = S Φ̃: `reduced` is Φ̃, and `expansions` are the blocks Y_b of S. Else `reduced`
-    is Φ itself, and there are no expansions.
+    Its G rows are classes of words with equal features. Where Φ has low-rank blocks, Φ = S Φ̃: `reduced` is Φ̃, and
+    `expansions` are the dense blocks of S. Else `reduced` is Φ itself, and there are no expansions.
     """
 
     def __init__(self, features: FeatureMatrix) -> None:
@@ -478,15 +482,17 @@ class SparseMatrix(torch.nn.Module):
 
     @property
     def expansion_entries(self) -> int:
-        """The number of entries of S where the feature matrix is a product Φ = S Φ̃: multiplications by S at a
-        position; else 0.
+        """The number of entries of S where the feature matrix has low-rank blocks, Φ = S Φ̃; 0 where it has none.
+
+        So many multiplications the product with S takes at one position.
         """
         return sum(part.values.numel() for part in self.expansions)
 
     def expand(self, inner: Tensor, offset: Tensor | float = 0.0) -> Tensor:
-        """Return S y + offset, the scores of all G classes of words, from those of the rows of Φ̃, (N, P) -> (N, G).
+        """Return the scores of all G classes of words, y Sᵀ + offset, from those of the rows of Φ̃, y (N, P) -> (N, G).
 
-        For a feature matrix Φ = S Φ̃ with low-rank blocks; without any, y is returned as it is, without `offset`.
+        For a feature matrix Φ = S Φ̃ with low-rank blocks; without any, `inner`, which is y, is returned as it is, and
+        `offset` is not added.
         """
         if self._reduced is None:
             return inner
@@ -495,9 +501,9 @@ class SparseMatrix(torch.nn.Module):
         return torch.cat([single, *parts], 1) + offset
 
     def for_kernels(self, like: Tensor) -> KernelMatrix:
-        """Return the feature matrix Φ in the form that the Triton kernels read, on the device of `like`.
+        """Return the feature matrix in the form that the Triton kernels read, on the device of the tensor `like`.
 
-        Values are in the dtype of `like`, at least float32. The last result is cached.
+        Values are in the dtype of `like`, or float32 where that is a half precision. The last result is cached.
         """
         dtype = torch.promote_types(like.dtype, torch.float32)
         found = _for_kernels.get(self)
@@ -508,9 +514,9 @@ class SparseMatrix(torch.nn.Module):
         return found
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        """Return the product of the feature matrix Φ (G, m) with W, (m, H) -> (G, H), or with c, (m,) -> (G,).
+        """Return the product of the feature matrix (G, m) with a dense one, (m, H) -> (G, H), or vector, (m,) -> (G,).
 
-        Differentiable.
+        Differentiable in the dense factor.
         """
         if self.is_identity:
             return dense
@@ -521,7 +527,10 @@ class SparseMatrix(torch.nn.Module):
         return cast(Tensor, _Times.apply(dense, self._times, self._transposed))  # type: ignore[no-untyped-call]
 
     def transposed(self, dense: Tensor) -> Tensor:
-        """Return the product of the transposed feature matrix Φᵀ with a dense one, (G, H) -> (m, H), differentiable."""
+        """Return the product of the transposed feature matrix (m, G) with a dense matrix, (G, H) -> (m, H).
+
+        Differentiable in the dense factor.
+        """
         if self.is_identity:
             return dense
         return cast(Tensor, _Times.apply(dense, self._transposed, self._times))  # type: ignore[no-untyped-call]
@@ -535,9 +544,9 @@ class SparseMatrix(torch.nn.Module):
         return sums if self._dense is None else self._dense.put_transposed(factor, sums)
 
     def rows(self, dense: Tensor, classes: Tensor) -> Tensor:
-        """Return rows of Φ W for some classes of words alone, W (m, H), class indices (B,) -> (B, H).
+        """Return some rows of the product of the feature matrix (G, m) with `dense` (m, H), row indices (B,) -> (B, H).
 
-        Φ is the feature matrix; for a single step of decoding.
+        `classes`: the rows, each a class of words with equal features. For a single step of decoding.
         """
         if self.is_identity:
             return dense[classes]
@@ -555,8 +564,9 @@ class SparseMatrix(torch.nn.Module):
 
 
 def _reduced(features: FeatureMatrix) -> FeatureMatrix:
-    """Return Φ̃ of a feature matrix Φ = S Φ̃: the rows before its first low-rank block, then a row for each block
-    column.
+    """Return the matrix Φ̃ (P, m) of a feature matrix that is a product Φ = S Φ̃.
+
+    Its rows are those of Φ before the first low-rank block, then for each feature of a block one with a single 1.
     """
     single, first = features.low_rank_blocks[0].classes.start, features.low_rank_blocks[0].columns.start
     kept = features.offsets[: single + 1]
@@ -580,15 +590,16 @@ def _spreads(features: FeatureMatrix) -> Iterator[Spread]:
 
 
 def _ends(of: Ints, count: int) -> Ints:
-    """Return offsets (count + 1,) of compressed rows from the row index of each entry, `of`."""
+    """Return the offsets of compressed rows, (count + 1,), from the row index `of` each entry; `count`: of rows."""
     return np.concatenate([[0], np.cumsum(np.bincount(of, minlength=count))]).astype(np.int64)
 
 
 class Pieces(NamedTuple):
-    """The entries of a sparse matrix's rows cut into pieces of at most 64, so that GPU programs share the sum of a long
-    row.
+    """The entries of a sparse matrix's rows, cut into P pieces of at most 64, one for each program on a GPU.
 
-    A row of several pieces is the sum of as many partial sums.
+    A row of several pieces is summed in two steps: its pieces to partial sums, then these. `offsets`: the ends of the
+    pieces; `target`: the row whose only piece it is, or −1 − j for partial sum j; `long_rows`, `long_offsets`: rows of
+    several pieces, and the ends of their partial sums; `partial`, `ones`: indices and values 1 of the second sum.
     """
 
     offsets: Tensor  # (P + 1,) where the entries of each piece start
@@ -600,8 +611,9 @@ class Pieces(NamedTuple):
 
 
 class KernelRows(NamedTuple):
-    """A sparse matrix in compressed rows on the device of its product, with its long rows cut into pieces for GPU
-    kernels.
+    """A sparse matrix in compressed rows on one device, for GPU kernels, with its long rows cut into `pieces`.
+
+    Row i has `values[j]` in column `columns[j]`, for j from offsets[i] to offsets[i + 1] − 1.
     """
 
     n_rows: int
@@ -616,10 +628,10 @@ class KernelRows(NamedTuple):
 
 
 class KernelMatrix(NamedTuple):
-    """The feature matrix Φ (G, m) as the GPU kernels read it: by rows, and by columns for Φᵀ.
+    """The feature matrix Φ (G, m) as the GPU kernels read it: by rows, and by columns for products with its transpose.
 
-    `identity`: whether every class of words has one feature, numbered as the class, with value 1; `dense`: columns that
-    are multiplied apart, or None.
+    `identity`: whether row i has a 1 in column i alone; `dense`: the columns that are multiplied apart as a dense
+    matrix, or None. A row stands for a class of words with equal features.
     """
 
     rows: KernelRows

@@ -21,12 +21,11 @@ from llrnn.layer.weights import LayerWeights
 
 
 class MixedDistribution(Distribution):
-    """A mixture Σ_k w_k p_k of a log-linear model and other distributions (experts) over the same V words at N
-    positions.
+    """A mixture Σ_k w_k p_k of a log-linear model's distributions and others (experts), over V words at N positions.
 
-    `own`: p_0, the model; `experts`: the others as priors; `log_weights`: log w, (N, 1 + experts); `flat`: layer
-    weights without hidden units over the same words. Samples, entropy and the most probable words write out N × V
-    values.
+    `own`: p_0, the model's; `experts`: the others, as priors; `log_weights`: log w, (N, 1 + number of experts); `flat`:
+    weights of a layer over the same words without hidden units and features that matter, as a frame for the experts.
+    `sample`, `entropy` and `top` write out N × V values.
 
         p = MixedDistribution(model, [expert], torch.tensor([[0.7, 0.3]]).log().expand(model.n, 2), flat)
     """
@@ -39,15 +38,16 @@ class MixedDistribution(Distribution):
         super().__init__(flat, nothing, LazyPrior(shape, self._of_some, self._of_all, own.h))
 
     def log_prob(self, value: Tensor, position: Tensor | None = None) -> Tensor:
-        """Return log Σ_k w_k p_k of one word a position, word ids (N,) -> (N,), differentiable.
+        """Return log Σ_k w_k p_k of one word for each of N positions, word ids (N,) -> (N,), differentiable.
 
-        `position` (E,), in rising order: the positions of E words, (E,) -> (E,).
+        With `position` (E,), positions in rising order, `value` holds E words, and the result is (E,).
         """
         return self._of_some(position, value)
 
     def shares(self, word: Tensor) -> Tensor:
-        """Return the posterior probability w_k p_k(x) / p(x) of each part given one word a position, (N,) -> (N, 1 +
-        experts).
+        """Return the posterior probability w_k p_k(x) / p(x) of each part of the mixture, given a word a position.
+
+        Word ids (N,) -> (N, 1 + number of experts), the model first; each row sums to one.
         """
         return torch.softmax(self._said(None, word) + self.log_weights, 1)
 

@@ -27,7 +27,7 @@ _ENOUGH_LEFT = 0.1  # of a sum from which is subtracted: one digit of seven may 
 
 
 class _ClassLogSumExp(torch.autograd.Function):
-    """The autograd function of `class_logsumexp`: the gradient of log-sum and picked scores together, in one pass."""
+    """The autograd function of `class_logsumexp`: one backward pass for log-sum and picked scores."""
 
     @staticmethod
     def forward(
@@ -48,11 +48,11 @@ class _ClassLogSumExp(torch.autograd.Function):
 
 
 def shifted_sums(scores: Tensor, log_mass: Tensor | None, cells: Cells | None = None) -> tuple[Tensor, Tensor | None]:
-    """Return scores + log_mass − shift, (N, G), and the shift of each of N positions, (N,), or None where it is 0.
+    """Return scores + log_mass − shift, (N, G), and the shift of each of N positions, (N,), or None where all are 0.
 
-    `scores` (N, G): of G classes of words; `log_mass`: added to them, (N, G) or (1, G); `cells`: single (position,
-    class) pairs with another log_mass. Where the largest sum at a position is large, it is the shift, subtracted from
-    the scores first, so that float32 keeps the digits of log_mass.
+    `scores` (N, G): of G classes of words; `log_mass`: added to them, (N, G) or (1, G), None for 0; `cells`: (position,
+    class) pairs with another log_mass. Where a sum at some position is large, the largest sum of each position is its
+    shift, subtracted from the scores first, so that float32 keeps the digits of log_mass.
     """
     if log_mass is None and cells is None:
         return scores, None
@@ -80,11 +80,9 @@ def _summed(scores: Tensor, log_mass: Tensor | None, cells: Cells | None) -> Ten
 
 
 def log_sums(terms: Tensor, shift: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Return shift + logsumexp of each row, (N,) float64, the exponentials exp(term − largest) (N, G), and their sums
-    (N,).
+    """Return shift + logsumexp of each row, (N,) float64, the exponentials exp(term − largest) (N, G), their sums (N,).
 
-    `terms` (N, G); `shift` (N,), or None for 0. A row of minus infinities has log-sum −∞ and sum 0. torch adds these up
-    pairwise, which keeps digits that its softmax loses.
+    `terms` (N, G); `shift` (N,), or None for 0. A row of minus infinities has log-sum −∞ and sum 0.
     """
     largest = terms.amax(-1, keepdim=True).clamp_(min=torch.finfo(terms.dtype).min)  # no minus infinity
     exps = (terms - largest).exp_()
@@ -94,16 +92,18 @@ def log_sums(terms: Tensor, shift: Tensor | None) -> tuple[Tensor, Tensor, Tenso
 
 
 def _gradient(exps: Tensor, total: Tensor, grad_log_sum: Tensor) -> Tensor:
-    """Return the gradient of the log-sums by their terms, grad_log_sum · softmax, (N, G); 0 in a row of minus
-    infinities.
+    """Return the gradient of log-sums by their terms, grad_log_sum · exps / total, (N, G); 0 in a row of total 0.
+
+    `exps` (N, G): exponentials of the terms; `total` (N,): their sums; `grad_log_sum` (N,): of the loss by the
+    log-sums.
     """
     return exps * (grad_log_sum.to(total.dtype) / total).masked_fill(total == 0.0, 0.0).unsqueeze(-1)
 
 
 class Cells(NamedTuple):
-    """C single (position, class) pairs whose log-mass is not that of the whole class, with their own log-mass.
+    """C (position, class) pairs whose log-mass differs from that of the whole class, with their own log-mass, (C,).
 
-    The mass of a class is the summed prior Σ b(x) of its words; here some of these words are left out.
+    The mass of a class is the prior b(x) summed over its words; at these positions some of the words are summed apart.
     """
 
     position: Tensor  # (C,)
@@ -117,8 +117,8 @@ def class_logsumexp(
     """Return logsumexp_s(scores[n, s] + log_mass[n, s]), (N,) float64, and `scores[rows, columns]`, (E,).
 
     Differentiable in `scores` (N, G), of G classes of words at N positions. `log_mass`: constant, (N, G) or (1, G), or
-    None where the scores include it; `cells`: other values of log_mass for single (position, class) pairs; `rows` None:
-    one column a row.
+    None where the scores include it; `cells`: other values of log_mass for single (position, class) pairs, or None;
+    `rows` None: `columns` has one column for each row.
     """
     differentiable = torch.is_grad_enabled() and scores.requires_grad
     if rows is None and log_mass is None and cells is None and not differentiable and scores.shape[0] <= _FEW:
@@ -134,13 +134,13 @@ def class_logsumexp(
 
 
 def few_words_logsumexp(scores: Tensor, bulk: int, klass: Tensor, log_b: Tensor) -> Tensor | None:
-    """Return log Σ_x b(x) exp(s(x)) over words x, (N,) float64, where the prior b sums to 1 and most words share a
-    class.
+    """Return log Σ_x b(x) exp(s(x)) over words x, (N,) float64, if the prior sums to 1 and most words share a class.
 
         s_0 + log(1 + Σ_{x few} b(x) (exp(s(x) − s_0) − 1))            `klass` (F,) and `log_b` (N, F) of the few
 
-    `scores` (N, G): s of every class; `bulk`: the class of most words, s_0 its score. Words of the bulk are not looked
-    at. Returns None where the result would lose digits: the caller then sums all words.
+    `scores` (N, G): s of every class of words; `bulk`: the index of the class of most words, s_0 its score; `klass`:
+    the class of each of the F other words, `log_b` their prior. Returns None where the result would lose digits: the
+    caller then sums all words.
     """
     most = scores[:, bulk]
     differences = log_b.exp() * torch.expm1(scores.index_select(1, klass) - most[:, None])
@@ -151,9 +151,10 @@ def few_words_logsumexp(scores: Tensor, bulk: int, klass: Tensor, log_b: Tensor)
 
 
 def less(scores: Tensor, log_mass: Tensor | float, log_sum: Tensor) -> Tensor:
-    """Return scores + log_mass − log_sum in the dtype of the scores, without losing digits where both are large.
+    """Return scores + log_mass − log_sum in the dtype of the scores, without losing digits where all are large.
 
-    `log_sum`: float64. Where it is −∞ nothing is subtracted: there every score + log_mass is −∞ itself.
+    `log_sum` is float64, with a shape that broadcasts. Where it is −∞ nothing is subtracted: there every score +
+    log_mass is −∞ itself.
     """
     log_sum = finite(log_sum)
     first = log_sum.to(scores.dtype)
@@ -161,9 +162,9 @@ def less(scores: Tensor, log_mass: Tensor | float, log_sum: Tensor) -> Tensor:
 
 
 def segment_logsumexp(values: Tensor, segment: Tensor, count: int, log_mass: Tensor | float = 0.0) -> Tensor:
-    """Return logsumexp of values + log_mass in each segment 0 … count − 1, (count,) float64; −∞ for an empty one.
+    """Return logsumexp of values + log_mass in each of `count` segments, (count,) float64; −∞ for an empty one.
 
-    `segment`: the segment of each value.
+    `segment` (E,): the index of the segment of each of the `values` (E,); `log_mass` (E,), or a number.
     """
     largest = _largest_of_each(values.detach() + log_mass, segment, count)
     shift = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
@@ -180,11 +181,11 @@ def _largest_of_each(values: Tensor, segment: Tensor, count: int) -> Tensor:
 def add_differences(
     log_sum: Tensor, after: tuple[Tensor, Tensor], before: tuple[Tensor, Tensor], position: Tensor
 ) -> Tensor | None:
-    """Return log(exp log_sum[n] + Σ_{e at n} (exp new[e] − exp old[e])), (N,) float64.
+    """Return log(exp log_sum[n] + Σ_{e at n} (exp new[e] − exp old[e])) at N positions, (N,) float64.
 
-    `after`, `before`: (score, log of the prior), each (E,), whose sums are the new and old terms of some words;
-    `position` (E,): of these. Returns None where the difference at some position would lose its digits: the caller then
-    sums in another way.
+    `after`, `before`: for E words, (score, log of the prior), each (E,), whose sums are the new and the old term of the
+    word; `position` (E,): of each word. Returns None where the difference at some position would lose its digits: the
+    caller then sums in another way.
     """
     (new, log_new), (old, log_old) = after, before
     largest_new = _largest_of_each(new.detach() + log_new, position, len(log_sum))
@@ -214,7 +215,7 @@ R = TypeVar("R")
 
 
 def in_full(call: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function whose second argument is a tensor (a method of h) so that it ignores `torch.autocast`."""
+    """Decorate a method whose argument after self is a tensor, so that it computes as if `torch.autocast` were off."""
 
     @wraps(call)
     def within(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -233,9 +234,7 @@ def computes_in_half(*tensors: Tensor) -> bool:
 
 
 def eager(call: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function that `torch.compile` must not trace, since its gradients are written by hand and it
-    branches on values.
-    """
+    """Decorate a function so that `torch.compile` does not trace it, since it has hand-written gradients and branches."""
 
     @wraps(call)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -247,14 +246,12 @@ def eager(call: Callable[P, R]) -> Callable[P, R]:
 
 
 def finite(log: Tensor) -> Tensor:
-    """Return `log` with 0 for −∞, so that in an expectation 0 · log 0 is 0, and so is its gradient."""
+    """Return `log` with 0 in place of −∞, so that in an entropy p · log p is 0 where p is 0, and so is its gradient."""
     return log.masked_fill(log == MINUS_INFINITY, 0.0)
 
 
 def require_numbers(log_z: Tensor) -> None:
-    """Raise NumericalError unless the log-normaliser (N,) is below infinity and not NaN at every position; −∞ is
-    allowed.
-    """
+    """Raise NumericalError if the log-normaliser `log_z` (N,) is NaN or +∞ at some position; −∞ is allowed."""
     broken = torch.nonzero(~(log_z.detach() < math.inf)).view(-1)
     if len(broken):
         n, found = int(broken[0]), float(log_z[broken[0]].detach())

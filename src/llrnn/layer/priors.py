@@ -133,7 +133,7 @@ class Exceptions:
 
     @classmethod
     def none(cls, device: torch.device | None = None) -> Exceptions:
-        """Return an empty list of exceptions, with its tensors on `device` (None: the CPU): no word differs anywhere."""
+        """Return an empty list of exceptions, its tensors on `device` (None: the CPU): no word differs anywhere."""
         empty = torch.zeros(0, dtype=torch.long, device=device)
         return cls(empty, empty, torch.zeros(0, dtype=torch.float64, device=device))
 

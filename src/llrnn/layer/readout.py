@@ -20,7 +20,7 @@ Background = Tensor | Prior  # log b of every word, (V,), or of every word at ev
 
 
 def flat(h: Tensor, weight: Tensor) -> Tensor:
-    """Return hidden vectors h (…, H) as (N, H).
+    """Return hidden vectors h (…, H) as (N, H), all leading dimensions in one.
 
     Raises InputError where H is not that of the layer's `weight` (m, H), h is not floating point, or one of the two
     alone is float64.
@@ -39,10 +39,9 @@ def flat(h: Tensor, weight: Tensor) -> Tensor:
 
 
 def require_positions(n: int, prior: Prior, values: Sequence[AnyValues], k: int) -> None:
-    """Raise unless prior and contextual values are of n positions, or of one for all, and the values of k features in
-    all.
+    """Raise unless prior and contextual values are of n positions, or of one for all, with k features in all.
 
-    BackgroundError for the prior, InputError for the values.
+    BackgroundError for the prior, InputError for the values, which have an entry for each source of features.
     """
     if prior.n not in (1, n):
         raise BackgroundError(f"the background speaks of {prior.n} positions, h has {n}: give one row for each, or one")
@@ -55,10 +54,10 @@ def require_positions(n: int, prior: Prior, values: Sequence[AnyValues], k: int)
 
 
 def words(shape: Sequence[int], given: Tensor, V: int, ignored: int | None = None) -> tuple[Tensor, Tensor | None]:
-    """Return word ids of shape `shape` as one tensor (N,), and the indices of those that are not `ignored`.
+    """Return word ids `given` of shape `shape` as one tensor (N,), and the indices of those that are not `ignored`.
 
-    The indices are None if none is ignored; ignored ids become 0. Raises InputError for another shape or dtype, ids
-    outside 0 … V − 1, or if all are ignored.
+    The indices are None if none is ignored; ignored ids become 0. `V`: the number of words. Raises InputError for
+    another shape or dtype, ids outside 0 … V − 1, or if all are ignored.
     """
     if given.shape != torch.Size(shape) or given.dtype.is_floating_point or given.dtype == torch.bool:
         raise InputError(
@@ -81,9 +80,9 @@ def words(shape: Sequence[int], given: Tensor, V: int, ignored: int | None = Non
 
 
 def as_prior(given: Any, n_symbols: int) -> Prior:
-    """Return a background (prior) as a `Prior`: from one, or from log b as a tensor (V,) for all positions, or (…, V).
+    """Return the prior over words as a `Prior`, from log b: a tensor (V,) for all positions, or (…, V), or a `Prior`.
 
-    Raises BackgroundError where it is no such tensor, needs a gradient, or has not `n_symbols` words.
+    Raises BackgroundError where it is no such tensor, needs a gradient, or is not of `n_symbols` words.
     """
     if isinstance(given, SparsePrior | FullPrior):
         prior: Prior = given

@@ -26,10 +26,10 @@ LEAST = 1e-37  # of a float32 that is divided by
 def row_sums(
     rows: KernelRows, matrix: Tensor, vector: Tensor, offset: Tensor | None, scale: Tensor | None, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Return scale · Φ M as `dtype`, (n, H) -> (rows, H), and scale · Φ v + offset, (n,) -> (rows,).
+    """Return scale · A M (rows, H) as `dtype` and scale · A v + offset (rows,), as `kernels.row_sums` does, in torch.
 
-    `rows`: a sparse matrix Φ (rows, n) (features of classes of words, or its transpose); `matrix`: M; `vector`: v;
-    `scale`: a scalar tensor, or None for 1.
+    `rows`: a sparse matrix A (rows, n), the feature matrix of classes of words or its transpose; `matrix`: M (n, H);
+    `vector`: v (n,); `offset` (rows,), or None for 0; `scale`: a scalar tensor, or None for 1.
     """
     product, sums = rows.sums(matrix), rows.sums(vector.unsqueeze(-1)).squeeze(-1)
     if scale is not None:
@@ -45,8 +45,8 @@ def convert(tensor: Tensor, factor: Tensor | None, out: Tensor) -> None:
 def log_sums(logits: Tensor, bias: Tensor, klass: Tensor, log_sum: Tensor, score: Tensor) -> None:
     """Fill `log_sum` with log Σ_s exp(x_s + bias_s), and `score` with x_k + bias_k, each (C,).
 
-    `logits`: x (C, G), without bias; `bias` (G,); `klass` (C,): the target class k of each of C positions. A class is a
-    set of words with equal features.
+    `logits`: x (C, G), of G classes s of words at C positions, without bias; `bias` (G,); `klass` (C,): the target
+    class k of each position. A class is a set of words with equal features.
     """
     terms = logits.to(bias.dtype) + bias
     largest = terms.amax(1)
@@ -61,8 +61,8 @@ def gradients(
     """Fill `out` (C, G) with D, the gradient of the loss by the logits, and add its column sums to `sums[0]` (G,).
 
     D[n, s] = w[n] · (exp(x[n, s] + b[s] − log_sum[n]) − [s = k(n)]) for class s of words at position n; x = `logits`,
-    which `out` may overwrite, w = `weight` (C,), the weight of each position in the loss, b = `bias` (G,), k = `klass`
-    (C,), the target classes.
+    which `out` may overwrite, `log_sum` (C,) by `log_sums`, w = `weight` (C,), the weight of each position in the loss,
+    b = `bias` (G,), k = `klass` (C,), the target classes.
     """
     p = (logits.to(bias.dtype) + (bias - log_sum.unsqueeze(1))).exp_()
     p.masked_fill_((log_sum == MINUS_INFINITY)[:, None], 0.0).mul_(weight[:, None])
@@ -72,11 +72,11 @@ def gradients(
 
 
 class LogitOffsets(NamedTuple):
-    """What contextual features add to the logits of E single words: g = a·v, sorted by position.
+    """What contextual features add to the logits of E single words, g = a·v, at N positions; sorted by position.
 
-    Of each word: its position, its class (words with equal static features), its share q of the prior mass of that
-    class, and the values v of the features less those of other words there. Only `weights`, a (N, k), have gradients.
-    Entries at position N, which does not exist, are padding.
+    Of each word: its `position`, its class `klass` (words with equal static features), its `share` of the prior summed
+    over that class, and `value`, the values v of the k features less those of other words there; `weights`: a (N, k),
+    of the features, which alone have gradients. Entries at position N, which does not exist, are padding.
     """
 
     position: Tensor  # (E,)
@@ -87,10 +87,10 @@ class LogitOffsets(NamedTuple):
 
 
 class OffsetLogits(NamedTuple):
-    """For E words with logit offsets: the new logit `x` of the word's class, and the word's fraction, `share`, of the
-    class.
+    """The result of adding logit offsets to E single words: `x`, the new logit of each word's class, and `share`, (E,).
 
-    The fraction is that of the unnormalised probability of the words of the class, offsets included.
+    `share` is the word's fraction of the unnormalised probability of all words of its class, offsets included. A class
+    is a set of words with equal static features.
     """
 
     x: Tensor  # (E,)
@@ -98,10 +98,11 @@ class OffsetLogits(NamedTuple):
 
 
 def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
-    """Add the logit offsets of single words to the logits of their classes (N, G) in place.
+    """Change the logits (N, G) of classes of words in place, for E single words with offsets.
 
-    The logit of a class becomes x + log(1 − Σ q + Σ q exp g) over its words with offsets g and shares q of its mass.
-    Return these new logits and the words' new shares, each (E,).
+    The logit of a class becomes x + log(1 − Σ q + Σ q exp g) over its words with offset g and share q of the class's
+    prior. Returns, each (E,), the new logit of each word's class, and the word's fraction of its unnormalised
+    probability.
     """
     (N, G), (_, klass, share, value, a) = logits.shape, logit_offsets
     n = logit_offsets.position.clamp(max=N - 1)
@@ -118,10 +119,11 @@ def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
 def offset_gradients(
     logit_offsets: LogitOffsets, found: OffsetLogits, bias: Tensor, log_sum: Tensor, w: Tensor
 ) -> Tensor:
-    """Return the gradient of the loss by the weights a of contextual features, (N, k).
+    """Return the gradient of the loss by the weights of k contextual features at N positions, (N, k).
 
-    `found`: the result of `offset_logits`; `bias` (G,): of the classes of words; `log_sum` (N,): log-sums over the
-    classes, with the offsets; `w` (N,): the weight of each position in the loss.
+    `logit_offsets`: the offsets that these weights gave to single words; `found`: what `offset_logits` returned for
+    them; `bias` (G,): of the classes of words; `log_sum` (N,): log-sums over the classes, with the offsets; `w` (N,):
+    the weight of each position in the loss.
     """
     n = logit_offsets.position.clamp(max=len(w) - 1)
     d = w[n] * (found.x + bias[logit_offsets.klass] - log_sum[n]).exp() * found.share

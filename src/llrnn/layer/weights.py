@@ -32,10 +32,10 @@ Precision = Literal["full", "half"]
 
 
 class WeightChange(NamedTuple):
-    """A change of the feature weights a, position by position: a → scale∘a + offset.
+    """A change of the feature weights a at each position, a → scale∘a + offset, for `Distribution.steered`.
 
-    `scale`, `offset`: (N, m + k), static features first, or (1, m + k) for every position. For a change that comes with
-    a request; `model.steering` makes a new model for one that stays.
+    `scale`, `offset`: (N, m + k) for m static and then k contextual features, or (1, m + k) for every position. For a
+    change that comes with a request; `model.steering` makes a new model for one that stays.
 
         p.steered(WeightChange(torch.ones(1, 3), torch.tensor([[0.0, 2.0, 0.0]])))          # add 2 to the second weight
     """
@@ -44,17 +44,20 @@ class WeightChange(NamedTuple):
     offset: Tensor
 
     def changed(self, a: Tensor, first: int) -> Tensor:
-        """Return scale∘a + offset for some columns of the weights, (N, j) -> (N, j): those from column `first` on."""
+        """Return scale∘a + offset for a range of the features, (N, j) -> (N, j).
+
+        `a`: the weights of j features, the first of which is column `first` of `scale` and `offset`.
+        """
         columns = slice(first, first + a.shape[1])
         return a * self.scale[:, columns] + self.offset[:, columns]
 
     def row(self, n: int) -> WeightChange:
-        """Return the change at position n alone, (1, m + k)."""
+        """Return the change at position n alone, with scale and offset (1, m + k)."""
         return self if len(self.scale) == 1 else WeightChange(self.scale[n : n + 1], self.offset[n : n + 1])
 
 
 class Caches:
-    """The values computed from a layer's weights that are cached while no gradient is needed.
+    """The caches of products of a layer's weights with its feature matrix, valid while no gradient is needed.
 
     Pickles and copies are empty.
     """
@@ -71,11 +74,11 @@ class Caches:
 
 
 class LayerWeights(NamedTuple):
-    """The weights of a log-linear layer as a tuple of tensors, which computes feature weights, scores and losses from
-    h.
+    """The weights of a log-linear layer as a tuple, with methods for feature weights, scores and losses from h (N, H).
 
-    W and c of the m static features, `context_weight` and `context_bias` of k contextual ones, with the feature matrix
-    Φ and the classes of words with equal features.
+    `weight`: W (m, H) and `bias`: c (m,) of the m static features; `context_weight` (k, H) and `context_bias` (k,) of k
+    contextual ones; `phi`: the feature matrix Φ (G, m); `classes`: the G sets of words with equal features; `kept`:
+    caches.
     """
 
     phi: SparseMatrix
@@ -88,7 +91,7 @@ class LayerWeights(NamedTuple):
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """The four weights: W (m, H), c (m,), and those of the contextual features, (k, H) and (k,)."""
+        """The four weights: W (m, H) and c (m,) of m static features, then (k, H) and (k,) of k contextual ones."""
         return self.weight, self.bias, self.context_weight, self.context_bias
 
     @numerics.in_full
@@ -98,21 +101,22 @@ class LayerWeights(NamedTuple):
 
     @numerics.in_full
     def context_adaptor(self, h: Tensor) -> Tensor:
-        """Return the weights a of the k contextual features (those that depend on the text before), h (N, H) -> (N,
-        k).
+        """Return the weights of the k contextual features from hidden vectors, h (N, H) -> (N, k).
+
+        Contextual are the features of a word that depend on the text before.
         """
         return torch.addmm(self.context_bias, h, self.context_weight.t())
 
     def full_adaptor(self, h: Tensor) -> Tensor:
-        """Return the weights a of all features, static ones first, then contextual ones, h (N, H) -> (N, m + k)."""
+        """Return the weights of all features, m static, then k contextual ones, hidden vectors (N, H) -> (N, m + k)."""
         return torch.cat([self.adaptor(h), self.context_adaptor(h)], 1)
 
     @numerics.in_full
     def scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
-        """Return the scores a·φ_s + offset_s of every class s of words with equal features, h (N, H) -> (N, G).
+        """Return the scores a·φ_s + offset_s of every class s of words, h (N, H) -> (N, G), by the cheaper of two ways.
 
-        a = W h + c are the feature weights. `offset` (G,), or a number. Composed, h (Φ W)ᵀ, or direct, Φ (W h),
-        whichever is cheaper.
+        A class is a set of words with equal features φ_s; a = W h + c are the feature weights; `offset` (G,), or a
+        number. The ways are composed, h (Φ W)ᵀ, and direct, Φ (W h).
         """
         if isinstance(offset, Tensor) and h.shape[0] <= costs.FEW_POSITIONS and not torch.is_grad_enabled():
             cached = self.kept.few.get(partial(self._for_few, h, offset), self.weight, self.bias, offset)
@@ -123,34 +127,36 @@ class LayerWeights(NamedTuple):
         return self.composed_scores(h, offset)
 
     def composed_scores(self, h: Tensor, offset: Tensor | float = 0.0) -> Tensor:
-        """Return h (Φ W)ᵀ + Φ c + offset, the scores of all classes of words, (N, H) -> (N, G).
+        """Return the scores h (Φ W)ᵀ + Φ c + offset of all classes of words, h (N, H) -> (N, G).
 
-        Features are multiplied into the weights first, Φ W, once for all positions. `offset` (G,), or a number.
+        The feature matrix Φ is multiplied into the weights first, once for all positions. `offset` (G,), or a number.
         """
         weight, bias = self.composed(offset)
         return self.phi.expand(torch.addmm(bias, h, weight.t()), offset)
 
     def direct_scores(self, h: Tensor) -> Tensor:
-        """Return Φ (W h + c), the scores of all classes of words, (N, H) -> (N, G).
+        """Return the scores Φ (W h + c) of all classes of words, h (N, H) -> (N, G), without multiplying Φ into W.
 
-        Cheap for few positions, or few features. On a CPU it is computed in blocks of positions that fit the cache.
+        Φ is the feature matrix. Cheap for few positions, or few features; on a CPU in blocks of positions that fit the
+        cache.
         """
         rows = costs.unit_costs(h.device.type).direct_rows
         return torch.cat([product(self.phi, self.adaptor(x).t().contiguous()).t() for x in torch.split(h, rows)])
 
     def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
-        """Return Φ W (G, H) and Φ c + offset (G,), for the feature matrix Φ; cached while no gradient is needed.
+        """Return Φ W (G, H) and Φ c + offset (G,), Φ the feature matrix; cached while no gradient is needed.
 
-        Where Φ = S Φ̃ has low-rank blocks, it is Φ̃ W (P, H) and Φ̃ c (P,), without offset.
+        Where Φ = S Φ̃ has low-rank blocks, they are Φ̃ W (P, H) and Φ̃ c (P,), and `offset` is not added.
         """
         make = partial(composed, self.phi.reduced, self.weight, self.bias)
         weight, bias = self.kept.composed.get(make, self.weight, self.bias) if self.caches else make()
         return weight, bias if self.phi.expansions or (isinstance(offset, float) and not offset) else bias + offset
 
     def _for_few(self, h: Tensor, offset: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return (Φ W)ᵀ (H, G) and Φ c + offset (G,) for a step of decoding, Φ the feature matrix.
+        """Return (Φ W)ᵀ (H, G) and Φ c + offset (G,) for a step of decoding, or None where they should not be used.
 
-        None where the direct way is cheaper, or nothing can be cached.
+        None where the direct way Φ (W h + c) is cheaper for h (N, H), or nothing can be cached. Φ is the feature
+        matrix.
         """
         if not self.caches or self.work(h).name == "direct":
             return None
@@ -159,15 +165,16 @@ class LayerWeights(NamedTuple):
 
     @property
     def caches(self) -> bool:
-        """Whether the products Φ W and Φ c with the feature matrix are cached between calls: while no gradient is
-        needed.
+        """Whether the products Φ W and Φ c with the feature matrix are cached between calls.
+
+        They are if no gradient is needed now, the weights are no inference tensors, and Φ W has at most 256 MiB.
         """
         return can_be_cached(self.phi.reduced.n_classes * self.weight.shape[1], self.weight, self.bias)
 
     def derived(self, key: object, make: Callable[[], LayerWeights]) -> LayerWeights:
-        """Return the weights that `make` computes from these.
+        """Return `make()`, other weights that are computed from these; cached while no gradient is needed.
 
-        The last result is cached under `key` while no gradient is needed.
+        Only the last result is cached; it is made anew if `key` or a weight differs from the last call.
         """
         if needs_gradient(*self.tensors) or not self.caches:
             return make()
@@ -184,7 +191,7 @@ class LayerWeights(NamedTuple):
         return LayerWeights(self.phi, self.classes, weight, bias, context_weight, context_bias, Caches())
 
     def size(self, positions: int) -> Size:
-        """Return the size of the problem at `positions` positions, by which the cheaper way to the scores is chosen."""
+        """Return the `Size` of computing the scores at `positions` positions, from which costs are estimated."""
         phi, (m, H) = self.phi, self.weight.shape
         low_rank_blocks = (
             LowRankSize(phi.reduced.n_classes, phi.reduced.entries, phi.expansion_entries) if phi.expansions else None
@@ -192,20 +199,21 @@ class LayerWeights(NamedTuple):
         return Size(positions, phi.n_classes, m, phi.entries, H, low_rank_blocks)
 
     def work(self, h: Tensor, *, training: bool = False) -> Work:
-        """Return the cheaper of the two ways to the scores of all classes of words, with its counts of operations.
+        """Return the cheaper of the two ways to the scores of all classes of words, as a `Work` with its counts.
 
-        `h` (N, H): gives the number of positions and the device; `training`: count the backward pass too.
+        `h` (N, H): gives the number of positions and the device; `training`: count the backward pass even if no
+        gradient is needed now.
         """
         cached, unit = self.caches, costs.unit_costs(h.device.type, torch.get_num_threads())
         training = training or (not cached and needs_gradient(h, self.weight, self.bias))
         return costs.cheapest(self.size(len(h)), training=training, cached=cached, costs=unit)
 
     def log_sums(self, h: Tensor, offset: Tensor, position: Tensor | None, klass: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log Σ_s exp(a·φ_s + offset_s) over all classes s of words, (N,) float64, and single terms of it, (E,).
+        """Return log Σ_s exp(a·φ_s + offset_s) over all classes s, (N,) float64, and E single terms.
 
-        a = W h + c are the feature weights, φ_s the features of class s. The terms are a·φ_s + offset_s of the
-        (position, class) pairs `position` and `klass`, (E,), positions in rising order; `position` None: one class a
-        position. `offset` (G,). Differentiable.
+        A class is a set of words with equal features φ_s; a = W h + c are the feature weights; `offset` (G,). The
+        single terms a·φ_s + offset_s, (E,), are those of class `klass[e]` at `position[e]`, in rising order; `position`
+        None: one class at each position. Differentiable.
         """
         if h.shape[0] <= costs.FEW_POSITIONS or h.device.type != "cpu":
             return numerics.class_logsumexp(self.scores(h, offset), None, None, position, klass)
@@ -220,8 +228,10 @@ class LayerWeights(NamedTuple):
         return blocks.log_sums(h, *self._factors(taken.name, offset, keeps=keeps), pairs, rows, keeps=keeps)
 
     def _factors(self, way: ScoreWay, offset: Tensor, *, keeps: bool = False) -> tuple[Tensor, Tensor, MakeBlocks]:
-        """Return the weight and bias that h is multiplied with, and a function that makes the `Blocks` of scores
-        from the three.
+        """Return the weight and bias that h is multiplied with, and a function (h, weight, bias) -> `Blocks` of scores.
+
+        `way`: "direct" or "composed"; `offset` (G,): added to the score of each class of words; `keeps`: whether a
+        block's scores stay in memory of their own.
         """
         if way == "direct":
             return self.weight, self.bias, partial(DirectBlocks, phi=self.phi, offset=offset)
@@ -239,12 +249,12 @@ class LayerWeights(NamedTuple):
         weights: Tensor | None = None,
         logit_offsets: LogitOffsets | None = None,
     ) -> Tensor:
-        """Return the mean over positions of log Σ_s exp(a·φ_s + offset_s) minus the term of the target class, a scalar.
+        """Return the cross-entropy over classes of words, a scalar: the mean of log Σ_s exp(x_s) − x_k at N positions.
 
-        `offset` (G,): log B, the log of the summed prior of each class; `klass` (N,): the target classes; `weights`
-        (N,), with sum one: make it a weighted mean; `logit_offsets`: of single words, by contextual features. No N × G
-        numbers are kept. On a GPU, in half precision, or with logit offsets, it is computed chunk by chunk by
-        `layer.chunked`.
+        x_s = a·φ_s + offset_s is the score of class s, k the target class, `klass` (N,); `offset` (G,): the log of the
+        prior summed over each class; `weights` (N,), with sum one: for a weighted mean; `logit_offsets`: what
+        contextual features add for single words, in the sum alone. Nothing of size N × G is kept. On a GPU, in half
+        precision, or with logit offsets, it is computed by `layer.chunked`.
         """
         if h.is_cuda or precision == "half" or logit_offsets is not None:
             problem = Problem(self.phi.for_kernels(self.weight), offset, klass)
