@@ -234,7 +234,7 @@ def computes_in_half(*tensors: Tensor) -> bool:
 
 
 def eager(call: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function so that `torch.compile` does not trace it, since it has hand-written gradients and branches."""
+    """Decorate a function so that `torch.compile` does not trace it: it has hand-written gradients and branches."""
 
     @wraps(call)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
