@@ -35,9 +35,9 @@ class Transitions(NamedTuple):
 
 
 def sorted_transitions(gain: Floats, ahead: Floats) -> Transitions:
-    """Return the transitions of a state, sorted by gain + ahead, the largest first.
+    """Return the transitions of one state of a character automaton, sorted by gain + ahead, the largest first.
 
-    Those of weight 0 (−∞) are left out.
+    Those of weight 0 (gain + ahead = −∞) are not in the result.
 
     gain        (A,) log weight of one character of each of A columns (a column is a character or a class of them)
     ahead       (A,) log weight of the best continuation after each column
@@ -58,7 +58,7 @@ def best_first(
     slack: Callable[[S], float] = lambda state: 0.0,
     least: float = -np.inf,
 ) -> Iterator[tuple[float, str]]:
-    """Yield (log weight, string) for the strings that begin with `text`, by descending weight (A* search).
+    """Yield (log weight, string) for all strings that begin with `text`, by descending weight (A* search).
 
     start, text, log    the state after reading `text`, and the log weight of `text`
     characters          for each column of the alphabet, a string of the characters that it stands for
@@ -67,9 +67,9 @@ def best_first(
     end                 state -> log weight of ending there, −∞ where no string ends
     slack               state -> a log weight to add to the bounds of all its transitions, so that they stay upper
                         bounds
-    least               strings of a lower log weight are left out
+    least               strings of a lower log weight are not yielded
 
-    The iterator may be infinite.
+    The iterator may be infinite; strings of weight 0 are never yielded.
     """
     order = count()
     # a string that ends has no transitions; else: which one is next, by which of its characters, and the slack

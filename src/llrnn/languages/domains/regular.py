@@ -91,7 +91,7 @@ class Regular(Domain):
             self._log_mass: Floats = np.log(self._ahead[0]) + self._log_scale
 
     def _step(self) -> Floats:
-        """Return the matrix M, (states, states): M[s, t] is the sum of the weights of characters from s to t."""
+        """Return the matrix M, (states, states): M[s, t] is the summed weight of all characters from s to t."""
         moves = self._automaton.moves
         M = np.zeros((len(moves), len(moves)))
         np.add.at(
@@ -125,9 +125,9 @@ class Regular(Domain):
         return self._automaton
 
     def rescaled(self, log_mass: Floats) -> Regular:
-        """Return a copy in which the weights q(x) of each of the C cells (sets of strings) sum to exp(log_mass[c]).
+        """Return a copy of the domain in which the weights q(x) of the strings of cell c sum to exp(log_mass[c]).
 
-        log_mass    (C,); within a cell, ratios of weights do not change
+        log_mass    (C,) for each of the C cells (sets of strings); ratios of weights within a cell do not change
 
         For example:
 
@@ -152,14 +152,17 @@ class Regular(Domain):
 
     @cached_property
     def _log_weight(self) -> Floats:
-        """The log weight of one single character of each column of the alphabet, (columns,)."""
+        """The log weight of one character of each column of the alphabet, (columns,); −∞ for weight 0.
+
+        A column is a character, or a class of characters that share their weight equally.
+        """
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self._weight) + self._alphabet.log_share)
 
     def _read(self, letters: str) -> tuple[int, float]:
-        """Return the state of the automaton after `letters` and their log weight.
+        """Return (state of the automaton after reading `letters`, sum of the log weights of these characters).
 
-        (0, −∞) if a character is not permitted.
+        (0, −∞) if a character is not permitted; the state may be one from which no string can be completed.
         """
         state, log = 0, 0.0
         for column in self._alphabet.columns(letters).tolist():
@@ -175,7 +178,10 @@ class Regular(Domain):
 
     @cached_property
     def _best(self) -> Floats:
-        """The log weight of the best string from each state into each cell (set of strings), (states, cells)."""
+        """Log weight of the best continuation from each state into each cell (set of strings), (states, cells).
+
+        −∞ where there is none.
+        """
         inside = self._automaton.labels[:, None] == np.arange(len(self._cells))
         return best_ahead(np.where(inside, 0.0, -np.inf), self._log_weight, self._automaton.moves)
 
@@ -198,9 +204,9 @@ class Regular(Domain):
         return best_first(start, letters, log, characters, transitions, move, lambda s: float(end[s]), least=least)
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
-        """Sample `count` independent strings x from a cell (one of the sets of strings), with probability ∝ q(x).
+        """Sample `count` independent strings x of a cell (one of the sets of strings), with probability ∝ q(x).
 
-        cell        index of the cell in `cells`
+        cell        index of the cell in `cells`; it must have a string of weight above 0
 
         All strings are drawn one character at a time; those in the same state are drawn together.
         """
@@ -236,7 +242,7 @@ class Regular(Domain):
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Regular:
-        """Make the domain from the JSON-compatible data and arrays that `described` returned."""
+        """Make a `Regular` domain from the JSON-compatible data and arrays that its method `described` returned."""
         made = cls.__new__(cls)
         made.name, made._weights = plain["name"], plain["weights"]
         made._cells = tuple(Cell(name, tuple(attributes)) for name, attributes in plain["cells"])
@@ -250,7 +256,7 @@ class Regular(Domain):
 
 
 def _on_a_way(M: Floats, ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return which states lie on a path from state 0 to a state in `ends`, (states,).
+    """Return which states lie on a path from state 0 to a state where `ends` is True, (states,), bool.
 
     M           (states, states) transition weights; above 0: there is a move
     """
@@ -305,7 +311,7 @@ class Numbers(Regular):
         self._rescale(np.full(len(cells), -np.log(len(cells))))
 
     def counted(self, counts: Mapping[str, float]) -> Regular:
-        """Return a copy whose cells (kinds of numbers, such as years) have the frequencies of a text, add-one smoothed.
+        """Return a copy whose cells (kinds of numbers, such as years) are as frequent as in a text, add-one smoothed.
 
         counts      string -> how often it was seen; strings that are no numbers are ignored
 
@@ -320,7 +326,9 @@ class Numbers(Regular):
 
 @cache
 def _cells(language: str) -> Mapping[str, DFA]:
-    """Return name -> DFA for the cells of `Numbers` (kinds of numbers, such as years).
+    """Return a mapping name -> DFA of the cells of `Numbers`: the kinds of numbers, such as `year` and `decimal`.
+
+    language    whose ordinals there are, as in `Numbers`; without the kind `ordinal` for a language that is not known
 
     The automata accept no common string: one that fits several patterns belongs to the first.
     """
@@ -488,7 +496,7 @@ class Names(Domain):
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Names:
-        """Make the domain from the JSON-compatible data and arrays that `described` returned."""
+        """Make a `Names` domain from the JSON-compatible data and arrays that its method `described` returned."""
         own = {k.removeprefix("spelling."): array for k, array in arrays.items() if k.startswith("spelling.")}
         weights = dict(zip(sorted(plain["gazetteer"]), arrays["weights"].tolist(), strict=True))
         spelling = Spelling.restored(plain["spelling"], own)

@@ -80,12 +80,12 @@ class CharacterModel:
     def estimated(
         cls, words: Sequence[str], *, order: int, min_counts: Sequence[int] = (), told_apart: Iterable[str] = ()
     ) -> CharacterModel:
-        """Estimate a modified Kneser-Ney model of the characters of words, each word counted once.
+        """Estimate a modified Kneser-Ney n-gram model of the characters of words, each word counted once.
 
         words       the distinct words
         order       length of the longest n-gram of characters, 2 or more
-        min_counts  at [n - 1]: n-grams of order n with fewer counts are pruned
-        told_apart  characters with a column of their own, besides those that enough words contain
+        min_counts  at [n - 1]: n-grams of order n with fewer counts are pruned; empty: none are
+        told_apart  characters that are columns by themselves, besides those that enough words contain
         """
         if order < 2:
             raise DomainError(f"a model of spelling must look at one character or more: order 2 or more, found {order}")
@@ -152,17 +152,17 @@ class CharacterModel:
 
     @cached_property
     def _best(self) -> Floats:
-        """The log-probability of the best continuation from each state, its end included, (S,)."""
+        """The log-probability of the best continuation from each of S states (contexts), its end included, (S,)."""
         return best_ahead(self._log_prob[:, -1], self.log_gain, self.moves)
 
     @cached_property
     def transitions(self) -> Callable[[int], Transitions]:
-        """A cached function from a state to its transitions, the most promising first (`Transitions`)."""
+        """A cached function from the number of a state (context) to its `Transitions`, the most promising first."""
         gain, moves, best = self.log_gain, self.moves, self._best
         return cache(lambda state: sorted_transitions(gain[state], best[moves[state]]))
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the model as JSON-compatible data, and arrays by name, for `restored`."""
+        """Return the model as (JSON-compatible data, arrays by name), from which `restored` makes it again."""
         plain, tensors = described(self.table)
         return {"characters": list(self.alphabet.characters), "table": plain}, {
             name: tensor.numpy() for name, tensor in tensors.items()
@@ -170,7 +170,7 @@ class CharacterModel:
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> CharacterModel:
-        """Make the model from the data and arrays that `described` returned."""
+        """Make the character model from the data and arrays that its method `described` returned."""
         table = table_from(plain["table"], {name: torch.from_numpy(array) for name, array in arrays.items()})
         return cls.of(table, Alphabet(plain["characters"]))
 
@@ -210,7 +210,10 @@ class Look:
 
 
 def shapes_of(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys of SHAPES that are frequent among the words (0.5 % or more), and "mixed" for all others."""
+    """Return the shapes (keys of SHAPES, such as `capitalised`) that 0.5 % of the words or more have, then "mixed".
+
+    "mixed" stands for all other shapes.
+    """
     labels = _shape_automaton(tuple(SHAPES)).label_all(words)
     counts = np.bincount(labels[labels >= 0], minlength=len(SHAPES))
     common = [shape for shape, n in zip(SHAPES, counts.tolist(), strict=True) if n >= _LEAST_OF_SHAPE * len(words)]
@@ -228,10 +231,12 @@ def common_endings(words: Iterable[str], *, longest: int, top: int, min_count: i
 
 
 def looks_automaton(shapes: Sequence[str], endings: Sequence[str]) -> tuple[DFA, tuple[Look, ...]]:
-    """Return a DFA that labels every permitted string by the index of its look, and the looks by index.
+    """Return a DFA that labels every string by the index of its look (shape and ending), and the looks by index.
 
     shapes      keys of SHAPES; the first that fits a string is its shape
     endings     the endings to distinguish; the longest that fits is taken, for lowercase and capitalised words
+
+    Strings that cannot be words (empty, with line breaks) have the label -1.
     """
     by_shape, by_ending = _shape_automaton(shapes), _ending_automaton(endings)
     looks: dict[Look, int] = {}
@@ -252,7 +257,7 @@ def _shape_automaton(shapes: Sequence[str]) -> DFA:
 
 
 def _ending_automaton(endings: Sequence[str]) -> DFA:
-    """Return the Aho-Corasick DFA with label i + 1 where endings[i] is the longest listed suffix, 0 where none fits."""
+    """Return the Aho-Corasick DFA that labels a string i + 1 where endings[i] is its longest listed ending, else 0."""
     found = {ending[:length] for ending in endings for length in range(len(ending) + 1)} | {""}
     starts = sorted(found, key=lambda start: (len(start), start))  # the same in every process, as weights depend on it
     state = {start: number for number, start in enumerate(starts)}
@@ -309,12 +314,13 @@ _LONGEST = 2000  # characters; a model whose words do not end by then does not e
 class PairedStates:
     """The product of a character model and a DFA: its P reachable pairs of states; pair 0 is the beginning of a string.
 
-    With it, probabilities of all strings of a label, by length, are summed exactly (forward algorithm).
+    The DFA sorts strings into kinds by a label, an integer. With the product, probabilities of all strings of a label,
+    by length, are summed exactly (forward algorithm).
 
     model       the character model
     state       (P,) the model's state of each pair
     label       (P,) the DFA's label of each pair, -1: not accepted
-    moves       (P, A) the pair after each of the model's A columns
+    moves       (P, A) the pair after each of the model's A columns (characters, or classes of them)
     labels      number of labels
     """
 
@@ -326,7 +332,10 @@ class PairedStates:
 
     @classmethod
     def of(cls, model: CharacterModel, automaton: DFA, labels: int) -> Self:
-        """Make the product of a model and a DFA over the same columns; `labels` is the number of labels of the DFA."""
+        """Make the product of a character model and a DFA over the same columns (characters, or classes of them).
+
+        labels      number of labels (kinds of strings) of the DFA
+        """
         state, other, pairs = paired(model.moves, automaton.moves)
         return cls(model, state, automaton.labels[other], pairs.astype(np.int32), labels)
 
@@ -396,10 +405,12 @@ class PairedStates:
     def draw(
         self, labels: Ints, in_range: Callable[[Ints], NDArray[np.bool_]], count: int, rng: np.random.Generator
     ) -> list[str]:
-        """Sample `count` independent strings with one of `labels` and a permitted length, in proportion to q(x).
+        """Sample `count` independent strings with one of these labels and a permitted length, by the character model.
 
-        labels      the labels that strings may have
+        labels      labels of the DFA (kinds of strings) that strings may have
         in_range    maps an array of lengths to an array of bool: which of them are permitted
+
+        Each string has its probability under the model, renormalised; there must be one.
         """
         weights = np.where(in_range(np.arange(len(self.by_length))), self.by_length[:, labels].sum(1), 0.0)
         length = _choose(weights, count, rng)
@@ -419,15 +430,16 @@ class PairedStates:
 
     @cached_property
     def _members(self) -> list[Ints]:
-        """The indices of the pairs of states of each label, a list of arrays by label."""
+        """At [label], an array of the indices of the pairs of states with this label (kind of strings)."""
         order = np.argsort(self.label, kind="stable")
         first = np.searchsorted(self.label[order], np.arange(self.labels + 1))
         return [order[first[i] : first[i + 1]] for i in range(self.labels)]
 
     def _step_back(self, at: Ints, going: Ints, t: int, rng: np.random.Generator) -> None:
-        """Sample the pair before the last of t characters, for the strings whose indices are in `going`.
+        """Sample the pair of states before the last of t characters, given the pair after it (backward sampling).
 
-        at          (strings,) the pair after t characters; overwritten by the pair before
+        at          (strings,) the pair after t characters; overwritten, in place, by the pair before
+        going       indices into `at` of the strings to step back
         """
         states, which = np.unique(at[going], return_inverse=True)
         for number, state in enumerate(states.tolist()):
@@ -441,8 +453,10 @@ class PairedStates:
 
     @cached_property
     def _by_target(self) -> Callable[[int], tuple[Ints, Ints]]:
-        """A cached function from a column (of the alphabet) to all pairs of states, sorted by the pair after it, and
-        these.
+        """A cached function column -> (pairs, targets): all pairs of states, sorted by the pair they lead to.
+
+        A column is a character of the alphabet, or a class of them; `targets` has the pair after each of `pairs`,
+        ascending.
         """
 
         def made(column: int) -> tuple[Ints, Ints]:
@@ -453,7 +467,10 @@ class PairedStates:
 
 
 def _choose(weights: Floats, count: int, rng: np.random.Generator) -> Ints:
-    """Sample `count` independent indices with probability ∝ weights, (count,); an index of weight 0 is never drawn."""
+    """Sample `count` independent indices into `weights` with probability ∝ weights, (count,); one must be above 0.
+
+    An index of weight 0 is never drawn.
+    """
     ends = weights.cumsum()
     drawn = np.searchsorted(ends, rng.random(count) * ends[-1], side="right")
     chosen: Ints = np.minimum(drawn, np.flatnonzero(weights)[-1])
@@ -463,8 +480,10 @@ def _choose(weights: Floats, count: int, rng: np.random.Generator) -> Ints:
 def _forward_step(prob: Floats, moves: NDArray[np.int32]) -> Callable[[Floats], Floats]:
     """Return the function that maps α_t to α_{t+1}, (P,) -> (P,), as a product with a sparse matrix.
 
-    prob        (P, A + 1) probability of each column, and of the end, in each of P pairs of states
-    moves       (P, A) the pair after each column
+    prob        (P, A + 1) probability of each of A columns (characters, or classes of them), and of the end
+    moves       (P, A) the pair of states after each column
+
+    α_t(p) is the probability that the first t characters of a string lead to the pair p of P pairs.
     """
     P, A = moves.shape
     order = np.argsort(moves, axis=None, kind="stable")
@@ -526,14 +545,17 @@ class Spelling(Domain):
 
     @cached_property
     def _automaton(self) -> DFA:
-        """The DFA of looks (shape and ending of a string) with the columns of the character model."""
+        """The DFA that labels a string by the index of its look (shape and ending), over the model's columns.
+
+        A column is a character, or a class of characters that are read alike.
+        """
         return self._looks_of.refined(self._model.alphabet.characters)
 
     @cached_property
     def _kinds(self) -> tuple[tuple[Look, int], ...]:
-        """The look (shape and ending) and the index of the range of length of every cell (set of strings), by index.
+        """For each cell (set of strings that share one symbol): its look (shape and ending) and range of length.
 
-        Strings in the shortest range are not distinguished by endings.
+        The range is given by its index. Strings in the shortest range are not distinguished by endings.
         """
         found = [(self._in_range(look, span), span) for look in self._looks for span in range(len(self._ranges))]
         return tuple(dict.fromkeys(found))
@@ -543,7 +565,7 @@ class Spelling(Domain):
 
     @cached_property
     def _number(self) -> Ints:
-        """The index of the cell (set of strings) of each look and range of length, (looks, ranges)."""
+        """The index of the cell (set of strings with one symbol) for each look and range of length, (looks, ranges)."""
         place = {kind: number for number, kind in enumerate(self._kinds)}
         spans = range(len(self._ranges))
         return np.array([[place[self._in_range(look, span), span] for span in spans] for look in self._looks])
@@ -591,7 +613,10 @@ class Spelling(Domain):
         return np.where(looks >= 0, self._number[looks, spans], OUTSIDE), log_q
 
     def _columns(self, letters: str) -> list[int] | None:
-        """Return the columns of the character model's alphabet for `letters`; None if a character is not permitted."""
+        """Return the column of each character of `letters` in the character model; None if one is not permitted.
+
+        A column is a character of the alphabet, or a class of rare ones.
+        """
         columns: list[int] = self._model.alphabet.columns(letters).tolist()
         return None if -1 in columns else columns
 
@@ -604,7 +629,10 @@ class Spelling(Domain):
 
     @cached_property
     def _masses(self) -> dict[str, Floats]:
-        """Cache: prefix -> log of the summed weights q(x) of the strings of each cell that begin with it, (cells,)."""
+        """A dict that serves as cache: prefix -> (cells,), for each cell the log of the summed weights of its strings.
+
+        Only strings that begin with the prefix are summed; a cell is a set of strings that share one symbol.
+        """
         return {}
 
     def _summed(self, letters: str) -> Floats:
@@ -624,9 +652,9 @@ class Spelling(Domain):
 
     @cached_property
     def _reachable(self) -> tuple[Ints, NDArray[np.bool_]]:
-        """Which looks (shape and ending) strings can still have from each state of the automaton.
+        """Which looks (shape and ending) a string can still get from each state of the automaton: (index, sets).
 
-        An index for each state, (states,), and the distinct sets that it selects, (sets, looks), bool.
+        index, (states,), selects for each state a row of sets, (sets, looks), bool: the distinct answers.
         """
         labels, moves = self._automaton.labels, np.unique(self._automaton.moves, axis=1)
         reached = np.packbits(labels[:, None] == np.arange(len(self._looks)), axis=1)
@@ -639,12 +667,15 @@ class Spelling(Domain):
         return number.reshape(-1), np.unpackbits(sets, axis=1, count=len(self._looks)).astype(bool)
 
     def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
-        """Iterate over (score, string) for the strings that begin with the prefix `letters`, highest score first.
+        """Iterate over (score, string) for the strings that begin with `letters`, highest score first (A* search).
 
-        The score of x is log q(x) + log_weight[index of the cell of x], a cell being a set of strings with one symbol.
-        Strings with less than `least` are left out, and so are cells of −∞. The iterator may be infinite.
+        letters     the prefix; with a character that is not permitted, nothing comes
+        log_weight  (cells,) the score of x is log q(x) + log_weight[cell of x]; a cell is a set of strings.
+                    Strings of cells with −∞ do not come
+        least       strings with a lower score do not come
 
-        A* search: the bound adds the largest weight of a cell that can still be reached to that of the character model.
+        The iterator may be infinite. The bound of the search adds the largest weight of a cell that can still be
+        reached to that of the character model.
         """
         columns, model, looks_of = self._columns(letters), self._model, self._automaton
         if columns is None:
@@ -709,7 +740,7 @@ class Spelling(Domain):
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Spelling:
-        """Make the domain from the JSON-compatible data and arrays that `described` returned."""
+        """Make a `Spelling` domain from the JSON-compatible data and arrays that its method `described` returned."""
         made = cls.__new__(cls)
         made.name, made._ranges = plain["name"], LengthRanges(tuple(plain["lengths"]))
         made._looks = tuple(Look(shape, ending) for shape, ending in plain["looks"])

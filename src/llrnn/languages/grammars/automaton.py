@@ -69,14 +69,17 @@ PROPERTIES = {"lower": LOWER, "upper": UPPER, "digit": DIGIT, "space": SPACE, "s
 
 
 class Atom(ABC):
-    """A set of letters; a letter is a character, or a symbol of the vocabulary, by what an automaton reads."""
+    """A set of letters that an automaton may read in one step; a letter is a character, or a symbol of the vocabulary.
+
+    Which of the two is decided where expressions are compiled. Subclasses define `holds`.
+    """
 
     @abstractmethod
     def holds(self, letter: str) -> bool:
-        """Return whether a letter is in the set."""
+        """Return whether a letter, a character or a symbol of the vocabulary, is in this set of letters."""
 
     def held(self, letters: Sequence[str]) -> Bools:
-        """Return which of the letters are in the set, (letters,), bool."""
+        """Return which of the letters are in this set of letters, (letters,), bool."""
         return np.fromiter(map(self.holds, letters), dtype=np.bool_, count=len(letters))
 
 
@@ -120,7 +123,12 @@ class OneOf(Atom):
 def _character_class(
     ranges: tuple[tuple[str, str], ...], categories: tuple[str, ...], flags: str
 ) -> Callable[[str], bool]:
-    """Return a function that says whether a character is in a class; Python's `re` decides on categories and flags."""
+    """Return a function that says whether a character is in a class of characters; Python's `re` decides.
+
+    ranges      (first, last) characters, both included
+    categories  such as `\\d`, `\\p{lower}`
+    flags       flags of `re` in letters: "i": case is ignored, "a": categories are those of ASCII
+    """
     kinds = set[int]()
     for category in categories:
         if category[1] in "pP":
@@ -160,9 +168,9 @@ class LetterColumns:
         }
 
     def held(self, atom: Atom) -> tuple[int, ...]:
-        """Return the columns (classes of letters that are read alike) of the letters in a set of letters, the atom.
+        """Return the columns (classes of letters that are read alike) of the letters in `atom`, a set of letters.
 
-        atom        one of those that the partition was made of
+        atom        one of those that the partition was made of, or a union of columns; () for an unknown letter
         """
         if isinstance(atom, Letter):
             return (int(self.of_letter[self._place[atom.text]]),) if atom.text in self._place else ()
@@ -188,9 +196,9 @@ class LetterColumns:
 
 
 def _numbered(held: Bools, named: list[int]) -> Ints:
-    """Return the column of each letter, (letters,): its own if it is named, else one shared by letters of equal atoms.
+    """Return the column of each letter, (letters,): its own if it is named, else one for all letters in the same atoms.
 
-    held        (atoms, letters) which letters are in each atom
+    held        (atoms, letters) which letters are in each atom (set of letters)
     named       indices of the letters that have a column of their own
 
     UNREAD (-1) for letters in no atom.
@@ -230,14 +238,14 @@ class Language(ABC):
 
         node        what was read so far, as `root` and `after` return it
 
-        0: no string continues with such a letter.
+        0 where no string continues with such a letter.
         """
 
     @abstractmethod
     def end(self, node: Node) -> float:
         """Return the weight of ending at a node (what was read so far, as `root` and `after` return it).
 
-        0: no string ends.
+        0 where no string ends.
         """
 
     @abstractmethod
@@ -268,9 +276,10 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 def components(first: Sequence[int], target: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the strongly connected components of a graph, those that lead to no other one first (Tarjan).
+    """Yield the strongly connected components of a graph, lists of states, those that lead to no other first (Tarjan).
 
-    first, target       the moves of state q go to `target[first[q] : first[q + 1]]`; n + 1 numbers in `first`
+    first       n + 1 numbers for n states: the moves of state q go to `target[first[q] : first[q + 1]]`
+    target      the states that moves lead to, by source
     """
     n = len(first) - 1
     order, low = [-1] * n, [0] * n  # when a state was met, and the earliest that it leads back to; n when it is done
@@ -301,7 +310,10 @@ def components(first: Sequence[int], target: Sequence[int]) -> Iterator[list[int
 
 
 def _taken(waiting: list[int], state: int, low: list[int], done: int) -> list[int]:
-    """Pop the component of `state` from the stack `waiting` and return it; mark its states in `low` as done."""
+    """Pop the strongly connected component of `state` from the stack `waiting` (Tarjan) and return its states.
+
+    low         by state, the earliest state that it leads back to; set to `done` for the states of the component
+    """
     found = list[int]()
     while not found or found[-1] != state:
         found.append(waiting.pop())
@@ -397,7 +409,7 @@ class WeightedAutomaton:
 
     @property
     def n_states(self) -> int:
-        """Number of states."""
+        """Number of states of the automaton."""
         return len(self.log_stop)
 
     @property
@@ -407,7 +419,7 @@ class WeightedAutomaton:
 
     @cached_property
     def first(self) -> Ints:
-        """Index of the first move of each state, and last the number of moves, (states + 1,)."""
+        """At [q], the index of the first move of state q; last, the number of moves: (states + 1,)."""
         return np.searchsorted(self.source, np.arange(self.n_states + 1))
 
     @cached_property
@@ -484,10 +496,10 @@ def explored(
 ) -> tuple[list[State], Arrays]:
     """Return all states reachable from `start`, in the order found, and the moves between them as arrays.
 
-    after       state -> its moves (column, next state, log weight)
+    after       state -> its moves (column, next state, log weight); a column is a class of letters read alike
     check       called with the numbers of states and of moves so far; may raise to stop the search
 
-    The arrays are source, column, target and log weight, where source and target are indices of the states.
+    The arrays are source, column, target and log weight, where source and target are indices of the returned states.
     """
     states, number, moves = [start], {start: 0}, list[tuple[int, int, int, float]]()
     for here, state in enumerate(states):  # grows while we read it
@@ -514,7 +526,10 @@ def check_size(states: int, moves: int, what: str) -> None:
 
 
 def _spread(begun: Bools, source: Ints, target: Ints) -> Bools:
-    """Return which states are reachable from those in `begun` (these too) by moves from source to target, (states,)."""
+    """Return which states are reachable, (states,), bool, from those where `begun` is True, which are reachable too.
+
+    source, target      (moves,) the states that each move leads from and to
+    """
     order = np.argsort(source, kind="stable")
     first = np.searchsorted(source[order], np.arange(len(begun) + 1)).tolist()
     after = target[order].tolist()
@@ -579,8 +594,9 @@ def stop_of(machine: WeightedAutomaton, held: Held, *, weighted: bool) -> float:
 def determinised(
     machine: WeightedAutomaton, *, weighted: bool = True, most_states: int = MOST_STATES, most_moves: int = MOST_MOVES
 ) -> WeightedAutomaton:
-    """Return an equivalent deterministic automaton of a trimmed one (subset construction with residual weights, Mohri).
+    """Return a deterministic automaton equivalent to a trimmed one (subset construction with residual weights, Mohri).
 
+    machine     without states that are on no path from the start to an end
     weighted    False: all weights are taken as 1
 
     A TooLargeError if it needs more than `most_states` states or `most_moves` moves; with weights, there may be no
@@ -624,7 +640,7 @@ class InfiniteMassError(BackgroundError):
 def backward(machine: WeightedAutomaton) -> Floats:
     """Return log β of every state of a trimmed automaton, (states,): log of the total weight of all strings from it.
 
-    An InfiniteMassError if a sum is not finite.
+    Trimmed: every state is on a path to an end. An InfiniteMassError if a sum is not finite.
     """
     with np.errstate(divide="ignore"):
         log_weight = machine.log_weight + np.log(machine.columns.sizes)[machine.column]
@@ -653,12 +669,13 @@ def _single(state: int, beta: Floats, target: Ints, log_weight: Floats) -> float
 
 
 def _solve(states: Ints, first: list[int], target: Ints, log_weight: Floats, beta: Floats) -> None:
-    """Compute log β of the states of one strongly connected component, and write it into `beta`.
+    """Compute log β (log weight of all strings from a state) of a strongly connected component, and write it to `beta`.
 
     states              the states of the component
-    first, target, log_weight   the moves of the automaton, by state
-    beta                (states,) log β; that of states after the component is ready, inside it is the log weight of
-                        ending
+    first, target, log_weight   the moves of the automaton: those of state q are at first[q] to first[q + 1] - 1
+    beta                (states,) log β, ready for states after the component; inside it, the log weight of ending
+
+    An InfiniteMassError if a sum is not finite.
     """
     counts = np.array([first[state + 1] - first[state] for state in states.tolist()])
     at = np.concatenate([np.arange(first[state], first[state + 1]) for state in states.tolist()])
@@ -684,10 +701,10 @@ def _solved(log_b: Floats, source: Ints, target: Ints, log_m: Floats) -> Floats:
 
 
 def _best(log_b: Floats, source: Ints, target: Ints, log_m: Floats) -> Floats:
-    """Return the log weight of the best single path from each state of a component out of it, (n,).
+    """Return the log weight of the best single path from each of n states of a component out of it, (n,).
 
-    log_b       (n,) log weight of leaving the component from each state
-    source, target, log_m   the moves within the component
+    log_b       (n,) log weight of leaving the component, or ending, from each state
+    source, target, log_m   the moves within the component, with log weights, sorted by source
 
     An InfiniteMassError if a cycle has a weight above 1.
     """
@@ -715,11 +732,11 @@ def _elimination(source: Ints, target: Ints, m: Floats, n: int) -> Callable[[Flo
 
 
 def _iteration(source: Ints, target: Ints, m: Floats, n: int) -> Callable[[Floats], Floats]:
-    """Return a function that solves z = b + M z for z, (n,) -> (n,), by GMRES.
-
-    An InfiniteMassError if it does not converge.
+    """Return a function b -> z, (n,) -> (n,), that solves z = b + M z by GMRES.
 
     source, target, m   the entries M[source, target] = m of the n × n matrix
+
+    The function raises an InfiniteMassError if it does not converge, or z is not positive.
     """
 
     def times(z: Floats) -> Floats:

@@ -81,10 +81,10 @@ _NEWTON_STEPS = 200
 class Position:
     """A place in a production of a grammar: before its i-th symbol, which is about to derive a non-empty string.
 
-    left        the nonterminal that the production belongs to
-    symbol      the symbol after the place: a nonterminal, or ~t for the terminal of index t
-    enter       probability of the production, and that all symbols before the place are empty
-    done        probability that all symbols after it are empty
+    left        number of the nonterminal that the production belongs to
+    symbol      the symbol after the place: the number of a nonterminal, or ~t for the terminal of index t
+    enter       probability of the production, times that of all symbols before the place being empty
+    done        probability that all symbols after `symbol` are empty
     tail        (index of a position, probability) of those that may come next, with all symbols between empty
     """
 
@@ -99,7 +99,7 @@ class Rules:
     """The rules of a context-free grammar with numbers for names, and the sums that an Earley parser precomputes.
 
     Nonterminals are 0, 1, … (`names`; 0 is the start rule), the terminal of index t is ~t, a negative number.
-    Productions that cannot derive a string are left out.
+    Productions that cannot derive a string, or are not reached from the start, are dropped.
     """
 
     def __init__(self, notation: Notation, usable: Sequence[str], *, weighted: bool) -> None:
@@ -150,7 +150,9 @@ class Rules:
         return self._solved(p, terminal=0.0), p
 
     def _solved(self, p: Floats, terminal: float) -> Floats:
-        """Return the least solution of x(A) = Σ p Π x(α) over productions A → α, (nonterminals,) (Newton's method).
+        """Return x(A) of each nonterminal A, (nonterminals,): the least solution of x(A) = Σ p Π x(α) (Newton).
+
+        The sum is over productions A → α, the product over the symbols of α.
 
         p           (productions,) their probabilities
         terminal    x of every terminal
@@ -201,7 +203,10 @@ class Rules:
 
     @cached_property
     def entered(self) -> dict[int, list[tuple[int, Position]]]:
-        """Symbol -> [(number, position)] at which it can be the first of its production that is not empty."""
+        """Symbol -> [(index, position)] of `positions` where it can be the first of its production not to be empty.
+
+        A symbol is the number of a nonterminal, or ~t for the terminal of index t.
+        """
         found: dict[int, list[tuple[int, Position]]] = defaultdict(list)
         for number, position in enumerate(self.positions):
             if position.enter > 0.0:
@@ -210,19 +215,25 @@ class Rules:
 
     @cached_property
     def corners(self) -> Floats:
-        """Sums R_L[A, B] over all ways in which rule B can begin rule A (left corner), (nonterminals, nonterminals)."""
+        """R_L[A, B]: summed probability of all ways in which nonterminal B begins A (left corners), A itself included.
+
+        (nonterminals, nonterminals); without weights, 1 where there is a way, else 0.
+        """
         return self._closed(self._summed(lambda position: position.enter))
 
     @cached_property
     def chain(self) -> Callable[[int], list[tuple[int, float]]]:
-        """A cached function from a nonterminal B to [(A, R_U[B, A])], the nonterminals A that can be B alone."""
+        """A cached function from a nonterminal B to [(A, R_U[B, A])]: all A that can be B alone, B included.
+
+        R_U[B, A] is the summed probability of all ways for A to derive B and nothing else (1 without weights).
+        """
         units = self._closed(self._summed(lambda position: position.enter * position.done).T)
         return cache(lambda symbol: [(int(a), float(units[symbol, a])) for a in np.flatnonzero(units[symbol])])
 
     def _summed(self, weight: Callable[[Position], float]) -> Floats:
-        """Return `weight` of all positions before nonterminals, summed by rule and symbol.
+        """Return `weight` of all positions before nonterminals, summed by (left, symbol) of the position.
 
-        (nonterminals, nonterminals), at [left, symbol] of the position.
+        (nonterminals, nonterminals); `left` is that of the production, `symbol` the one after the position.
         """
         found = np.zeros((len(self.names), len(self.names)))
         for position in self.positions:
@@ -231,7 +242,7 @@ class Rules:
         return found
 
     def _closed(self, matrix: Floats) -> Floats:
-        """Return I + M + M² + … of a square matrix; without weights, 1 where it is above 0, else 0."""
+        """Return I + M + M² + … of a square matrix M; without weights, 1 where that sum is above 0, else 0."""
         if self.weighted:
             inverse: Floats = np.maximum(np.linalg.inv(np.eye(len(matrix)) - matrix), 0.0)
             return inverse * reachable(matrix > 0)  # 0 where rounding saw a way that is none
@@ -251,9 +262,9 @@ def _products(factors: Sequence[float]) -> list[float]:
 
 
 def _tail(begin: int, place: int, empty: Sequence[float]) -> tuple[tuple[int, float], ...]:
-    """Return (index of a position, probability) of those that may come next in a production, with all between empty.
+    """Return (index of a position, probability that all symbols between are empty) of those that may come next.
 
-    begin       index of the production's first position
+    begin       index of the first position of the production
     place       index of the current symbol within the production
     empty       for each symbol of the production, the probability that it is empty
     """
@@ -276,16 +287,16 @@ def _check_size(productions: Sequence[Production], names: Sequence[str]) -> None
 
 
 class Lengths:
-    """The least numbers of letters that rules of a grammar derive, and that must still follow a parser node.
+    """The least numbers of letters that the rules of a grammar derive, and that must still follow a parser node.
 
-    rules       the rules
-    terminals   for each terminal, the letters from each of its states to its nearest end
+    Asked by `of(node)`, for limits on the length of a text.
     """
 
     def __init__(self, rules: Rules, terminals: Sequence[Sequence[int]]) -> None:
-        """Compute the least length of every nonterminal.
+        """Compute the least number of letters of every nonterminal.
 
-        terminals   for each terminal, the letters from each state of its automaton to the nearest end
+        rules       the rules of the grammar
+        terminals   at [terminal][state]: least number of letters from a state of its automaton to an end
         """
         self._rules, self._terminals = rules, terminals
         costs = least_costs(
@@ -304,11 +315,14 @@ class Lengths:
         self._ahead: WeakKeyDictionary[Any, Floats] = WeakKeyDictionary()
 
     def _symbol(self, symbol: int, q: int = 0) -> float:
-        """Return the least number of letters of a symbol; for a terminal, from state q of its automaton."""
+        """Return the least number of letters of a symbol, a nonterminal by number or ~t for the terminal of index t.
+
+        q           for a terminal, the state of its automaton from which letters are counted
+        """
         return float(self._least[symbol]) if symbol >= 0 else float(self._terminals[~symbol][q])
 
     def _by_rule(self, costs: Mapping[int, float]) -> Floats:
-        """Return costs, by the number of a nonterminal, as an array, (nonterminals,), infinite where none is given."""
+        """Return costs by number of a nonterminal as an array, (nonterminals,); infinite where none is given."""
         found: Floats = np.full(len(self._rules.names), np.inf)
         found[list(costs)] = list(costs.values())
         return found
@@ -338,7 +352,10 @@ class Lengths:
         return found
 
     def _ahead_of(self, node: Any) -> Floats:
-        """Return the least number of letters that must follow each nonterminal begun at a node, (nonterminals,)."""
+        """Return for each nonterminal that begins at a parser node the least number of letters that must follow it.
+
+        (nonterminals,), infinite where the node does not predict it; node: a `Set`.
+        """
         stack = [node]
         while stack:  # without recursion: origins nest as deep as the text
             top = stack[-1]
@@ -371,14 +388,14 @@ Item: TypeAlias = "tuple[Place, Set, float]"  # where, since which node, with wh
 
 
 class Set:
-    """A node of the parser: an Earley set, that is, the items that are active after a prefix.
+    """A node of the parser: an Earley set, that is, the items (productions in progress) that are active after a prefix.
 
-    An item is (place, origin, weight): a position in a production with the state of its terminal, the node at which the
-    production began, and a weight. Sets with equal items are one object.
+    An item is ((position, state of its terminal), origin, weight); origin is the node at which the production began.
+    Sets with equal items are one object.
 
     number      0 for the root, rising in the order of creation; origins are older
     items       the items
-    end         weight of ending here
+    end         weight of ending here, 0 where no string ends
     """
 
     def __init__(self, grammar: ContextFree, number: int, items: Sequence[Item], end: float) -> None:
@@ -391,7 +408,7 @@ class Set:
 
     @cached_property
     def waiting(self) -> dict[int, list[Item]]:
-        """Number of a nonterminal -> the items (productions in progress) that wait for it to be complete."""
+        """Number of a nonterminal -> the items (productions in progress) that continue once it is complete."""
         found: dict[int, list[Item]] = defaultdict(list)
         for item in self.items:
             if (symbol := self._positions[item[0][0]].symbol) >= 0:
@@ -410,8 +427,10 @@ class ContextFree(Language):
 
     notation    the grammar
     terminals   name of a terminal -> its expression
-    columns     the partition of the letters into columns
+    columns     the partition of the letters into columns (classes of letters that are read alike)
     weighted    True: letters and end have probabilities at each node; False: 1 for what is allowed, else 0
+
+    A node stands for a prefix that was read. A BackgroundError if the vocabulary can spell no string of it.
     """
 
     def __init__(
@@ -436,9 +455,9 @@ class ContextFree(Language):
 
     @cached_property
     def first(self) -> Floats:
-        """FIRST[A, column]: weight of a letter of a column (class of letters) as the first of rule A.
+        """At [A, column]: weight of a letter of the column as the first letter of a terminal that begins nonterminal A.
 
-        (nonterminals, columns)
+        (nonterminals, columns); a column is a class of letters that are read alike.
         """
         found = np.zeros((len(self.rules.names), self.columns.count))
         for terminal, letters in enumerate(self.letters):
@@ -448,10 +467,10 @@ class ContextFree(Language):
 
     @cached_property
     def _begun(self) -> list[list[tuple[int, int, int, float]]]:
-        """For each column (class of letters), the terminals that it can begin: (position, nonterminal, state, weight).
+        """At [column], the terminals that a letter of this class can begin: (position, nonterminal, state, weight).
 
-        The nonterminal is that of the production in which the terminal stands, the state that of the terminal after the
-        letter.
+        The nonterminal is that of the production in which the terminal stands, by number; the state is that of the
+        terminal's automaton after the letter.
         """
         found: list[list[tuple[int, int, int, float]]] = [[] for _ in range(self.columns.count)]
         for terminal, reading in enumerate(self.readings):
@@ -461,12 +480,12 @@ class ContextFree(Language):
         return found
 
     def outlook(self, number: int, items: Sequence[Item]) -> tuple[Floats, Floats]:
-        """Return how much each nonterminal is predicted at a node, (nonterminals,), and letter weights, (columns,).
+        """Return the weights of the nonterminals that a node predicts, (nonterminals,), and of letters, (columns,).
 
         number      number of the node; 0: the root, which predicts the start rule
-        items       the items of the node (productions in progress)
+        items       the items of the node (productions in progress), as in `Set`
 
-        A column is a class of letters read alike.
+        A column is a class of letters read alike. Without weights all are 0 or 1.
         """
         if self.rules.weighted or number == 0:
             return self._outlook(number, items)
@@ -530,6 +549,9 @@ class ContextFree(Language):
 
         node        an Earley set: the productions in progress after a prefix
         column      a class of letters read alike
+
+        The state is that of the terminal's automaton after the letter, the origin the node at which its production
+        began.
         """
         found = []
         for (place, q), origin, c in node.items:
@@ -543,7 +565,7 @@ class ContextFree(Language):
         return found
 
     def _begun_at(self, node: Set) -> Set:
-        """Return one node for all nodes at which the same items wait: the origin of productions that begin there.
+        """Return the node that stands, as origin of new productions, for all nodes at which the same items wait.
 
         A node is an Earley set of items (productions in progress). So `{ "a"` and `{"a"` lead to one node. With weights
         every node stands for itself.
@@ -592,9 +614,9 @@ class ContextFree(Language):
 
 
 class _Growth:
-    """Builder of the next Earley set: it collects items, read or completed, with their weights.
+    """Builder of the next Earley set: it collects items (productions in progress), read or completed, with weights.
 
-    Without weights, 1 + 1 = 1.
+    Weights of equal items are added; in a grammar without weights all are 1. `end` is the weight of ending.
     """
 
     def __init__(self, grammar: ContextFree) -> None:
@@ -608,9 +630,10 @@ class _Growth:
         return [(place, origin, c) for (place, origin), c in self._items.items()]
 
     def read(self, place: int, q: int, origin: Set, c: float) -> None:
-        """Add an item whose terminal was read up to state q: it may continue, and it may be complete.
+        """Add an item (production in progress) whose terminal was read up to state q: it may continue, or be complete.
 
-        place       index of the position
+        place       index of the item's position in the rules
+        q           state of the automaton of the terminal at this position
         origin      the node at which its production began
         c           weight of the item
         """
@@ -624,8 +647,9 @@ class _Growth:
         self._items[place, origin] = self._plus(self._items.get((place, origin), 0.0), c)
 
     def _pass(self, position: Position, origin: Set, c: float) -> None:
-        """Move an item past the complete symbol at its position: add the next positions, or complete its production.
+        """Move an item past the complete symbol at its position: add the next positions, or finish its production.
 
+        position    of the item (a production in progress)
         origin      the node at which the production began
         c           weight of the item
         """
@@ -641,7 +665,10 @@ class _Growth:
         self._whole[origin][left] = self._plus(self._whole[origin].get(left, 0.0), c)
 
     def complete(self) -> None:
-        """Complete all finished productions (Earley's completer), those with the latest origins first."""
+        """Complete all finished productions (Earley's completer): move on what waits for them, latest origins first.
+
+        Called once, when all items were `read`.
+        """
         while self._latest:
             origin = heapq.heappop(self._latest)[1]
             whole: dict[int, float] = {}
@@ -673,10 +700,10 @@ _PER_SUMMARY = 64  # numbers that would take as much memory as one that says not
 
 
 class Frontier:
-    """A sorted set of nodes of a trie of symbols that have children; equal sets are one object.
+    """A sorted set of those nodes of a trie of symbols from which letters can still be read; equal sets are one object.
 
-    nodes       the nodes
-    columns     the columns of all their children, as bits of an integer
+    nodes       the nodes, all with children
+    columns     the columns (classes of letters) of all their children, as bits of an integer
     """
 
     __slots__ = ("columns", "nodes")
@@ -694,10 +721,12 @@ NOTHING: Allowed = frozenset()
 
 
 class _TerminalTable:
-    """The automaton of a terminal as arrays, for vectorised moves; state -1, the last row, stands for "stuck".
+    """The automaton of a terminal of a grammar as arrays, for moves of many states at once.
 
     automaton   the automaton
     n_columns   number of columns (classes of letters)
+
+    `moves`: (states + 1, columns) next states, -1 where it is stuck; the last row stands for the stuck state -1.
     """
 
     def __init__(self, automaton: TerminalAutomaton, n_columns: int) -> None:
@@ -714,8 +743,9 @@ class _TerminalTable:
 class Summaries:
     """Finder of all symbols that a grammar without weights allows at a parser node, not symbol by symbol.
 
-    A symbol may span several terminals. A summary, cached, maps a set of nodes of the trie of all symbols to the
-    symbols that end while a part of a rule is read from there, and to the trie nodes at which that part is complete.
+    A symbol may span several terminals. A summary, cached, is computed for a part of a rule and a set of nodes of the
+    trie of all symbols (the frontier): the symbols that end while that part is read from there, and the trie nodes at
+    which the part is complete.
     """
 
     numbers = 0  # that are cached
@@ -736,7 +766,7 @@ class Summaries:
         self._root = self._frontier(np.zeros(1, dtype=np.int64))
 
     def allowed(self, node: Set) -> Allowed:
-        """Return the sets of symbols that may follow at a parser node; the end of the text is not considered.
+        """Return the sets of symbols (`Ends`) that may follow at a parser node; the end of the text is not considered.
 
         A TooDeepError if a symbol spans too many terminals.
         """
@@ -766,12 +796,13 @@ class Summaries:
         return frozenset(allowed)
 
     def _rest(self, frontier: Frontier, place: int, q: int, depth: int) -> Summary:
-        """Return the summary of a production from state q of the symbol at a position to its end.
+        """Return the summary of a production from the symbol at a position to its end.
 
         A summary is (symbols that end while it is read, trie nodes at which it is complete), begun at the trie nodes of
         `frontier`.
 
         place       index of the position
+        q           where the symbol is a terminal, the state of its automaton to begin in
         depth       number of calls within each other, which is limited (TooDeepError)
         """
         key = frontier, place, q
@@ -790,16 +821,16 @@ class Summaries:
         """Return the summary of a production from behind the symbol at a position (index `place`) to its end.
 
         A summary is (symbols that end while it is read, trie nodes at which it is complete), begun at the trie nodes of
-        `frontier`.
+        `frontier`; where nothing more need follow, these are complete too. depth: number of nested calls.
         """
         ends, whole = self._tail(frontier, place, depth)
         return ends, self._union(whole, frontier) if self._rules.positions[place].done > 0 else whole
 
     def _tail(self, frontier: Frontier, place: int, depth: int) -> Summary:
-        """Return the summary of the rest of a production behind a position (index `place`), which must not be empty.
+        """Return the summary of what follows the symbol at a position (index `place`) in its production, if not empty.
 
         A summary is (symbols that end while it is read, trie nodes at which it is complete), begun at the trie nodes of
-        `frontier`.
+        `frontier`. depth: number of nested calls.
         """
         key = frontier, place
         found = self._tail_of.get(key)
@@ -812,9 +843,10 @@ class Summaries:
         return found
 
     def _call(self, frontier: Frontier, symbol: int, depth: int) -> Summary:
-        """Return the summary of the nonterminal `symbol`, begun at the trie nodes of `frontier`.
+        """Return the summary of the nonterminal with the number `symbol`, begun at the trie nodes of `frontier`.
 
-        A summary is (symbols that end while it is read, trie nodes at which it is complete).
+        A summary is (symbols that end while it is read, trie nodes at which it is complete). depth: number of nested
+        calls.
         """
         key = frontier, symbol
         found = self._call_of.get(key)
@@ -831,7 +863,7 @@ class Summaries:
         return found
 
     def _begins(self, symbol: int) -> list[tuple[int, int]]:
-        """Return (columns, position) of the terminals that can begin a nonterminal.
+        """Return (columns, position) for each place of a terminal that can begin the nonterminal `symbol` (a number).
 
         columns are the terminal's first columns (classes of letters), as bits of an integer; position is an index.
         """
@@ -844,11 +876,12 @@ class Summaries:
         ]
 
     def _closed(self, due: Whole, looked_for: bytes, depth: int) -> tuple[Allowed, Whole]:
-        """Return the symbols that end, and (nonterminal, frontier) of all that is complete, once those in `due` are.
+        """Return (symbols that end, what is complete), given what is complete in `due`, with all that follows from it.
 
-        due             (nonterminal, frontier) of complete nonterminals that began at one parser node; a frontier is a
-                        set of trie nodes
-        looked_for      the nonterminals that this node predicts, as the bytes of an array
+        due             (nonterminal, frontier): complete nonterminals begun at one parser node, and the trie nodes at
+                        which they are; what is complete is returned in the same form
+        looked_for      the weights with which this node predicts nonterminals, as the bytes of an array
+        depth           number of nested calls
         """
         key = due, looked_for
         found = self._closed_of.get(key)
@@ -887,7 +920,11 @@ class Summaries:
         return found
 
     def _swept(self, nodes: Ints, reading: _TerminalTable, q: int) -> tuple[Ints, Ints]:
-        """Return the trie nodes below `nodes` that a terminal can read to from state q, and those where it may stop."""
+        """Return the trie nodes below `nodes` that a terminal can read to, and those of them where it may stop, sorted.
+
+        reading     the automaton of the terminal
+        q           its state at each of `nodes`
+        """
         if nodes[0] == 0 and 2 * reading.columns[q].bit_count() > reading.moves.shape[1]:  # most symbols go on
             states = self._trie.states(reading.moves, q)
             return 1 + np.flatnonzero(states[1:] >= 0), 1 + np.flatnonzero(reading.stops[states[1:]])
@@ -935,7 +972,7 @@ class Summaries:
         return self._joined(one, other)
 
     def _without(self, one: Frontier, other: Frontier) -> Frontier:
-        """Return the trie nodes of one set that are not in the other."""
+        """Return the trie nodes that are in `one` and not in `other`."""
         if not one or not other:
             return one
         return (
