@@ -111,12 +111,12 @@ class Expression:
 
     @property
     def inner(self) -> tuple[Expression, ...]:
-        """The direct sub-expressions, in order."""
+        """The direct sub-expressions of this expression, in order; () if it has none."""
         given = vars(self)
         return given["parts"] if "parts" in given else tuple(v for v in given.values() if isinstance(v, Expression))
 
     def mapped(self, function: Callable[[Expression], Expression]) -> Expression:
-        """Return a copy with every direct sub-expression replaced by what `function` returns for it."""
+        """Return a copy of the expression with every direct sub-expression e replaced by `function(e)`."""
         made = iter([function(part) for part in self.inner])
         if isinstance(self, Concatenation | Alternation):
             return type(self)(tuple(made))
@@ -139,7 +139,7 @@ class Concatenation(Expression):
 
 @dataclass(frozen=True)
 class Alternation(Expression):
-    """The strings of any of the parts; weights of a string in several parts are added."""
+    """The strings of any of the parts (union); weights of a string that is in several parts are added."""
 
     parts: tuple[Expression, ...]
 
@@ -193,7 +193,10 @@ class Both(Expression):
 
 @dataclass(frozen=True)
 class Listed(Expression):
-    """The strings of a list of (text, weight); texts are split into words or characters when it is compiled."""
+    """The strings of a list of (text, weight); texts are split into words, or characters, when it is compiled.
+
+    Which of the two depends on whether the automaton reads symbols or characters.
+    """
 
     entries: tuple[tuple[str, float], ...]
 
@@ -202,7 +205,7 @@ class Listed(Expression):
 class ConditionExpression(Expression):
     """An expression that `function` computes from the condition of a text (the input that it is generated from).
 
-    The function returns an expression, or None if the condition allows nothing here.
+    function    condition -> an expression, or None if the condition allows nothing here
     """
 
     function: Callable[[object], Expression | None]
@@ -222,7 +225,7 @@ def letter(text: str) -> Expression:
 
 
 def words(texts: Iterable[str] | Mapping[str, float]) -> Expression:
-    """Return the expression of any of a list of texts, or of a mapping text -> weight (above 0).
+    """Return the expression of any of a list of texts, or of a mapping text -> weight (above 0); a list has weights 1.
 
     A text is a sequence of symbols separated by blanks, or of characters, by how the expression is compiled. A
     BackgroundError if there is no text.
@@ -275,7 +278,9 @@ def _checked(found: object) -> Expression:
 
 
 def _parts(found: object, of: type[Concatenation | Alternation]) -> tuple[Expression, ...]:
-    """Return the parts of a concatenation or union, or the expression alone, so that a + b + c is not nested.
+    """Return the parts of `found` if it is of the class `of`, else (found,), so that a + b + c is not nested.
+
+    of          Concatenation or Alternation
 
     A BackgroundError if `found` is no expression.
     """
@@ -322,7 +327,7 @@ _Move: TypeAlias = tuple[tuple[int, ...], int, float]  # columns, target, log we
 
 
 def atoms_of(expression: Expression, over: Over) -> list[Atom]:
-    """Return the sets of letters that an expression mentions, each once; each letter of a list of words is one.
+    """Return the sets of letters that an expression mentions, each once; every letter of a list of words is one.
 
     over        whether letters are "symbols" or "characters", by which lists of words are split
     """
@@ -342,9 +347,10 @@ def atoms_of(expression: Expression, over: Over) -> list[Atom]:
 def columns_of(expression: Expression, letters: Sequence[str], over: Over) -> LetterColumns:
     """Return the partition of `letters` into columns: letters that the expression does not distinguish share one.
 
-    over        whether letters are "symbols" or "characters"
+    letters     all letters that an automaton may read: symbols of the vocabulary, or characters
+    over        which of the two: "symbols" or "characters"
 
-    With parts that are computed from a condition, every letter has a column of its own.
+    If the expression has parts that are computed from a condition, every letter has a column of its own.
     """
     if holes_of(expression):
         return LetterColumns(letters, [Letter(letter) for letter in letters], over)
@@ -376,11 +382,11 @@ def compiled(
 
 @dataclass
 class _Fragment:
-    """The automaton of a sub-expression under construction.
+    """The automaton of a sub-expression under construction; its states belong to a `_Builder`.
 
-    first       its first moves: (columns, target, log weight)
-    stops       its final states, with the log weight of ending there
-    empty       log weight of the empty string
+    first       its first moves: (columns that are read, target state, log weight); columns are classes of letters
+    stops       final state -> log weight of ending there
+    empty       log weight of the empty string, −∞ if it is not accepted
     """
 
     first: list[_Move] = field(default_factory=list)
@@ -390,6 +396,10 @@ class _Fragment:
 
 class _Builder:
     """Builder of an automaton from an expression: it holds all moves so far, and fragments refer to its states.
+
+    columns     the partition of the letters into columns (classes of letters read alike)
+    weighted    False: all weights are taken as 1
+    holes       sub-expression that a condition will fill in -> the column that is read in its place
 
     States are numbered from 0; the start state is added last.
     """
@@ -463,7 +473,7 @@ class _Builder:
         return whole
 
     def sequence(self, parts: Sequence[_Fragment]) -> _Fragment:
-        """Return the fragment (unfinished automaton) of a concatenation of fragments, joined from the last on."""
+        """Return the fragment (unfinished automaton) of the concatenation of `parts`, in order; they are used up."""
         whole = _Fragment(empty=0.0)
         for part in reversed(parts):
             whole = self.joined(part, whole)
@@ -524,9 +534,10 @@ class _Builder:
         return whole
 
     def begin(self, part: _Fragment, source: int, columns: tuple[int, ...], target: int, log_weight: float) -> None:
-        """Add a move from the state `source`; if that is -1, before the start, it becomes a first move of `part`.
+        """Add a move from the state `source` to `target`; if `source` is -1, make it a first move of `part` instead.
 
         columns     the columns (classes of letters) that the move reads
+        log_weight  of the move
         """
         if source == _BEFORE:
             part.first.append((columns, target, log_weight))
@@ -538,9 +549,9 @@ class _Builder:
         return own.machine(own.part(expression))
 
     def adopted(self, machine: WeightedAutomaton) -> _Fragment:
-        """Return a compiled automaton as a fragment (unfinished automaton).
+        """Copy a compiled automaton into this builder and return it as a fragment (unfinished automaton).
 
-        The moves of its start become first moves.
+        The moves of its start state become the fragment's first moves.
         """
         offset = self.n_states - 1
         self.n_states += machine.n_states - 1
@@ -553,7 +564,10 @@ class _Builder:
         return part
 
     def machine(self, part: _Fragment) -> WeightedAutomaton:
-        """Return the trimmed automaton of all moves so far; it begins with the first moves of `part`, in state 0."""
+        """Return the trimmed automaton of all moves so far, whose start (state 0) has the first moves of `part`.
+
+        Trimmed: without states that are on no path from the start to an end.
+        """
         for columns, target, log_weight in part.first:
             self.move(_BEFORE, columns, target, log_weight)
         many = np.array([len(columns) for _, columns, _, _ in self.moves], dtype=np.int64)

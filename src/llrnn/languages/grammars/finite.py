@@ -56,13 +56,13 @@ _LEAST = 1e-300  # what is possible stays possible, however improbable
 
 
 class EmptyLanguageError(BackgroundError):
-    """Raised where an expression, or its language for a condition, contains no string."""
+    """Raised where an expression, or what is left of it for a condition (input of a text), contains no string."""
 
 
 class Finite(Language):
     """The language of a trimmed weighted automaton, determinised lazily; a node is a set of states with weights.
 
-    machine     the automaton
+    machine     the automaton, without states that are on no path to an end
     weighted    True: `weights` and `end` are probabilities with sum 1 at each node; False: 1 for what is allowed, else
                 0
 
@@ -79,7 +79,8 @@ class Finite(Language):
     def _made(self, held: Held) -> tuple[Floats, float, dict[int, tuple[float, Held]]]:
         """Return what follows a node (a weighted set of states): (letter weights, weight of the end, next nodes).
 
-        Letter weights are (columns,), a column being a class of letters; the last is column -> (log weight, next node).
+        Letter weights are (columns,), a column being a class of letters; next nodes are a dict column -> (log weight,
+        node).
         """
         found = steps(self.machine.by_state, held, weighted=self.weighted)
         row, log_end = np.zeros(self.columns.count), stop_of(self.machine, held, weighted=self.weighted)
@@ -93,10 +94,7 @@ class Finite(Language):
         return row, float(np.exp(log_end)), found
 
     def _ahead(self, held: Held) -> float:
-        """Return the log of the total weight of all strings from a node (a weighted set of states).
-
-        0 without weights.
-        """
+        """Return log of the total weight of all strings from a node (a weighted set of states); 0 if unweighted."""
         if not self.weighted:
             return 0.0
         return float(np.logaddexp.reduce([in_hand + self._beta[state] for state, in_hand in held]))
@@ -138,7 +136,11 @@ def finite(expression: Expression, columns: LetterColumns, *, weighted: bool = T
 
 
 def why_empty(expression: Expression, columns: LetterColumns) -> str:
-    """Return a message that names the innermost sub-expression because of which an empty language has no string."""
+    """Return a message that names the innermost sub-expression because of which an empty language has no string.
+
+    expression  one whose language is empty
+    columns     the partition of the letters that it was compiled for
+    """
     guilty = next((part for part in expression.inner if _is_empty(part, columns)), None)
     if guilty is not None:
         return why_empty(guilty, columns)
@@ -163,7 +165,10 @@ def _is_empty(part: Expression, columns: LetterColumns) -> bool:
 
 
 def what_is_infinite(expression: Expression, columns: LetterColumns) -> str:
-    """Return a message that names the smallest repeated sub-expression whose strings have no finite sum of weights."""
+    """Return a message that names the smallest repeated sub-expression whose strings have no finite sum of weights.
+
+    columns     the partition of the letters that `expression` was compiled for
+    """
     repeats = [part for part in parts_of(expression) if isinstance(part, ex.Repeat)]
     which = next((f"{shown(part)} " for part in reversed(repeats) if _is_infinite(part, columns)), "")
     return (
@@ -195,8 +200,8 @@ _Places: TypeAlias = frozenset[_Place]
 class TerminalAutomaton:
     """A deterministic automaton without weights as dictionaries: a terminal of a grammar, or a part of an expression.
 
-    moves       for each state, column (class of letters) -> next state; state 0 is the start
-    ends        for each state, whether a string may end there
+    moves       at [state]: column (class of letters) -> next state; state 0 is the start
+    ends        at [state]: whether a string may end there
     """
 
     moves: list[dict[int, int]]  # column -> state, for each state; state 0 is the start
@@ -236,19 +241,20 @@ class TerminalAutomaton:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no string is accepted."""
+        """Whether the automaton accepts no string."""
         return not any(self.ends)
 
     @cached_property
     def lengths(self) -> list[int]:
-        """Least number of letters from each state to an end; −1 if there is none."""
+        """At [state], the least number of letters from the state to the end of a string; −1 if there is none."""
         return self._lengths_with(0, ())
 
     @cached_property
     def lengths_with(self) -> Callable[[int, tuple[int, ...]], list[int]]:
-        """A cached function (first, taken) -> least number of letters from each state to an end, −1 if there is none.
+        """A cached function (first, taken) -> at [state], least number of letters to an end, −1 if there is none.
 
-        A move by the column (class of letters) first + i counts as taken[i] letters; −1: it cannot be made.
+        A move by the column (class of letters) first + i counts as taken[i] letters; −1: it cannot be made. All other
+        moves count as one letter.
         """
         return lru_cache(_MOST_FILLINGS)(self._lengths_with)
 
@@ -260,9 +266,9 @@ class TerminalAutomaton:
         return [int(known.get(state, -1)) for state in range(len(self.moves))]
 
     def minimised(self) -> TerminalAutomaton:
-        """Return the smallest automaton of the same strings (Moore's algorithm).
+        """Return the smallest automaton that accepts the same strings (Moore's algorithm).
 
-        No other state is merged with the start.
+        The start stays state 0, and no other state is merged with it.
         """
         found, n = _renumbered([(state == 0, length) for state, length in enumerate(self.lengths)]), 0
         while max(found, default=-1) >= n:
@@ -274,10 +280,9 @@ class TerminalAutomaton:
         return TerminalAutomaton(moves, [self.ends[first[k]] for k in range(n)])
 
     def weights(self, columns: LetterColumns, *, weighted: bool) -> tuple[Floats, Floats]:
-        """Return the weight of one letter of each column (class of letters), (states, columns), and of stopping.
+        """Return weights of letters, (states, columns), and of stopping, (states,), in each state.
 
-        The latter is (states,).
-
+        columns     the partition of the letters into columns; a weight is that of one letter of a column
         weighted    False: 1 for what is possible, else 0; True: in each state all possible letters, and stopping, are
                     equally probable
         """
@@ -295,13 +300,13 @@ def _renumbered(keys: Sequence[Hashable]) -> list[int]:
 
 
 class Filled(Language):
-    """The language of an expression for one condition (the input of a text): its shared automaton with holes filled in.
+    """The language of an expression for one condition (input of a text): its shared automaton with the holes filled in.
 
     shared      the automaton of the expression, which reads each part from the condition (a hole) as one letter
     columns     the partition of the letters into columns
     fillings    for each hole, the automaton of what the condition puts there
 
-    An EmptyLanguageError if no string is left.
+    It has no weights: 1 for what is allowed, else 0. An EmptyLanguageError if no string is left.
     """
 
     def __init__(
@@ -318,12 +323,11 @@ class Filled(Language):
             raise EmptyLanguageError("no string at all")
 
     def _closed(self, places: Iterable[_Place]) -> _Places | None:
-        """Return these places and all that are reached by entering or leaving a hole.
-
-        None if no string can be completed.
+        """Return these places and all that are reached from them by entering or leaving a hole, as a frozenset.
 
         A hole is a part of the expression that the condition fills in. A place is (hole or -1, state of the shared
-        automaton, state within the hole); dead ends are left out.
+        automaton, state within the hole). Places from which no string can be completed are dropped; None if none
+        remains.
         """
         found, stack = set[_Place](), list(places)
         while stack:
@@ -334,9 +338,10 @@ class Filled(Language):
         return frozenset(found) or None
 
     def _free(self, place: _Place) -> list[_Place]:
-        """Return the places that are reached from a place without a letter: the start of a hole, or behind its end.
+        """Return the places that are reached from a place without reading a letter: into a hole, or out of its end.
 
-        A place is (hole or -1, state of the shared automaton, state within the hole); a condition fills the holes.
+        A place is (hole or -1, state of the shared automaton, state within the hole); a hole is a part of the
+        expression that the condition fills in.
         """
         hole, state, within = place
         if hole >= 0:
@@ -391,7 +396,7 @@ _Filled: TypeAlias = tuple[Expression, ...]
 
 
 class Conditional:
-    """An expression of which parts are computed from a condition (the input of a text): a language for each condition.
+    """An expression of which parts are computed from a condition (input of a text): a `Language` for each condition.
 
     expression  with parts made by `from_condition`
     columns     the partition of the letters; every letter must have a column of its own
@@ -408,9 +413,9 @@ class Conditional:
         self._filling = lru_cache(MOST_CONDITIONS)(lambda one: TerminalAutomaton.of(one, columns))
 
     def language(self, condition: object) -> Language:
-        """Return the language for a condition, the input that a text is generated from.
+        """Return the language of the expression for a condition, the input that a text is generated from.
 
-        Conditions for which the parts are equal expressions share one object. An EmptyLanguageError if no string fits.
+        It is cached: conditions that give equal parts share one object. An EmptyLanguageError if no string fits.
         """
         return self._languages(tuple(_asked(hole, condition) for hole in self._holes))
 
@@ -429,7 +434,10 @@ class Conditional:
 
     @cached_property
     def _shared(self) -> TerminalAutomaton | None:
-        """The automaton that all conditions share, or None if the expression is compiled anew for each condition."""
+        """The automaton that all conditions (inputs) share, with a letter for each part that comes from the condition.
+
+        None if the expression must be compiled anew for each condition: with weights, or such parts in an intersection.
+        """
         if self.weighted or any(ex.holes_of(part) for part in parts_of(self.expression) if isinstance(part, ex.Both)):
             return None
         return TerminalAutomaton.of(self.expression, self.columns, self._holes)

@@ -157,7 +157,11 @@ def read_grammar(
 
 
 def _compiled(text: str, start: str, place: str) -> tuple[Any, Any]:
-    """Return (terminals, rules, ignored terminals) as lark compiles them, and the rule definitions as written.
+    """Return ((terminals, rules, ignored terminals) as lark compiles them, the rule definitions as lark parses them).
+
+    text        the grammar
+    start       name of the start rule
+    place       what to call the grammar in errors
 
     A text that is no grammar, or has no rule `start`, is a BackgroundError.
     """
@@ -187,7 +191,11 @@ def _compiled(text: str, start: str, place: str) -> tuple[Any, Any]:
 
 
 def _check_size(definitions: Any, place: str) -> None:
-    """Raise a BackgroundError if lark would expand a rule to too many alternatives; `definitions` are lark's."""
+    """Raise a BackgroundError if lark would expand a rule to too many alternatives or symbols.
+
+    definitions lark's rule definitions: (name, parameters, tree, options)
+    place       what to call the grammar in the error
+    """
     for name, _, tree, _ in definitions:
         size = _size(tree)
         if size.alternatives > MOST_ALTERNATIVES or size.whole > MOST_RULES:
@@ -238,9 +246,12 @@ def _size(tree: Any) -> _Size:
 
 
 def _repeated(part: _Size, operator: list[str]) -> _Size:
-    """Return the size of a repeated part: `?`, `*` and `+` (an auxiliary rule), or `~ 2..5` (expanded if short).
+    """Return the size of a repeated part of a rule once lark has expanded it.
 
-    operator    the operator and its numbers, such as ["~", "2", "5"]
+    part        size of the part
+    operator    the operator and its numbers: ["?"], ["*"], ["+"], or ["~", "2", "5"] for `~ 2..5`
+
+    `*` and `+`, and long repeats, become auxiliary rules; short ones are written out.
     """
     if operator[0] == "?":
         return part.or_else(_Size(1, 0))
@@ -267,7 +278,11 @@ def _in_rules(part: _Size, count: int) -> float:
 
 
 def _check_templates(definitions: Any, place: str) -> None:
-    """Raise a BackgroundError if a template calls itself with ever new arguments, such as `f{x}: f{f{x}}`."""
+    """Raise a BackgroundError if a template calls itself with ever new arguments, such as `f{x}: f{f{x}}`.
+
+    definitions lark's rule definitions: (name, parameters, tree, options)
+    place       what to call the grammar in the error
+    """
     templates = {str(name): ([str(one) for one in given], tree) for name, given, tree, _ in definitions if given}
     made, waiting = set[str](), [(tree, dict[str, str]()) for _, given, tree, _ in definitions if not given]
     while waiting:
@@ -289,8 +304,9 @@ def _check_templates(definitions: Any, place: str) -> None:
 
 
 def _argument(tree: Any, given: Mapping[str, str]) -> str:
-    """Return an argument of a template as text.
+    """Return an argument of a template call in a grammar as text, such as `f{a,b}`.
 
+    tree        lark's tree of the argument
     given       name -> value of the arguments of the surrounding template, which are substituted
     """
     if not hasattr(tree, "data"):
@@ -316,7 +332,10 @@ def _check_reached(definitions: Any, rules: Iterable[Any], start: str, place: st
 
 
 def _check_ends(productions: list[Production], terminals: Mapping[str, Terminal], start: str, place: str) -> None:
-    """Raise a BackgroundError if a rule derives no finite string, such as one that always leads to itself."""
+    """Raise a BackgroundError if a rule derives no finite string, such as one that always leads to itself.
+
+    place       what to call the grammar in the error
+    """
     productive = productive_rules(productions, terminals)
     endless = list(dict.fromkeys(one.rule for one in productions if one.rule not in productive))
     if endless:
@@ -330,7 +349,7 @@ def _check_ends(productions: list[Production], terminals: Mapping[str, Terminal]
 
 
 def productive_rules(productions: Iterable[Production], terminals: Iterable[str]) -> set[str]:
-    """Return the names of the rules that derive at least one string.
+    """Return the names of the rules of a grammar that derive at least one string.
 
     terminals   names of the terminals that have a string
     """
@@ -339,9 +358,12 @@ def productive_rules(productions: Iterable[Production], terminals: Iterable[str]
 
 
 def _weighted(productions: list[Production], weights: Mapping[str, float], place: str) -> list[Production]:
-    """Return the productions with the given weights; others have 1. A name that no production has is a BackgroundError.
+    """Return the productions with the given weights; all others have weight 1.
 
     weights     name of an alternative -> weight, which alternatives of the same name share equally
+    place       what to call the grammar in errors
+
+    A name that no production has, and a weight that is not above 0, is a BackgroundError.
     """
     names = [one.name for one in productions]
     for name, weight in weights.items():
@@ -357,7 +379,10 @@ def _weighted(productions: list[Production], weights: Mapping[str, float], place
 
 
 def _with_ignored(notation: Notation, ignored: list[str]) -> Notation:
-    """Return the grammar with the ignored terminals, by name, allowed before every terminal and at the end."""
+    """Return the grammar with the terminals named in `ignored` allowed, any number of times, before every terminal.
+
+    They are allowed at the end of a string too.
+    """
     if not ignored:
         return notation
     gap, whole, terminals = "%ignored", "%whole", notation.terminals
@@ -494,7 +519,12 @@ def _power(part: Expression, least: int, most: Any, text: str) -> Expression:
 
 
 def _atom(name: str, given: Any, flags: int) -> Atom:
-    """Return the set of characters that one element of Python's parse tree (`name` and `given`) matches."""
+    """Return the set of characters that one element of Python's parse tree of a regular expression matches.
+
+    name        LITERAL, NOT_LITERAL, IN or ANY
+    given       the value of the element
+    flags       flags of `re` as bits
+    """
     if name == "ANY":
         return OneOf(() if flags & re.DOTALL else (("\n", "\n"),), (), True)
     codes = [("LITERAL", given)] if name in ("LITERAL", "NOT_LITERAL") else given
@@ -518,9 +548,9 @@ def _atom(name: str, given: Any, flags: int) -> Atom:
 
 
 def _length(expression: Expression, known: dict[int, int] | None = None) -> int:
-    """Return the number of letters of an expression with all repeats written out.
+    """Return the number of letters of an expression with all repeats written out; an endless one counts once.
 
-    known       results by the id of sub-expressions; filled in
+    known       results by the id of sub-expressions, which is filled in; None: empty
     """
     known = {} if known is None else known
     if id(expression) not in known:
@@ -574,6 +604,7 @@ def matching(regex: str) -> Expression:
 class Matcher:
     """A matcher of whole strings against a regular expression, in linear time: a DFA that is built as it is needed.
 
+    regex       the regular expression
     characters  all characters that may occur in the strings
 
     A BackgroundError once it has taken more than `MOST_STEPS` steps.
@@ -597,7 +628,12 @@ class Matcher:
         return any(self._machine.log_stop[state] > -np.inf for state, _ in held)
 
     def _made(self, held: Held) -> dict[int, Held]:
-        """Return column (class of characters) -> next set of states after the set `held`."""
+        """Return a dict column (class of characters) -> next set of states, after the set `held`.
+
+        held        sorted (state, 0.0)
+
+        A BackgroundError once more than `MOST_STEPS` steps were taken in all.
+        """
         by_state = self._machine.by_state
         self.steps += 1 + sum(1 + len(by_state[state]) for state, _ in held)
         if self.steps > MOST_STEPS:
@@ -647,8 +683,9 @@ def _dfa(expression: Expression, text: str) -> DFA:
 def _characters(atom: Atom, text: str) -> list[str]:
     r"""Return the characters that a set of characters mentions one by one; all others are treated by their kind.
 
-    text        the whole regular expression, for errors; flags and `\w`, which domains do not have, are a
-                BackgroundError
+    text        the whole regular expression, for errors
+
+    Flags and `\w`, which patterns of domains do not have, long ranges and line breaks are a BackgroundError.
     """
     if isinstance(atom, Letter):
         if not permitted(atom.text):
@@ -719,7 +756,7 @@ def symbolic(text: str) -> Expression:
 
 
 class _SymbolicParser:
-    """A recursive-descent parser of the notation of `symbolic` (regular expressions over symbols)."""
+    """A recursive-descent parser of one text in the notation of `symbolic` (regular expressions over symbols)."""
 
     def __init__(self, text: str) -> None:
         self.text, self.place, self.depth = text, 0, 0

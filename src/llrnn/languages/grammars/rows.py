@@ -86,6 +86,9 @@ class SymbolSpellings:
     ) -> tuple[int, ...] | None:
         """Return the columns that a symbol spells; None if it is empty, or has a letter that the language never reads.
 
+        A column is a class of letters that are read alike.
+
+        spelling    character of a symbol -> what it spells; all others spell themselves
         columns_of  letter -> its column
         """
         letters = (symbol,) if self.columns.over == "symbols" else spelled(symbol, spelling)
@@ -126,7 +129,7 @@ class SymbolSpellings:
 
 
 class Row:
-    """The log weight log b(x) of every symbol x at one place of a text, (V,), in several forms; −∞ forbids a symbol.
+    """Log weights log b(x) of all V symbols x at one position of a text, in several forms; −∞ forbids a symbol.
 
     log_b       (V,) float64
     digest      a hash of the values, by which equal rows share one object
@@ -138,17 +141,17 @@ class Row:
 
     @cached_property
     def n_allowed(self) -> int:
-        """Number of symbols that may follow."""
+        """Number of symbols that may follow: those whose log weight is above −∞."""
         return len(self.allowed)
 
     @cached_property
     def allowed(self) -> Tensor:
-        """The ids of the symbols that may follow, sorted, (n_allowed,)."""
+        """The ids of the symbols that may follow (log weight above −∞), sorted, (n_allowed,)."""
         return torch.nonzero(self.log_b > -torch.inf).view(-1)
 
     @cached_property
     def table(self) -> Table:
-        """The log weights as a `Table`, a prior of the log-linear layer.
+        """The log weights of all symbols as a `Table`, a prior of the log-linear layer.
 
         Always the same object, since it caches sums.
         """
@@ -159,7 +162,7 @@ _LOGS = np.array([-np.inf, 0.0])  # of 0 and 1
 
 
 class BooleanRow(Row):
-    """Log weights of every symbol at one place of a text, where symbols are only allowed (0) or forbidden (−∞).
+    """Log weights of all V symbols at one position of a text, where symbols are only allowed (0) or forbidden (−∞).
 
     marked      (V,) which symbols are allowed
     digest      a hash of the values, by which equal rows share one object
@@ -174,7 +177,7 @@ class BooleanRow(Row):
 class SymbolReader:
     """A language read symbol by symbol of a vocabulary: log weights of all symbols at a node, and the node after one.
 
-    language    the automaton or grammar, which is read letter by letter
+    language    the automaton or grammar, which is read letter by letter; a node stands for what was read so far
     spelled     the letters of the symbols
     longest     greatest length of a text in letters; None: no limit. A BackgroundError if no string is so short
 
@@ -215,8 +218,8 @@ class SymbolReader:
     def row(self, node: Node, read: int) -> Row:
         """Return the log weights of all symbols of the vocabulary at a node of the language (what was read so far).
 
-        read        number of letters before the node; symbols after which no string ends within `longest` letters are
-                    forbidden
+        read        number of letters before the node; they count towards `longest`: symbols after which no string
+                    can end within it are forbidden
         """
         if self.longest is None:
             return self._cached_row(node, None)
@@ -236,7 +239,7 @@ class SymbolReader:
         return found
 
     def _forget(self) -> None:
-        """Drop the older half of the cached log weights of nodes."""
+        """Drop the older half of the cached rows (log weights of all symbols at a node)."""
         for _ in range(max(1, len(self._rows) // 2)):
             self._rows.popitem(last=False)
         self._interned = {row.digest: row for row in self._rows.values()}
@@ -253,10 +256,11 @@ class SymbolReader:
         return self._summarised(node, end) or self._interning(self._walked(node, end))
 
     def _summarised(self, node: Node, end: float) -> Row | None:
-        """Return the log weights of all symbols at a node by the summaries of the language.
+        """Return the row (log weights of all symbols) at a node by the summaries of the language, or None.
 
-        None if they do not cover it.
+        None if the language has no summaries, or a symbol is too long for them.
 
+        node        what was read so far
         end         weight of ending at the node
         """
         if (summaries := self._summaries) is None:
@@ -293,11 +297,10 @@ class SymbolReader:
         return row
 
     def _walked(self, node: Node, end: float) -> Floats:
-        """Return the log weights of all symbols at a node, (V,), by walking the trie level by level.
+        """Return the log weights of all V symbols at a node, (V,), by walking the trie of symbols level by level.
 
+        node        what was read so far, a node of the language
         end         weight of ending at the node
-
-        `at` holds the index in the `nodes` of its level of the language node at each trie node, -1 for none.
         """
         trie, nodes, C = self.spelled.trie, [node], self.spelled.columns.count
         at, log_w = np.full(len(trie.column), -1), np.full(len(trie.column), -np.inf)
@@ -317,12 +320,12 @@ class SymbolReader:
         return row
 
     def _answers(self, nodes: Sequence[Node], keys: Sequence[int]) -> tuple[list[Node], list[int], list[float]]:
-        """Return the language nodes after each of several steps, and the log weight of each step.
+        """Return what follows several steps of one letter: (next nodes, index for each step, log weight of each step).
 
         nodes       nodes of the language (what was read so far)
         keys        the steps: (index in `nodes`) · (number of columns) + column, a column being a class of letters
 
-        Return the distinct next nodes, and for each key the index of its next node (-1: none) and log w (−∞: none).
+        Next nodes are distinct; an index is into them, -1 where the step is not possible, with a log weight of −∞.
         """
         C, language = self.spelled.columns.count, self.language
         found: dict[Node, int] = {}
@@ -337,15 +340,19 @@ class SymbolReader:
         return list(found), place, gained
 
     def _needed(self, node: Node) -> int:
-        """Return how many letters must be left at a node so that the limit on the length forbids no symbol."""
+        """Return how many letters must be left at a node so that the limit on the length forbids no symbol.
+
+        0 if no symbol may follow at all; the limit is `longest`.
+        """
         if node not in self._needed_letters:
             self._needed_letters[node] = max((length for _, length in self._lengths(node)), default=0)
         return self._needed_letters[node]
 
     def _lengths(self, node: Node) -> list[tuple[int, int]]:
-        """Return (id, letters) for each symbol that may follow: the least number of letters of a string from `node` on.
+        """Return (symbol id, letters) for each symbol that may follow at a node of the language.
 
-        The string begins with the symbol, whose letters are counted.
+        letters: the least number from the node to the end of a string that goes on with this symbol; 0 for the end
+        itself.
         """
         allowed = self._cached_row(node, None).allowed.tolist()
         found, by_way = list[tuple[int, int]](), dict[tuple[int, ...], int]()
@@ -358,7 +365,10 @@ class SymbolReader:
         return found
 
     def _within(self, node: Node, left: int) -> Floats:
-        """Return the log weights of all symbols at a node, (V,); −∞ where no string ends within `left` letters."""
+        """Return the log weights of all V symbols at a node (what was read so far), (V,).
+
+        left        letters that may still follow: −∞ for symbols after which no string ends within them
+        """
         row: Floats = self._cached_row(node, None).log_b.numpy().copy()
         row[[symbol for symbol, length in self._lengths(node) if length > left]] = -np.inf
         return row
@@ -373,5 +383,5 @@ def _distinct(keys: Ints, stop: int) -> list[int]:
 
 
 def _digest(row: Floats | NDArray[np.uint8]) -> bytes:
-    """Return a hash of an array, equal for equal values, by which rows are shared."""
+    """Return a 16-byte hash of an array, equal for arrays with equal bytes."""
     return hashlib.blake2b(row.tobytes(), digest_size=16).digest()

@@ -42,13 +42,11 @@ class SymbolTrie:
             self.levels.append(slice(start, int(self._first[start])))
 
     def children(self, nodes: Ints) -> tuple[Ints, Ints]:
-        """Return the children of all given nodes in one array, and the index in `nodes` of the parent of each."""
+        """Return the children of all given nodes in one array, and for each the index in `nodes` of its parent."""
         return _joined(self._first, nodes)
 
     def states(self, moves: Ints, q: int) -> Ints:
-        """Return the state of an automaton at each trie node, (nodes,), when it reads from the root.
-
-        -1 where it is stuck.
+        """Return the state of an automaton at each trie node, (nodes,), reading from the root; -1 where it is stuck.
 
         moves       (states + 1, columns) the next states, -1: none; the last row, all -1, is that of state -1
         q           the state at the root
@@ -62,12 +60,13 @@ class SymbolTrie:
     def narrow(
         self, nodes: Ints, states: Ints, moves: Sequence[Mapping[int, int]], most: int
     ) -> tuple[list[tuple[int, int]], Ints, Ints]:
-        """Run an automaton below a few nodes, level by level, while at most `most` (node, state) pairs are on a level.
+        """Run an automaton below a few nodes, level by level, while a level has at most `most` (node, state) pairs.
 
         nodes, states       the trie nodes to begin at, and the state of the automaton at each
-        moves               for each state, column -> next state
+        moves               at [state]: column (class of letters) -> next state
 
-        Return the pairs that were reached, and the nodes and the states of the last level, from which to go on.
+        Return (the pairs that were reached, nodes of the last level, their states): from the last two one goes on; they
+        are empty where all was read.
         """
         at, found = list(zip(nodes.tolist(), states.tolist(), strict=True)), dict[tuple[int, int], None]()
         first, column = self._first_view, self._column_view
@@ -101,9 +100,10 @@ def _joined(first: Ints, of: Ints) -> tuple[Ints, Ints]:
 
 
 class Ends:
-    """A set of symbol ids that end while a part of a grammar is read.
+    """A set of symbol ids that end while a part of a grammar is read; kept as ids or, where they are many, as a mask.
 
-    Kept as ids or, where they are many, as a mask.
+    symbols     the ids
+    n_symbols   size of the vocabulary
     """
 
     __slots__ = ("marks", "symbols")
@@ -125,9 +125,9 @@ Allowed: TypeAlias = frozenset[Ends]
 
 
 class TooDeepError(Exception):
-    """Raised where a symbol spans more terminals of a grammar than the cached summaries cover.
+    """Raised where a symbol spans more terminals of a grammar than `Summaries` covers.
 
-    It is then read by letters.
+    The caller then reads it letter by letter.
     """
 
 

@@ -74,9 +74,9 @@ class Section:
     """The n-grams of one order as they were read from an ARPA file: m n-grams in parallel arrays.
 
     line            (m,) the line of each in the file, for error messages
-    words           (m, n) the number of each word, in the order of the 1-grams
+    words           (m, n) the numbers of their words, which are numbered in the order of the 1-grams
     log_prob        (m,) natural logarithm
-    log_backoff     (m,) natural logarithm; NaN where the file gives none
+    log_backoff     (m,) natural logarithm of the back-off weight; NaN where the file gives none
     """
 
     line: Ints  # (m,)
@@ -120,7 +120,10 @@ def is_arpa(path: StrPath) -> bool:
 
 
 class _ArpaFile:
-    """Reader of one ARPA file, section by section; every fault is an ArpaError that names its line."""
+    """Reader of one ARPA file, section by section; every fault is an ArpaError that names its line.
+
+    After reading, `names` has the words and `levels` the n-grams of each order.
+    """
 
     def __init__(self, path: StrPath) -> None:
         self.path, self.marker, self.number = path, "", 0  # the last marker (`\data\`), and the number of the last line
@@ -134,17 +137,17 @@ class _ArpaFile:
         raise ArpaError(reason, path=self.path, line=self.number if line is None else line)
 
     def refuse(self, wrong: _Bools, lines: Ints, reason: Callable[[int], str]) -> None:
-        """Raise an ArpaError for the first True in `wrong`, (m,); return if there is none.
+        """Raise an ArpaError for the first True in `wrong`, (m,), at its line in the file; do nothing if there is none.
 
         lines       (m,) the line of each entry
-        reason      called with the index of the fault; returns the message
+        reason      called with the index of the first True; returns the message
         """
         if wrong.any():
             first = int(wrong.argmax())
             self.fault(reason(first), int(lines[first]))
 
     def blocks(self) -> Iterator[tuple[Ints, list[_Row]]]:
-        r"""Yield the line numbers and the fields (bytes) of non-blank lines, in blocks, up to the next marker line.
+        r"""Yield (line numbers, fields of each line as bytes) of non-blank lines, in blocks, up to the next marker.
 
         A marker begins with a backslash, such as `\2-grams:`; it is then in `self.marker`. A file that ends first is an
         ArpaError.
@@ -168,7 +171,10 @@ class _ArpaFile:
         self.fault(rf"{_END} is required, but the file ends in the section {self.marker}; was it written to the end?")
 
     def header(self) -> list[tuple[int, int]]:
-        """Read up to the first section and return (line, promised number of n-grams) for each order of the header."""
+        """Read up to the first section; return (line, number of n-grams that the header promises) for each order.
+
+        A missing or wrong header is an ArpaError.
+        """
         for number, line in self._lines:
             self.number = number
             if line.strip() == _DATA:
@@ -189,7 +195,10 @@ class _ArpaFile:
         return found
 
     def check_end(self) -> None:
-        """Check that the end marker comes next, and read on to the end of the file, where gzip keeps its checksum."""
+        """Raise an ArpaError unless the last marker is `\\end\\` and nothing follows it; read to the end of the file.
+
+        The end is where gzip keeps its checksum.
+        """
         if self.marker != _END:
             self.fault(
                 f"{_END} is required after the last order of the header, found {self.marker[:40]}; correct either"
@@ -215,7 +224,8 @@ class _ArpaFile:
     def _block(self, lines: Ints, rows: list[_Row], n: int, highest: bool) -> Section:
         """Return some lines of the section of order n as arrays; a line with wrong fields or numbers is an ArpaError.
 
-        highest     whether n is the highest order, whose n-grams have no back-off weight
+        lines, rows     number and fields of each line
+        highest         whether n is the highest order, whose n-grams have no back-off weight
         """
         width = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         weighted: _Bools = width == n + 2
@@ -237,7 +247,10 @@ class _ArpaFile:
         return Section(lines, words, np.minimum(log_prob, 0.0) * _LOG_10, backoff * _LOG_10)
 
     def _floats(self, lines: Ints, rows: list[_Row], k: int, there: _Bools) -> Floats:
-        """Return field k of each line as a number where `there` is True, NaN elsewhere, (lines,)."""
+        """Return field k of each line as a number, (lines,), where `there` is True, NaN elsewhere.
+
+        lines, rows     number and fields of each line; a field that is no number is an ArpaError
+        """
         found = np.full(len(rows), np.nan)
         for at in np.flatnonzero(there).tolist():
             try:
@@ -247,9 +260,9 @@ class _ArpaFile:
         return found
 
     def _words(self, lines: Ints, column: list[bytes], n: int) -> Ints:
-        """Return the number of the word in one column of n-grams, (lines,); an unknown word is an ArpaError.
+        """Return the number of each word in `column`, the k-th words of some n-grams of order n, (lines,).
 
-        Words of 1-grams (n = 1) are numbered as they come.
+        Words of 1-grams (n = 1) are numbered as they come; at higher orders an unknown word is an ArpaError.
         """
         index = self._index
         numbers: Iterable[int]
@@ -262,7 +275,10 @@ class _ArpaFile:
         return found
 
     def place_unigrams(self, section: Section) -> None:
-        """Store the 1-grams as the first level; `<s>` is merged into EOS, which gets its back-off weight."""
+        """Store the 1-grams in `levels`; `<s>` is merged into EOS, which gets its back-off weight.
+
+        A model without `</s>`, and a repeated word, are an ArpaError.
+        """
         names = self.names = tuple(word.decode() for word in self._index)
         if EOS not in names:
             reason = f"the 1-grams must list {EOS}, the end of sentences; estimate the model with sentence boundaries"
@@ -283,9 +299,10 @@ class _ArpaFile:
         self._index |= {_OTHER_UNKNOWN: self._index.get(_UNKNOWN, -1)}
 
     def place(self, section: Section) -> None:
-        """Link the n-grams of an order to their contexts in the order below, and store them sorted by context and word.
+        """Link the n-grams of an order to their contexts in the order below, and store them, sorted, in `levels`.
 
-        A context that is missing or without a back-off weight, and a repeated n-gram, are an ArpaError.
+        They are sorted by context and word. A context that is missing or without a back-off weight, and a repeated
+        n-gram, are an ArpaError.
         """
         required = f"{BOS} may only begin an n-gram and {EOS} only end it"
         wrong = (section.words[:, 1:] == self._bos).any(1) | (section.words[:, :-1] == self._eos).any(1)
@@ -388,7 +405,7 @@ def _check_words(table: NGramTable) -> None:
 
 
 def _lines(table: NGramTable) -> Iterator[str]:
-    """Yield the text of the ARPA file, several thousand lines joined at a time."""
+    """Yield the text of the ARPA file of a model in pieces: a line, or some thousand lines joined by line breaks."""
     yield "\\data\\"
     for n, level in enumerate(table.levels, 1):
         yield f"ngram {n}={len(level) + (n == 1)}"  # one more: EOS stands for two unigrams
@@ -439,13 +456,18 @@ def _has_weight(table: NGramTable, n: int, rows: slice) -> list[bool]:
 
 
 def _log10(log: Floats) -> list[float]:
-    """Return natural logarithms as base-10 logarithms, with -99 for minus infinity and 0 for -0."""
+    """Return natural logarithms as base-10 logarithms, with -99 for less, minus infinity included, and 0 for -0."""
     found: list[float] = (np.maximum(log / _LOG_10, _NOUGHT) + 0.0).tolist()
     return found
 
 
 def _with_bos(unigrams: list[str], table: NGramTable, rows: slice) -> list[str]:
-    """Return the lines of the 1-grams in the slice `rows`, with `<s>` and the back-off weight of EOS before `</s>`."""
+    """Return the lines of some 1-grams with one more, that of `<s>`, before that of `</s>`, if it is among them.
+
+    unigrams    the lines of the 1-grams in the slice `rows` of the table
+
+    `<s>` has the back-off weight of EOS and log10 p = -99.
+    """
     at = table.eos - rows.start
     if not 0 <= at < len(unigrams):
         return unigrams

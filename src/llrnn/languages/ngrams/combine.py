@@ -28,7 +28,7 @@ _NO_MASS = -99.0 * np.log(10.0)
 def normalised(table: NGramTable) -> NGramTable:
     """Return the model with back-off weights recomputed so that p sums to 1 in every context; listed p do not change.
 
-    Contexts that list nothing keep a weight of 1.
+    Contexts that list no n-gram keep a weight of 1.
     """
     levels = [replace(table.levels[0], log_backoff=np.zeros(len(table.words)))]
     for n, level in enumerate(table.levels[1:], 2):
@@ -63,10 +63,11 @@ def interpolated(
     """Return one back-off n-gram model that approximates the mixture Σ λ_i p_i of models over the same words.
 
     tables      two models or more
-    weights     λ, one for each model, above 0, with sum 1
-    names       what to call the models in errors
+    weights     λ, one for each model, above 0, with sum 1, else a ConfigError
+    names       what to call the models in errors; None: model 1, model 2, …
 
-    Where any model lists an n-gram, the probability is that of the mixture; elsewhere it is backed off.
+    Where any model lists an n-gram, the probability is that of the mixture; elsewhere it is backed off. A
+    BackgroundError if the models do not have the same words.
 
         interpolated([read_arpa("news.arpa"), read_arpa("talk.arpa")], [0.7, 0.3])
     """
@@ -144,8 +145,9 @@ def _cheapest(table: NGramTable, n: int, may_leave: Bools, threshold: float) -> 
     """Return which n-grams of order n to prune, (n-grams,), bool: in each context those that cost least.
 
     may_leave   (n-grams,) which of them may be pruned at all
+    threshold   in nats a word
 
-    The joint cost of the n-grams pruned from a context is at most `threshold` times their number.
+    The joint cost (relative entropy) of the n-grams pruned from a context is at most `threshold` times their number.
     """
     level, below = table.levels[n - 1], table.levels[n - 2]
     history = table.history(n - 1)[level.context]

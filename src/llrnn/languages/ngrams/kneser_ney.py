@@ -63,9 +63,11 @@ from llrnn.text.vocabulary import EOS
 
 
 class Scratch:
-    """A factory of growing arrays for estimation: in temporary files in `folder`, or in memory if there is none.
+    """A factory of growing arrays for the estimation of n-gram models, in temporary files or in memory.
 
-    `used` and `most` are the bytes of temporary files now and at most.
+    folder      where the temporary files are; None: in memory
+
+    `used` and `most` are the bytes of temporary files now and at most so far.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -83,14 +85,11 @@ class Scratch:
         return DiskArray(self, file, np.dtype(dtype))
 
     def zeros(self, count: int) -> Floats:
-        """Return `count` zeros, float64, which must not be written to.
-
-        Where arrays are on disk, they take no memory.
-        """
+        """Return `count` zeros, float64, which must not be written to; with a folder they take no memory."""
         return np.zeros(count) if self.folder is None else np.broadcast_to(0.0, (count,))
 
     def refused(self, error: OSError) -> BackgroundError:
-        """Return the BackgroundError to raise for a failed write to the folder, with the cause and what to do."""
+        """Return, not raise, the BackgroundError for a failed write to the folder, with the cause and what to do."""
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         state = (
             f"the disk is full ({self.used / 1e6:,.0f} MB of temporary files were written)" if full else error.strerror
@@ -113,11 +112,11 @@ class GrowingArray:
         self._array = np.concatenate([self._array, own]) if len(self._array) else own
 
     def view(self) -> NDArray[Any]:
-        """Return the whole array so far; do not write to it."""
+        """Return the whole array so far, without a copy; do not write to it."""
         return self._array
 
     def drop(self) -> None:
-        """Free the memory or the file; views that were returned before must not be used any more."""
+        """Empty the array and free its memory, or its file; views of a file must not be used any more."""
         self._array = np.zeros(0, dtype=self.dtype)
 
 
@@ -232,10 +231,10 @@ def _pieces(count: int, size: int) -> Iterator[slice]:
 class Counted:
     """The distinct n-grams of one order with their counts, as parallel arrays sorted by context and word.
 
-    context     index of the first n-1 words in the order below
+    context     index, in the order below, of the first n-1 words; 0 for unigrams
     word        number of the last word
     count       how often the n-gram occurs
-    suffix      index of the last n-1 words in the order below
+    suffix      index, in the order below, of the last n-1 words; for unigrams the word's own number
     starts      whether the first word is EOS, the beginning of a sentence
     """
 
@@ -256,7 +255,8 @@ class _Runs:
     key         key of each n-gram: index of its context · number of words + last word
     count       how often it occurs in its block
     suffix      index of its last n-1 words in the order below
-    inverse     for each text position, the index within its run of the n-gram that ends there; -1: none
+    inverse     for each text position, the index within its run of the n-gram that ends there; -1: none. None for the
+                highest order
     bounds      where each run begins, and the end of the last
     """
 
@@ -313,7 +313,10 @@ def _add_run(
 
     words       the block, which begins at position `start` of the text
     places      for every text position, the index of the (n-1)-gram that ends there, -1: none
+    n           order of the n-grams
     last_eos    position of the last EOS before the block
+    eos         the number of EOS
+    n_words     number of different words
     """
     block = words.astype(np.int64)
     ends = np.flatnonzero(_distance(block, eos, start, last_eos) >= n - 1)
@@ -334,19 +337,21 @@ def _add_run(
 
 
 def _firsts(keys: Ints) -> Bools:
-    """Return where a key differs from the one before it, (n,); True at the first."""
+    """Return where a key differs from the one before it, (n,), bool; True at index 0."""
     first = np.ones(len(keys), dtype=np.bool_)
     first[1:] = keys[1:] != keys[:-1]
     return first
 
 
 def _distance(block: Ints, eos: int, start: int, last_eos: int) -> Ints:
-    """Return how many positions before each position of a block the previous EOS is, (block,).
+    """Return how many positions back the previous EOS is, for each position of a block of the text, (block,).
 
-    0 at the first of a text.
-
+    block       word numbers
+    eos         the number of EOS
     start       position of the block in the text
     last_eos    position of the last EOS before the block
+
+    0 at the first position of a text, which has none before it.
     """
     at = np.arange(start, start + len(block))
     last = np.concatenate([[last_eos], np.where(block == eos, at, last_eos)[:-1]])
@@ -356,8 +361,10 @@ def _distance(block: Ints, eos: int, start: int, last_eos: int) -> Ints:
 def _merged(runs: _Runs, all_keys: GrowingArray, below: Counted, n_words: int, scratch: Scratch, size: int) -> Counted:
     """Merge the sorted runs into the distinct n-grams of one order, with their counts summed.
 
-    all_keys    the sorted keys are appended to it
+    all_keys    an empty array; the sorted keys, context · n_words + word, are appended to it
     below       the n-grams of the order below
+    n_words     number of different words
+    scratch     where the result's arrays are made
     size        number of entries that are merged together
     """
     context, word, count, suffix = (scratch.array(np.int64) for _ in range(4))
@@ -384,8 +391,9 @@ def _merged(runs: _Runs, all_keys: GrowingArray, below: Counted, n_words: int, s
 
 
 def _taken(key: NDArray[Any], at: list[int], ends: list[int], window: int) -> list[int]:
-    """Return how many entries of each run can be merged now: those up to the smallest last key in the windows.
+    """Return how many entries of each sorted run can be merged now: those up to the smallest last key in the windows.
 
+    key         the keys of all runs, one run after the other
     at, ends    where the rest of each run begins and ends in `key`
     window      how many entries of each run are looked at
     """
@@ -399,8 +407,10 @@ def _taken(key: NDArray[Any], at: list[int], ends: list[int], window: int) -> li
 def _places(runs: _Runs, inverse: NDArray[Any], keys: NDArray[Any], scratch: Scratch, size: int) -> GrowingArray:
     """Return the index of the n-gram that ends at each position of the text, -1 where none does.
 
-    inverse     for each position, the index of the n-gram within its run
-    keys        the sorted keys of all n-grams of the order
+    runs        the runs of n-grams, one for each block of `size` positions
+    inverse     for each position, the index of the n-gram within its run, -1: none
+    keys        the sorted keys of all n-grams of the order; the index is into them
+    scratch     where the result is made
     """
     places, key = scratch.array(np.int64), runs.key.view()
     for start, (first, last) in zip(range(0, len(inverse), size), pairwise(runs.bounds), strict=True):
@@ -410,9 +420,9 @@ def _places(runs: _Runs, inverse: NDArray[Any], keys: NDArray[Any], scratch: Scr
 
 
 def _thresholds(min_counts: Sequence[int], order: int) -> list[int]:
-    """Return the least count of n-grams that are kept, for each order; 0 for unigrams.
+    """Return the least count of n-grams that are kept, at [n - 1] for order n; 0 for unigrams.
 
-    min_counts  at [n - 1]: for order n; the last entry holds for all higher orders. A negative one is a
+    min_counts  at [n - 1]: for order n; the last entry holds for all higher orders; empty: 0. A negative one is a
                 BackgroundError.
     """
     if any(count < 0 for count in min_counts):
@@ -422,9 +432,10 @@ def _thresholds(min_counts: Sequence[int], order: int) -> list[int]:
 
 
 def _kept(counted: list[Counted], limits: list[int], size: int) -> list[Bools]:
-    """Return which n-grams are kept, (n-grams,) for each order: frequent ones, and contexts and suffixes of kept ones.
+    """Return which n-grams are kept, (n-grams,) bool for each order: frequent ones, contexts and suffixes of kept ones.
 
     limits      the least count, for each order
+    size        number of n-grams that are looked at together
     """
     kept = [np.zeros(len(grams), dtype=bool) for grams in counted]
     for n in range(len(counted) - 1, -1, -1):
@@ -439,6 +450,9 @@ def _kept(counted: list[Counted], limits: list[int], size: int) -> list[Bools]:
 
 def _adjusted(counted: list[Counted], n: int, scratch: Scratch, size: int) -> Ints:
     """Return the Kneser-Ney counts of order n + 1, (n-grams,): how many different words come before each n-gram.
+
+    counted     at [n]: the n-grams of order n + 1
+    size        number of n-grams that are looked at together
 
     At the highest order, and for n-grams that begin a sentence, it is the count itself.
     """
@@ -456,11 +470,13 @@ def _adjusted(counted: list[Counted], n: int, scratch: Scratch, size: int) -> In
 
 
 def _discounts(adjusted: Ints, size: int, order: int) -> tuple[Floats, str]:
-    """Return the discounts D₁, D₂, D₃ at indices 1 to 3 (0 at 0), and a note if the text is too small to estimate them.
+    """Return the Kneser-Ney discounts of an order, (4,), and a note if the text is too small to estimate them, else "".
+
+    At [k] stands what is subtracted from a count of k, at [3] also from greater ones; 0 at [0].
 
     adjusted    (n-grams,) the Kneser-Ney counts of the order
-
-    The note is "" where they were estimated; otherwise fixed discounts are taken.
+    size        number of n-grams that are looked at together
+    order       for the note; with it, fixed discounts are returned
     """
     t = np.zeros(6, dtype=np.int64)  # how many n-grams have the counts 0 to 4, and 5 or more
     for rows in _pieces(len(adjusted), size):
@@ -482,10 +498,13 @@ def _level(
 ) -> tuple[Floats, Floats]:
     """Return log p of all n-grams of an order, (n-grams,), and the log back-off weights of the order below.
 
+    grams       the n-grams of the order
     adjusted    (n-grams,) Kneser-Ney counts
     discounts   at 1, 2 and 3: what is subtracted from counts of 1, 2, and 3 or more
-    kept        (n-grams,) False: the n-gram gives all of its mass to back-off
-    below       the levels that are ready
+    kept        (n-grams,) False: the n-gram is pruned, and its probability goes to back-off
+    below       the levels of lower orders that are ready; empty for unigrams
+    scratch     where the results are made
+    size        number of n-grams in a block, if possible
     """
     log_prob, log_backoff = scratch.array(np.float64), scratch.array(np.float64)
     contexts = len(below[-1]) if below else 1
@@ -502,7 +521,7 @@ def _level(
 
 
 def _whole_contexts(context: Ints, contexts: int, size: int) -> Iterator[tuple[slice, int, int]]:
-    """Yield blocks of n-grams, each as (slice, first context, first context of the next block); no context is split.
+    """Yield blocks of n-grams as (slice, first context, first context of the next block); no context is split.
 
     context     (n-grams,) sorted indices of the contexts
     contexts    number of contexts
@@ -542,7 +561,13 @@ def _smoothed(
 
 
 def _pruned(levels: list[Level], kept: list[Bools], scratch: Scratch, size: int) -> list[Level]:
-    """Return the levels with only those n-grams that `kept` marks, for each order, with contexts renumbered."""
+    """Return the levels with only those n-grams that `kept` marks, with contexts renumbered; unigrams all stay.
+
+    levels      the n-grams of each order
+    kept        for each order, (n-grams,) bool
+    scratch     where the results are made
+    size        number of n-grams that are copied together
+    """
     result = [levels[0]]
     place: Ints = np.arange(len(levels[0]))
     for level, own in zip(levels[1:], kept[1:], strict=True):
@@ -624,7 +649,7 @@ def _blocks(paths: Iterable[StrPath], lowercase: bool) -> Iterator[list[str]]:
 
 
 def _lines(path: StrPath) -> Iterator[tuple[int, str]]:
-    """Return an iterator over (number, sentence) of a text or CoNLL-U file, words separated by blanks."""
+    """Return an iterator over (line number, sentence) of a text or CoNLL-U file, words separated by blanks."""
     if fspath(path).removesuffix(".gz").endswith(".conllu"):
         sentences = enumerate(Corpus.from_conllu(path), 1)
         return ((number, " ".join("_".join(word.split()) for word in sentence.words)) for number, sentence in sentences)

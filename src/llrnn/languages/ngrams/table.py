@@ -150,7 +150,7 @@ class Level:
         return np.where((keys[found] == asked) & (context >= 0), found, -1)
 
     def selected(self, keep: Ints) -> Level:
-        """Return a level of only the n-grams at the indices `keep`, in that order."""
+        """Return a level of only the n-grams at the indices `keep`, in that order; contexts are not renumbered."""
         return Level(self.context[keep], self.word[keep], self.log_prob[keep], self.log_backoff[keep])
 
 
@@ -207,7 +207,7 @@ class NGramTable:
 
     @property
     def order(self) -> int:
-        """Length of the longest n-grams."""
+        """Length of the longest n-grams of the model."""
         return len(self.levels)
 
     @property
@@ -238,14 +238,15 @@ class NGramTable:
 
     @cached_property
     def offsets(self) -> Ints:
-        """Where each order begins when n-grams of all orders are numbered in turn, and their total, (order + 1,)."""
+        """Number of the first n-gram of each order, counted over all orders in turn; last their total, (order + 1,)."""
         return np.cumsum([0, *(len(level) for level in self.levels)])
 
     @cached_property
     def longer(self) -> HashIndex:
-        """Index of the n-grams of order 2 and more by the key (number of the context) · V + word.
+        """Hash index of the n-grams of order 2 and more by the key (number of the context) · V + (number of the word).
 
-        Numbers count n-grams of all orders, order by order; `find` returns number - V, where V is the number of words.
+        Contexts are numbered over all orders, order by order. `find` returns the n-gram's number in this numbering
+        minus V, the number of words; -1 where it is not listed.
         """
         V, begins = len(self.words), self.offsets.tolist()
         pairs = zip(self.levels[1:], begins, strict=False)
@@ -254,9 +255,9 @@ class NGramTable:
 
     @cached_property
     def suffixes(self) -> tuple[Ints, ...]:
-        """For each order n from 2 on, an array: the number of the last n-1 words of each n-gram, -1 if not listed.
+        """At [n - 2], for n-grams of order n: the number of the last n-1 words of each, (n-grams,); -1 if not listed.
 
-        Numbers count n-grams of all orders, order by order.
+        Numbers count the n-grams of all orders, order by order.
         """
         V, found = len(self.words), [level.word for level in self.levels[1:2]]  # the suffix of a bigram is its word
         for level in self.levels[2:]:  # the suffix of c x is (suffix of c) x
@@ -393,7 +394,7 @@ def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool 
 def revised(table: NGramTable, revision: Revision) -> NGramTable:
     """Return the model for a changed vocabulary; new words get a unigram, n-grams with removed words are dropped.
 
-    revision    the change: what stays, and where new words get probability from
+    revision    the change: which symbols stay, and what part of whose probability new words get
     """
     V, unigrams, kept = len(table.symbols), table.levels[0], revision.kept
     number = np.append(revision.new_ids(V), np.full(len(table.words) - V, -1))
@@ -412,9 +413,10 @@ def revised(table: NGramTable, revision: Revision) -> NGramTable:
 
 
 def written_out(table: NGramTable) -> NGramTable:
-    """Return a model of equal probabilities without `shared`: n-grams with `<unk>` are listed for each word read as it.
+    """Return a model of equal probabilities whose `shared` is None: all words have n-grams of their own.
 
-    A BackgroundError if that takes more than 20 million n-grams.
+    N-grams with `<unk>` are copied for each word that shares its probability. A BackgroundError if that takes more than
+    20 million n-grams.
     """
     shared, n, added = table.shared, len(table.symbols), 0
     if shared is None:
@@ -438,7 +440,7 @@ def written_out(table: NGramTable) -> NGramTable:
 
 
 def _copies(shared: Shared, below: int, level: Level, of: Ints) -> int:
-    """Return the number of n-grams that `_copied` would return for these arguments.
+    """Return the number of n-grams of the level that `_copied(shared, level, of)` would return.
 
     below       number of n-grams in the level below
     of          for each new context, the index of the old context that it is a copy of
@@ -448,11 +450,13 @@ def _copies(shared: Shared, below: int, level: Level, of: Ints) -> int:
 
 
 def _copied(shared: Shared, level: Level, of: Ints) -> tuple[Level, Ints]:
-    """Return a level with copies of n-grams for each word that shares the probability of `<unk>`, and their rows.
+    """Return a level with a copy of each n-gram for each word that shares the probability of `<unk>`, and their rows.
 
+    shared      these words
+    level       the n-grams of one order
     of          for each new context, the index of the old context that it is a copy of
 
-    Rows are the index in `level` of the n-gram that each copy was made of.
+    Rows are the index in `level` of the n-gram that each copy was made of. The level is not sorted.
     """
     begin, end = np.searchsorted(level.context, of), np.searchsorted(level.context, of, "right")
     context, rows = (part.numpy() for part in ranges(torch.from_numpy(begin), torch.from_numpy(end - begin)))
@@ -493,7 +497,7 @@ def _unknown(table: NGramTable, vocabulary: Vocabulary, missing: Ints) -> int:
 
 
 def renumbered(table: NGramTable, number: Ints, log_factor: Floats) -> list[Level]:
-    """Return the levels above the unigrams with new word numbers, sorted again.
+    """Return the levels above the unigrams with new word numbers, sorted again by context and word.
 
     number      (old words,) the new number of each word; -1: n-grams with it are dropped
     log_factor  (new words,) added to log p of the n-grams that end in each word
@@ -511,7 +515,10 @@ def renumbered(table: NGramTable, number: Ints, log_factor: Floats) -> list[Leve
 
 
 def _sorted(level: Level, n_words: int) -> tuple[Level, Ints]:
-    """Return the n-grams sorted by context and word, and the new index of each old one."""
+    """Return the level sorted by context and word, and for each old index the new one, (n-grams,).
+
+    n_words     number of words of the model
+    """
     by_key = np.argsort(level.keys(n_words), kind="stable")
     place = np.empty(len(level), dtype=np.int64)
     place[by_key] = np.arange(len(level))
@@ -519,7 +526,14 @@ def _sorted(level: Level, n_words: int) -> tuple[Level, Ints]:
 
 
 def _table(vocabulary: Vocabulary, levels: list[Level], shared: Shared | None, notes: tuple[str, ...]) -> NGramTable:
-    """Make the n-gram model of a vocabulary from levels; the hidden `<unk>` is kept only if n-grams use it."""
+    """Make the n-gram model of a vocabulary from levels whose word numbers are its ids.
+
+    levels      with a last unigram for `<unk>`, beyond the vocabulary
+    shared      words that divide the probability of `<unk>`, or None
+    notes       remarks for the model
+
+    The `<unk>` beyond the vocabulary is kept only if words share it and n-grams use it.
+    """
     if shared is not None and not _is_read(levels, shared.word):
         shared = None  # unigrams say all
     hidden = shared is not None and shared.hidden
@@ -620,7 +634,7 @@ class Trie:
 
     @property
     def order(self) -> int:
-        """Length of the longest n-grams."""
+        """Length of the longest n-grams of the model."""
         return len(self.offsets) - 1
 
     def to(self, device: torch.device) -> Trie:
@@ -641,9 +655,9 @@ class Trie:
         return torch.where(place >= 0, place + self.n_words, -1)
 
     def suffix_of_level(self, node: Tensor) -> list[Tensor]:
-        """Return, for each length 1 to order - 1, the node of the last words of each node, of that length.
+        """At [k - 1], for k from 1 to order - 1: the nodes of the last k words of each node, in the shape of `node`.
 
-        A node is the number of a listed n-gram. -1 where the node is shorter; each result has the shape of `node`.
+        A node is the number of a listed n-gram; -1 where it has fewer than k words.
         """
         found: list[Tensor] = []
         for level in range(self.order - 1, 0, -1):
@@ -705,8 +719,9 @@ class Trie:
     def log_prob_along(self, text: Ints) -> tuple[Floats, Ints]:
         """Return log p of each word of a text but the first, given those before it, and the length of the n-gram used.
 
-        (T,) -> (T - 1,), (T - 1,), on the CPU; words that share the probability of `<unk>` get all of it. All positions
-        are looked up at once, level by level.
+        text        (T,) word numbers; the results are (T - 1,) each, float64 and int64, on the CPU
+
+        Words that share the probability of `<unk>` get all of it. All positions are looked up at once, level by level.
         """
         text = text if self.read_as is None else self.read_as.numpy()[text]
         word, context = text[1:], text[:-1]
@@ -783,6 +798,8 @@ def ranges(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
 def _along_suffixes(table: NGramTable, suffix: Ints, offsets: Ints) -> tuple[Ints, Floats]:
     """Return for each node its last two words as a node, and the sum of log back-off weights along its suffixes.
 
+    A node is the number of an n-gram, over all orders, order by order.
+
     suffix      for each node, the node without its first word
     offsets     the first node of each order, and the end
     """
@@ -798,7 +815,9 @@ def _along_suffixes(table: NGramTable, suffix: Ints, offsets: Ints) -> tuple[Int
 
 
 def _children(table: NGramTable, offsets: Ints) -> tuple[Ints, Ints]:
-    """Return the first continuation (as a node) of each node, and the number of its continuations.
+    """Return for each node the first n-gram that extends it by a word, as a node, and how many there are.
+
+    A node is the number of an n-gram, over all orders, order by order.
 
     offsets     the first node of each order, and the end
     """
@@ -814,7 +833,9 @@ _BYTES_KEPT = 128_000_000
 
 
 class DenseRows:
-    """Next-word log-probabilities of n-gram states over the whole vocabulary, in float32 on the CPU.
+    """A computer of next-word log-probabilities of n-gram states over the whole vocabulary, float32 on the CPU.
+
+    trie        the n-gram model, on the CPU
 
     Distributions of frequent contexts are cached, up to 128 MB.
     """
@@ -850,7 +871,7 @@ class DenseRows:
     def _overwrite(self, out: Tensor, contexts: Tensor, total: Tensor) -> None:
         """Overwrite in each row of `out`, (N, V), the log p of the words that its context lists; in place.
 
-        contexts    (N,) the context of each row as a node of the trie (number of an n-gram); -1: the row stays as it is
+        contexts    (N,) the context of each row as a node of the trie (number of an n-gram); -1: the row stays
         total       (N,) summed log back-off weight of each row's state
         """
         at = torch.nonzero(contexts >= 0).view(-1)
@@ -860,7 +881,10 @@ class DenseRows:
         out[at[which], self._trie.word[node]] = self._log_prob[node] + shift
 
     def _row_of(self, context: int) -> Row:
-        """Return log p of every word after a frequent context, (V,), cached; the unigrams for the empty context."""
+        """Return log p of every word after a context, (V,), cached if there is room.
+
+        context     the number of an n-gram that many words follow; -1: the empty context, whose row are the unigrams
+        """
         if context == EMPTY:
             return self._unigrams
         found = self._kept.get(context)
