@@ -59,7 +59,10 @@ _SMALLER = "make the sizes smaller: controller.hidden, training.batches, --count
 
 
 class LazyGroup(TyperGroup):
-    """The click group of `llrnn`: its commands are those of `VERBS`, each imported from its module when it is used."""
+    """The click group of the command line `llrnn`, whose commands are imported from their modules only when used.
+
+    They are the keys of the dict `VERBS`, which has the module and a line of help for each.
+    """
 
     def list_commands(self, ctx: Any) -> list[str]:
         has_lab = find_spec(_LAB) is not None
@@ -69,7 +72,10 @@ class LazyGroup(TyperGroup):
         return load_verb(cmd_name) if cmd_name in VERBS else None
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Return the commands that begin with `incomplete`, with their help, without importing any: this is fast."""
+        """Return click's completion items for the commands of `llrnn` that begin with `incomplete`, with their help.
+
+        No command is imported: this is fast.
+        """
         from typer.core import CompletionItem  # type: ignore[attr-defined]  # typer's own copy of click
 
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
@@ -161,7 +167,10 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _show_note(message: Warning | str, *place: object, **other: object) -> None:
-    """Print a warning as one line on standard error, without the source line; stands in for `warnings.showwarning`."""
+    """Print a warning as one line on standard error, without the source line, in place of `warnings.showwarning`.
+
+    It begins with "note:" for an EstimationWarning, else with "warning:". `place` and `other` are ignored.
+    """
     _say("note" if isinstance(message, EstimationWarning) else "warning", str(message))
 
 
@@ -190,9 +199,10 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _in_one_line(complaint: str, context: Any) -> str:
-    """Return a complaint of the command-line parser as one line that says what to do.
+    """Return an error message of click's parser as one line that says what to do, such as which `--help` to read.
 
-    `context`: click's context, or None; for an unknown or missing command, it says where they are listed.
+    For an unknown command it names the most similar one, or the package that has it. `context`: click's context, or
+    None.
     """
     shown = f"`{context.command_path if context is not None else 'llrnn'} --help`"
     if not complaint or "Usage:" in complaint or complaint == "Missing command.":

@@ -43,9 +43,10 @@ _PLAYGROUND = "http://127.0.0.1:8017/"  # where `llrnn serve` answers
 
 @dataclass(frozen=True)
 class Contender:
-    """One trained model of the demo with its results, a row of the table that compares them.
+    """One trained model of the demo with its results, a row of the table that compares the models.
 
-    `valid`: log-perplexities on validation, one for each epoch; `test`: the evaluation on the test text.
+    `valid`: validation log-perplexities (nats a word), one for each epoch; `words_per_second`: of training; `test`: the
+    evaluation on the test text.
     """
 
     name: str
@@ -55,7 +56,10 @@ class Contender:
     test: Evaluation
 
     def row(self) -> tuple[str, ...]:
-        """Return the row as text: name, classes, best validation, three test results, training words per second."""
+        """Return the model's row of the table, as seven strings: name, number of classes, best validation, and so on.
+
+        Then log-perplexity, perplexity and bits per character on the test text, and training words per second.
+        """
         return (
             self.name,
             f"{self.model.output_features.n_classes:,}",
@@ -71,7 +75,8 @@ class Contender:
 class Demo:
     """The results of the demo: its corpora, the trained models, five generated sentences, and one explained word.
 
-    `corpora` has the keys train, valid and test; `decision` is None where the texts lack the words to explain.
+    `corpora` has the keys train, valid and test; `contenders`: the models; `sentences`: words of each; `decision`: why
+    one word is preferred to another, None where the texts lack these words.
     """
 
     corpora: dict[str, Corpus]
@@ -174,7 +179,7 @@ def _knowledge(corpora: dict[str, Corpus]) -> list[tuple[str, features.Features,
 
 
 def _decision(model: LLRNN) -> Comparison | None:
-    """Explain why *sucrée* and not *sucré* follows a prefix; None where the vocabulary lacks one of the words."""
+    """Return why the model prefers *sucrée* to *sucré* after a fixed prefix; None where it lacks one of the words."""
     prefix, word, rival = DECISION
     known = all(one in model.vocabulary for one in (*prefix.split(), word, rival))
     return explain(model, prefix=prefix, word=word, rival=rival) if known else None

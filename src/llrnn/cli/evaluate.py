@@ -37,7 +37,10 @@ def _is_model(path: Path) -> bool:
 
 
 def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:
-    """Split the paths of a command line into models and texts; raise a ConfigError where either is missing."""
+    """Split the paths of a command line into (models, texts); "-" is a text, or as the first of several a model.
+
+    A ConfigError is raised where either is missing, a file does not exist, or several models would read standard input.
+    """
     piped = given[:1] if len(given) > 1 and str(given[0]) == STANDARD else []
     models = [path for path in given if _is_model(path)] or piped
     files = [path for path in given if path not in models]
@@ -59,10 +62,11 @@ def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:
 def _each(
     given: list[Path], asked: options.ModelOptions, device: str, *, oov: Oov | None = None, held: bool = True
 ) -> Iterator[tuple[Path, LLRNN, Path]]:
-    """Yield (model folder, model, text file) for every model and every text file among the paths `given`.
+    """Yield (model folder, opened model, text file) for every model and every text file among the paths `given`.
 
-    `asked`: how models are changed; `oov`: what to do with unknown words; `held`: whether --constraint, a language that
-    texts must belong to, is applied too.
+    `asked`: the options that change models; `oov`: what n-gram models do with unknown words; `held`: whether
+    --constraint, a language that texts must belong to, is applied too. A ConfigError is raised where model or text is
+    missing.
     """
     folders, files = _told_apart(given)
     for folder in folders:
@@ -126,7 +130,7 @@ def evaluate_verb(
 
 
 def _as_srilm(result: Evaluation) -> str:
-    """Return the results as one line, in the terms of SRILM: sentences, words, OOVs, logprob, ppl, ppl1."""
+    """Return the results of an evaluation as one line, in SRILM's terms: sentences, words, OOVs, logprob, ppl, ppl1."""
     counts = f"{result.words - result.sentences:,} words, {result.oovs:,} OOVs"
     figures = f"logprob (log10) {result.log10_prob:.4f}, ppl {result.perplexity:.4f}"
     return f"{result.sentences:,} sentences, {counts}: {figures}, ppl1 {result.ppl1:.4f}"
@@ -222,9 +226,10 @@ def distortion_verb(
 
 
 def _plain(found: Distortion, symbols: Sequence[str]) -> dict[str, Any]:
-    """Return a distortion as data for JSON: its means, the sentences outside the language, and lists by position.
+    """Return a distortion (how a constraint changes a model) as a dict for JSON.
 
-    `symbols`: the vocabulary, for the word at each position.
+    Its means by name, `outside` (the sentences that the constraint forbids), and `positions` (lists with an entry for
+    each predicted word). `symbols`: the vocabulary, for the words at these.
     """
     means = {name: value for name, value in vars(found).items() if name not in ("outside", "steps")}
     steps = {name: column.tolist() for name, column in vars(found.steps).items()}
@@ -243,9 +248,9 @@ def _show(language: str, rows: list[list[str]], remarks: dict[str, None]) -> Non
 
 
 def _remarks(name: str, file: str, found: Distortion) -> Iterator[str]:
-    """Yield lines of text: whether the model contains the constraint, and which sentences are outside its language.
+    """Yield lines that say whether the model has the constraint already, and which sentences the constraint forbids.
 
-    `name`: of the model and the text; `file`: of the text.
+    `name`: of model and text, `file`: of the text, both to begin lines with.
     """
     held = "part of its background; the figures without it are of the model without that factor"
     free = "no factor of its background; without it, it is the model as it stands"

@@ -25,7 +25,8 @@ from llrnn.training.settings import SentenceBatches, SlidingBatches
 def show_features(summary: FeatureSummary, ways: Forecast) -> None:
     """Print how many features and classes there are, which features have no effect, and how log Z will be computed.
 
-    Classes are sets of words with equal features, log Z is the normaliser; `ways`: the forecast of its cost.
+    Classes are sets of words with equal features, log Z is the normaliser; `ways`: the forecast of how it is computed
+    and at what cost, from `forecast`.
     """
     show.facts({**asdict(summary), "times_shorter": summary.reduction})
     many = f"{ways.saved:.1f} times fewer multiplications than" if ways.saved >= 1.05 else "as many multiplications as"
@@ -40,9 +41,10 @@ def show_features(summary: FeatureSummary, ways: Forecast) -> None:
 
 
 def _choice(what: str, choice: WayChoice, besides: str = "") -> None:
-    """Print which of two ways of computing log Z is taken, and the cost of the other one where it differs.
+    """Print how log Z will be computed, and the cost of the alternative where it differs.
 
-    `what`: what is computed, at the beginning of the line; `besides`: text at its end.
+    `what`: what is computed, at the beginning of the line; `choice`: the cheaper of two ways, and the other; `besides`:
+    text at its end.
     """
     other = "" if choice.taken.multiplications == choice.left.multiplications else f"; {_way(choice.left)}"
     show.text(f"{what}: {_way(choice.taken)}{other}{besides}")
@@ -59,7 +61,10 @@ def _number(count: int) -> str:
 
 
 def forecast(project: Project, summary: FeatureSummary) -> Forecast:
-    """Return how log Z will be computed and at what cost, for the batch size and network of the configuration."""
+    """Return how log Z will be computed, and how many multiplications that takes, for a configuration.
+
+    Batch size and network are those of `project.config`; `summary`: the numbers of its features and classes.
+    """
     hidden = project.config.controller.hidden
     size = costs.Size(_positions(project), summary.classes, summary.features, summary.read, hidden)
     follows = bool(project.contextual or project.contextual_inputs) or not project.background.is_static

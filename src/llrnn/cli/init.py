@@ -176,7 +176,10 @@ def model_info(folder: Path) -> dict[str, Any]:
 
 
 def _training(model: LLRNN) -> dict[str, Any]:
-    """Return a dict of the training text: `files` and, where the model has counted them, `sentences` and `words`."""
+    """Return a dict on the model's training text: `files`, and `sentences` and `words` where they were counted.
+
+    Both are counts; `files` is empty where the model does not know them.
+    """
     summary, corpus = model.training_summary, model.corpus_settings
     files = corpus.get("train") or (["embedded French"] if corpus.get("embedded") else [])
     found: dict[str, Any] = {"files": [str(file) for file in ([files] if isinstance(files, str) else files)]}

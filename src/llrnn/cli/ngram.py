@@ -103,9 +103,9 @@ def estimate_verb(
 
 @dataclass
 class _ReadingText:
-    """An iterable over the pieces of a text, arrays of word ids, that counts in `words` the ids that were read.
+    """An iterable over the pieces of a text, arrays of word ids, that counts in `words` how many were read so far.
 
-    At the end of a text without words it raises a CorpusError.
+    It raises a CorpusError at the end of a text without words.
     """
 
     pieces: Iterable[Ints]
@@ -139,9 +139,10 @@ def _pieces(texts: Sequence[Path], words: list[str], lowercase: bool, listed: li
 
 
 def _of_built(corpus: BuiltCorpus, words: list[str]) -> Iterator[Ints]:
-    """Yield a built corpus as arrays of word ids, beginning with the end of a sentence; append its words to `words`.
+    """Yield a built corpus (word ids on disk) as arrays of ids, the first of which is the end of a sentence.
 
-    Its symbol for unknown words becomes `<unk>`.
+    Its words are appended to `words`, so that ids are indices into it; the symbol for unknown words becomes `<unk>`. A
+    CorpusError is raised where `<unk>` is a word beside that symbol.
     """
     symbols = corpus.manifest.words
     if corpus.unknown not in (None, UNKNOWN) and UNKNOWN in symbols:
@@ -155,9 +156,10 @@ def _of_built(corpus: BuiltCorpus, words: list[str]) -> Iterator[Ints]:
 
 
 def _scratch(out: Path, temporary: Path | None, budget: int | None) -> kneser_ney.Scratch | None:
-    """Return the place for temporary files, in the folder `temporary` or that of `out`; None where `budget` is None.
+    """Return the place for temporary files, in the folder `temporary` or that of `out`; None without --memory.
 
-    `budget`: bytes of --memory. A ConfigError is raised where `out` is no ARPA file or there is no such folder.
+    `budget`: bytes of --memory, None where it is not given. A ConfigError is raised where `out` is no ARPA file, there
+    is no such folder, or `temporary` is given without --memory.
     """
     if budget is None:
         if temporary is not None:
@@ -190,7 +192,7 @@ def _show_estimated(report: dict[str, Any]) -> None:
 
 
 def _bytes(text: str) -> int:
-    """Parse a size such as 500M or 2G into bytes; raise a ConfigError for anything else or less than 1M."""
+    """Parse a size such as 500M or 2G into a number of bytes; raise a ConfigError for anything else or below 1M."""
     found = _SIZE.fullmatch(text.strip())
     size = int(float(found[1]) * _FACTOR[found[2]]) if found else 0
     if size < _LEAST_MEMORY:

@@ -96,7 +96,8 @@ def say(result: Result, as_json: bool, show_it: Callable[[Result], None]) -> Non
 
 
 def device_named(name: str) -> torch.device:
-    """Return the torch device of --device; raise a ConfigError where it is not there."""
+    """Return the torch device of the option --device, such as "cpu" or "cuda"; raise a ConfigError where there is none.
+    """
     try:
         return find_device(name)
     except ConfigError as error:
@@ -106,7 +107,8 @@ def device_named(name: str) -> torch.device:
 def refuse_idle(context: typer.Context, reason: str, *names: str) -> None:
     """Raise a ConfigError where one of the options `names` was given on the command line although it has no effect.
 
-    `names`: as Python parameters (`max_words`); `reason`: why, as in "--seed does nothing with --greedy".
+    `names`: names of Python parameters (`max_words`); `reason`: the end of the message, such as "with --greedy" in
+    "--seed does nothing with --greedy; leave it out".
     """
     for name in names:
         source = context.get_parameter_source(name)
@@ -144,7 +146,10 @@ def following_named(cache: float | None, words: int | None, step: float | None) 
 
 @contextlib.contextmanager
 def advising_oov(oov: Oov | None) -> Iterator[None]:
-    """Context manager: an UnknownWordError of the block advises --oov skip in its message, unless `oov` is "error"."""
+    """Context manager (yields None): an UnknownWordError of the block advises --oov skip at the end of its message.
+
+    Unless `oov` is "error": then it is raised as it is.
+    """
     try:
         yield
     except UnknownWordError as error:
@@ -222,9 +227,10 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
 
 class TrainingBar:
-    """A display of the progress of a training: on a terminal a bar with the time left, elsewhere a line an epoch.
+    """A display of the progress of a training on standard error: a bar with the time left, and a line an epoch.
 
-    `name`: stands before each line; `quiet`: show nothing; `epochs`: the most that there will be.
+    The bar is shown on a terminal only. `name`: stands before each line; `quiet`: show nothing; `epochs`: the most that
+    there will be, None if unknown.
 
         bar = TrainingBar(epochs=20)
         records = bar.follow(train(model, corpus, on_step=bar.step))
@@ -277,7 +283,7 @@ class ModelOptions:
     """The values of the command-line options that change a model when it is opened, None or False where not given.
 
     They change weights of features, replace n-gram models, tables or the background (prior), and set a constraint, a
-    language that texts must belong to. `with_model_options` adds them to a command.
+    language that texts must belong to. The decorator `with_model_options` adds them to a command.
     """
 
     change: Annotated[
@@ -355,10 +361,10 @@ class ModelOptions:
         return steer(model, changes) if changes else model
 
     def _swapped(self, model: LLRNN, paths: dict[str, Path]) -> LLRNN:
-        """Return a copy of the model with other tables, n-gram models and background, read from files.
+        """Return a copy of the model with the background (prior) of --background, and other tables and n-gram models.
 
-        `paths`: the file of each table or n-gram model, by its name in the model; names are checked before files are
-        read.
+        `paths`: the file of each table or n-gram model, by its name in the model. A ConfigError is raised, before any
+        file is read, for a name that the model does not have.
         """
         tables = {name: path for name, path in paths.items() if name in tables_of(model)}
         others = {name: path for name, path in paths.items() if name not in tables}
@@ -476,10 +482,10 @@ class Outcome:
 
 
 def write_each_line(model: LLRNN, path: Path, write: Callable[[list[object]], list[Generated]]) -> list[Outcome]:
-    """Generate a text for every line of a file of conditions, and return a result for each line that is not blank.
+    """Generate a text for every line of a file of conditions (inputs), and return a result for each non-blank line.
 
-    `write`: generates a text for each condition of a list. A line that cannot be read or written from has the message
-    of its error in its result, and the others go on.
+    `write`: a function that generates a text for each condition of a list. A line that cannot be parsed or written from
+    has the message of its error in its result, and the others go on.
     """
     lines = [(f"{path}:{number}", line) for number, line in read_lines(path) if line.strip()]
     read = [_condition(model, path, line) for _, line in lines]
@@ -559,9 +565,9 @@ def read_for(
 ) -> Corpus:
     """Read a text file or a built corpus (`llrnn data build`) in the way in which the model's training text was read.
 
-    `format`: auto, conllu, text, jsonl or tsv; `lowercase`: None is as in training; `by_lines`: a line of raw text is
-    one sentence; `running`: as one running text, for models whose words come again. A ConfigError is raised where one
-    of them is given for a built corpus.
+    `format`: auto, conllu, text, jsonl or tsv; `lowercase`: None is as in training; `by_lines`: each line of raw text
+    is one sentence; `running`: as one running text, where words come again (the prior `recent`). A ConfigError is
+    raised where the model or a built corpus cannot be read so.
     """
     if running:
         window = model.background.text_before
@@ -595,9 +601,10 @@ def read_for(
 
 
 def batching_for(batches: str, model: LLRNN, corpus: Corpus) -> Batching:
-    """Parse --batches, how a corpus is cut into sequences to be read; raise a ConfigError where that is impossible.
+    """Return how `corpus` is cut into batches, as --batches says; raise a ConfigError where that is impossible.
 
-    A corpus whose texts have conditions (inputs that they are generated from) can be read by sentences only.
+    `batches`: a name such as "continuous", a TOML table, or "training" for those that the model was trained with. A
+    corpus whose texts have conditions (inputs that they are generated from) can be read by sentences only.
     """
     try:
         batching = read_batches(batches, model.provenance.get("config", {}))

@@ -166,7 +166,10 @@ def rescore_verb(
 
 
 def _with(names: Hotwords | None, scored: NBestLists) -> NBestLists:
-    """Return the n-best lists with one more score, "hotwords", for the given names; unchanged where `names` is None."""
+    """Return the n-best lists with one more score "hotwords": words of each hypothesis that belong to `names`.
+
+    The lists themselves where `names` is None.
+    """
     return scored if names is None else add_scores(scored, {HOTWORDS: names})
 
 
@@ -181,10 +184,10 @@ def _write(out: Path, result: Rescored, *, kaldi: bool) -> None:
 
 @dataclass(frozen=True)
 class _Part:
-    """N-best lists, or word lattices from which lists are made, with the reference transcripts where they are given.
+    """What is rescored: n-best lists, or word lattices from which lists are made, with transcripts if given.
 
-    `lists`: for lattices, one empty hypothesis for each utterance; `search`: finds the best paths of a lattice, None
-    where there are lists.
+    `lists`: for lattices, one empty hypothesis for each utterance; `references`: what was said, or None; `search`:
+    finds the best paths of a lattice, None for lists.
     """
 
     lists: NBestLists
@@ -194,9 +197,10 @@ class _Part:
 
     @classmethod
     def read(cls, nbest: Path, scores: Sequence[Path] | None, references: Path | None, search: Search | None) -> _Part:
-        """Read lists or, where `search` is given, lattices; raise a ConfigError where an utterance has no reference.
+        """Read the file `nbest`: n-best lists or, where `search` is given, word lattices, to be searched by it.
 
-        `scores`: Kaldi's files of costs that belong to `nbest`, if any.
+        `scores`: Kaldi's files of costs that belong to it, None for lists with scores; `references`: a file of what was
+        said, or None. A ConfigError is raised where an utterance has no reference.
         """
         lattices = [] if search is None else read_lattices(nbest)
         if search is not None:  # the lists are found later: they depend on the weights
@@ -215,9 +219,10 @@ class _Part:
         return cls(lists, found, lattices, search)
 
     def scored(self, model: LLRNN, oov: Oov | None, weights: Weights | None) -> tuple[NBestLists, SharedScores]:
-        """Return the lists with the model's log-probabilities as the score "llrnn", and counts of the work done.
+        """Return n-best lists with the model's log-probabilities as the score "llrnn", and counts of the work done.
 
-        From lattices, the best paths by `weights` are listed, by default 1 for each score.
+        `oov`: what to do with unknown words. From lattices, the best paths by `weights` are listed; None is 1 for each
+        score.
         """
         if self.search is None:
             with options.advising_oov(oov):
@@ -233,9 +238,9 @@ class _Part:
 
 
 def _told_cut(cut: Mapping[str, int]) -> str:
-    """Return a message that names lattices in which hypotheses were cut off, so that a better path may be lost.
+    """Return a warning that names lattices in which hypotheses were cut off, so that a better path may be lost.
 
-    `cut`: the number of hypotheses that were cut off, by utterance.
+    `cut`: the number of hypotheses that were cut off, by utterance; not empty.
     """
     names = ", ".join([*cut][:4]) + (", ..." if len(cut) > 4 else "")
     limits = " and ".join(f"{most:,} arcs ({kind})" for kind, most in MOST_ARCS.items())

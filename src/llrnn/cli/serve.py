@@ -128,7 +128,10 @@ def serve_verb(
 
 
 def _require_tables(given: Mapping[str, Path], served: Sequence[Served]) -> None:
-    """Raise a ConfigError where a name of --table is that of no table which a served model looks up."""
+    """Raise a ConfigError where no served model looks up a table of a name that --table gives.
+
+    `given`: the files of --table by name.
+    """
     known = {name for one in served for name in tables_of(one.model)}
     for name in given:
         if name not in known:

@@ -60,7 +60,7 @@ def line(text: str) -> None:
 
 @contextmanager
 def only_if(wanted: bool) -> Iterator[None]:
-    """Context manager: nothing is printed by this module within the block unless `wanted`.
+    """Context manager (yields None): unless `wanted`, the functions of this module print nothing within the block.
 
     Of several training processes, only the first prints.
     """
@@ -78,7 +78,7 @@ def table(header: Sequence[str], *rows: Sequence[str], text_columns: int = 1) ->
 
 
 def facts(found: Mapping[str, Any]) -> None:
-    """Print a mapping, a line "name: value" for each key; long lists are cut after 12 items."""
+    """Print a mapping on standard output, a line "name: value" for each key; long lists are cut after 12 items."""
     for name, value in found.items():
         text(f"{name.replace('_', ' ') + ':':18} {_told(value)}")
 
@@ -108,7 +108,8 @@ def evaluation(name: str, result: Evaluation) -> None:
 def generated(model: LLRNN, found: Sequence[Generated], written: Sequence[Generated] | None = None) -> None:
     """Print generated texts with their log-probabilities, one a line; "…" follows one that was cut before its end.
 
-    `written`: the same texts with their placeholders unfilled, where a table of the features of their words is wanted.
+    `written`: the same texts with placeholders for slot values unfilled, whose words are then listed with their
+    features; None for no such table.
     """
     for i, result in enumerate(found):
         tail = "" if result.finished else " …"
@@ -118,19 +119,25 @@ def generated(model: LLRNN, found: Sequence[Generated], written: Sequence[Genera
 
 
 def words_with_features(model: LLRNN, words: Sequence[str]) -> TextTable:
-    """Return a table with a row for each word: the word, and the names of its features that are not 0."""
+    """Return a table with a row for each word: the word, and the names of its features that are not 0.
+
+    Values other than 1 are added, "NAME=value".
+    """
     rows = tuple((word, ", ".join(named_features(model, word))) for word in words)
     return TextTable(("word", "features"), rows, text_columns=2)
 
 
 def named_features(model: LLRNN, word: str) -> list[str]:
-    """Return the features of a word that are not 0, as names, with "=value" where it is not 1."""
+    """Return the names of a word's output features φ that are not 0, "NAME=value" where the value is not 1."""
     values = model.output_features.row(model.vocabulary.id(word))
     return [name if value == 1.0 else f"{name}={value:.3g}" for name, value in values.items()]
 
 
 def pairs(name: str, scores: PairScores) -> None:
-    """Print the accuracy on minimal pairs, headed `name`: overall, and by group, distance and distractors."""
+    """Print the accuracy on minimal pairs, headed `name`: overall, and by group, distance and distractors.
+
+    Distance is that of the words that must agree; distractors are words between them that suggest the wrong form.
+    """
     out.print(f"[bold]{escape(name)}[/]: the grammatical sentence is preferred in {escape(_share(scores.overall))}")
     out.print(
         f"mean of the {len(scores.by_group)} groups: {scores.mean_of_groups:.1%}; {scores.ties:,} ties count as wrong"

@@ -220,7 +220,10 @@ def generate_verb(
 
 
 def _strategy(greedy: bool, beam: int | None, sampling: decode.Sampling) -> decode.Strategy:
-    """Return greedy decoding or the sampling; raise a ConfigError where --greedy, --beam and sampling are combined."""
+    """Return how to choose words: greedily, or by `sampling`; a ConfigError where options exclude each other.
+
+    Those are --greedy, --beam (a width, None for none) and any sampling other than the default.
+    """
     given = [name for name, used in (("--greedy", greedy), ("--beam", beam is not None)) if used]
     if len(given) > 1 or (given and sampling != decode.Sampling()):
         raise ConfigError("choose one way: --greedy, --beam, or sampling with --temperature, --top-k, --top-p")
@@ -462,8 +465,10 @@ def build_verb(
 def _listing(vocabulary: Path | None, words: int | None, min_count: int, unknown: str | None) -> Listing:
     """Return which words a corpus built by `llrnn data build` lists, from the options of that command.
 
-    `vocabulary`: a model folder or a file of words; a ConfigError is raised where it is given together with `words` or
-    `min_count`, or where the model has a probability for every string.
+    `vocabulary`: a model folder or a file of words, or None; `words`: how many of the most frequent, None for all;
+    `min_count`: how often a word must occur; `unknown`: a symbol for all other words, or None. A ConfigError is raised
+    where `vocabulary` is given together with `words` or `min_count`, or where its model has a probability for every
+    string.
     """
     if vocabulary is None:
         return Listing(top=words, min_count=min_count, unknown=unknown)
@@ -521,10 +526,10 @@ def tokenise_verb(
 
 
 def _described(built: BuiltCorpus) -> dict[str, Any]:
-    """Return what a built corpus holds, as data for JSON.
+    """Return what a built corpus holds, as a dict for JSON.
 
-    Keys: corpus (its folder), sentences, words, types, unknown (the symbol), unknown_words (how often), lowercase,
-    bytes.
+    Keys: corpus (its folder), sentences, words, types, unknown (the symbol, or None), unknown_words (how often it
+    occurs), lowercase, bytes.
     """
     manifest = built.manifest
     replaced = 0 if built.unknown is None else built.counts()[built.unknown]
