@@ -96,8 +96,7 @@ def say(result: Result, as_json: bool, show_it: Callable[[Result], None]) -> Non
 
 
 def device_named(name: str) -> torch.device:
-    """Return the torch device of the option --device, such as "cpu" or "cuda"; raise a ConfigError where there is none.
-    """
+    """Return the torch device of the option --device, such as "cpu" or "cuda"; raise a ConfigError without one."""
     try:
         return find_device(name)
     except ConfigError as error:
