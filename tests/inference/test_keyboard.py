@@ -17,10 +17,11 @@ from llrnn import GRU, LLRNN, LSTM, Completer, Vocabulary, features
 from llrnn.cli import run
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.keyboard import Keyboard, export_keyboard, keyboard_bytes, keyboard_page
-from llrnn.knowledge.backgrounds import Discounted, NGram, Recent, Unigram
-from llrnn.knowledge.contextual import Expert
+from llrnn.knowledge.backgrounds import Background, Discounted, Inflections, NGram, Recent
+from llrnn.knowledge.contextual import Again, Expert
 from llrnn.knowledge.features import Features
 from llrnn.languages.domains import Names, Numbers, Regular, Spelling
+from llrnn.text.conditions import Before
 
 READER = Path(__file__).parents[2] / "src/llrnn/inference/keyboard/reader.js"
 ASKED = [
@@ -34,15 +35,23 @@ ASKED = [
 ]
 
 
+BEFORE = ["La", "reine", "zinzolin", "dort", "Grandira", "xyz!", "le", "zinzolin", "1984"]
+
+
 @cache
-def model(layers: int = 1) -> LLRNN:
+def model(layers: int = 1, again: bool = False) -> LLRNN:
     types = tuple(sorted(word for word in small_corpus().counts() if word.isalpha()))
     held = [Numbers("fr"), Spelling(types, order=3, endings=6, longest=2, lengths=(4,))]
     corpus = small_corpus().lowercased()
     vocabulary = Vocabulary.from_corpus(corpus, domains=held, as_new=0.5)
     phi = features.Identity(top=30) + features.CellAttributes() + features.Suffixes(2, min_count=3).of_listed()
-    body = LSTM(24, layers=layers)
-    made = LLRNN(vocabulary, output_features=phi, background=Discounted.from_corpus(corpus), controller=body)
+    background: Background = Discounted.from_corpus(corpus)
+    if again:
+        rules = Inflections.learnt(types, least=1)
+        background = Recent(background, mu=0.4, kappa=3.0, fading=4.0, inflections=rules, share=0.4, window=8)
+    features_again = [Again()] if again else []
+    own = {"background": background, "controller": LSTM(24, layers=layers), "contextual": features_again}
+    made = LLRNN(vocabulary, output_features=phi, **own)  # type: ignore[arg-type]
     shaken(made, 0.4)
     made.provenance = {"config": {"corpus": {"lowercase": True}}}
     return made.eval()
@@ -66,6 +75,24 @@ def test_a_file_says_what_its_model_says_but_for_rounding(layers: int) -> None:
         assert len(found) == min(5, len(listed))
 
 
+@pytest.mark.parametrize("before", [[], BEFORE])
+def test_the_words_of_the_user_come_again_as_in_the_model(before: list[str]) -> None:
+    """Listed ones and, where there is text before, all that were typed; in the model they are listed for the call."""
+    keyboard, whole = Keyboard(keyboard_bytes(model(again=True))), Completer(model(again=True), condition=Before(()))
+    alone = Keyboard(keyboard_bytes(model()))
+    whole.read(before)
+    for prefix, letters in [*ASKED, (["le", "petit", "le"], ""), (["le"], "zin"), (["le"], "grandi")]:
+        wanted = {one.word.lower(): one.log_p for one in whole.complete(prefix, letters, k=400)}
+        found = keyboard.complete(prefix, letters, 8, before)
+        assert [log_p for _, log_p in found] == pytest.approx([wanted[word.lower()] for word, _ in found], abs=0.1)
+        known = {*keyboard.words, *map(str.lower, [*before, *prefix])}
+        best = sorted(log for word, log in wanted.items() if word in known)[-8:]
+        assert [log_p for _, log_p in found] == pytest.approx(best[::-1], abs=0.1)
+    if before:
+        assert keyboard.complete(["le"], "zin", 1, before)[0][0] == "zinzolin"
+        assert keyboard.complete(["le"], "grandi", 3, before) != alone.complete(["le"], "grandi", 3, before)
+
+
 def test_the_state_of_a_word_that_is_read_twice_is_the_same() -> None:
     keyboard, fresh = Keyboard(keyboard_bytes(model())), Keyboard(keyboard_bytes(model()))
     for prefix in (["le", "petit"], ["le"], ["la", "reine"], []):
@@ -79,21 +106,23 @@ def test_fewer_words_are_the_most_frequent() -> None:
     assert "le" in small.words
 
 
-def test_javascript_says_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_javascript_says_the_same(tmp_path: Path, again: bool) -> None:
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
-    export_keyboard(model(), tmp_path / "test.kb")
+    export_keyboard(model(again=again), tmp_path / "test.kb")
     keyboard = Keyboard.read(tmp_path / "test.kb")
-    (tmp_path / "asked.json").write_text(json.dumps(ASKED))
+    asked = [(*one, 6, before) for one in ASKED for before in ([], BEFORE)]
+    (tmp_path / "asked.json").write_text(json.dumps(asked))
     script = (
         f"const {{Keyboard}} = require({json.dumps(str(READER))}), fs = require('fs');"
         "(async () => { const k = await Keyboard.read(fs.readFileSync('test.kb'));"
         "const asked = JSON.parse(fs.readFileSync('asked.json'));"
-        "console.log(JSON.stringify(asked.map(([prefix, letters]) => k.complete(prefix, letters, 3)))); })()"
+        "console.log(JSON.stringify(asked.map((one) => k.complete(...one)))); })()"
     )
     done = subprocess.run(["node", "-e", script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    for (prefix, letters), found in zip(ASKED, json.loads(done.stdout), strict=True):
-        wanted = keyboard.complete(prefix, letters, 3)
+    for one, found in zip(asked, json.loads(done.stdout), strict=True):
+        wanted = keyboard.complete(*one)
         assert [word for word, _ in found] == [word for word, _ in wanted]
         assert [log_p for _, log_p in found] == pytest.approx([log_p for _, log_p in wanted], abs=1e-9)
 
@@ -142,8 +171,8 @@ def test_what_cannot_be_exported_is_refused_in_one_line(tmp_path: Path, capsys: 
     expert = NGram.from_corpus(corpus, order=2)
     with pytest.raises(ConfigError, match="depends on the context"):
         keyboard_bytes(LLRNN(closed, output_features=features.Identity(), background=expert, controller=LSTM(3)))
-    again = Recent(Unigram.from_corpus(corpus), mu=1.0)
-    with pytest.raises(ConfigError, match="without `recent`"):
+    again = Recent(expert, mu=1.0)
+    with pytest.raises(ConfigError, match="depends on the context"):
         keyboard_bytes(LLRNN(closed, output_features=features.Identity(), background=again, controller=LSTM(3)))
     with_expert = LLRNN(
         closed, output_features=features.Identity(), contextual=[Expert(expert, name="two")], controller=LSTM(3)

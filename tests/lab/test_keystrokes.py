@@ -56,12 +56,11 @@ def test_what_was_typed_comes_again() -> None:
     vocabulary = Vocabulary.from_corpus(corpus, domains=[Spelling(types, order=2, cells=False)])
     alone = NGrams(keystrokes.n_grams(corpus, vocabulary, 3), vocabulary)
     text = Corpus.from_sentences([["zzzzz"]] * 4)
-    typist, share = keystrokes.remembering(lambda one: keystrokes.RememberingNGrams(alone, one), text)
+    typist, share = keystrokes.remembering(lambda one: keystrokes.Remembering(alone, one), text)
     assert alone.propose([], "z") == []
     assert keystrokes.typed(typist, [["zzzzz"], ["zzzzz"]])["keys"] <= 6 + 2
     saved = {
-        one: keystrokes.typed(keystrokes.RememberingNGrams(alone, one), [["zzzzz"]] * 4)["saved"]
-        for one in keystrokes._AGAIN
+        one: keystrokes.typed(keystrokes.Remembering(alone, one), [["zzzzz"]] * 4)["saved"] for one in keystrokes._AGAIN
     }
     assert saved[share] == max(saved.values())
 
@@ -90,8 +89,8 @@ def test_every_system_proposes_words_that_begin_so() -> None:
         "exported": FromFile(Keyboard(keyboard_bytes(model))),
     }
     systems |= {
-        "trigram, again": keystrokes.RememberingNGrams(NGrams(trie, vocabulary), 0.2),
-        "llrnn, again": keystrokes.RememberingModel(model.eval(), 0.2),
+        "trigram, again": keystrokes.Remembering(NGrams(trie, vocabulary), 0.2),
+        "llrnn, again": keystrokes.Remembering(FromModel(model.eval()), 0.2),
     }
     for name, system in systems.items():
         for prefix, letters in ([], ""), (["la"], "p"), (["zzz", "le"], "r"):

@@ -17,9 +17,12 @@ from hypothesis import strategies as st
 from helpers import shaken, small_corpus
 from llrnn import EOS, GRU, LLRNN, Corpus, Vocabulary, complete, domains, features, testing, words
 from llrnn.ground.errors import ConfigError, DomainError, UnknownWordError
-from llrnn.knowledge.backgrounds import Discounted
+from llrnn.knowledge.backgrounds import Discounted, Recent
 from llrnn.languages.domains import Names, Numbers, Regular, Spelling
 from llrnn.model.completion import Completer, split_letters
+from llrnn.model.steering import swap
+from llrnn.model.words import with_text_words
+from llrnn.text.conditions import Before
 from llrnn.text.vocabulary import Domain
 from strategies import QUICK, draws
 
@@ -205,56 +208,33 @@ def test_a_completer_reads_each_word_once_and_says_the_same() -> None:
         assert [c.log_p for c in once] == pytest.approx([c.log_p for c in again], abs=1e-12)
 
 
+def with_recent() -> LLRNN:
+    model = open_model()
+    return swap(model, background=Recent(model.background, mu=0.3, kappa=2.0, fading=5.0)).eval()
+
+
 @pytest.mark.parametrize("letters", ["", "p", "zin", "re"])
 def test_words_of_the_text_come_again(letters: str) -> None:
-    """Against the mixture written out over the model's hundred best words and those of the text."""
-    model, share, fading = open_model(), 0.2, 20.0
-    keyboard = Completer(model, recent=share)
+    """Sentences that a completer was given are the text before, whose words, and those of the sentence, are listed."""
+    keyboard, text, prefix = Completer(with_recent()), "le zinzolin petit la reine zinzolin", "le zigzag"
     keyboard.read("le zinzolin petit")
+    keyboard.complete("zut", "")  # of a sentence that was left, nothing comes again
     keyboard.read(["la", "reine", "zinzolin"])
-    text, prefix = ["le", "zinzolin", "petit", "la", "reine", "zinzolin", "le"], "le"
-    weight = [1 / (1 + d / fading) for d in range(len(text), 0, -1)]
-    r = {word: sum(f for one, f in zip(text, weight, strict=True) if one == word) / sum(weight) for word in text}
-    alone = {one.word: one.p for one in complete(model, prefix, letters, k=100)}
-    symbols, inside = model.vocabulary.locate([*r])
-    with torch.no_grad():
-        log_p = Completer(model).after((prefix,)).log_p(symbols) + inside
-    of_text = {word: math.exp(log) for word, log in zip(r, log_p.tolist(), strict=True) if word.startswith(letters)}
-    mixed = {word: (1 - share) * p + share * r.get(word, 0.0) for word, p in (alone | of_text).items()}
-    expected = sorted(mixed.items(), key=lambda one: (-one[1], one[0]))[:5]
-    for _ in range(2):  # the second answer is the cached one
-        found = keyboard.complete(prefix, letters, k=5)
-        assert [one.word for one in found] == [word for word, _ in expected]
-        assert [one.p for one in found] == pytest.approx([p for _, p in expected], rel=1e-9)
-    begun = sum(one for word, one in r.items() if word.startswith(letters))
-    mass = (1 - share) * math.exp(complete(model, prefix, letters).log_mass) + share * begun
-    assert math.exp(found.log_mass) == pytest.approx(mass, rel=1e-9)
-    assert any(one.word == "zinzolin" for one in keyboard.complete(prefix, "zin", k=1))
-
-
-def test_a_sentence_that_was_left_does_not_come_again() -> None:
-    model = open_model()
-    keyboard, other = Completer(model, recent=0.3), Completer(model, recent=0.3)
-    keyboard.complete("zinzolin zinzolin", "")
-    found, expected = keyboard.complete("la", "zi", k=2), other.complete("la", "zi", k=2)
-    assert [(one.word, one.log_p) for one in found] == [(one.word, one.log_p) for one in expected]
-
-
-def test_what_was_answered_is_of_the_text_as_it_was() -> None:
-    """The sum over all strings is made when it is asked for, and other words may have been read by then."""
-    model = open_model()
-    early, late = (Completer(model, recent=0.3) for _ in range(2))
-    expected = early.complete("la zinzolin", "zi", k=2).log_mass
-    found = late.complete("la zinzolin", "zi", k=2)
-    late.complete("la zinzolin zigzag", "zi", k=2)
-    assert found.log_mass == expected
+    corpus = Corpus.from_sentences([text.split(), prefix.split()])
+    ready = with_text_words(with_recent(), corpus.running(500))
+    expected = complete(ready, prefix, letters, k=5, condition=Before.of(text))
+    found = keyboard.complete(prefix, letters, k=5)
+    assert [one.word for one in found] == [one.word for one in expected]
+    assert [one.log_p for one in found] == pytest.approx([one.log_p for one in expected], abs=1e-9)
+    assert found.log_mass == pytest.approx(expected.log_mass, abs=1e-9)
+    assert [one.word for one in keyboard.complete(prefix, "zin", k=1)] == ["zinzolin"]
 
 
 def test_words_that_come_again_are_refused_in_one_line() -> None:
-    with pytest.raises(ConfigError, match="share between 0 and 1"):
-        Completer(open_model(), recent=1.0)
-    with pytest.raises(ConfigError, match="say Completer"):
+    with pytest.raises(ConfigError, match="background `Recent`"):
         Completer(open_model()).read("le")
+    with pytest.raises(ConfigError, match="without conditions"):
+        Completer(with_recent(), condition="le").read("le")
 
 
 def test_words_that_were_passed_over_are_left_out() -> None:

@@ -7,16 +7,11 @@ Listed words that begin with u are neighbours in the sorted vocabulary. Of the s
 (`Domain.ranked`), until none can be better than the words that are found. The sum over all strings of a domain that
 begin with u is in closed form (`Domain.log_mass_of`), and is made when it is asked for: no order depends on it.
 
-Where words of the text come again (`RecentWords`), they have a share λ, listed or not:
-
-    p(x | K, text) = (1 − λ) p(x | K) + λ n(x) / N      n(x) = Σ 1 / (1 + d / fading) over the places of x, d words back
-
-Only words of the text gain by it, so the k best are among the model's k best and the words of the text.
+Where words of the text come again (`backgrounds.Recent`), those of a `Before` and of the sentence are listed.
 """
 
 from __future__ import annotations
 
-import bisect
 import heapq
 import math
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
@@ -36,8 +31,10 @@ from llrnn.layer.distribution import Distribution
 from llrnn.model.controllers import evaluating
 from llrnn.model.decode import read_prefix
 from llrnn.model.network import LLRNN
+from llrnn.model.words import add_from_conditions
+from llrnn.text.conditions import Before
 from llrnn.text.units import OTHER, Units
-from llrnn.text.vocabulary import Vocabulary, log_mass_without
+from llrnn.text.vocabulary import log_mass_without
 
 _LONGEST_WORD = 100  # units
 _FIRST = 16  # the best symbols of a context that are looked at first
@@ -294,142 +291,6 @@ class NextUnits(NextWords):
         return float(np.logaddexp.reduce(found)) if found else -math.inf
 
 
-class NextOrRecent(NextWords):
-    """The distribution of the next word mixed with a cache: (1 − λ) p of the model, plus λ r of the words of the
-    text so far.
-    """
-
-    def __init__(self, following: NextWords, words: SortedWords, log_p: Floats, r: Floats, share: float) -> None:
-        """Mix `following`, the model's distribution, with the cache.
-
-        `words`: of the text so far, n of them; `log_p` (n,): the model's log p of these; `r` (n,): their relative
-        weights in the text, with sum one; `share`: λ.
-        """
-        self.vocabulary, self.lowercase, self._following = following.vocabulary, following.lowercase, following
-        self._kept, self._log_share, self._words, self._r = math.log1p(-share), math.log(share), words, r
-        with np.errstate(divide="ignore"):
-            mixed = np.logaddexp(self._kept + log_p, self._log_share + np.log(r))
-        self._log_p = np.where(r > 0, mixed, -np.inf)
-
-    def __contains__(self, word: object) -> bool:
-        """Return whether the text so far has this word."""
-        number = self._words.number.get(word, -1) if isinstance(word, str) else -1
-        return 0 <= number < len(self._r) and bool(self._r[number] > 0)
-
-    def _beginning_with(self, letters: str) -> Ints:
-        """Return the indices of the text's words that begin with `letters`, without words added after this object
-        was made.
-        """
-        numbers = self._words.beginning_with(letters)
-        return numbers[numbers < len(self._r)]
-
-    def cell_of(self, text: str) -> str | None:
-        return self._following.cell_of(text)
-
-    def best_listed(self, letters: str, k: int) -> list[tuple[float, str]]:
-        """Return (log p, word) of the best words that begin with `letters`: k of the vocabulary and k of the text so
-        far.
-        """
-        others = self._following.best_listed(letters, k)
-        return [(self._kept + log, word) for log, word in others if word not in self] + self._best_recent(letters, k)
-
-    def _best_recent(self, letters: str, k: int) -> list[tuple[float, str]]:
-        numbers = self._beginning_with(letters)
-        log_p = self._log_p[numbers]
-        least = np.partition(log_p, len(log_p) - k)[-k] if len(log_p) > k else -np.inf
-        at = np.flatnonzero((log_p >= least) & (log_p > -np.inf)).tolist()
-        return heapq.nlargest(k, ((float(log_p[i]), self._words.words[numbers[i]]) for i in at))
-
-    def best_strings(
-        self, letters: str, k: int, found: Iterable[float] = (), known: Container[str] = ()
-    ) -> Iterator[tuple[float, str]]:
-        others = [log - self._kept for log in found]
-        for log, text in self._following.best_strings(letters, k, others, self):
-            yield self._kept + log, text
-
-    def log_mass(self, letters: str) -> float:
-        r = float(self._r[self._beginning_with(letters)].sum())
-        model = self._kept + self._following.log_mass(letters)
-        return float(np.logaddexp(model, self._log_share + math.log(r))) if r else model
-
-
-class SortedWords:
-    """A list of distinct words, numbered in order of arrival, that finds those which begin with given letters.
-
-    `words`: the list; `number`: the index of each word in it.
-    """
-
-    def __init__(self) -> None:
-        self.words, self.number = list[str](), dict[str, int]()
-        self._sorted = list[str]()
-
-    def add(self, word: str) -> None:
-        """Add a word that is not in the list yet; it gets the next index."""
-        self.number[word] = len(self.words)
-        self.words.append(word)
-        bisect.insort(self._sorted, word)
-
-    def beginning_with(self, letters: str) -> Ints:
-        """Return the indices in `words` of those that begin with `letters`, (n,) int64."""
-        if not letters:
-            return np.arange(len(self.words))
-        size, start = len(letters), bisect.bisect_left(self._sorted, letters)
-        stop = bisect.bisect_right(self._sorted, letters, start, key=lambda word: word[:size])
-        return np.array([self.number[word] for word in self._sorted[start:stop]], dtype=np.int64)
-
-
-class RecentWords:
-    """A cache of the words of a text as it is typed: each is expected again, recent ones more than old ones.
-
-    `share`: the weight λ of the cache in the mixture, between 0 and 1; `fading`: how many words back the weight of a
-    word is halved. Raises ConfigError for other numbers, or for a model of characters or byte pairs.
-    """
-
-    def __init__(self, vocabulary: Vocabulary, share: float, fading: float = 20.0) -> None:
-        if not (0 < share < 1 and 0 < fading < math.inf):
-            raise ConfigError(
-                f"words come again with a share between 0 and 1 and a fading above 0, found {share:g}, {fading:g}"
-            )
-        if vocabulary.units is not None:
-            raise ConfigError("whole words come again, found a model of characters or byte pairs; leave the share out")
-        self._vocabulary, self.share, self._fading = vocabulary, share, fading
-        self._words, self._text = SortedWords(), list[int]()
-        self._symbols, self._inside = list[int](), list[float]()
-        self._last: tuple[NextWords, int, NextWords] | None = None  # cached: a word is asked for letter by letter
-
-    def read(self, words: Sequence[str]) -> None:
-        """Add finished words to the text."""
-        new = [word for word in dict.fromkeys(words) if word not in self._words.number]
-        if new:
-            symbols, inside = self._vocabulary.find(new)
-            self._symbols += symbols.tolist()
-            self._inside += inside.tolist()
-        for word in new:
-            self._words.add(word)
-        self._text += [self._words.number[word] for word in words]
-
-    def after(self, words: Sequence[str], following: NextWords) -> NextWords:
-        """Return `following`, the distribution after `words` of the sentence being typed, mixed with the cache.
-
-        The cache is of the text so far and of `words`, which are not added to the text; without any word `following`
-        itself is returned.
-        """
-        length = len(self._text)
-        if self._last is None or self._last[0] is not following or self._last[1] != length:
-            self.read(words)
-            self._last = following, length, self._mixed(following) if self._text else following
-            del self._text[length:]
-        return self._last[2]
-
-    def _mixed(self, following: NextWords) -> NextWords:
-        distance = np.arange(len(self._text), 0, -1)
-        n = np.bincount(self._text, 1.0 / (1.0 + distance / self._fading), len(self._words.words))
-        symbols, log_p = np.array(self._symbols), np.full(len(n), -np.inf)
-        known = symbols >= 0  # what has no place in the vocabulary can come again, too
-        log_p[known] = following.log_p(symbols[known]) + np.array(self._inside)[known]
-        return NextOrRecent(following, self._words, log_p, n / n.sum(), self.share)
-
-
 @dataclass(frozen=True)
 class _Place:
     """A node of the search for words: log p and text of the units so far, their ids, the possible next units, the
@@ -498,29 +359,29 @@ class Completions(Sequence[Completion], Renderable):
 class Completer:
     """A keyboard that completes words in a text that grows: each word is read by the model once.
 
-    `model`: the model that predicts; `condition`: the input that the text is written from, if the model reads one;
-    `recent`: the weight λ (0: none) of a cache of the words of the sentence and of everything given to `read`.
+    `model`: the model that predicts; `condition`: the input that the text is written from, if the model reads one.
 
         keyboard = Completer(model)
         keyboard.complete("la reine est", "gr").best
     """
 
-    def __init__(self, model: LLRNN, *, condition: object = None, recent: float = 0.0) -> None:
+    def __init__(self, model: LLRNN, *, condition: object = None) -> None:
         self.model, self._condition = model, condition
         self._read: list[tuple[str, NextWords, ModelState]] = []
-        self._recent = RecentWords(model.vocabulary, recent) if recent else None
 
     def read(self, sentence: str | Sequence[str]) -> None:
-        """Add a finished sentence to the cache, so that its words may be proposed again in the next ones.
+        """Make a finished sentence a part of the text before, whose words may come again in the next ones.
 
-        Raises ConfigError if the completer was made without `recent`.
+        Raises ConfigError if words do not come again in this model, or if it was given a condition that is no text.
         """
-        if self._recent is None:
-            raise ConfigError("words come again where they have a share, found none; say Completer(model, recent=0.1)")
-        self._recent.read(self._words(sentence))
-
-    def _words(self, text: str | Sequence[str]) -> tuple[str, ...]:
-        return self.model.read(text)
+        before = Before(()) if self._condition is None else self._condition
+        if not (isinstance(before, Before) and self.model.background.text_before):
+            raise ConfigError(
+                "words come again in a model with a background `Recent`, and without conditions, found "
+                f"{self.model.background!r}; say swap(model, background=backgrounds.Recent(model.background, mu=0.1))"
+            )
+        self._condition = Before((*before.words, *self.model.read(sentence)))
+        self._read.clear()
 
     def complete(
         self, prefix: str | Sequence[str] = "", letters: str = "", *, k: int = 3, without: Collection[str] = ()
@@ -535,17 +396,17 @@ class Completer:
             raise ConfigError(f"k must be 1 or more, found {k}")
         if letters[:1].isspace():
             raise ConfigError(f"the letters of one word are required, found {letters!r}; leave the space out")
-        words = self._words(prefix)
+        words = self.model.read(prefix)
         with torch.no_grad(), evaluating(self.model):
-            after = self.after(words)
-            after = after if self._recent is None else self._recent.after(words, after)
-            return Completions(after, words, letters, k, without)
+            return Completions(self.after(words), words, letters, k, without)
 
     def after(self, words: tuple[str, ...]) -> NextWords:
         """Return the distribution of the next word after these words.
 
         Words shared with the last call are not read again.
         """
+        if isinstance(self._condition, Before):
+            self._list(Before(words))
         model, known = self.model, self._read
         if not known:
             p, state = read_prefix(model, (), [self._condition])
@@ -560,6 +421,13 @@ class Completer:
                 p, state = model.step(state, [symbol])
             known.append((word, self._next(p, state), state))
         return known[-1][1]
+
+    def _list(self, sentence: Before) -> None:
+        """List the words of the text before and of the sentence that are not, each with the probability that it had."""
+        listed = add_from_conditions(self.model, [self._condition, sentence])
+        if listed is not self.model:
+            self.model = listed
+            self._read.clear()
 
     def _next(self, p: Distribution, state: ModelState) -> NextWords:
         units = self.model.vocabulary.units

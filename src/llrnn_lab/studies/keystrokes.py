@@ -13,7 +13,7 @@ that was shown and not accepted is not wanted: *passed over*, it is left out fro
                         that gives the validation text most is taken
     characters          an LSTM that spells, by beam search
     llrnn               the model; without the strings of its domains; and the file of `llrnn export keyboard`
-    …, words come again the same, with the words that were typed before (`RecentWords`); the share with which most keys
+    …, words come again the same, with the words that were typed before (`Remembering`); the share with which most keys
                         are saved on the validation text is taken
 """
 
@@ -38,7 +38,7 @@ from llrnn.inference.keyboard import Keyboard, export_keyboard
 from llrnn.languages.ngrams.kneser_ney import estimate
 from llrnn.languages.ngrams.table import EMPTY, Trie
 from llrnn.model.checkpoint import load
-from llrnn.model.completion import Completer, NextWords, RecentWords
+from llrnn.model.completion import Completer, NextWords
 from llrnn.model.network import LLRNN
 from llrnn.text import units
 from llrnn.text.corpus import Corpus
@@ -84,18 +84,15 @@ class Reader(Protocol):
 class FromModel:
     """The library's own completion."""
 
-    def __init__(self, model: LLRNN, recent: float = 0.0) -> None:
-        self._keyboard = Completer(model, recent=recent)
+    def __init__(self, model: LLRNN) -> None:
+        self._keyboard, self.vocabulary = Completer(model), model.vocabulary
 
     def propose(self, prefix: Sequence[str], letters: str, k: int = SHOWN) -> list[str]:
         return [one.word for one in self._keyboard.complete(prefix, letters, k=k)]
 
-
-class RememberingModel(FromModel):
-    """The same, where words come again."""
-
-    def read(self, sentence: Sequence[str]) -> None:
-        self._keyboard.read(sentence)
+    @torch.no_grad()
+    def after(self, prefix: Sequence[str]) -> NextWords:
+        return self._keyboard.after(tuple(prefix))
 
 
 class Listed(FromModel):
@@ -162,17 +159,29 @@ class NextListed(NextWords):
         return [(float(log_p[i]), self.vocabulary.symbol(int(symbols[i]))) for i in best.tolist()]
 
 
-class RememberingNGrams:
-    """The same, where words come again."""
+class Remembering:
+    """The same, where words come again: (1 − λ) p(x) + λ n(x) / N, n(x) = Σ 1 / (1 + d / 20) over its places."""
 
-    def __init__(self, typist: NGrams, share: float) -> None:
-        self._typist, self._recent = typist, RecentWords(typist.vocabulary, share)
-
-    def propose(self, prefix: Sequence[str], letters: str, k: int = SHOWN) -> list[str]:
-        return _words(self._recent.after(prefix, self._typist.after(prefix)).best_listed(letters, k), k)
+    def __init__(self, typist: NGrams | FromModel, share: float) -> None:
+        self._typist, self._share, self._text = typist, share, list[str]()
 
     def read(self, sentence: Sequence[str]) -> None:
-        self._recent.read(sentence)
+        self._text += sentence
+
+    def propose(self, prefix: Sequence[str], letters: str, k: int = SHOWN) -> list[str]:
+        text, n, total = [*self._text, *prefix], dict[str, float](), 0.0
+        for d, word in enumerate(reversed(text), 1):
+            total += (f := 1 / (1 + d / 20))
+            if word.startswith(letters):
+                n[word] = n.get(word, 0.0) + f
+        after, kept = self._typist.after(prefix), math.log1p(-self._share)
+        symbols, inside = self._typist.vocabulary.find([*n])
+        log_p = np.where(symbols >= 0, after.log_p(np.maximum(symbols, 0)) + inside, -np.inf) if n else np.zeros(0)
+        again = np.logaddexp(kept + log_p, np.log(np.array([*n.values()]) * self._share / max(total, 1e-9)))
+        listed = after.best_listed(letters, k)
+        others = [*listed, *after.best_strings(letters, k, (log for log, _ in listed), n)]
+        found = [(kept + log, word) for log, word in others if word not in n]
+        return _words([*found, *zip(again.tolist(), n, strict=True)], k)
 
 
 def _words(found: Iterable[tuple[float, str]], k: int) -> list[str]:
@@ -381,9 +390,9 @@ def _measured(
         "exported": lambda: FromFile(Keyboard.read(folder / "keyboard.kb")),
     }
     remembers: dict[str, Callable[[float], Typist]] = {
-        "list + trigram": lambda share: RememberingNGrams(trigram(), share),
-        "frequencies + 5-gram": lambda share: RememberingNGrams(frequencies(), share),
-        "llrnn": lambda share: RememberingModel(model, share),
+        "list + trigram": lambda share: Remembering(trigram(), share),
+        "frequencies + 5-gram": lambda share: Remembering(frequencies(), share),
+        "llrnn": lambda share: Remembering(FromModel(model), share),
     }
     found: dict[str, Any] = {}
     for name in systems:

@@ -3,9 +3,10 @@
     E = Φ W, c = Φ c        composed: a row for each class, so that a reader needs no features
     log b(x)                one byte for each word; log B_s of each class as it is
     domains                 the automata that tell the cell of a word that is not listed, when it is read
+    recent                  μ, κ and rules of endings: how much the user's own words count that come again
 
-The reader completes listed words. Strings that nobody listed are read, and are not proposed; what that and the
-rounding cost is measured by `llrnn experiment typing`.
+The reader completes listed words, and those that were typed before. Other strings that nobody listed are read, and are
+not proposed; what that and the rounding cost is measured by `llrnn experiment typing`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from numpy.typing import NDArray
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_atomically
 from llrnn.inference.keyboard.reader import Keyboard
+from llrnn.knowledge.backgrounds import Background
+from llrnn.knowledge.backgrounds.recent import RARE, Recent
+from llrnn.knowledge.contextual import Again
 from llrnn.languages.domains import Regular, Spelling
 from llrnn.model.controllers import LSTM
 from llrnn.model.network import LLRNN
@@ -40,7 +44,7 @@ def export_keyboard(model: LLRNN, path: str | Path, *, words: int | None = None)
 
     `words`: keep only so many words, the most probable ones under the prior b(K, x); None: all. Raises ConfigError for
     models that the small reader does not support (it takes an LSTM, static features and a static prior b, the same at
-    every position).
+    every position, around which words may come again: `backgrounds.Recent`, `contextual.Again`).
 
         export_keyboard(model, "french.kb"); Keyboard.read("french.kb").complete(["la", "reine", "est"], "gr")
     """
@@ -98,7 +102,7 @@ def keyboard_bytes(model: LLRNN, *, words: int | None = None) -> bytes:
         "log_mass": _class_masses(log_b, output, len(bias)).astype(np.float32),
     }
     scaled = {"embedding": model.embedding.table().detach().double().cpu().numpy(), "output": weight}
-    state = list[int]()
+    recent, state = _recent(model, listed, arrays, scaled), list[int]()
     for layer, (one, hidden, both) in enumerate(_lstm(model)):
         scaled |= {f"input.{layer}": one, f"hidden.{layer}": hidden}
         arrays[f"bias.{layer}"] = both.astype(np.float32)
@@ -113,6 +117,7 @@ def keyboard_bytes(model: LLRNN, *, words: int | None = None) -> bytes:
         "eos": int(read[vocabulary.eos]),
         "log_b": [low, step],
         "domains": domains,
+        "recent": recent,
         "scaled": list(scaled),
         "arrays": [[name, _KINDS[array.dtype.name], list(array.shape)] for name, array in arrays.items()],
     }
@@ -125,13 +130,13 @@ def keyboard_bytes(model: LLRNN, *, words: int | None = None) -> bytes:
 
 def _check(model: LLRNN) -> None:
     """Raise ConfigError with the first reason why a keyboard file cannot hold a model, such as contextual features."""
-    classes = max(model.output_features.n_classes, model.input_features.n_classes)
+    classes, background = max(model.output_features.n_classes, model.input_features.n_classes), _base(model)
+    again = model.contextual if all(isinstance(one, Again) for one in model.contextual) else ()
     reasons = (
         ("units in the place of words", model.vocabulary.units is not None),
         ("contextual features, or mixed parts", bool(model.mixed)),
-        ("contextual features", bool(model.contextual or model.contextual_inputs)),
-        ("words that come again (without `recent` in [background] there are none)", model.background.text_before),
-        (f"a background that depends on the context ({model.background!r})", not model.background.is_static),
+        ("contextual features", model.contextual != again or bool(model.contextual_inputs)),
+        (f"a background that depends on the context ({background!r})", not background.is_static),
         (f"the controller {model.controller!r}", not isinstance(model.controller, LSTM)),
         ("conditions", model.needs_conditions),
         (f"{classes:,} classes", classes > _MOST),
@@ -144,8 +149,31 @@ def _check(model: LLRNN) -> None:
         )
 
 
+def _base(model: LLRNN) -> Background:
+    """Return the prior of the model without the words that come again."""
+    return model.background.base if isinstance(model.background, Recent) else model.background
+
+
+def _recent(model: LLRNN, listed: list[int], arrays: Arrays, scaled: Arrays) -> dict[str, Any] | None:
+    """Describe how words come again for a keyboard file's header; None where they do not.
+
+    Added are, to `arrays`, which of the `listed` words have other forms, and to `scaled` the weights of the features of
+    words that came last and of words of the sentence, 0 where the model has none.
+    """
+    if not isinstance(model.background, Recent):
+        return None
+    rare, layer = np.array(model.vocabulary.counts)[listed] <= RARE, model.layer
+    arrays["rare"] = rare.astype(np.uint8)
+    both = np.zeros((2, model.controller.hidden)), np.zeros(2)
+    if model.contextual:
+        both = layer.context_weight.detach().double().cpu().numpy(), layer.context_bias.detach().double().cpu().numpy()
+    scaled["again"], arrays["again_offset"] = both[0], both[1].astype(np.float32)
+    return {name: value for name, value in model.background.saved().fields.items() if name != "most"}
+
+
 def _log_b(model: LLRNN) -> NDArray[np.float64]:
-    prior = model.background.prior([model.background.initial(None)])
+    base = _base(model)
+    prior = base.prior([base.initial(None)])
     return np.asarray(prior.dense(1).log_b[0].double().cpu().numpy())
 
 
@@ -174,18 +202,18 @@ def _quantised(name: str, matrix: NDArray[np.float64]) -> Arrays:
 def _domains(model: LLRNN, arrays: Arrays) -> list[dict[str, Any]]:
     """Describe the sets of strings outside the vocabulary (numbers, spellings) for a keyboard file's header.
 
-    The automaton that recognises each set, and the input class of each of its symbols by label and length, are added to
+    The automaton that recognises each set, and the classes of each of its symbols by label and length, are added to
     `arrays`; returned are name, alphabet and boundaries of lengths of each set.
     """
     found, first = list[dict[str, Any]](), model.vocabulary.n_words
-    classes = model.input_features.class_of
+    classes = {"cells": model.input_features.class_of, "output_cells": model.output_features.class_of}
     for n, domain in enumerate(model.vocabulary.domains):
         automaton, number, edges = _located(domain)
         if len(automaton.labels) > _MOST:
             raise ConfigError(f"a keyboard holds automata of {_MOST:,} states at most, found {len(automaton.labels):,}")
         arrays[f"moves.{n}"] = automaton.moves.astype(np.uint16)
         arrays[f"labels.{n}"] = (automaton.labels + 1).astype(np.uint16)
-        arrays[f"cells.{n}"] = classes[first + number].astype(np.uint16)
+        arrays |= {f"{name}.{n}": of[first + number].astype(np.uint16) for name, of in classes.items()}
         found.append({"name": domain.name, "characters": "".join(automaton.characters), "edges": list(edges)})
         first += len(domain.cells)
     return found

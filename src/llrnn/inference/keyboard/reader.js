@@ -1,7 +1,7 @@
 // Reads what `llrnn export keyboard` wrote: the same as reader.py, number by number, for pages.
 //
 //     const keyboard = await Keyboard.read(bytes);
-//     keyboard.complete(["la", "reine", "est"], "gr", 3)          // [[word, log p], …]
+//     keyboard.complete(["la", "reine", "est"], "gr", 3, ["le", "roi", "dort", "."])          // [[word, log p], …]
 const TYPES = { i8: Int8Array, u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f32: Float32Array };
 
 class Keyboard {
@@ -31,26 +31,69 @@ class Keyboard {
     const [low, step] = this.header.log_b;
     this.logB = new Float64Array(this.words.length);
     for (let i = 0; i < this.words.length; i++) this.logB[i] = low + step * this.a.log_b[i];
-    this.known = []; // of the words so far: [word, state, log of what each class has]
+    this.known = []; // of the words so far: [word, state, log of what each class has, weights of words that come again]
+    this.places = new Map();
   }
 
-  // The k best words and their log p, best first; of words that tie, the first by spelling.
-  complete(prefix, letters = "", k = 3) {
+  // The k best words and their log p, best first; of words that tie, the first by spelling. The words before the sentence
+  // may come again.
+  complete(prefix, letters = "", k = 3, before = []) {
     const small = this.header.lowercase;
-    const scores = this.after(prefix.map((word) => (small ? word.toLowerCase() : word)));
+    [prefix, before] = [prefix, before].map((text) => text.map((word) => (small ? word.toLowerCase() : word)));
+    const [scores, weights] = this.after(prefix);
+    const [again, logZ] = this.again(before, prefix, scores, weights);
     const typed = small ? letters.toLowerCase() : letters;
     const start = this.first((word) => word.slice(0, typed.length) >= typed);
     const stop = this.first((word) => word.slice(0, typed.length) > typed);
     const best = [];
-    for (let i = start; i < stop; i++) {
-      const logP = scores[this.a.class[i]] + this.logB[i];
-      if (best.length === k && logP <= best[k - 1][1]) continue;
+    const add = (word, logP) => {
+      if (best.length === k && logP < best[k - 1][1]) return;
       let at = best.length;
-      while (at > 0 && best[at - 1][1] < logP) at--;
-      best.splice(at, 0, [letters + this.words[i].slice(typed.length), logP]);
+      while (at > 0 && (best[at - 1][1] < logP || (best[at - 1][1] === logP && best[at - 1][0] > word))) at--;
+      best.splice(at, 0, [word, logP]);
       best.length = Math.min(best.length, k);
+    };
+    for (let i = start; i < stop; i++) if (!again.has(this.words[i])) add(this.words[i], scores[this.a.class[i]] + this.logB[i]);
+    for (const [word, logP] of again) if (word.startsWith(typed)) add(word, logP);
+    return best.map(([word, logP]) => [letters + word.slice(typed.length), logP - logZ]);
+  }
+
+  // log p of the words that came, or whose other forms did, and log Z, by which all words are less.
+  again(before, prefix, scores, weights) {
+    const own = this.header.recent, n = new Map(), found = new Map();
+    if (!own) return [found, 0];
+    const [text, said] = [before.slice(-own.window), prefix].map((part) => part.filter((word) => this.place(word)));
+    const typed = new Set([...text, ...said]), inSentence = new Set(said);
+    let total = own.kappa, gone = 0, come = 0;
+    const count = (word, weight) => {
+      total += weight;
+      for (const [form, share] of (this.place(word).forms ??= this.forms(word, own))) n.set(form, (n.get(form) || 0) + weight * share);
+    };
+    text.forEach((word, i) => count(word, own.fading === null ? 1 : 1 / (1 + (text.length - i) / own.fading)));
+    said.forEach((word) => count(word, 1));
+    for (const [word, sum] of n) {
+      const { output, logB } = this.place(word), b = Math.exp(logB), score = scores[output];
+      const isLast = word === prefix[prefix.length - 1];
+      const logP = score + isLast * weights[0] + inSentence.has(word) * weights[1] + Math.log(b + (own.mu * sum) / total);
+      gone += b * Math.exp(score);
+      come += Math.exp(logP);
+      if (b || typed.has(word)) found.set(word, logP);
     }
-    return best;
+    return [found, Math.log(Math.max(1 - gone, 0) + come)];
+  }
+
+  // What a word that was read counts for: itself and, if it is rare, its other forms, as `Inflections` has them.
+  forms(word, own) {
+    const letters = [...word], rate = new Map(), rare = own.rules && this.place(word).rare;
+    for (let size = 0; rare && size <= Math.min(4, letters.length - 4); size++) {
+      const stem = letters.slice(0, letters.length - size).join("");
+      for (const [other, r] of Object.entries(own.rules[letters.slice(letters.length - size).join("")] || {}))
+        rate.set(stem + other, Math.max(r, rate.get(stem + other) || 0));
+    }
+    const best = [...rate].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1)).slice(0, 40);
+    const total = best.reduce((sum, [, r]) => sum + r, 0);
+    const forms = best.filter(([form]) => this.place(form)).map(([form, r]) => [form, (own.share * r) / total]);
+    return [...forms, [word, 1 - forms.reduce((sum, [, share]) => sum + share, 0)]];
   }
 
   // The words of a text, and the letters of the last one if it is being typed: a chunk that is not listed (qu'il) is cut
@@ -80,7 +123,8 @@ class Keyboard {
     return low;
   }
 
-  // a·φ − log Z of every class after these words; what was read before is not read again.
+  // a·φ − log Z of every class after these words, and the weights of the word that came last and of words of the sentence;
+  // what was read before is not read again.
   after(words) {
     const known = this.known;
     if (!known.length) known.push(["", ...this.step(this.header.state.map((n) => new Float64Array(n)), this.header.eos)]);
@@ -88,10 +132,10 @@ class Keyboard {
     while (same < Math.min(words.length, known.length - 1) && known[same + 1][0] === words[same]) same++;
     known.length = same + 1;
     for (const word of words.slice(same)) {
-      const [, state, scores] = known[known.length - 1], number = this.inputClass(word);
-      known.push([word, ...(number === null ? [state, scores] : this.step(state, number))]);
+      const [, ...last] = known[known.length - 1], place = this.place(word);
+      known.push([word, ...(place === null ? last : this.step(last[0], place.input))]);
     }
-    return known[known.length - 1][2];
+    return known[known.length - 1].slice(2);
   }
 
   step(state, number) {
@@ -114,21 +158,28 @@ class Keyboard {
     for (let i = 0; i < scores.length; i++) most = Math.max(most, (scores[i] += offset[i]) + mass[i]);
     for (let i = 0; i < scores.length; i++) sum += Math.exp(scores[i] + mass[i] - most);
     for (let i = 0; i < scores.length; i++) scores[i] -= most + Math.log(sum);
-    return [after, scores];
+    const weights = this.m.again ? product(this.m.again, x).map((a, i) => a + this.a.again_offset[i]) : [0, 0];
+    return [after, scores, weights];
   }
 
-  // That of a word, or of the cell that it looks like; null where the model knows neither.
-  inputClass(word) {
-    const at = this.first((one) => one >= word);
-    if (this.words[at] === word) return this.a.input_class[at];
+  // What is known of a word, or of the cell that it looks like; null where the model knows neither.
+  place(word) {
+    if (!this.places.has(word)) this.places.set(word, this.found(word));
+    return this.places.get(word);
+  }
+
+  found(word) {
+    const at = this.first((one) => one >= word), { class: output, input_class: input, rare } = this.a;
+    if (this.words[at] === word) return { input: input[at], output: output[at], logB: this.logB[at], rare: rare && rare[at] };
     for (const [n, domain] of this.header.domains.entries()) {
-      const moves = this.a[`moves.${n}`], cells = this.a[`cells.${n}`], characters = [...domain.characters];
+      const moves = this.a[`moves.${n}`], characters = [...domain.characters];
       let state = 0;
       for (const one of word) state = moves[state * this.width[`moves.${n}`] + column(characters, one)];
       const label = this.a[`labels.${n}`][state] - 1;
       if (label < 0 || !word) continue;
       const band = domain.edges.filter((edge) => [...word].length > edge).length;
-      return cells[label * this.width[`cells.${n}`] + band];
+      const cell = label * this.width[`cells.${n}`] + band, outputs = this.a[`output_cells.${n}`];
+      return { input: this.a[`cells.${n}`][cell], output: outputs && outputs[cell], logB: -Infinity, rare: true };
     }
     return null;
   }

@@ -2,6 +2,7 @@
 
     file = deflate( length of the header, header in JSON, arrays one after the other )
     h = LSTM(h, E[class of the word before])            score(x) = h·E[class of x] + c[class of x] + log b(x)
+    b(x) + μ n(x) / (N + κ) in the place of b(x)        where words come again (`backgrounds.Recent`)
 
 Weights are whole numbers of 8 bits, with a scale for each row. `reader.js` is the same, for pages.
 
@@ -14,18 +15,29 @@ import unicodedata
 import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llrnn.ground.errors import CheckpointError
 from llrnn.ground.files import StrPath, parse_json, read_file
+from llrnn.text.inflections import Inflections
 
 Floats = NDArray[np.float64]
 _FRONT = 10  # words of each class: of all words, the best so many are among them
 _LARGEST = 256_000_000  # bytes, unpacked
 _TYPES = {"i8": np.int8, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "f32": np.float32}
+
+
+class _WordPlace(NamedTuple):
+    """What a file knows of a word: its classes, log b (−∞ where it is not listed), whether its other forms are news."""
+
+    input_class: int
+    output_class: int
+    log_b: float
+    rare: bool
 
 
 class Keyboard:
@@ -59,7 +71,10 @@ class Keyboard:
         order = np.lexsort((-self._log_b, found["class"]))
         first = np.searchsorted(found["class"][order], found["class"][order])
         self._front = np.sort(order[np.arange(len(order)) - first < _FRONT])  # the best words of every class
-        self._read: list[tuple[str, list[Floats], Floats]] = []  # word, state, log of what each class has
+        self._read: list[tuple[str, list[Floats], Floats, Floats]] = []  # word, state, what `_step` returns beside it
+        own = self.header.get("recent")
+        self._inflections = Inflections((own and own["rules"]) or {})
+        self._find, self._counts_for = lru_cache(100_000)(self._place), lru_cache(100_000)(self._forms)
 
     @classmethod
     def read(cls, path: StrPath) -> Keyboard:
@@ -73,26 +88,70 @@ class Keyboard:
             wanted = "a whole file of `llrnn export keyboard` is required"
             raise CheckpointError(f"{path}: {wanted} ({cause}); write it anew") from None
 
-    def complete(self, prefix: Sequence[str], letters: str = "", k: int = 3) -> list[tuple[str, float]]:
+    def complete(
+        self, prefix: Sequence[str], letters: str = "", k: int = 3, before: Sequence[str] = ()
+    ) -> list[tuple[str, float]]:
         """Return the k most probable words after `prefix` that begin with `letters`: (word, log p), best first.
 
-        Fewer than k where fewer words begin so; equal ones are in the order of their spelling. Words of the prefix that
+        `before`: the words that the user wrote before this sentence, last one last, which may come again. Fewer than k
+        are returned where fewer words begin so; equal ones are in the order of their spelling. Words of the prefix that
         the model does not know are skipped.
         """
         small = self.header["lowercase"]
-        scores = self._after([word.lower() if small else word for word in prefix])
+        prefix, before = ([word.lower() if small else word for word in text] for text in (prefix, before))
+        scores, weights = self._after(prefix)
+        again, log_z = self._again(before, prefix, scores, weights)
         typed = letters.lower() if small else letters
         key = typed.encode("utf-16-be")
         start = bisect_left(self._keys, key, key=lambda one: one[: len(key)])
         stop = bisect_right(self._keys, key, start, key=lambda one: one[: len(key)])
-        at = self._front if not letters and k <= _FRONT else np.arange(start, stop)
+        most = k + len(again)
+        at = self._front if not letters and most <= _FRONT else np.arange(start, stop)
         log_p = scores[self._a["class"][at]] + self._log_b[at]
-        few = np.flatnonzero(log_p >= np.partition(log_p, -k)[-k]) if len(log_p) > k else np.arange(len(log_p))
-        best = sorted(few.tolist(), key=lambda i: (-log_p[i], i))[:k]
-        return [(letters + self.words[at[i]][len(typed) :], float(log_p[i])) for i in best]
+        few = np.flatnonzero(log_p >= np.partition(log_p, -most)[-most]) if len(log_p) > most else np.arange(len(log_p))
+        found = {self.words[at[i]]: float(log_p[i]) for i in few}
+        found |= {word: log for word, log in again.items() if word.startswith(typed)}
+        best = sorted(found.items(), key=lambda one: (-one[1], one[0].encode("utf-16-be")))[:k]
+        return [(letters + word[len(typed) :], log - log_z) for word, log in best]
 
-    def _after(self, words: Sequence[str]) -> Floats:
-        """Return log p(x) − log b(x) of the words x of each class (words with equal features) after these words.
+    def _again(
+        self, before: Sequence[str], prefix: Sequence[str], scores: Floats, weights: Floats
+    ) -> tuple[dict[str, float], float]:
+        """Return log p of the words that came, or whose other forms did, and log Z, by which all words are less.
+
+        `scores`, `weights`: what `_after` returns. Strings that are neither listed nor were typed have mass in Z alone.
+        """
+        own = self.header.get("recent")
+        if own is None:
+            return {}, 0.0
+        text, said = ([word for word in part if self._find(word)] for part in (before[-own["window"] :], prefix))
+        fading = np.inf if own["fading"] is None else own["fading"]
+        f = [1 / (1 + (len(text) - i) / fading) for i in range(len(text))] + [1.0] * len(said)
+        n, typed = dict[str, float](), {*text, *said}
+        for word, weight in zip([*text, *said], f, strict=True):
+            for form, share in self._counts_for(word).items():
+                n[form] = n.get(form, 0.0) + weight * share
+        rate, gone, come, found = own["mu"] / (sum(f) + own["kappa"]), 0.0, 0.0, dict[str, float]()
+        for word, count in n.items():
+            place = self._find(word)
+            assert place is not None
+            score, b = scores[place.output_class], np.exp(place.log_b)
+            new = score + weights @ ([word] == prefix[-1:], word in said) + np.log(b + rate * count)
+            gone, come = gone + b * np.exp(score), come + np.exp(new)
+            if b or word in typed:
+                found[word] = float(new)
+        return found, float(np.log(max(1.0 - gone, 0.0) + come))
+
+    def _forms(self, word: str) -> dict[str, float]:
+        """Return what a word that was read counts for: itself and, if it is rare, its other forms, with sum one."""
+        place, share = self._find(word), self.header["recent"]["share"]
+        rare = self._inflections.forms(word) if place and place.rare else {}
+        forms = {form: share * one for form, one in rare.items() if self._find(form)}
+        return {**forms, word: 1.0 - sum(forms.values())}
+
+    def _after(self, words: Sequence[str]) -> tuple[Floats, Floats]:
+        """Return log p(x) − log b(x) of the words x of each class (words with equal features) after these words, and
+        the weights of the word that came last and of words of the sentence, beside it.
 
         States of prefixes are cached: only words after the longest common prefix with the last call are read.
         """
@@ -104,11 +163,11 @@ class Keyboard:
             same += 1
         del known[same + 1 :]
         for word in words[same:]:
-            number = self._input_class(word)
-            known.append((word, *((known[-1][1:]) if number is None else self._step(known[-1][1], number))))
-        return known[-1][2]
+            place = self._find(word)
+            known.append((word, *(known[-1][1:] if place is None else self._step(known[-1][1], place.input_class))))
+        return known[-1][2:]
 
-    def _step(self, state: list[Floats], number: int) -> tuple[list[Floats], Floats]:
+    def _step(self, state: list[Floats], number: int) -> tuple[list[Floats], Floats, Floats]:
         x, after = self._m["embedding"][number], []
         for layer in range(len(state) // 2):
             h, c = state[2 * layer], state[2 * layer + 1]
@@ -119,17 +178,19 @@ class Keyboard:
             after += [x, c]
         scores = self._m["output"] @ x + self._a["offset"]
         whole = scores + self._a["log_mass"]
-        return after, scores - (whole.max() + np.log(np.exp(whole - whole.max()).sum()))
+        again = self._m["again"] @ x + self._a["again_offset"] if "again" in self._m else np.zeros(2)
+        return after, scores - (whole.max() + np.log(np.exp(whole - whole.max()).sum())), again
 
-    def _input_class(self, word: str) -> int | None:
-        """Return the row of the embedding for a word, or for the set of strings it belongs to (such as numbers).
+    def _place(self, word: str) -> _WordPlace | None:
+        """Return what is known of a word, or of the set of strings it belongs to (such as numbers).
 
         None for a word that is neither listed nor in any of these sets.
         """
         key = word.encode("utf-16-be")
         at = bisect_left(self._keys, key)
         if at < len(self._keys) and self._keys[at] == key:
-            return int(self._a["input_class"][at])
+            rare = "rare" in self._a and bool(self._a["rare"][at])
+            return _WordPlace(int(self._a["input_class"][at]), int(self._a["class"][at]), float(self._log_b[at]), rare)
         for n, domain in enumerate(self.header["domains"]):
             moves, state = self._a[f"moves.{n}"], 0
             for character in word:
@@ -137,7 +198,9 @@ class Keyboard:
             label = int(self._a[f"labels.{n}"][state]) - 1
             if label >= 0 and word:
                 band = sum(len(word) > edge for edge in domain["edges"])
-                return int(self._a[f"cells.{n}"][label, band])
+                names = [name for name in (f"cells.{n}", f"output_cells.{n}") if name in self._a]
+                own = [int(self._a[name][label, band]) for name in names]
+                return _WordPlace(own[0], own[-1], -np.inf, True)
         return None
 
 

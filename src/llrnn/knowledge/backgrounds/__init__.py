@@ -9,9 +9,10 @@ from llrnn.knowledge.backgrounds.constraint import Automaton, Dictionary, Gramma
 from llrnn.knowledge.backgrounds.neural import HuggingFace, Model
 from llrnn.knowledge.backgrounds.ngram import CrossFitted, NGram
 from llrnn.knowledge.backgrounds.primed import Primed, entity_words
-from llrnn.knowledge.backgrounds.recent import Inflections, Recent
+from llrnn.knowledge.backgrounds.recent import Recent
 from llrnn.knowledge.process import Saved, own_restorer
 from llrnn.languages.ngrams.arpa import SHARING
+from llrnn.text.inflections import Inflections
 
 __all__ = [
     "Automaton", "Background", "CrossFitted", "Dictionary", "Discounted", "Grammar", "HuggingFace", "Inflections",

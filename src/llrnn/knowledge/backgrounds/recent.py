@@ -10,11 +10,10 @@ base itself. The words that came are the exceptions of each position, and `conte
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress, permutations
+from itertools import compress
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -30,63 +29,15 @@ from llrnn.layer.priors import Prior
 from llrnn.text import conditions
 from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import EncodedText
+from llrnn.text.inflections import Inflections
 from llrnn.text.vocabulary import Revision, Vocabulary
 
-MOST_FORMS = 40  # of one word that was read
-_RARE = 2  # how often a word was seen, at most, of which other forms are news
-_SHORTEST_STEM, _LONGEST_ENDING = 4, 4  # letters
+RARE = 2  # how often a word was seen, at most, of which other forms are news
 _LEAST = 1e-300  # of a mass that is divided by
 _MOST_FITTED = 500  # sentences that two numbers are fitted to
 AnyArray = NDArray[Any]
 _FEW = 150  # symbols of the text before that training reads, for its time
 _BYTES_OF_TEXTS = 2**28  # what is kept of texts that were read
-
-
-class Inflections:
-    """Rules of how words of one stem change their endings, learnt from word types alone.
-
-        r(e → e') = c(e, e') / (n(e) + 2)        c: stems that have both endings; n: words that end with e
-
-    Of a word s e the other forms are s e', each with the rate of the best rule that makes it.
-
-        Inflections.learnt(corpus.counts()).forms("chanter")
-    """
-
-    def __init__(self, rules: Mapping[str, Mapping[str, float]]) -> None:
-        self.rules = {ending: dict(others) for ending, others in rules.items()}
-
-    @classmethod
-    def learnt(cls, words: Iterable[str], *, least: int = 3) -> Inflections:
-        """Return the rules of some word types; a rule that fewer than `least` stems follow is left out."""
-        of_stem: dict[str, list[str]] = {}
-        for word in sorted({*words}):
-            for stem, ending in _splits(word) if word.isalpha() else ():
-                of_stem.setdefault(stem, []).append(ending)
-        n = Counter(ending for endings in of_stem.values() for ending in endings)
-        both = Counter(pair for endings in of_stem.values() for pair in permutations(endings, 2))
-        rules: dict[str, dict[str, float]] = {}
-        for (ending, other), count in sorted(both.items()):
-            if count >= least:
-                rules.setdefault(ending, {})[other] = count / (n[ending] + 2)
-        return cls(rules)
-
-    def forms(self, word: str) -> dict[str, float]:
-        """Return the `MOST_FORMS` likeliest other forms of a word, with shares that sum to one; {} if there are
-        none.
-        """
-        rate: dict[str, float] = {}
-        for stem, ending in _splits(word):
-            for other, r in self.rules.get(ending, {}).items():
-                rate[stem + other] = max(r, rate.get(stem + other, 0.0))
-        best = sorted(rate.items(), key=lambda one: (-one[1], one[0]))[:MOST_FORMS]
-        total = math.fsum(r for _, r in best)
-        return {form: r / total for form, r in best}
-
-
-def _splits(word: str) -> Iterator[tuple[str, str]]:
-    """Yield the (stem, ending) pairs of a word."""
-    for length in range(min(_LONGEST_ENDING, len(word) - _SHORTEST_STEM) + 1):
-        yield word[: len(word) - length], word[len(word) - length :]
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +257,7 @@ class Recent(Background[Heard]):
     def _spoken(self, words: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
         """Yield for each word the symbols of itself and its other forms, and their shares."""
         rules, counts = self.inflections, self._counts
-        forms = [rules.forms(self.vocabulary.symbol(word)) if rules and counts[word] <= _RARE else {} for word in words]
+        forms = [rules.forms(self.vocabulary.symbol(word)) if rules and counts[word] <= RARE else {} for word in words]
         found = self.vocabulary.find([form for own in forms for form in own])[0]
         ends = np.cumsum([len(own) for own in forms])
         for word, own, symbols in zip(words, forms, np.split(found, ends[:-1]), strict=True):
