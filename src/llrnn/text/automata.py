@@ -76,10 +76,10 @@ def check_string(string: str) -> str | None:
 
 
 def examples(characters: Sequence[str]) -> tuple[str | None, ...]:
-    """Return one character for each column of an `Alphabet` of these characters, for messages and tests.
+    """Return one character for each column (class of characters) of an `Alphabet` of these characters.
 
-    These are the characters themselves, then for each of KINDS another character of that kind, or None if there is
-    none.
+    These are the characters themselves, in the given order, then for each of KINDS (lowercase, uppercase, digit, space,
+    sign) another character of that kind, or None if there is none. For messages and tests.
     """
     taken = [frozenset(c for c in characters if kind(c) == number) for number in range(len(KINDS))]
     return (*characters, *(_example(number, taken[number]) for number in range(len(KINDS))))
@@ -115,7 +115,7 @@ def _kinds_in(codes: range) -> NDArray[np.int8]:
 
 
 class Alphabet:
-    """A partition of all permitted characters into finitely many columns, by which a DFA moves.
+    """A partition of all permitted characters into finitely many classes, called columns, by which a DFA moves.
 
     Columns 0 … n-1 are the n distinguished characters, sorted; then come five columns, one for each of KINDS
     (lowercase, uppercase, digit, space, sign), for all other characters of that kind.
@@ -152,10 +152,9 @@ class Alphabet:
         return column[codes]
 
     def padded(self, strings: Sequence[str]) -> tuple[Ints, Ints]:
-        """Return the columns (classes of characters) of n strings, padded with -1, (n, longest), and their lengths,
-        (n,).
+        """Return the columns (classes of characters) of n strings, (n, longest), and their lengths, (n,).
 
-        Line breaks and surrogates have -1, too.
+        A column is given by its index. Rows are padded with -1; line breaks and surrogates have -1, too.
         """
         lengths = np.array([len(string) for string in strings], dtype=np.int64)
         rows = np.full((len(strings), int(lengths.max(initial=0))), -1, dtype=np.int64)
@@ -163,11 +162,10 @@ class Alphabet:
         return rows, lengths
 
     def others(self, column: int) -> Ints:
-        """Return the code points of one of the last columns, sorted: characters of a kind without a column of their
-        own.
+        """Return the code points, sorted, of one of the last five columns: other characters of one kind.
 
-        column      n to n + 4, where n is the number of distinguished characters: lowercase, uppercase, digit, space,
-                    sign
+        column      n to n + 4, where n is the number of distinguished characters, for the kinds lowercase, uppercase,
+                    digit, space and sign; the distinguished characters of the kind are not among them
         """
         if column not in self._others:
             number = column - len(self.characters)
@@ -177,13 +175,19 @@ class Alphabet:
 
     @cached_property
     def characters_of(self) -> tuple[str, ...]:
-        """For every column, a string of all its characters (one character, or all others of a kind)."""
+        """For every column (class of characters), by index, a string of all its characters.
+
+        One character for a distinguished one, else all others of a kind, such as lowercase.
+        """
         others = (self.others(column).astype("<u4").tobytes() for column in range(len(self.characters), len(self)))
         return (*self.characters, *(codes.decode("utf-32-le") for codes in others))
 
     @cached_property
     def log_share(self) -> Floats:
-        """−log of the number of characters in each column, (columns,): the log-probability of one, drawn uniformly."""
+        """−log of the number of characters in each column (class of characters), (columns,).
+
+        That is the log-probability of one of them, drawn uniformly.
+        """
         sizes = [1] * len(self.characters) + [len(self.others(c)) for c in range(len(self.characters), len(self))]
         return -np.log(np.maximum(sizes, 1).astype(np.float64))
 
@@ -235,7 +239,7 @@ class DFA:
 
     @cached_property
     def alphabet(self) -> Alphabet:
-        """The partition of all characters into the columns of `moves`."""
+        """The partition of all characters into the classes that index the columns of `moves`."""
         return Alphabet(self.characters)
 
     @cached_property
@@ -274,13 +278,19 @@ class DFA:
         return answers
 
     def refined(self, characters: Iterable[str]) -> DFA:
-        """Return an automaton that labels all strings alike but has columns of their own for `characters`, too."""
+        """Return an automaton with the same label for every string that has columns of their own for `characters`.
+
+        A column of `moves` belongs to one character or to all others of a kind. So automata can be made comparable.
+        """
         told = tuple(sorted({*self.characters, *characters}))
         kinds = range(len(self.characters), self.moves.shape[1])
         return DFA(told, self.moves[:, [*map(self.alphabet.column, told), *kinds]], self.labels)
 
     def product(self, other: DFA, combine: Callable[[int, int], int]) -> DFA:
-        """Return the minimal automaton that labels a string `combine(label here, label by other)`."""
+        """Return the minimal automaton whose label of a string is `combine(label by self, label by other)`.
+
+        Labels are -1 for strings that an automaton does not accept.
+        """
         a, b = self.refined(other.characters), other.refined(self.characters)
         mine, others, moves = paired(a.moves, b.moves)
         both = zip(a.labels[mine].tolist(), b.labels[others].tolist(), strict=True)
@@ -288,7 +298,7 @@ class DFA:
         return DFA(a.characters, moves, labels).minimised()
 
     def both(self, other: DFA) -> DFA:
-        """Return the automaton of the strings that both accept (`a & b`), with the labels of this one."""
+        """Return the automaton of the strings that both automata accept (`a & b`), with the labels of this one."""
         return self.product(other, lambda x, y: x if y >= 0 else -1)
 
     __and__ = both
@@ -387,11 +397,12 @@ class DFA:
 
 
 def paired(a: Ints, b: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return the pairs (s, t) of states of two automata that a common string reaches from (0, 0), and their moves.
+    """Return the pairs (s, t) of states of two automata that one string reaches from the start, and their moves.
 
-    a, b        (states, columns) the next states, over the same columns
+    a, b        (states, columns) the next states, over the same columns (classes of characters)
 
-    Return s and t of each of P pairs, (P,) each, and the pair after each column, (P, columns); pair 0 is (0, 0).
+    Return s and t of each of P pairs, (P,) each, and the index of the pair after each column, (P, columns); pair 0 is
+    (0, 0), the start.
     """
     n = len(b)  # the pair (s, t) is the number s n + t
     pairs = fresh = np.zeros(1, dtype=np.int64)

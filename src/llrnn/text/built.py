@@ -88,7 +88,10 @@ class Manifest:
     sha256: Mapping[str, str]  # of the columns
 
     def length(self, column: str) -> int:
-        """Return the number of entries of a column: words and sentences for "words", sentences for all others."""
+        """Return the number of entries of a file: words and ends of sentences for "words", sentences for the others.
+
+        `column`: "words", "ends" or "keys".
+        """
         return self.sentences + (self.tokens if column == "words" else 0)
 
     def size(self, column: str) -> int:
@@ -127,7 +130,7 @@ class Manifest:
         return made
 
     def _rules(self) -> Iterator[tuple[bool, str]]:
-        """Yield (whether it holds, its text) for each rule that the fields must satisfy."""
+        """Yield (whether it holds, its text for an error) for each rule that the fields of `corpus.json` must meet."""
         words, positions = self.words, self.sentences + self.tokens
         distinct = all(map(is_symbol, words)) and len(set(words)) == len(words)
         yield (
@@ -271,9 +274,9 @@ class BuiltText(EncodedText):
         return cls(manifest.words.index(EOS), folder, manifest, columns, np.arange(n), np.zeros(n))
 
     def symbols_at(self, places: Ints) -> Ints:
-        """Return the ids at `places` of the text, in the shape of `places`.
+        """Return the symbol ids at these positions of the text, in the shape of `places`.
 
-        places      positions in the text: a sentence, EOS, a sentence, EOS, …
+        places      positions in the whole text: a sentence, EOS (its end), a sentence, EOS, …
         """
         found = self._look_up(self.number, self.columns["words"][places])
         if len(self.shown_at):
@@ -282,7 +285,7 @@ class BuiltText(EncodedText):
         return found
 
     def words_of(self, sentence: int) -> Ints:
-        """Return the words of the sentence with this index, EOS left out, as numbers of `manifest.words`, (length,)."""
+        """Return the words of the sentence with this index, without EOS, as indices into `manifest.words`."""
         return self.columns["words"][slice(*self._bounds(sentence))]
 
     def _look_up(self, table: NDArray[Any], words: Ints) -> NDArray[Any]:
@@ -318,8 +321,8 @@ class BuiltText(EncodedText):
     def run(self) -> Run:
         """Return the text as one sequence of positions: EOS, a sentence, EOS, …, a sentence, EOS.
 
-        The `Run` returned looks up, at any positions, ids, keys of sentences and log-probabilities of words within
-        their cells.
+        The `Run` returned looks up, at any positions, symbol ids, hashes of sentences, and log-probabilities of
+        unlisted words within their cells (sets of strings with one id).
         """
         words, ends, keys = (self.columns[name] for name in COLUMNS)
 
@@ -370,7 +373,7 @@ class BuiltText(EncodedText):
         return np.union1d(found, np.array(new, dtype=np.int64))
 
     def _one_by_one(self) -> Iterator[memoryview]:
-        """Yield the ids of every sentence, EOS left out, as the bytes of an int64 array, in one pass over the files."""
+        """Yield the symbol ids of every sentence, without EOS, as the bytes of an int64 array, in one pass."""
         words, all_ends, first, begin = self.columns["words"], self.columns["ends"], 0, 0
         while first < len(all_ends):
             far = min(begin + BLOCK, len(words) - 1)
@@ -641,7 +644,10 @@ def _locked(building: Path, out: Path) -> int:
 
 
 class _File:
-    """Writer of one column file in blocks, which computes its SHA-256."""
+    """Writer of one file of a built corpus in blocks of numbers, which computes its SHA-256.
+
+    `kind`: the numpy type of the numbers.
+    """
 
     def __init__(self, path: Path, kind: str) -> None:
         self._file: BinaryIO = path.open("wb")
@@ -663,7 +669,10 @@ class _File:
 
 
 class _Writer:
-    """Writer of sentences into the column files of a built corpus, and at last of its `corpus.json`."""
+    """Writer of sentences into the files of a built corpus (word numbers on disk), and at last of its `corpus.json`.
+
+    `symbols`: the listed words by number; `unknown`: the one that replaces all others, None if these are an error.
+    """
 
     def __init__(self, folder: Path, symbols: tuple[str, ...], unknown: str | None) -> None:
         self._folder, self._symbols, self._unknown = folder, symbols, unknown
@@ -702,7 +711,10 @@ class _Writer:
             file.close()
 
     def finish(self, lowercase: bool) -> None:
-        """Write the remaining sentences and, once all columns are on disk, `corpus.json`."""
+        """Write the remaining sentences and, once all files are on disk, `corpus.json`: the corpus is complete.
+
+        `lowercase`: whether words were lowercased, for that file.
+        """
         self._flush()
         digests = {column: file.synced() for column, file in self._files.items()}
         counts, tokens = tuple(self._counts.tolist()), self._total - self._sentences

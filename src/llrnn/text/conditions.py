@@ -82,9 +82,9 @@ class Act:
 
 
 class Before:
-    """The words that precede a sentence in a running text, last one last, as its condition.
+    """The words that precede a sentence in a running text, last one last, as the input that it is generated from.
 
-    `text`: words; those from `start` to `stop` are meant, so that the sentences of a text share one tuple.
+    The words are `text[start:stop]`, so that all sentences of a text share one tuple; `stop` None: to the end.
     """
 
     def __init__(self, text: Sequence[str], start: int = 0, stop: int | None = None) -> None:
@@ -340,7 +340,10 @@ def can_be_said(text: str) -> bool:
 
 
 def words_of(condition: object) -> list[str]:
-    """Return all words of a condition in order: those of a text, or of the values of an act's or record's slots."""
+    """Return all words of a condition (input that a text is generated from) in order; [] for one without any.
+
+    Those of a text, of the values of an act's or record's slots, or of the text before.
+    """
     if isinstance(condition, str):
         return condition.split()
     if isinstance(condition, Before):
@@ -352,7 +355,7 @@ class ConditionTokenizer(ABC):
     """Base class of tokenizers of conditions (inputs that texts are generated from), whose tokens an encoder reads.
 
     A token is a tuple of feature names. `kind`: its name in configurations; `ends`: whether the encoder adds a token
-    for the end; `passed_over`: slots that it leaves out. A subclass implements `tokens`.
+    for the end; `passed_over`: slots that it does not read. A subclass implements `tokens`.
     """
 
     kind: str
@@ -364,9 +367,9 @@ class ConditionTokenizer(ABC):
         """Return the tokens of a condition in order, each a tuple of feature names, such as ("Word:cheap",)."""
 
     def settings(self) -> dict[str, Any]:
-        """Return `kind` and the arguments that it was made with, as a configuration writes them.
+        """Return a dict of the tokenizer's `kind` and the arguments that it was made with, as a configuration has them.
 
-        `make_tokenizer` reads them.
+        `make_tokenizer` reads it.
         """
         return {"kind": self.kind}
 
@@ -588,13 +591,19 @@ def numbers_of(condition: object, names: Collection[str]) -> Numbers:
 
 
 def _tokens(condition: object, of_slot: Callable[[str, str | None], Iterable[Token]]) -> list[Token]:
-    """Return the token of the act, if the condition is one, and those of `of_slot(slot, text)` for each slot."""
+    """Return a condition's tokens (tuples of feature names): of the act, if it is one, then of each slot in order.
+
+    `of_slot(slot, text)` makes those of a slot; its text is None where it has no value.
+    """
     act = [(f"Act:{condition.name}",)] if isinstance(condition, Act) else []
     return [*act, *(token for slot, text in fields_of(condition) for token in of_slot(slot, text))]
 
 
 def _linear(condition: object) -> list[str]:
-    """Return a condition as one list of words: the name of the act, and each slot's name before its value's words."""
+    """Return a condition as one list of words: the name of the act, and each slot's name before its value's words.
+
+    A text is split at white space; of a list without slots, all texts in it are.
+    """
     if isinstance(condition, str):
         return condition.split()
     act = [condition.name] if isinstance(condition, Act) else []

@@ -280,7 +280,7 @@ class Corpus:
 
 
 def require_corpus(given: object) -> None:
-    """Raise an error that explains how to make a corpus, if `given` is no `Corpus`."""
+    """Raise an InputError that explains how to make a corpus, if `given` is no `Corpus`."""
     require_kind(given, Corpus, "Corpus.from_sentences makes one of lists of words, Corpus.from_file of a file")
 
 
@@ -293,7 +293,7 @@ def _read(paths: StrPath | Iterable[StrPath], reader: Callable[[StrPath], Iterat
 
 
 def _some(path: StrPath, sentences: Iterator[T]) -> Iterator[T]:
-    """Yield the sentences of a file; a CorpusError at the end if there was none."""
+    """Yield the sentences of a file unchanged; a CorpusError at the end, naming `path`, if there was none."""
     number = 0
     for number, sentence in enumerate(sentences, start=1):  # noqa: B007
         yield sentence
@@ -417,7 +417,7 @@ def find_values(
     """Return {index of the first word: value} for the values that occur in a text as consecutive words.
 
     Longer values are found first, then from the left; they do not overlap. `values`: tuples of words; `taken`: a result
-    of this function whose words are occupied already.
+    of this function whose words are occupied already, None for none.
     """
     text = tuple(words)
     free = [True] * len(text)
@@ -436,7 +436,7 @@ _SAID, _NEW = 0.5, 0.01  # shares of values: that sentences say word by word; th
 
 
 class FoundSlots(NamedTuple):
-    """The slots of conditions whose values sentences mention, most frequent first, and which of them are open.
+    """The slots of a corpus's conditions whose values sentences mention, most frequent first: `said` and `open`.
 
     The condition of a sentence is the input that it is generated from; an open slot has ever new values, such as names.
 
@@ -450,7 +450,11 @@ class FoundSlots(NamedTuple):
 
     @classmethod
     def of(cls, corpus: Corpus) -> FoundSlots:
-        """Return the slots found in a corpus with conditions: `FoundSlots.of(corpus).open == ("name", "phone")`."""
+        """Return the slots whose values the sentences of a corpus mention, and which of them have ever new values.
+
+        Slots are the fields of conditions, the inputs that sentences are generated from; both tuples are empty without
+        any. `FoundSlots.of(corpus).open` may be ("name", "phone").
+        """
         values: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
         spoken: Counter[str] = Counter()
         for sentence in corpus:

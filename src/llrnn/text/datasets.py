@@ -71,8 +71,8 @@ class RemoteFile:
     """A file of a downloadable corpus, and what it must contain to be accepted.
 
     name        of the file
-    sentences   the number of sentences it must have, at least; exactly if `exact`. Of a file of vectors: the words to
-                read
+    sentences   the number of sentences it must have, at least; of a file of vectors, how many words to read
+    exact       whether it must have exactly that many
     optional    whether a server may lack the file without an error
     """
 
@@ -274,7 +274,10 @@ def _is_this_machine(host: str | None) -> bool:
 
 @dataclass(frozen=True)
 class _Fetched:
-    """A file to download: what it must contain, its address, and the path to write it to."""
+    """A file to download: what it must contain (`file`), its `url`, and the `path` to write it to.
+
+    `asking`: opens the url.
+    """
 
     file: RemoteFile
     url: str
@@ -282,7 +285,11 @@ class _Fetched:
     asking: _Asking
 
     def words(self, progress: Progress | None) -> int:
-        """Download the file unless it is there; return its number of words, or raise a DatasetError if it is faulty."""
+        """Download the file unless it is at its path; return its number of words after checking it.
+
+        A DatasetError if it cannot be fetched or is not what is expected. `progress`: called while it arrives with
+        (file name, bytes so far, bytes in all or None).
+        """
         if self.path.exists():
             remedy = "remove or rename it, and it is fetched anew"
             return self.checked(self.path, f"{self.path}: ", remedy, remedy)

@@ -53,11 +53,11 @@ class Lazy(Sequence[Made], Generic[Given, Made]):
 
 
 class Stored(ABC):
-    """Interface of corpora that are stored on disk as word ids: they return texts that are read from there."""
+    """Interface of corpora that are stored on disk as word numbers; `EncodedText.encode` asks them for their text."""
 
     @abstractmethod
     def encoded(self, vocabulary: Vocabulary, *, to_train_on: bool = False) -> EncodedText:
-        """Return the text as word ids of the vocabulary that it was stored with.
+        """Return the stored text as symbol ids of `vocabulary`, read from disk when needed.
 
         `to_train_on`: in the form of `EncodedText.to_train_on` rather than `EncodedText.encode`.
         """
@@ -65,11 +65,11 @@ class Stored(ABC):
 
 @dataclass(frozen=True)
 class Run:
-    """All sentences as one sequence EOS, a sentence, EOS, …, of `length` symbols, read by position.
+    """All sentences of a text as one sequence EOS, a sentence, EOS, …, of `length` symbols, read by position.
 
-    Each function takes an array of positions and returns an array of its shape: symbol ids, hashes of the sentence that
-    a symbol belongs to, and log-probabilities of words within their symbols (see `EncodedText`); None where there are
-    none.
+    Each function takes an array of positions and returns an array of its shape: `symbols_at` symbol ids, `keys_at`
+    hashes of the sentence that a symbol belongs to, `inside_at` log-probabilities of unlisted words given their symbols
+    (0 for listed ones). The last two return None where the text has no such values.
     """
 
     length: int
@@ -128,9 +128,10 @@ class EncodedText:
 
     @classmethod
     def _of_units(cls, corpus: Corpus, vocabulary: Vocabulary, units: Units) -> EncodedText:
-        """Return a corpus as ids of subword units.
+        """Return a corpus as ids of the subword units that `units` cuts its words into.
 
-        `inside` has, at the last unit of each word, the log-probability of its unlisted characters given `<other>`.
+        `inside` of the result has, at the last unit of each word, the log-probability of the word's unlisted
+        characters, for which the unit `<other>` stands; 0 elsewhere.
         """
         known = {word: vocabulary.ids(units.of(word)) for word in corpus.counts()}
         left = {word: [*[0.0] * (len(ids) - 1), units.log_inside(word)] for word, ids in known.items()}
@@ -189,7 +190,7 @@ class EncodedText:
         return cls(tuple(pieces), tuple(conditions), vocabulary.eos, np.array(keys, dtype=np.int64), None, cut_off)
 
     def select(self, numbers: Ints) -> EncodedText:
-        """Return the text of the sentences with these indices, in this order."""
+        """Return the text of the sentences with these indices, in this order; an index may occur several times."""
         return EncodedText(
             tuple(self.sentences[i] for i in numbers.tolist()),
             tuple(self.conditions[i] for i in numbers.tolist()),
@@ -244,7 +245,10 @@ class EncodedText:
         return None if self.keys is None else self.keys[group]
 
     def run(self) -> Run:
-        """Return all sentences as one sequence that is read by position; a TrainingError where `stream` raises one."""
+        """Return all sentences as one sequence EOS, a sentence, EOS, …, that is read by position.
+
+        A TrainingError if sentences have conditions or are cut.
+        """
         symbols, keys, inside = self.stream(), self.keys, self.inside
         if keys is not None:  # the end of a sentence has its key too
             keys = np.concatenate([keys[:1], np.repeat(keys, self.lengths)])
@@ -296,7 +300,10 @@ class EncodedText:
 
 
 def _plain(condition: object) -> str:
-    """Return the text form of an `Act` or a `Before`; for other objects the name of their class."""
+    """Return the text form of an `Act` or a `Before` (conditions of sentences); for other objects their class name.
+
+    For JSON, which cannot write them.
+    """
     return str(condition) if isinstance(condition, Act | Before) else type(condition).__qualname__
 
 

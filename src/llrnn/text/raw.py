@@ -19,7 +19,9 @@ _LONG = 15  # characters of a word on average, where whole clauses stand without
 
 
 def tokenised_lines(path: StrPath) -> Iterator[str]:
-    """Return the sentences of a raw text file, tokens separated by blanks.
+    """Return an iterator over the sentences of a raw text file, as lines with a blank between words and signs.
+
+    Words are cut at Unicode's boundaries, with clitics and abbreviations found in the file.
 
     For example:
 
@@ -31,7 +33,11 @@ def tokenised_lines(path: StrPath) -> Iterator[str]:
 
 
 def tokeniser_for(kind: str, files: Sequence[StrPath], format: Format = "auto", last: int = 0) -> Tokeniser | None:
-    """Return the tokeniser that `corpus.tokeniser` names, learnt from files without their `last` sentences; or None.
+    """Return the tokeniser that the configuration key `corpus.tokeniser` names; None for "blanks": text is not cut.
+
+    `kind`: "learnt" and "tokenised" learn from the words of the training `files`, without their `last` sentences,
+    "unicode" from their raw text; a path `.json` is a Hugging Face tokenizer, "module:Class" a class of the user's.
+    Raises a ConfigError for anything else. `format`: of the files, "auto" by their names.
 
     tokeniser_for("learnt", ["train.conllu"])
     """
@@ -48,7 +54,10 @@ def tokeniser_for(kind: str, files: Sequence[StrPath], format: Format = "auto", 
 
 
 def raw_reason(corpus: Corpus) -> str | None:
-    """Return why a text seems not to be tokenised (long words, attached punctuation), or None."""
+    """Return why a text seems not to be cut into words, as a phrase for a message; None if it seems to be.
+
+    It seems raw if words have over 15 characters on average, or over 4 % end in punctuation (of 100 words or more).
+    """
     counts = corpus.counts()
     total = sum(counts.values())
     if total and sum(len(word) * n for word, n in counts.items()) > _LONG * total:
@@ -61,7 +70,7 @@ def raw_reason(corpus: Corpus) -> str | None:
 
 
 def warn_if_raw(corpus: Corpus) -> None:
-    """Warn if a text seems not to be tokenised, and say how to do it."""
+    """Warn if a text seems not to be cut into words (see `raw_reason`), and say how to do it; else do nothing."""
     reason = raw_reason(corpus)
     if reason is not None:
         warn(

@@ -70,7 +70,10 @@ _FAULTS = {
 
 
 def read_lines(path: StrPath, *, error: type[PlacedError] = CorpusError) -> Iterator[tuple[int, str]]:
-    """Return (line number from 1, line) for each line of a UTF-8 file, plain or gzip; a fault is raised as `error`."""
+    """Yield (line number from 1, line without its end) for each line of a UTF-8 file, plain or gzip; "-" is stdin.
+
+    A file that is missing, empty, no UTF-8 text or damaged raises `error`, with path and line.
+    """
     done = 0
     try:
         with open_file(path) as file:
@@ -94,7 +97,7 @@ def read_lines(path: StrPath, *, error: type[PlacedError] = CorpusError) -> Iter
 
 
 def require_file(path: StrPath, *, error: type[PlacedError] = CorpusError) -> None:
-    """Raise `error` if there is no readable file at `path`."""
+    """Raise `error`, with a message that names the path, if there is no readable file at `path`."""
     try:
         open_file(path).close()
     except OSError as cause:
@@ -117,7 +120,10 @@ def _check_head(head: bytes, path: StrPath, error: type[PlacedError]) -> None:
 
 
 def _blocks_of_lines(block: bytes, stream: io.BufferedIOBase) -> Iterator[bytes]:
-    """Return the content in large blocks of whole lines; `block` is what was already read."""
+    """Yield the content of a file in large blocks of whole lines; `block`: its beginning, which was already read.
+
+    The last block may lack the line end. An OSError for a line of too many bytes; reading stops at a NUL byte.
+    """
     unfinished, length = list[bytes](), 0
     while block:
         cut = block.rfind(b"\n") + 1
@@ -137,7 +143,10 @@ def _blocks_of_lines(block: bytes, stream: io.BufferedIOBase) -> Iterator[bytes]
 
 
 def _decoded(block: bytes) -> list[str] | None:
-    """Return the lines of a block, or None if one of them has a fault."""
+    """Return the lines of a block of UTF-8 bytes, without line ends; None if it has a fault.
+
+    Faults are NUL bytes, bytes that are no UTF-8, and carriage returns alone.
+    """
     if b"\0" in block:
         return None
     try:
@@ -171,7 +180,7 @@ def _lines_until_fault(block: bytes, done: int, path: StrPath, error: type[Place
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a file, with its place for messages."""
+    """One line of a file: `path`, `number` (from 1), `text`, and the class of `error` that faults in it raise."""
 
     path: StrPath
     number: int
@@ -183,8 +192,9 @@ class Line:
         return f"{fspath(self.path)}:{self.number}"
 
     def fail(self, reason: str, at: int | str = 1) -> NoReturn:
-        """Raise the line's error at a column, or at the first occurrence of a part of the line, preferably as a whole
-        token.
+        """Raise the line's error with this reason, and the path, line and column.
+
+        `at`: the column, from 1; or a part of the line, whose first occurrence is meant, preferably as a whole token.
         """
         if isinstance(at, str):
             alone = re.search(rf"(?<![^\s/,]){re.escape(at)}(?![^\s/,])", self.text) if at else None
@@ -192,7 +202,10 @@ class Line:
         raise self.error(reason, path=self.path, line=self.number, column=at)
 
     def two_columns(self, wanted: str, remedy: str = "keep these two") -> tuple[str, str]:
-        """Return the text before and after the TAB; another number of columns is an error."""
+        """Return the texts before and after the only TAB of the line; another number of columns raises its error.
+
+        `wanted`: what the columns are, and `remedy`: what to do, for the message.
+        """
         columns = self.text.split("\t")
         if len(columns) != 2:
             reason = f"2 columns ({wanted}) are required, found {len(columns)}; {remedy}"
@@ -201,7 +214,7 @@ class Line:
 
 
 def read_entries(path: StrPath, *, error: type[PlacedError] = CorpusError) -> Iterator[Line]:
-    """Return the non-blank lines of a file, each with its place."""
+    """Return an iterator over the non-blank lines of a file; faults in the file or in a line raise `error`."""
     return (Line(path, number, text, error) for number, text in read_lines(path, error=error) if text.strip())
 
 
@@ -227,14 +240,19 @@ class Token:
     relation: str | None = None
 
     def attributes(self) -> frozenset[str]:
-        """Return the annotation as attributes: `POS:NOUN`, `Gender:Fem`, …; one for each of several values."""
+        """Return the token's annotation as attributes such as `POS:NOUN` and `Gender:Fem`, empty without annotation.
+
+        A feature with several values gives one attribute for each.
+        """
         found = {f"{name}:{value}" for name, values in self.feats.items() for value in values.split(",") if value}
         return frozenset(found | ({f"POS:{self.pos}"} if self.pos else set()))
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Tokens in order, with an optional condition (what the sentence is generated from) and a name for messages.
+    """Tokens in order, with an optional condition (the input that the sentence is generated from) and a name.
+
+    `name`: for messages, such as `file:line`; `text`: the sentence as it is written, "" if unknown.
 
     For example:
 
@@ -248,7 +266,7 @@ class Sentence:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The forms of the tokens."""
+        """The words of the sentence in order: the forms of its tokens."""
         return tuple(token.form for token in self.tokens)
 
 
@@ -267,7 +285,7 @@ _EMPTY_ID = re.compile(rf"{_NUMBER}\.{_NUMBER}")
 
 
 class PlainTokens(dict[str, Token]):
-    """Cache form -> Token without annotation, so that all occurrences of a form share one."""
+    """A dict form -> Token without annotation, which makes missing tokens, so that occurrences of a form share one."""
 
     def __missing__(self, form: str) -> Token:
         token = self[form] = Token(intern(str(form)))
@@ -278,7 +296,11 @@ Cut = Callable[[str], Iterable[Sequence[str]]]  # the sentences of a line, in wo
 
 
 def read_words(path: StrPath, *, lowercase: bool = False, cut: Cut | None = None) -> Iterator[tuple[str, list[str]]]:
-    """Return `path:line` and the words of each sentence of a text file, without Token objects."""
+    """Yield (`path:line`, words) for each sentence of a text file, one a line; blank lines are skipped.
+
+    Words are split at white space; `cut`: a function that splits a line into sentences and words instead; `lowercase`:
+    whether words are lowercased.
+    """
     place = fspath(path)
     for number, line in read_lines(path):
         if cut is not None:
@@ -338,7 +360,11 @@ Record = tuple[list[str], object]  # the words of a target, and its condition
 def _conditioned(
     path: StrPath, read: Callable[[Line, bool], Record | None], lowercase: bool, conditions: Conditions
 ) -> Iterator[Sentence]:
-    """Return one sentence a line with its condition; `read` parses a line and returns None for a blank one."""
+    """Yield one sentence for each line of a file, with its condition (the input that it is generated from).
+
+    `read(line, as_act)` returns (words, condition) of a line, None for a blank one, which is skipped. `lowercase`:
+    whether words and texts in conditions are lowercased; `conditions`: "act" if they are dialogue acts, else "plain".
+    """
     check_conditions(conditions)
     tokens = PlainTokens()
     for number, text in read_lines(path):
@@ -373,7 +399,11 @@ def _json_record(line: Line, as_act: bool) -> Record | None:
 
 
 def _act_at(line: Line, text: str, column: int, *, inside: bool = True) -> Act:
-    """Parse a dialog act in a line; `inside`: whether columns of the act are columns of the line."""
+    """Return the dialogue act that `text` describes, a part of a line which begins at `column` (from 1).
+
+    A fault raises the line's error. `inside`: whether the text stands in the line letter by letter, so that the column
+    of the fault is known; else the message says it.
+    """
     try:
         return parse_act(text)
     except CorpusError as fault:
@@ -384,7 +414,10 @@ def _act_at(line: Line, text: str, column: int, *, inside: bool = True) -> Act:
 
 
 class _JsonRecord:
-    """One line of JSON, decoded and checked."""
+    """One line of a JSON lines file, decoded and checked: an object with `target` or `tokens`, and perhaps `condition`.
+
+    Anything else raises the line's error, a CorpusError with its place.
+    """
 
     def __init__(self, line: Line) -> None:
         self.line = line
@@ -442,7 +475,10 @@ class _JsonRecord:
         return words
 
     def act(self) -> Act:
-        """Return the condition as a dialog act, with exact columns in errors where the string has no escapes."""
+        """Return the condition of the line as a dialogue act; a CorpusError if it is none.
+
+        The error has the exact column of the fault where the JSON string has no escapes.
+        """
         given = self.fields.get("condition")
         if not isinstance(given, str) or not given.strip():
             found = _kind(given) if "condition" in self.fields else "none"
@@ -455,7 +491,7 @@ class _JsonRecord:
         return _act_at(self.line, given, self.column("condition"), inside=False)
 
     def column(self, key: str) -> int:
-        """Return the column at which a key is written, for errors about its value."""
+        """Return the column (from 1) of the line at which a JSON key is written, 1 if it is not found; for errors."""
         return max(self.line.text.find(json.dumps(key, ensure_ascii=False)), 0) + 1
 
     def fail(self, key: str | None, reason: str) -> NoReturn:
@@ -463,15 +499,16 @@ class _JsonRecord:
 
 
 def _kind(value: object) -> str:
-    """Return the JSON name of a value's type."""
+    """Return the JSON name of a value's type for messages, such as "an object" or "a number"."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")
 
 
 class FeatsCache(dict[str, Mapping[str, str]]):
-    """Cache FEATS string -> features by name, so that tokens share the result.
+    """A dict from a FEATS column of CoNLL-U (`Gender=Fem|Number=Sing`) to its features by name, parsed when missing.
 
-    A malformed string raises a ValueError whose arguments are the reason and the offset in the string.
+    So equal tokens share the result; `_` has none. A malformed string raises a ValueError whose arguments are the
+    reason and the offset in the string.
     """
 
     def __missing__(self, feats: str) -> Mapping[str, str]:
@@ -495,8 +532,9 @@ class FeatsCache(dict[str, Mapping[str, str]]):
 def merge_tokens(form: str, lemma: str | None, parts: Sequence[Token]) -> Token:
     """Return one token for several words (`du` for `de` + `le`), whose attributes are the union of theirs.
 
-    Its `pos` is that of the first part; where the parts differ, all of theirs stand in `feats` under the name POS,
-    since a token has one `pos` only. It has no head and no relation.
+    `form`, `lemma`: of the whole (None: unknown); `parts`: the words. Its `pos` is that of the first part; where the
+    parts differ, all of theirs stand in `feats` under the name POS, since a token has one `pos` only. It has no head
+    and no relation.
     """
     values: dict[str, set[str]] = {}
     for part in parts:
@@ -565,7 +603,11 @@ def _fail_on_count(line: Line) -> NoReturn:
 
 
 class _ConlluReader:
-    """Turns the rows of CoNLL-U sentences into Sentences that share equal parts."""
+    """Turns the rows of CoNLL-U sentences of the file `path` into Sentences, in which equal strings are shared.
+
+    `lowercase`: whether forms are lowercased; `surface`: whether multiword tokens stand for their words. Faults raise a
+    CorpusError with line and column.
+    """
 
     def __init__(self, path: StrPath, lowercase: bool, surface: bool = False) -> None:
         self.path, self.lowercase, self.surface = path, lowercase, surface
@@ -598,7 +640,10 @@ class _ConlluReader:
         return Sentence(tuple(self.merged(words, ranges)), name=name, text=text)
 
     def merged(self, words: list[Token], ranges: list[_Range]) -> list[Token]:
-        """Return the words with those of each multiword token as one."""
+        """Return the tokens of a sentence in which each multiword token (`du`) replaces its words (`de`, `le`).
+
+        `ranges`: (first word, last word, row) of each, words counted from 1. Heads are dropped, since positions shift.
+        """
         tokens: list[Token] = []
         done = 0
         for first, last, (_, columns) in ranges:
@@ -642,7 +687,11 @@ class _ConlluReader:
         return int(head)
 
     def multiword_token(self, row: _Row, words: int, covered: int) -> _Range:
-        """Return the range of a multiword token, which must begin at the next word and not overlap the one before."""
+        """Return (first word, last word, row) of the multiword token of a row, such as `3-4 du`; words count from 1.
+
+        `words`: how many words came before; `covered`: the last word of the multiword token before, or 0. A CorpusError
+        if it does not begin at the next word, or overlaps the one before.
+        """
         match = _RANGE_ID.fullmatch(row[1][_ID])
         first, last = (0, 0) if match is None else (int(match[1]), int(match[2]))
         if first != words + 1 or last < first or first <= covered:
@@ -652,7 +701,10 @@ class _ConlluReader:
         return first, last, row
 
     def check_whole(self, rows: list[_Row], words: list[Token], word_rows: list[_Row], ranges: list[_Range]) -> None:
-        """Check a sentence at its end: it has words, and heads and ranges lie within it."""
+        """Raise a CorpusError unless the sentence has words, and its heads and multiword tokens lie within it.
+
+        `rows`: all its lines, `word_rows`: those of `words`, for the place of the error.
+        """
         count = len(words)
         if not words:
             self.fail(rows[0], _ID, "a sentence must have a word, found empty nodes only; add the words or remove it")
@@ -687,7 +739,10 @@ class _ConlluReader:
 
 
 def _text_of(rows: list[_Row], ranges: list[_Range]) -> str:
-    """Return the text of a sentence by SpaceAfter of its tokens."""
+    """Return the text of a CoNLL-U sentence: its tokens with blanks between them, except after `SpaceAfter=No`.
+
+    `rows`: the lines of its words; `ranges`: its multiword tokens, which stand for their words.
+    """
     inside = {place: (first, row) for first, last, row in ranges for place in range(first, last + 1)}
     tokens = [inside.get(place, (place, row)) for place, row in enumerate(rows, 1)]
     return "".join(
@@ -698,7 +753,10 @@ def _text_of(rows: list[_Row], ranges: list[_Range]) -> str:
 
 
 def conllu_lines(sentences: Iterable[Sentence]) -> Iterator[str]:
-    """Return the lines of a CoNLL-U file, without line ends; unknown columns are `_`, a blank line ends a sentence."""
+    """Yield the lines of a CoNLL-U file of sentences, without line ends; a blank line ends each sentence.
+
+    Unknown columns are `_`; blanks in the text are put by French rules.
+    """
     for number, sentence in enumerate(sentences, start=1):
         spaced = list(zip(sentence.tokens, _spaces_after(sentence.tokens), strict=True))
         yield f"# sent_id = {sentence.name or number}"
@@ -713,6 +771,9 @@ def conllu_lines(sentences: Iterable[Sentence]) -> Iterator[str]:
 
 
 def _spaces_after(tokens: Sequence[Token]) -> list[bool]:
-    """Return whether a blank follows each token, by French rules: none before `,` and `.`, none after an apostrophe."""
+    """Return for each token whether a blank follows it, by French rules.
+
+    None before `,` and `.`, and none after an apostrophe.
+    """
     following = [token.form in (",", ".") for token in tokens[1:]] + [False]
     return [not token.form.endswith("'") and not close for token, close in zip(tokens, following, strict=True)]

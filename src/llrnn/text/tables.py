@@ -155,7 +155,7 @@ class KnowledgeBase:
         return {**self.__dict__, "derived": {}}
 
     def require(self, *columns: str) -> None:
-        """Raise a TableError if the table lacks one of these columns."""
+        """Raise a TableError, which names the columns that there are, if the table lacks one of these."""
         for column in columns:
             if column not in self.columns:
                 have = _listed(self.columns)

@@ -58,11 +58,14 @@ class Units(ABC):
 
     @abstractmethod
     def pieces(self, run: str) -> list[str]:
-        """Return the pieces of a string of listed characters, the last of a word ending with a line break."""
+        """Return the pieces (units before escaping) of a string of listed characters, in order.
+
+        A line break at the end of `run` stands for the end of a word, and ends the last piece.
+        """
 
     @abstractmethod
     def raw(self) -> Iterable[str]:
-        """Return every piece that `pieces` can return; a line break stands for the end of a word."""
+        """Return every piece that `pieces` can return; a line break in a piece stands for the end of a word."""
 
     @abstractmethod
     def data(self) -> dict[str, Any]:
@@ -181,7 +184,10 @@ class BytePairs(Units):
         return cls(listed, learnt_merges(train.counts(), listed, size))
 
     def pieces(self, run: str) -> list[str]:
-        """Return the pieces of a string of listed characters, by the learnt merges in the order of learning."""
+        """Return the pieces of a string of listed characters: its characters, merged in the order of learning.
+
+        A line break at the end of `run` stands for the end of a word.
+        """
         parts = list(run)
         while len(parts) > 1:
             best = min(pairwise(parts), key=lambda pair: self._rank.get(pair, math.inf))

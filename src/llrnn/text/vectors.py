@@ -200,7 +200,7 @@ class WordVectors:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Which words of a file to read: those in `only`, and among the first `top`; None: no such limit."""
+    """Which words of a file of vectors to read: those in `only`, among the first `top`; None: no such limit."""
 
     only: frozenset[str] | None
     top: int | None
@@ -209,7 +209,10 @@ class _Wanted:
         return self.only is None or word in self.only
 
     def select(self, words: Sequence[str], rows: Ints, table: Table) -> WordVectors:
-        """Return the wanted ones of these words; `rows`: the row of each in `table`."""
+        """Return the vectors of those of `words`, given in the order of the file, that are wanted.
+
+        `rows`: the row of each word in `table`, (n,).
+        """
         found = WordVectors(tuple(words), rows, table)
         if self.only is None and self.top is None:
             return found
@@ -267,7 +270,10 @@ def _of_lines(lines: Iterator[Line], separator: str, dimensions: int, wanted: _W
 
 
 def _ends_in_number(word: str, separator: str) -> bool:
-    """Return whether a word, cut off before its vector, still ends in a number: then its line has too many numbers."""
+    """Return whether a word, cut off before its vector, still ends in a number: then its line has too many numbers.
+
+    `separator`: what stands between the numbers of a line.
+    """
     return re.search(re.escape(separator) + r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?$", word) is not None
 
 

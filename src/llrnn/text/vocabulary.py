@@ -569,7 +569,10 @@ class Vocabulary:
         return made
 
     def _with_room(self, words: Sequence[str]) -> list[str]:
-        """Return those of the words whose cell (their set of strings in a domain) also holds unlisted strings."""
+        """Return those of the words whose cell (the set of strings that share their symbol) has unlisted strings too.
+
+        Words in no domain are not among them.
+        """
         cells = (self.cells_of(words) - self.n_words).tolist() if words else []
         return [word for word, cell in zip(words, cells, strict=True) if cell >= 0 and self.log_left[cell] > -np.inf]
 
@@ -721,7 +724,7 @@ class Vocabulary:
         return [self.id(word, place=place) for word in words]
 
     def symbols_of(self, words: Iterable[str], *, place: str = "") -> list[int]:
-        """Return the ids of the words of a text, or of the subword units that `units` cuts them into.
+        """Return the ids of the words of a text or, in a vocabulary of subword units, of the units of these words.
 
         A word, or unit, without an id is an UnknownWordError; `place` says in it where the text was found.
         """
@@ -765,7 +768,7 @@ class Vocabulary:
 
     @cached_property
     def _in_order(self) -> Ints:
-        """The ids of the listed words in alphabetical order of the words, (n_words,)."""
+        """The ids of the listed words in alphabetical order (of code points) of the words, (n_words,)."""
         if self._spellings is not None:
             return np.asarray(self._spellings.order)
         return np.array(sorted(range(self.n_words), key=self.words.__getitem__), dtype=np.int64)
@@ -930,10 +933,10 @@ class Revision:
         return ids
 
     def of_a_factor(self, n_symbols: int) -> Revision:
-        """Return the revision for the second and later factors of a product of priors over `n_symbols` symbols.
+        """Return the revision for the second and later factors of a prior that is a product, over `n_symbols` symbols.
 
-        Since the first factor has applied the shares, these keep the weight of the source, or the mean where there is
-        none.
+        Only the first factor is multiplied by the shares: in these a new symbol gets the whole weight of its source, or
+        the mean over all symbols where it has none.
         """
         return replace(self, log_share=np.where(self.source >= 0, 0.0, -np.log(n_symbols)))
 
