@@ -45,7 +45,7 @@ _FROZEN = 1e-6  # a temperature below what float32 can tell apart: only the most
 
 @dataclass(frozen=True)
 class Generated:
-    """A generated text: the words after a prefix, and the model's log p of them, in nats.
+    """A generated text: `words` after a `prefix`, their log p in nats, `log_prob`, and both joined as `text`.
 
     `finished`: whether it ended by itself (log p then includes the end of the sentence) or was cut at a maximal length.
     """
@@ -68,7 +68,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def choose(self, distribution: Distribution, generator: torch.Generator | None) -> list[int]:
-        """Return one symbol id for each position of the distribution.
+        """Return one symbol id for each of the N positions of the distribution, a list.
 
         `generator`: what is drawn from, None for torch's global one.
         """
@@ -124,9 +124,9 @@ class Sampling(Strategy):
         return chosen
 
     def _candidates(self, p: Distribution) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return log p and ids of the most probable words, best first, each (N, k).
+        """Return log p and ids of the most probable words of `p`, best first, each (N, k).
 
-        Log p is −∞ beyond `top_k` and `top_p`.
+        Log p is −∞ for words outside the smallest set with probability `top_p`; k is `top_k` at most.
         """
         limit = self.top_k if self.top_k is not None else p.prior.n_symbols
         k = min(limit, 32 if self.top_p is not None else limit)
@@ -144,7 +144,10 @@ class Sampling(Strategy):
 def chosen_strategy(
     *, greedy: bool = False, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
 ) -> Strategy:
-    """Return `Greedy()` or the `Sampling` that these options describe; raise ConfigError for both together."""
+    """Return `Greedy()` if `greedy`, else the `Sampling` with these options (None: no limit).
+
+    Raises ConfigError for `greedy` together with others, or an option out of range.
+    """
     sampling = Sampling(temperature, top_k, top_p)
     if greedy and sampling != Sampling():
         raise ConfigError("greedy draws nothing, found temperature, top_k or top_p beside it; leave one of them out")
@@ -170,7 +173,7 @@ def generate(
 ) -> list[Generated]:
     """Generate `count` continuations of the prefix: exact samples, greedy decoding, or beam search.
 
-    `prefix`: a string of words, or their tuple. Samples are drawn at `temperature`, from the `top_k` most probable
+    `prefix`: a text, or the tuple of its words. Samples are drawn at `temperature`, from the `top_k` most probable
     words or the smallest set of words with probability `top_p`; `greedy` takes the most probable word; `beam` is the
     number of hypotheses of a beam search, of which the `count` best are returned; `strategy` chooses in your own way.
     `max_words` cuts a text that has not ended by itself. `condition`: the input that the text is written from, for
@@ -235,9 +238,10 @@ def _drawn(
 def beam_search_each(
     model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...] = (), beam: int = 5, max_words: int = 60
 ) -> list[list[Generated]]:
-    """Run one beam search for each condition, in one batch; return for each a list of at most `beam` texts, best first.
+    """Return for each condition the texts found by a beam search: a list of at most `beam` `Generated`, best first.
 
-    A condition is the input that a text is written from, None for a model without. `max_words`: where texts are cut.
+    A condition is the input that a text is written from, None for a model without. `prefix`: the words that all texts
+    begin with; `max_words`: after how many further words a text is cut. All searches run in one batch.
     """
     with torch.no_grad(), evaluating(model):
         searches = begin_searches(model, conditions, prefix, beam, max_words)
@@ -271,15 +275,15 @@ class Search:
         return self._ended or self.error is not None or self._steps >= self.max_words
 
     def words(self) -> list[int]:
-        """Return the next symbol ids to feed: the last word of each hypothesis, or of the prefix."""
+        """Return the symbol ids to feed next, one for each hypothesis: its last word, at first that of the prefix."""
         return [found[-1] if found else self._fed for _, found in self._going]
 
     def check(self, p: Distribution, state: ModelState, start: int, alive: Sequence[bool]) -> bool:
-        """Return whether a word is possible after every hypothesis; those after which none is are dropped.
+        """Drop hypotheses after which no word is possible; return True if there were none to drop.
 
-        `p`, `state`: the distributions and state after the last step, of all searches together; `start`: the row of
-        this search's first hypothesis; `alive`: whether any word is possible, for each of its hypotheses. Where no
-        hypothesis is left the search ends, with an `error` if it found nothing.
+        `p`, `state`: the distributions and state after the last step, of all searches together; `start`: the row in
+        them of this search's first hypothesis; `alive`: for each of its hypotheses, whether any word is possible. Where
+        no hypothesis is left the search ends, with an `error` if it has found nothing.
         """
         reason = self.model.background.refusal(state.knowledge[0][start]) if self._steps == 0 else None
         if reason is not None:
@@ -298,10 +302,10 @@ class Search:
         return False
 
     def grow(self, log_p: list[list[float]], words: list[list[int]], state: ModelState, start: int) -> None:
-        """Extend each hypothesis by its best words and keep the `width` best.
+        """Extend each hypothesis by its best next words and keep the `width` best; those that end are set apart.
 
-        `log_p`, `words`: of the best next words of each hypothesis; `state`: of all searches after the last step, in
-        which the first hypothesis of this one is row `start`.
+        `log_p`, `words`: for each hypothesis the log p and ids of its best next words, best first; `state`: of all
+        searches after the last step, in which this one's first hypothesis is row `start`.
         """
         grown = [
             (log + log_word, row, [*before, word])
@@ -335,10 +339,11 @@ class Search:
 def begin_searches(
     model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...] = (), beam: int = 5, max_words: int = 60
 ) -> list[Search]:
-    """Start a beam search for each condition, with all of the prefix read but its last word.
+    """Return a beam search for each condition, ready for `advance_searches`: all but the prefix's last word is read.
 
-    A condition is the input that a text is written from, None for a model without. Raises ConfigError unless `beam` is
-    1 to 500.
+    A condition is the input that a text is written from, None for a model without. `prefix`: the words that all texts
+    begin with; `max_words`: after how many further words a text is cut. Raises ConfigError unless `beam`, the number of
+    hypotheses, is 1 to 500.
     """
     if not 1 <= beam <= WIDEST_BEAM:
         raise ConfigError(f"the beam must be 1 to {WIDEST_BEAM:,} wide, found {beam}; choose another width")
@@ -353,7 +358,7 @@ def begin_searches(
 
 
 def advance_searches(searches: Sequence[Search]) -> bool:
-    """Run one step of the network for the hypotheses of all unfinished searches; return False if there were none."""
+    """Run one step of the network for all unfinished searches of one model; return False if all have ended."""
     going = _by_state(search for search in searches if not search.has_ended)
     if not going:
         return False
@@ -379,7 +384,10 @@ def _by_state(searches: Iterable[Search]) -> list[Search]:
 
 
 def _joined(searches: Sequence[Search]) -> ModelState:
-    """Return the states of all hypotheses of these searches as one batch, in their order."""
+    """Return the states of all hypotheses of these searches (of one model) as one batch, in the order of `searches`.
+
+    Searches that share a `state` object must stand together.
+    """
     model, groups = searches[0].model, (list(own) for _, own in groupby(searches, lambda search: id(search.state)))
     parts = [own[0].state.select([row for search in own for row in search.rows]) for own in groups]
     state = parts[0] if len(parts) == 1 else ModelState.joined(parts, model.device)
@@ -406,9 +414,11 @@ def read_prefix(model: LLRNN, prefix: tuple[str, ...], conditions: Sequence[obje
 def _finish(
     model: LLRNN, prefix: tuple[str, ...], words: list[int], log_prob: float, generator: torch.Generator | None
 ) -> Generated:
-    """Return the generated text; symbols that stand for a set of strings, such as 4-digit numbers, become one of these.
+    """Return the `Generated` of symbol ids `words`; a symbol for a set of strings becomes one string of the set.
 
-    Such strings are drawn at the end, since they do not depend on the context; their log p is added.
+    Such strings (of 4-digit numbers, for example) are drawn here, since they do not depend on the context, by
+    `generator` or else seed 0; their log p given the symbol is added to `log_prob`. `words` may end with the end of the
+    sentence.
     """
     finished = bool(words) and words[-1] == model.vocabulary.eos
     spoken = words[:-1] if finished else words
@@ -428,8 +438,9 @@ def _finish(
 
 
 def condition_kind(model: LLRNN) -> Conditions:
-    """Return how conditions (the inputs that texts are written from) were read in training: "act", dialog acts, or
-    "plain".
+    """Return how conditions (the inputs that texts are written from) were read in training: "act" or "plain".
+
+    "act": as dialog acts; "plain": as JSON or text.
     """
     return "act" if model.corpus_settings.get("conditions") == "act" else "plain"
 
@@ -437,8 +448,8 @@ def condition_kind(model: LLRNN) -> Conditions:
 def read_condition(model: LLRNN, text: str) -> object:
     """Parse a condition, the input that a text is written from, in the format of the model's training text.
 
-    That is a dialog act, JSON, or plain text; it is lowercased where the model's text is. Raises CorpusError for wrong
-    JSON.
+    That is a dialog act, JSON, or plain text, which becomes an act object, JSON data, or a string; it is lowercased
+    where the model's text is. Raises CorpusError for wrong JSON, or a malformed act.
 
         write(model, [read_condition(model, "inform(name='trattoria contadina')")])
     """
@@ -463,9 +474,9 @@ def looks_at_conditions(model: LLRNN) -> bool:
 
 
 def check_condition(model: LLRNN, condition: object) -> None:
-    """Raise ConfigError where the model needs a condition (the input that a text is written from) and it is None.
+    """Raise ConfigError if the condition (the input that a text is written from) is None, and the model needs one.
 
-    Also where one is given to a model that would ignore it.
+    Also if one is given to a model that would ignore it.
     """
     if condition is None and model.needs_conditions:
         raise ConfigError("this model writes from a condition, and none was given; give one as `condition`")
@@ -477,10 +488,9 @@ def check_condition(model: LLRNN, condition: object) -> None:
 
 
 def warn_of_unknown_names(model: LLRNN, conditions: Iterable[object]) -> None:
-    """Give a warning that names dialog acts and slots which the model does not know and ignores.
+    """Give a Python warning that names dialog acts and slots which the model does not know and ignores, if any.
 
-    Most likely misspelt ones. `conditions`: the inputs that texts are written from. Nothing is done where all are
-    known.
+    They are most likely misspelt. `conditions`: the inputs that texts are written from.
     """
     message = unknown_names_of(model, conditions)
     if message is not None:
@@ -491,11 +501,10 @@ _KNOWN = 20  # names and values that are listed beside one that is not known
 
 
 def warnings_of(model: LLRNN, condition: object) -> list[str]:
-    """Return a message for each act, slot and value of a condition that the model does not know, with a few that it
-    knows.
+    """Return warnings about a condition, one for unknown acts and slots and one for each slot with unknown values.
 
-    [] where all are known, the condition is None, or the model's network reads no conditions. A condition is the input
-    that a text is written from.
+    Each lists a few that the model knows. [] where all are known, the condition is None, or the model's network reads
+    no conditions. A condition is the input that a text is written from.
     """
     encoder = getattr(model.controller, "encoder", None)
     if not isinstance(encoder, Encoder) or condition is None:
@@ -528,10 +537,10 @@ def unknown_names_of(model: LLRNN, conditions: Iterable[object]) -> str | None:
 
 
 def prepared(model: LLRNN, conditions: Sequence[object], tell: Callable[[str], None] = warn_unlisted) -> LLRNN:
-    """Return the model with the words of these conditions, and of the tables it looks up, added to its vocabulary.
+    """Return the model with the words of these conditions, and of its look-up tables, added to its vocabulary.
 
-    The model itself where nothing is new, or where words cannot be added; `tell` is then called with the reason.
-    Conditions are the inputs that texts are written from.
+    Conditions are the inputs that texts are written from. The model itself is returned where nothing is new, or where
+    words cannot be added; in the second case `tell` is called with the reason.
     """
     words = words_by_column(one for one in model.contextual if isinstance(one, Lookup))
     return try_add_from_conditions(model, conditions, words, tell)
@@ -547,11 +556,12 @@ def write(
     max_words: int = 60,
     generator: torch.Generator | None = None,
 ) -> list[Generated]:
-    """Write a text for each condition (the input that it is written from): by beam search, or by a decoding strategy.
+    """Return a text for each condition (the input that it is written from), by beam search or a decoding strategy.
 
-    `conditions`: see `read_condition`; `beam`: how many hypotheses; `strategy`: instead of a beam, greedy by default;
-    `prefix`: how every text begins; `max_words`: where it is cut; `generator`: what the strategy draws from. Returns a
-    `Generated` for each condition. Unknown words of conditions are added to the vocabulary for the call.
+    `conditions`: as `read_condition` returns them; `beam`: how many hypotheses; `strategy`: without a beam, greedy by
+    default; `prefix`: how every text begins; `max_words`: where it is cut; `generator`: what the strategy draws from.
+    Unknown words of conditions are added to the vocabulary for the call, and placeholders of delexicalised models
+    replaced. Raises ConfigError where a condition is missing, or the model ignores it.
 
         write(model, [read_condition(model, "inform(name='trattoria contadina')")], beam=5)[0]
     """
@@ -565,8 +575,10 @@ def write(
 
 
 def spoken(model: LLRNN, found: Generated, condition: object) -> Generated:
-    """Return the text as the model writes it, with placeholders replaced by the condition's values, if the model was
-    trained on delexicalised text, which has placeholders in place of slot values.
+    """Return the generated text with placeholders replaced by the values of the condition.
+
+    Nothing is replaced unless the model was trained on delexicalised text, which has placeholders in place of slot
+    values. The condition is the input that the text is written from.
     """
     words = found.words
     if model.corpus_settings.get("delexicalised"):

@@ -56,9 +56,10 @@ _FEW = 4  # times as many classes as words in a batch: then their rows alone are
 
 
 class FeatureEmbedding(nn.Module):
-    """A module that embeds each word as the sum of the embeddings of its features, word ids (…) -> (…, size).
+    """Module that embeds a word as the sum of the embeddings of its input features, word ids (…) -> (…, size).
 
-    `features`: Ψ, the features of each word; words with equal features form a class and have one embedding.
+    `features`: the feature matrix Ψ; its rows are classes, sets of words with equal features, which have one embedding.
+    The weight W (m, size) has a row for each of m features and is 0 at first.
     """
 
     class_of: Tensor
@@ -71,7 +72,10 @@ class FeatureEmbedding(nn.Module):
         self._table = WeightCache[Tensor]()  # Ψ W, while no gradient is needed
 
     def table(self) -> Tensor:
-        """Return Ψ W, the embeddings of all G classes of words, (G, size); cached while no gradient is needed."""
+        """Return the embeddings Ψ W of all G classes of words, (G, size); cached while no gradient is needed.
+
+        Ψ is the matrix of input features; a class is a set of words with equal features.
+        """
         if self._caches:
             return self._table.get(partial(product, self.psi, self.weight), self.weight)
         self.clear_cache()
@@ -82,14 +86,16 @@ class FeatureEmbedding(nn.Module):
         return can_be_cached(self.psi.n_classes * self.weight.shape[1], self.weight)
 
     def _composes_few(self, classes: Tensor) -> bool:
-        """Return whether to embed these classes of words alone: few, on a CPU, and no embeddings of all classes are
-        cached.
+        """Return whether to compute embeddings of the given classes of words alone, and not of all classes.
+
+        True if they are at most a quarter of all classes, on a CPU, and embeddings of all classes cannot be cached now.
+        `classes`: class indices of any shape; a class is a set of words with equal features.
         """
         few = _FEW * classes.numel() <= self.psi.n_classes and not self.psi.is_identity
         return few and classes.device.type == "cpu" and not self._caches
 
     def clear_cache(self) -> None:
-        """Drop the cached Ψ W.
+        """Drop the cached embeddings of all words, so that the next call computes them anew.
 
         Needed only after a write to the weights that torch does not count, as through `weight.data`.
         """
@@ -147,13 +153,14 @@ class LLRNN(Persistent):
     ) -> None:
         """Make an untrained model over a vocabulary from its features, its prior and its network.
 
-        `output_features`: φ; `input_features`: ψ (by default the same, not coarsened); `background`: the prior b(K, x),
-        uniform by default; `controller`: the network that computes h (else an LSTM); `contextual`: features that depend
-        on the context; `contextual_inputs`: numbers that do, which the network reads beside the word; `mixed`:
-        distributions that the network mixes in, w_k(h) p_k; `tied`: one weight matrix for ψ and φ; `word_dropout`: the
-        share of input words that training drops; `seed`: of the initial weights, None skips initialisation. A
-        controller that has weights already (trained, loaded, of a class of your own) keeps them. Raises ConfigError for
-        names that clash, or sizes that do not fit.
+        `output_features`: φ, of the words to predict; `input_features`: ψ, of the words read (by default the same,
+        before any merging of classes by `Coarsened`); `background`: the prior b(K, x) over the next word, uniform by
+        default; `controller`: the network that computes h (else an LSTM); `contextual`: output features that depend on
+        the text before; `contextual_inputs`: numbers that do, which the network reads beside the word; `mixed`:
+        distributions p_k that are mixed in with weights w_k(h) by the network; `tied`: one weight matrix for ψ and φ;
+        `word_dropout`: the share of input words that training drops; `seed`: of the initial weights, None skips
+        initialisation. A controller that has weights already (trained, loaded, of a class of your own) keeps them.
+        Raises ConfigError for names that clash, or sizes that do not fit.
 
             LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(64))
         """
@@ -231,15 +238,15 @@ class LLRNN(Persistent):
 
     @property
     def reads_lowercase(self) -> bool:
-        """Whether the model's text was lowercased in training, by its configuration.
-
-        Texts it is given then should be, too.
-        """
+        """Whether the model's training text was lowercased, by its configuration: texts given to it should be, too."""
         return bool(self.corpus_settings.get("lowercase", False))
 
     @property
     def tokeniser(self) -> Tokeniser:
-        """What cuts text into words and writes them again; words stand between blanks where nothing else is saved."""
+        """The tokeniser that cuts text into the model's words and joins words to text.
+
+        It is the one saved with the model, or else `Blanks`, which cuts at white space.
+        """
         saved, known = self.provenance.get("tokeniser"), self.__dict__.get("_tokeniser")
         if known is None or known[0] is not saved:
             known = self.__dict__["_tokeniser"] = (saved, restore_tokeniser(saved or {"kind": Blanks.kind}))
@@ -248,7 +255,10 @@ class LLRNN(Persistent):
 
     @property
     def cuts_text(self) -> bool:
-        """Whether files of text are raw, as its training text was, and cut by its tokeniser."""
+        """Whether the model takes files of raw text, which its tokeniser cuts into words, as its training text was cut.
+
+        False if it was trained on tokenised text: words then stand between blanks.
+        """
         return self.corpus_settings.get("tokeniser") != "tokenised" and not isinstance(self.tokeniser, Blanks)
 
     def read(self, text: str | Sequence[str]) -> tuple[str, ...]:
@@ -260,28 +270,27 @@ class LLRNN(Persistent):
         return tuple(word.lower() for word in words) if self.reads_lowercase else tuple(words)
 
     def write(self, words: Sequence[str]) -> str:
-        """Return words as text, with capitals where the model's words have none."""
+        """Return words joined to text by the model's tokeniser; capitals are added if its text is lowercased."""
         return self.tokeniser.detokenise(self.tokeniser.capitalised(words) if self.reads_lowercase else words)
 
     @property
     def processes(self) -> tuple[Process, ...]:
-        """The parts that follow the prefix beside the network: prior, contextual features and inputs, and `mixed`,
-        in this order.
+        """All parts of the model that depend on the text before, other than the network.
+
+        In this order: the prior, contextual features, contextual inputs, and the distributions that are mixed in.
         """
         return (self.background, *self.contextual, *self.contextual_inputs, *self.mixed)
 
     @property
     def needs_conditions(self) -> bool:
-        """Whether every sequence needs a condition (the input that a text is written from), because the network
-        reads it.
-        """
+        """Whether every sequence needs a condition (the input that a text is written from): some part must read one."""
         return self.controller.reads_conditions or any(process.needs_condition for process in self.processes)
 
     def start(self, conditions: Sequence[object] = (None,), *, generator: torch.Generator | None = None) -> ModelState:
-        """Return the state before any symbol, with a row for each condition. The first symbol to feed is EOS.
+        """Return the state of B sequences before any symbol, one for each condition; the first symbol to feed is EOS.
 
         A condition is the input that a text is written from, None for models without. `generator`: what dropout draws
-        from.
+        from, None for no dropout.
 
             p, state = model.step(model.start(), [model.vocabulary.id(EOS)])
         """
@@ -296,10 +305,10 @@ class LLRNN(Persistent):
     def step(
         self, state: ModelState, words: Sequence[int], *, change: WeightChange | None = None
     ) -> tuple[Distribution, ModelState]:
-        """Feed one word to each of B sequences, without dropout.
+        """Feed one word to each of B sequences; return the distributions of the next words (N = B), and the new state.
 
-        Return the distributions of the next words and the new state. `state`: of B sequences, from `start` or the last
-        step; `words`: B symbol ids; `change`: of the feature weights a, for this call alone.
+        `state`: of the B sequences, from `start` or the last step; `words`: B symbol ids; `change`: of the feature
+        weights, for this call alone, None for no change. There is no dropout, even in train mode.
         """
         fed = torch.tensor(list(words), dtype=torch.long, device=self.device)
         one = fed[:, None]
@@ -320,8 +329,9 @@ class LLRNN(Persistent):
     ) -> tuple[Distribution, ModelState]:
         """Read a batch; return the distributions at its N unmasked positions, row by row, and the state after it.
 
-        `state`: where the rows begin (afresh unless given); `generator`: what dropout draws from in train mode;
-        `change`: of the feature weights a, for this call alone. Raises InputError for an empty batch.
+        `state`: of the rows before the batch, None to begin afresh; `generator`: what dropout draws from in train mode,
+        None for torch's global one; `change`: of the feature weights, for this call alone. Raises InputError for an
+        empty batch.
         """
         if batch.inputs.dim() != 2 or not batch.inputs.shape[1]:
             raise InputError(
@@ -339,12 +349,11 @@ class LLRNN(Persistent):
         return self._with_mixed(own, h, mixed), ModelState(controller, known)
 
     def precompute(self, batch: Batch, room: Callable[[int], int] = int) -> Batch:
-        """Return the batch with the values of contextual inputs and features as tensors, so that a training step
-        computes none.
+        """Return a copy of the batch with the values of contextual inputs and features as tensors, for a fast step.
 
-        For a model whose prior does not depend on the context, and batches without masked positions. The list of words
-        that have contextual values of their own is padded to `room(its length)`. Where it is long beside the number of
-        classes, the batch is returned as it came.
+        For a model whose prior does not depend on the context, and batches without masked positions. Words with
+        contextual values of their own are listed, and the list is padded to `room(its length)`. Where it is too long to
+        pay (beside positions × classes of words), the batch is returned as it came.
         """
         placed = batch if all(one.linear_in for one in self.contextual) else batch.to(self.device)
         given = batch.conditions if batch.conditions is not None else [None] * len(batch.inputs)
@@ -371,10 +380,10 @@ class LLRNN(Persistent):
         return replace(batch, precomputed=ahead)
 
     def _exceptions(self, values: Sequence[ContextValues], n: int, room: Callable[[int], int]) -> tuple[Tensor, Tensor]:
-        """Return the (position, word) pairs that have contextual values of their own, (2, E), and these, (E, k).
+        """Return the (position, word) pairs that have contextual values of their own, (2, E), and these values, (E, k).
 
-        The values are less those of all other words at the position. `n`: the number of positions; `room(E)`: the
-        length to pad to, with pairs at position n, which does not exist.
+        The values are less those of all other words at the position. `values`: of each contextual feature; `n`: the
+        number of positions; `room(E)`: the length to pad to, with pairs at position n, which does not exist.
         """
         like = self.layer.weight
         placed = [part.to(like.device, like.dtype) for part in values]
@@ -385,8 +394,9 @@ class LLRNN(Persistent):
         return torch.cat([torch.stack([known.position, known.word]), last], 1), F.pad(differences, (0, 0, 0, more))
 
     def _precomputed_values(self, batch: Batch) -> list[AnyValues]:
-        """Return the values of the contextual features, in their order, from the tensors that `precompute` put into
-        the batch.
+        """Return the values of the contextual features, in the order of `contextual`, from tensors in the batch.
+
+        `precompute` has put them there.
         """
         n, found, ahead = batch.n_positions, list[AnyValues](), batch.precomputed
         slopes, differences = ahead.slopes, ahead.differences
@@ -403,9 +413,9 @@ class LLRNN(Persistent):
         return found
 
     def _with_mixed(self, own: Distribution, h: Tensor, mixed: Sequence[Prior]) -> Distribution:
-        """Return the mixture of `own` and the distributions `mixed`, weighted by the network.
+        """Return the mixture of `own` and the priors `mixed`, weighted by the network; `own` if nothing is mixed in.
 
-        `own` itself where there are none.
+        `h` (N, H): hidden vectors, from which the mixture weights at each position are computed.
         """
         if self.gate_weight is None:
             return own
@@ -415,7 +425,10 @@ class LLRNN(Persistent):
         )
 
     def _flat_layer(self) -> LogLinear:
-        """Return a log-linear layer over the same words whose scores are all 0, without hidden units; cached."""
+        """Return a log-linear layer over the model's words whose scores are all 0, so that p is the prior; cached.
+
+        It has no hidden units, needs no gradient, and is on the device of the model.
+        """
         like = self.layer.weight
         if not self._flat or (self._flat[0].bias.device, self._flat[0].bias.dtype) != (like.device, like.dtype):
             made = LogLinear(self.output_features, 0, 0, zero=True).to(like.device, like.dtype).requires_grad_(False)
@@ -430,13 +443,14 @@ class LLRNN(Persistent):
         generator: torch.Generator | None = None,
         ignore_index: int = -100,
     ) -> Tensor:
-        """Return the loss −mean log p of the targets, a scalar in nats per word, as training loops and DDP expect.
+        """Return the loss, the mean of −log p over the targets, a scalar in nats, as training loops and DDP expect.
 
         `inputs` (B, T): symbol ids, the first of each row EOS; `targets` (B, T): the symbol that follows each of them;
-        those equal to `ignore_index` are left out, as in `torch.nn.functional.cross_entropy`. Or one `Batch`, which in
-        an open vocabulary has log p of strings within the symbol that stands for them, too (a constant). There are no
-        logits to return: over V words they would cost more than all the rest. `log_prob` has log p of every target,
-        `scan` the distributions.
+        those equal to `ignore_index` are left out, as in `torch.nn.functional.cross_entropy`. Or one `Batch` without
+        `targets`; in an open vocabulary its loss includes, as a constant, log p of unlisted strings given the symbol
+        that stands for them. `generator`: what dropout draws from in train mode, None for torch's. No logits are
+        returned: over V words they would cost more than all the rest. `log_prob` has log p of every target, `scan` the
+        distributions.
 
             loss = model(inputs, targets)
             loss.backward()
@@ -452,8 +466,8 @@ class LLRNN(Persistent):
     ) -> Tensor:
         """Return log p of every unmasked target of the batch, row by row, (N,), in nats.
 
-        `state`: where the rows begin (afresh unless given); `generator`: what dropout draws from in train mode. Raises
-        ZeroMassError for a target that the prior forbids.
+        `state`: of the rows before the batch, None to begin afresh; `generator`: what dropout draws from in train mode,
+        None for torch's global one. Raises ZeroMassError for a target that the prior forbids.
 
             model.eval().log_prob(batch).sum()
         """
@@ -461,10 +475,10 @@ class LLRNN(Persistent):
         return self.targets_log_prob(distribution, batch)
 
     def targets_log_prob(self, distribution: Distribution, batch: Batch) -> Tensor:
-        """Return log p of a batch's unmasked targets under `distribution`, as `scan` returned it, (N,).
+        """Return log p of a batch's N unmasked targets, (N,), in nats, under what `scan` returned for it.
 
-        Raises ZeroMassError, with the word, for a target that the prior forbids; NumericalError where log p is not
-        finite.
+        For an unlisted string it includes its log p given the symbol that stands for it. Raises ZeroMassError, with the
+        word, for a target that the prior forbids; NumericalError where log p is not finite.
         """
         targets = batch.picked(batch.targets)
         log_p = distribution.log_prob(targets)
@@ -474,9 +488,9 @@ class LLRNN(Persistent):
         return log_p if batch.inside is None else log_p + batch.picked(batch.inside)
 
     def refuse_zero_mass(self, distribution: Distribution, targets: Tensor) -> None:
-        """Raise ZeroMassError, with the word, for the first target id (N,) with prior b = 0.
+        """Raise ZeroMassError, with the word, if some of the target ids (N,) has prior b = 0; the first such is named.
 
-        Return None if there is none.
+        `distribution`: that of the N positions.
         """
         zero = torch.nonzero(distribution.log_b(targets) == float("-inf")).view(-1)
         if len(zero):
@@ -487,7 +501,10 @@ class LLRNN(Persistent):
             )
 
     def _refuse_numbers(self, log_p: Tensor, targets: Tensor) -> None:
-        """Raise NumericalError that names the first target whose log p is not finite; there must be one."""
+        """Raise NumericalError that names the first of the target ids (N,) whose `log_p` (N,) is not finite.
+
+        There must be one.
+        """
         n = int(torch.nonzero(~torch.isfinite(log_p))[0])
         raise NumericalError(
             f"log p of {self.vocabulary.symbol(int(targets[n]))!r} must be a finite number, found {float(log_p[n])} at "
@@ -496,9 +513,9 @@ class LLRNN(Persistent):
         )
 
     def _drop_words(self, psi: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Return the embeddings (B, T, D) with whole words zeroed at the rate `word_dropout`.
+        """Return the embeddings (B, T, D) with those of random words zeroed, at the rate `word_dropout`.
 
-        Unchanged without a generator.
+        `generator`: what is drawn from; None drops nothing.
         """
         if generator is None or self.word_dropout == 0.0:
             return psi
@@ -506,9 +523,10 @@ class LLRNN(Persistent):
         return psi * kept.unsqueeze(-1)
 
     def input_numbers(self, batch: Batch, state: ModelState) -> tuple[Tensor, Followed]:
-        """Return the values of the k contextual inputs at all positions, masked ones too, (B, T, k).
+        """Return the numbers of all contextual inputs at every position, masked ones too, (B, T, k), and their states.
 
-        And the inputs' states. The states are a dict by `state_key`: those at all positions, and the last ones.
+        The states are a dict by `state_key` of the input (inputs with equal keys share states): those at all positions,
+        and the last of each row. `state`: of the rows before the batch.
         """
         followed: Followed = {}
         whole, found = batch.everywhere(), list[Tensor]()
@@ -523,8 +541,10 @@ class LLRNN(Persistent):
         return v.view(*batch.inputs.shape, -1), followed
 
     def _joined(self, psi: Tensor, batch: Batch, state: ModelState) -> tuple[Tensor, Followed]:
-        """Return the network's input, embedded words `psi` plus projected contextual inputs, (B, T, D), and the
-        inputs' states.
+        """Return the network's input: words embedded, `psi`, plus projected contextual inputs, (B, T, D), and states.
+
+        The states are those of the contextual inputs, as `input_numbers` returns them; {} where there are no contextual
+        inputs, or the batch has their values already. `state`: of the rows before the batch.
         """
         if self.input_weight is None:
             return psi, {}
@@ -536,10 +556,10 @@ class LLRNN(Persistent):
     def _follow(
         self, batch: Batch, state: ModelState, followed: Followed
     ) -> tuple[Prior, list[AnyValues], list[Prior], tuple[tuple[State, ...], ...]]:
-        """Return the prior, contextual feature values and `mixed` priors at the unmasked positions, and the states
-        after the batch.
+        """Return prior, contextual feature values and `mixed` priors at the N unmasked positions, and the states after.
 
-        `followed`: states that contextual inputs have computed already, at all positions.
+        The states are those of `processes`, in their order, a tuple of row states each. `state`: of the rows before the
+        batch; `followed`: states that contextual inputs have computed already, as `input_numbers` returns them.
         """
         if batch.precomputed.has_knowledge:
             return self.background.prior([]), self._precomputed_values(batch), [], state.knowledge
@@ -558,15 +578,16 @@ class LLRNN(Persistent):
 
 
 def require_model(given: object) -> None:
-    """Raise an error where `given` is no `LLRNN`, with advice on how to get one."""
+    """Raise InputError if `given` is no `LLRNN`, with advice on how to get one; else return None."""
     cure = "llrnn.load(folder) opens one; a model of transformers can be its background, backgrounds.HuggingFace"
     require_kind(given, LLRNN, cure)
 
 
 def as_batch(inputs: Batch | Tensor, targets: Tensor | None, ignore_index: int) -> Batch:
-    """Return inputs and targets (B, T) of a training loop as a `Batch`; targets equal to `ignore_index` are masked.
+    """Return inputs and targets (B, T), symbol ids, as a `Batch`; targets equal to `ignore_index` are masked.
 
-    A `Batch` is returned as it is. Raises ConfigError for other shapes, or if no target is left.
+    A `Batch` is returned as it is, and `targets` must then be None. Raises ConfigError for other shapes, or if no
+    target is left.
     """
     if isinstance(inputs, Batch):
         if targets is not None:
@@ -585,7 +606,7 @@ def as_batch(inputs: Batch | Tensor, targets: Tensor | None, ignore_index: int) 
 
 
 def _counting(states: Sequence[State], batch: Batch) -> Sequence[State] | None:
-    """Return the states at the unmasked positions of a batch, from those at all positions."""
+    """Return the states at the unmasked positions of a batch, row by row, from `states` at all its positions."""
     if batch.read.counting is None:
         return states
     if isinstance(states, PackedStates):
@@ -597,9 +618,10 @@ Given = Features | FeatureMatrix | None
 
 
 def _with_static(contextual: Sequence[ContextualFeature], output: Any, inputs: Given, tied: bool) -> tuple[Any, Given]:
-    """Return output and input features with the static features added that linear contextual features are made of.
+    """Return output and input features, with the static features added that linear contextual features are made of.
 
-    They are added to the inputs, too, where weights are tied. The result for `inputs` is None where it is as `output`.
+    They are added to `inputs`, too, if weights are `tied`. The second result is None if inputs have the features of
+    `output`. Only `Features` are added to, not a `FeatureMatrix`.
     """
     same = inputs is None or inputs is output
     for feature in contextual:
@@ -615,9 +637,10 @@ def _beside(features: Features, static: Features) -> Features:
 
 
 def _compiled(features: Features | FeatureMatrix | None, vocabulary: Vocabulary) -> tuple[FeatureMatrix, FeatureMatrix]:
-    """Return two feature matrices over the vocabulary: for input words, and for predicted ones.
+    """Return two feature matrices over the vocabulary: one for the words that are read, one for those predicted.
 
-    They differ only where features are `Coarsened` (classes merged for prediction). Raises ConfigError for None.
+    They are the same object unless features are `Coarsened` (classes merged for prediction). Raises ConfigError for
+    None.
     """
     if isinstance(features, FeatureMatrix):
         return features, features
