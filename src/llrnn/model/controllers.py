@@ -85,10 +85,10 @@ Hidden = tuple[Tensor, ...]
 
 
 class Controller(nn.Module):
-    """Base class of the networks of a model: they compute hidden vectors h from the prefix, symbol by symbol.
+    """Base class of the networks of a model: they compute hidden vectors h from the text before, symbol by symbol.
 
-    `inputs`: the size of the input vector at each step; `hidden`: the size of h. The state is a tuple of tensors, each
-    (B, …) with a row for each sequence. Subclasses define `state_size`, `initial`, `scan` and `settings`;
+    `inputs`: the size of the input vector ψ at each step; `hidden`: the size of h. The state is a tuple of tensors,
+    each (B, …) with a row for each sequence. Subclasses define `state_size`, `initial`, `scan` and `settings`;
     `testing.check_controller` checks them.
 
         h, state = controller.scan(psi, controller.initial([None] * B))     # (B, T, inputs) -> (B, T, hidden)
@@ -106,28 +106,31 @@ class Controller(nn.Module):
 
     @abstractmethod
     def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
-        """Return the state before any symbol, with a row for each condition.
+        """Return the state of B sequences before any symbol, a tuple of tensors with a row for each of B conditions.
 
-        A condition is the input that a text is written from; most controllers ignore it. `generator`: what dropout
-        draws from.
+        A condition is the input that a text is written from, None where there is none; most controllers ignore it.
+        `generator`: what dropout draws from; None drops nothing.
         """
 
     @abstractmethod
     def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
-        """Run all steps of a batch, (B, T, inputs) -> (B, T, hidden); return h and the state after the last step.
+        """Run all T steps of B sequences, psi (B, T, inputs) -> h (B, T, hidden); return h and the state after them.
 
-        `generator`: what dropout draws from; without one nothing is dropped.
+        `state`: before the first step; `generator`: what dropout draws from; None drops nothing.
         """
 
     def step(self, psi: Tensor, state: Hidden) -> tuple[Tensor, Hidden]:
-        """Run one step without dropout, (B, inputs) -> (B, hidden); return h and the state after it."""
+        """Run a step of B sequences without dropout, psi (B, inputs) -> h (B, hidden); return h and the state after.
+
+        `state`: before the step.
+        """
         h, state = self.scan(psi.unsqueeze(1), state)
         return h.squeeze(1), state
 
     def trimmed(self, state: Hidden) -> Hidden:
-        """Return an equivalent state without padding that only sequences which have ended needed.
+        """Return a state that continues as `state` does, without padding that none of its rows needs any more.
 
-        Here the state itself.
+        For search, where the rows of sequences that have ended are taken out. The base class returns the state itself.
         """
         return state
 
@@ -142,7 +145,8 @@ class Controller(nn.Module):
 class SomeRows(torch.Generator):
     """A random generator for some rows of a batch, such as those of one process in distributed training.
 
-    `uniform` then draws for `rows` what it would draw for them within the whole batch of `n_rows` rows.
+    `uniform` then draws for `rows` what it would draw for them within the whole batch of `n_rows` rows, so that the
+    result does not depend on the number of processes.
     """
 
     def __new__(cls, device: torch.device, rows: slice, n_rows: int) -> SomeRows:
@@ -155,7 +159,7 @@ class SomeRows(torch.Generator):
 def uniform(n_rows: int, *shape: int, generator: torch.Generator, **options: Any) -> Tensor:
     """Draw numbers uniformly from [0, 1) for the rows of a batch, (n_rows, *shape); `options`: for `torch.rand`.
 
-    With a `SomeRows` generator the result has its rows only.
+    With a `SomeRows` generator, the whole batch is drawn and only the generator's rows are returned.
     """
     if isinstance(generator, SomeRows):
         return torch.rand(generator.n_rows, *shape, generator=generator, **options)[generator.rows]
@@ -163,10 +167,9 @@ def uniform(n_rows: int, *shape: int, generator: torch.Generator, **options: Any
 
 
 def variational_dropout(x: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
-    """Zero the same coordinates at every step of a sequence, scale the others by 1 / (1 − rate); (B, T, D) -> (B, T,
-    D).
+    """Return x (B, T, D) with random coordinates zeroed, the same at all T steps of a row, and the others scaled.
 
-    Nothing is dropped without a generator.
+    `rate`: the probability of being zeroed; the others are divided by 1 − rate. x itself without a generator.
     """
     if generator is None or rate == 0.0:
         return x
@@ -178,9 +181,9 @@ def variational_dropout(x: Tensor, rate: float, generator: torch.Generator | Non
 def mode_generator(
     module: nn.Module, generator: torch.Generator | None, device: torch.device
 ) -> torch.Generator | None:
-    """Return the generator that dropout of a module draws from: None in eval mode.
+    """Return the random generator for the dropout of `module`: None in eval mode, so that nothing is dropped.
 
-    In train mode it is `generator`, or torch's global one of the device.
+    In train mode it is `generator`, or where that is None torch's global one of the device.
     """
     if not module.training or generator is not None:
         return generator if module.training else None
@@ -202,22 +205,23 @@ def _in_mode(training: bool, parts: Iterable[nn.Module]) -> Iterator[None]:
 
 
 def evaluating(module: nn.Module) -> AbstractContextManager[None]:
-    """Return a context manager: eval mode within the block; afterwards every submodule is in the mode that it had."""
+    """Return a context manager within which `module` is in eval mode; afterwards each submodule is as it was."""
     return _in_mode(False, module.modules())
 
 
 def learning_rnns(module: nn.Module) -> AbstractContextManager[None]:
-    """Return a context manager: recurrent networks are in train mode, so that cuDNN keeps what gradients need.
+    """Return a context manager within which recurrent networks in `module` are in train mode.
 
-    Other modules stay as they are; dropout, which follows the model's mode, does not change.
+    cuDNN then keeps what gradients need. Other modules stay in their mode; dropout, which follows that of the model,
+    does not change.
     """
     return _in_mode(True, (part for part in module.modules() if isinstance(part, nn.RNNBase | Recurrent)))
 
 
 def without_init(network: Callable[..., nn.RNNBase], inputs: int, hidden: int, **options: Any) -> nn.Module:
-    """Make one of torch's recurrent networks with uninitialised weights, without drawing from torch's global generator.
+    """Return one of torch's recurrent networks with uninitialised weights; no random number is drawn.
 
-    `network`: its class; `options`: further arguments of it; `batch_first` is set.
+    `network`: its class; `inputs`, `hidden`: its sizes; `options`: further arguments of it; `batch_first` is set.
     """
     made = network(inputs, hidden, batch_first=True, device="meta", **options)
     for name, parameter in list(made.named_parameters()):  # not by `to_empty`, for which torch imports sympy
@@ -230,8 +234,9 @@ _drawing: ContextVar[bool] = ContextVar("drawing", default=True)
 
 @contextmanager
 def skip_init() -> Iterator[None]:
-    """Context manager: controllers made within the block leave their weights uninitialised, to be loaded right
-    after.
+    """Context manager within which new controllers leave their weights uninitialised, to be loaded right after.
+
+    Yields None.
     """
     token = _drawing.set(False)
     try:
@@ -241,9 +246,10 @@ def skip_init() -> Iterator[None]:
 
 
 def initialise(parameters: Sequence[tuple[str, nn.Parameter]], seed: int) -> None:
-    """Draw all weights anew from `seed`, in the order of their names, uniform within ±1/√(last size); vectors become 0.
+    """Draw the given (name, parameter) pairs anew, in order of names: uniform within ±1/√(size of last dimension).
 
-    Nothing is done within `skip_init`. Raises MemoryError where the weights do not fit the machine.
+    Parameters of one dimension become 0. Nothing is done within `skip_init`. Raises MemoryError where the weights do
+    not fit the machine.
     """
     if not _drawing.get():
         return
@@ -257,17 +263,17 @@ def initialise(parameters: Sequence[tuple[str, nn.Parameter]], seed: int) -> Non
 
 
 def init_part(module: nn.Module, parameters: Sequence[tuple[str, nn.Parameter]]) -> None:
-    """Initialise the given parameters of a module with seed 0, so that it can be used alone.
+    """Initialise the given (name, parameter) pairs of a module with seed 0, so that it can be used alone.
 
-    A model initialises it again by its own seed; a digest of the weights, stored on the module, tells those that were
-    loaded, trained or written since, which are then kept (`untouched_init`).
+    A digest of these weights is stored on the module. A model that takes the module in draws them again by its own
+    seed, unless they were loaded, trained or written since (`untouched_init`).
     """
     initialise(parameters, 0)
     module.init_digest = tuple(name for name, _ in parameters), _digest(parameters)  # type: ignore[assignment]
 
 
 def untouched_init(module: nn.Module) -> list[nn.Parameter]:
-    """Return the parameters in a module that still have the weights which `init_part` drew."""
+    """Return the parameters in a module and its submodules that still have the weights which `init_part` drew."""
     found: list[nn.Parameter] = []
     for part in module.modules():
         names, digest = getattr(part, "init_digest", ((), None))
@@ -278,9 +284,9 @@ def untouched_init(module: nn.Module) -> list[nn.Parameter]:
 
 
 def _digest(parameters: Sequence[tuple[str, nn.Parameter]]) -> bytes | None:
-    """Return a SHA-256 of the weights in float32, which moving them to float64 does not change.
+    """Return a SHA-256 of the values of all (name, parameter) pairs, in float32; None within `skip_init`.
 
-    None within `skip_init`.
+    A cast to float64 does not change it.
     """
     if not _drawing.get():
         return None
@@ -291,7 +297,7 @@ def _digest(parameters: Sequence[tuple[str, nn.Parameter]]) -> bytes | None:
 
 
 def _require_memory(needed: int) -> None:
-    """Raise MemoryError where `needed` bytes are more than the machine has; Linux might grant them all the same."""
+    """Raise MemoryError if `needed` bytes are more than the machine's memory (Linux might grant them all the same)."""
     if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
         return
     found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -329,7 +335,7 @@ _faster = WithoutOneDNN() if ONE_DNN_IS_SLOW else nullcontext()
 
 
 class TorchLSTM(nn.LSTM):
-    """A `nn.LSTM` that is computed by the faster implementation on a CPU: equal outputs, up to rounding."""
+    """An `nn.LSTM` that runs without oneDNN on ARM processors, where that is faster; equal outputs, up to rounding."""
 
     def forward(self, *given: Any) -> Any:
         with _faster:
@@ -340,10 +346,10 @@ class TorchLSTM(nn.LSTM):
 
 
 class Layered(Controller):
-    """Base class of controllers made of equal layers, with dropout on the input of each layer and on the output of the
-    last.
+    """Base class of controllers made of `layers` equal layers, which checks and keeps their sizes.
 
-    Raises ConfigError for sizes below 1, or a dropout rate outside [0, 1).
+    Subclasses apply `dropout` to the input of each layer and the output of the last. `inputs`: the size of the input,
+    None for `hidden`. Raises ConfigError for sizes below 1, or a dropout rate outside [0, 1).
     """
 
     def __init__(self, hidden: int, layers: int, inputs: int | None, dropout: float) -> None:
@@ -364,9 +370,10 @@ class Layered(Controller):
 
 
 class Recurrent(Layered):
-    """Base class of `Elman`, `GRU` and `LSTM`: a stack of torch's recurrent networks.
+    """Base class of the controllers `Elman`, `GRU` and `LSTM`: a stack of torch's recurrent networks.
 
-    Dropout is on each layer's input and on the last one's output.
+    `hidden`: size of h; `layers`: how many; `inputs`: size of the input ψ, `hidden` unless given; `dropout`: the rate
+    on each layer's input and on the last one's output in training.
     """
 
     _network: Callable[..., nn.RNNBase]
@@ -389,8 +396,9 @@ class Recurrent(Layered):
         return (like.new_zeros(len(conditions), self.hidden),) * self.state_size
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Move or convert the weights, then put those of all layers in one piece of memory again, as cuDNN wants
-        them.
+        """Apply a move or cast of torch (`.to`, `.half`) to the weights, and return self.
+
+        On a GPU the weights of all layers are then put in one piece of memory again, as cuDNN wants them.
         """
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         weights = self._weights()
@@ -469,7 +477,7 @@ class LSTM(Recurrent):
 
 
 class Silent(Controller):
-    """A controller without a network: h has no coordinates, so that the feature weights a = c are constant."""
+    """A controller without a network: h has no coordinates, so that feature weights do not depend on the text."""
 
     inputs = hidden = state_size = 0
 
@@ -497,11 +505,12 @@ _BYTES_A_SYMBOL, _BYTES_A_COLUMN = 80, 8  # of a list, and of a place in it; sma
 
 
 class Encoder(nn.Module):
-    """An encoder of conditions, the inputs that texts are written from, as memories for attention.
+    """Network that turns conditions, the inputs that texts are written from, into vectors that a controller attends to.
 
-    `reading`: turns a condition into tokens, each a tuple of features; `names`: the features that have an embedding,
-    all others are ignored; `size`: of the vectors; `kind`: the bidirectional network that reads them, "lstm", "gru", or
-    "none" for the embeddings alone; `dropout`: rate in training. Raises ConfigError for other kinds or sizes.
+    `reading`: turns a condition into tokens, each a tuple of feature names; `names`: the features that have an
+    embedding, all others are ignored; `size`: of the vectors; `kind`: the bidirectional network that reads the embedded
+    tokens, "lstm", "gru", or "none" for the embeddings alone; `dropout`: rate in training. Raises ConfigError for other
+    kinds or sizes.
     """
 
     def __init__(
@@ -537,20 +546,19 @@ class Encoder(nn.Module):
         min_count: int = 1,
         **options: Any,
     ) -> Encoder:
-        """Make an encoder whose `names` are the features that fire `min_count` times or more on these conditions.
+        """Return an encoder whose features are those that the tokens of `conditions` have `min_count` times or more.
 
-        `options`: further arguments of `Encoder`. Conditions are the inputs that texts are written from, such as dialog
-        acts.
+        `reading`: turns a condition into tokens, tuples of feature names; `size`: of the vectors; `options`: further
+        arguments of `Encoder`. Conditions are the inputs that texts are written from, such as dialog acts.
         """
         counts = Counter(name for condition in conditions for token in reading.tokens(condition) for name in token)
         return cls(reading, sorted(name for name, n in counts.items() if n >= min_count), size, **options)
 
     def forward(self, conditions: Sequence[object], generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Return the encodings of B conditions, padded to one tensor (B, S, size), and a mask (B, S) of the valid
-        vectors.
+        """Return the encodings of B conditions, padded to one tensor (B, S, size), and a mask (B, S), True where valid.
 
-        Conditions are the inputs that texts are written from; S is the length of the longest. `generator`: what dropout
-        draws from; without one nothing is dropped. Raises ConfigError for a condition None.
+        Conditions are the inputs that texts are written from; S is the number of tokens of the longest. `generator`:
+        what dropout draws from; None drops nothing. Raises ConfigError for a condition None.
         """
         rows = [self._columns(condition) for condition in conditions]
         lengths = torch.tensor([len(row) for row in rows])
@@ -576,9 +584,10 @@ class Encoder(nn.Module):
         return memory
 
     def _columns(self, condition: object) -> list[list[int]]:
-        """Return the indices of the known features of each token of a condition, the input that a text is written from.
+        """Return for each token of a condition the indices of its known features in `names`; cached.
 
-        Raises ConfigError for None.
+        A token without any has the feature "Other". A condition is the input that a text is written from; raises
+        ConfigError for None.
         """
         if condition is None:
             raise ConfigError("this model writes from a condition, and none was given; give one to every sequence")
@@ -592,7 +601,7 @@ class Encoder(nn.Module):
         return [columns or [self._column[_OTHER]] for columns in known]
 
     def unknown_names(self, condition: object) -> list[str]:
-        """Return the names of dialog acts and slots in a condition that are ignored, since none in training had them.
+        """Return the dialog act and slots of a condition whose names no condition in training had: they are ignored.
 
         A condition is the input that a text is written from; [] if it is neither a dialog act nor a mapping.
         """
@@ -602,8 +611,9 @@ class Encoder(nn.Module):
         return [name for name in dict.fromkeys(given) if name and name not in self.known_names]
 
     def unknown_values(self, condition: object) -> dict[str, list[str]]:
-        """Return {slot: words} of values in a condition (the input that a text is written from) that the slot never
-        had in training.
+        """Return {slot: words} of a condition's values that its known slots never had in training; {} if none.
+
+        A condition is the input that a text is written from.
         """
         found: dict[str, list[str]] = {}
         for name in dict.fromkeys(name for token in self.reading.tokens(condition) for name in token):
@@ -613,28 +623,28 @@ class Encoder(nn.Module):
         return found
 
     def known_values(self, slot: str) -> list[str]:
-        """Return the words that values of this slot had in training, sorted."""
+        """Return the words that values of this slot had in training, sorted; [] for an unknown slot."""
         return sorted(name.partition("=")[2] for name in self.names if name.startswith(f"{slot}="))
 
     @cached_property
     def known_names(self) -> frozenset[str]:
-        """The names that `unknown_names` does not report: known acts and slots, words, and slots that only other
-        features read.
-        """
+        """The names that `unknown_names` does not report: `slot_names`, and words in the conditions of training."""
         words = {name.removeprefix("Word:") for name in self.names if name.startswith("Word:")}
         return frozenset({*self.slot_names, *words})
 
     @cached_property
     def slot_names(self) -> frozenset[str]:
-        """The names of acts and slots in the inputs (conditions) of training, and of slots that only other parts of
-        the model read.
+        """The names of dialog acts and slots in the conditions of training, and of slots that are read elsewhere.
+
+        Conditions are the inputs that texts are written from; slots read elsewhere are those that the encoder passes
+        over and other parts of the model read.
         """
         named = {name.partition(":")[2] for name in self.names if name.startswith(("Act:", "Slot:"))}
         slots = {name.partition("=")[0] for name in self.names if "=" in name and not name.startswith("Word:")}
         return frozenset({*named, *slots, *self.reading.passed_over})
 
     def settings(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain data for `make_encoder`."""
+        """Return the encoder's constructor arguments as plain data, from which `make_encoder` makes it again."""
         return {
             "reading": self.reading.settings(),
             "names": list(self.names),
@@ -652,7 +662,10 @@ def _bytes_of(key: str, symbols: list[list[int]]) -> int:
 
 
 def make_encoder(settings: dict[str, Any]) -> Encoder:
-    """Make an encoder from the data that `Encoder.settings` returned; raise ConfigError where names are not strings."""
+    """Return an untrained encoder from the data that `Encoder.settings` returned.
+
+    Raises ConfigError where its "names" are not a list of strings.
+    """
     given = dict(settings)
     names = given.get("names")
     wrong = [name for name in names if not isinstance(name, str)] if isinstance(names, list | tuple) else [names]
@@ -665,10 +678,10 @@ def make_encoder(settings: dict[str, Any]) -> Encoder:
 
 
 class Attentive(Controller):
-    """A controller with attention to the condition, the input that the text is written from.
+    """A controller (network of a model) with attention to the condition, the input that the text is written from.
 
-    `below` reads the words, its h attends to the memory of `encoder`, and `above` reads both; `above.inputs` must be
-    `below.hidden + encoder.size`, else ConfigError.
+    `below` reads the words; its h attends to the vectors that `encoder` makes of the condition, and `above` reads both.
+    `above.inputs` must be `below.hidden + encoder.size`, else ConfigError.
     """
 
     reads_conditions = True
@@ -708,11 +721,10 @@ class Attentive(Controller):
         return state if bool(used.all()) else (memory[:, used], counts[:, used], *own)
 
     def weights(self, below: Tensor, memory: Tensor, counts: Tensor) -> Tensor:
-        """Return the attention weights over the S rows of the memory at each of T steps, (B, T, S), each row with sum
-        one.
+        """Return the attention weights over the S encoded tokens at each of T steps, (B, T, S); each row sums to one.
 
-        `below` (B, T, D): hidden vectors of the lower controller; `memory` (B, S, size); `counts` (B, S): which rows
-        are valid.
+        `below` (B, T, D): hidden vectors of the lower controller; `memory` (B, S, size): the encoded condition;
+        `counts` (B, S): which of its vectors are valid (not padding).
         """
         scores = (below @ self.query.t()) @ memory.transpose(1, 2) / math.sqrt(self.encoder.size)
         return scores.masked_fill(~counts.unsqueeze(1), float("-inf")).softmax(-1)
@@ -735,8 +747,8 @@ _kinds: dict[str, Callable[..., Controller]] = {"elman": Elman, "gru": GRU, "lst
 def register_controller(kind: str, make: Callable[..., Controller]) -> None:
     """Register a controller class under a name, so that `load` can rebuild it from a model folder.
 
-    `kind`: the name, as in the controller's `settings()`; `make`: called with the other settings as keyword arguments.
-    Register it before `load`. Raises ConfigError for the reserved names "attentive" and "custom".
+    `kind`: the name, which the controller's `settings()` return as "kind"; `make`: called with the other settings as
+    keyword arguments. Register it before `load`. Raises ConfigError for the reserved names "attentive" and "custom".
 
         register_controller("mine", MyController)
     """
@@ -753,10 +765,9 @@ _REMOVED = dict.fromkeys(("feedforward", "jordan", "mingru", "reservoir", "stack
 
 
 def make_controller(settings: dict[str, Any]) -> Controller:
-    """Make a controller from its settings: a dictionary with `kind` ("lstm" by default) and the arguments of that
-    class.
+    """Return a controller with new weights from its settings: {"kind": name, …}, the rest arguments of that class.
 
-    Raises ConfigError for an unknown kind.
+    "kind" is "lstm" if missing, another of llrnn's, or one that was registered. Raises ConfigError for an unknown kind.
 
         make_controller({"kind": "lstm", "hidden": 64})
     """
@@ -797,9 +808,7 @@ def described_controller(controller: Controller) -> dict[str, Any]:
 
 
 def _can_be_made_again(controller: Controller) -> bool:
-    """Return whether `make_controller` would make the same classes with the same shapes from the controller's
-    settings.
-    """
+    """Return whether `make_controller(controller.settings())` would have the same classes, and weights of these shapes."""
     try:
         with skip_init():
             made = make_controller(controller.settings())

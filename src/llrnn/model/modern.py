@@ -25,12 +25,13 @@ def _matrix(rows: int, columns: int) -> nn.Parameter:
 
 
 class Transformer(Layered):
-    """Transformer decoder: layers of causal attention to the last `window` words and a perceptron, each behind a norm.
+    """A controller (network of a model): a Transformer decoder that attends to the last `window` words.
 
-    `hidden`: size of h; `layers`: how many; `heads` of `hidden / heads` numbers each; `inputs`: size of ψ, `hidden`
-    unless given; `dropout`: the share of coordinates dropped in training. The state is a cache of keys and values, at
-    most `window` − 1 of each, with a mask of the valid ones; it grows from nothing, and rows of unequal length are
-    aligned at their ends.
+    Each layer is causal attention and a perceptron, with a norm before each. `hidden`: size of h; `layers`: how many;
+    `heads` of `hidden / heads` numbers each; `inputs`: size of the input ψ, `hidden` unless given; `dropout`: the share
+    of coordinates dropped in training. The state is a mask of the valid words, and for each layer a cache of keys and
+    values, at most `window` − 1 of each; rows of unequal length are aligned at their ends. Raises ConfigError for sizes
+    that do not fit.
 
         LLRNN(vocabulary, output_features=features.Identity(), controller=Transformer(256, layers=4))
     """
@@ -93,8 +94,10 @@ class Transformer(Layered):
 
 
 class _AttentionBlock(nn.Module):
-    """One layer of a Transformer: causal attention, then a perceptron, each behind a norm, with a residual
-    connection.
+    """One layer of a Transformer: causal attention, then a perceptron, each after a norm and added to its input.
+
+    `hidden`: the size D of vectors; `heads`: of attention; `window`: how many words it attends to, the present one
+    included.
     """
 
     def __init__(self, hidden: int, heads: int, window: int) -> None:
@@ -107,9 +110,11 @@ class _AttentionBlock(nn.Module):
     def forward(
         self, x: Tensor, seen: Tensor, sees: Tensor, dropout: float, generator: torch.Generator | None
     ) -> tuple[Tensor, Tensor]:
-        """Map x (B, T, D) and the cached keys and values `seen` (B, S, 2 D) to the layer's output and the longer cache.
+        """Return the layer's output for T new words, (B, T, D), and its cache with their keys and values added.
 
-        `sees`: the attention mask (B, 1, T, S + T). The cache is cut to the last `window` − 1 words.
+        `x` (B, T, D): its input; `seen` (B, S, 2 D): the cached keys and values of S words before; `sees` (B, 1, T, S +
+        T): the attention mask, True where a word is attended to; `generator`: what dropout draws from, None for no
+        dropout. The new cache is cut to the last `window` − 1 words.
         """
         B, T, D = x.shape
         made = F.linear(_normed(x, self.attention_norm), self.queries_keys_values)
@@ -132,9 +137,9 @@ def _normed(x: Tensor, scale: Tensor) -> Tensor:
 
 
 def _rotated(x: Tensor, first: int) -> Tensor:
-    """Return x (B, heads, T, d) with rotary position embedding, for positions from `first` on.
+    """Return x (B, heads, T, d) with rotary position embedding, for the positions first … first + T − 1.
 
-    Dot products of rotated vectors depend on the distance of their positions only.
+    Dot products of rotated vectors depend on the distance of their positions only. d is even.
     """
     T, d = x.shape[2:]
     rates = 10_000.0 ** (-torch.arange(0, d, 2, device=x.device, dtype=torch.float64) / d)
@@ -148,10 +153,11 @@ def _rotated(x: Tensor, first: int) -> Tensor:
 
 
 class Mogrifier(Layered):
-    """A controller: the Mogrifier LSTM (Melis et al. 2020), whose input and state gate each other before every step.
+    """A controller (network of a model): the Mogrifier LSTM (Melis et al. 2020).
 
-    `hidden`: size of h; `layers`: how many; `rounds`: of gating; `inputs`: size of the input, `hidden` unless given;
-    `dropout`: the share of coordinates dropped in training.
+    Input and state gate each other before every step. `hidden`: size of h; `layers`: how many; `rounds`: of gating, 0
+    for a plain LSTM; `inputs`: size of the input ψ, `hidden` unless given; `dropout`: the share of coordinates dropped
+    in training.
 
         LLRNN(vocabulary, output_features=features.Identity(), controller=Mogrifier(64, rounds=5))
     """

@@ -53,15 +53,15 @@ class _FromModule(Controller):
         return dict(self._settings or {"kind": "custom"})
 
     def _like(self) -> Tensor:
-        """Return a tensor with the module's device and dtype."""
+        """Return a tensor with the device and dtype of the wrapped module's parameters, empty if it has none."""
         return next((p for p in self.module.parameters() if p.is_floating_point()), torch.zeros(0))
 
     @contextmanager
     def _seeded(self, generator: torch.Generator | None) -> Iterator[None]:
-        """Context manager: within it torch's global generator, which a module's dropout draws from, is seeded from
-        `generator`.
+        """Context manager within which torch's global generator is seeded from `generator`; yields None.
 
-        So equal generators drop equally, and a training run can be resumed bit for bit.
+        A wrapped module's dropout draws from that: equal generators drop equally, and a training run can be resumed bit
+        for bit. Nothing is done for None, or in eval mode; afterwards the global generator is as it was.
         """
         device = self._like().device
         if generator is None or not self.module.training or generator is mode_generator(self, None, device):
@@ -77,9 +77,10 @@ class _FromModule(Controller):
 
 
 class TorchRecurrent(_FromModule):
-    """A controller (network of a model) that wraps `nn.RNN`, `nn.GRU` or `nn.LSTM`.
+    """A controller (network of a model) that wraps an `nn.RNN`, `nn.GRU` or `nn.LSTM` with the weights it has.
 
-    Their dropout is active in train mode. Raises ConfigError for a bidirectional one.
+    Its own dropout is active in train mode. `settings`: what a model folder stores for it, {"kind": registered name,
+    …}, None if it is not registered. Raises ConfigError for a bidirectional one.
     """
 
     def __init__(self, module: nn.RNNBase, settings: dict[str, Any] | None = None) -> None:
@@ -109,8 +110,9 @@ class TorchRecurrent(_FromModule):
 class PrefixFunction(_FromModule):
     """A controller (network of a model) that wraps any causal module (B, T, inputs) -> (B, T, hidden).
 
-    It reads the whole prefix anew at every step. The state is what was read, (B, S, inputs), and a mask. Rows that have
-    read different amounts are read in groups of equal length: the module never sees padding.
+    It reads the whole prefix anew at every step. The state is what was read, (B, S, inputs), and a mask (B, S). Rows
+    that have read different amounts are read in groups of equal length: the module never sees padding. `settings`: what
+    a model folder stores for it, {"kind": registered name, …}, None if it is not registered.
     """
 
     def __init__(self, module: nn.Module, inputs: int, settings: dict[str, Any] | None = None) -> None:
@@ -119,7 +121,7 @@ class PrefixFunction(_FromModule):
         self.hidden = self._probed()
 
     def _probed(self) -> int:
-        """Return the size of the module's output, found by a call.
+        """Return the size of the wrapped module's output vectors, found by a call with zeros.
 
         Raises ConfigError where the call fails, or its result is not of shape (B, T, hidden).
         """

@@ -41,8 +41,9 @@ class Batching(ABC):
 
     @abstractmethod
     def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
-        """Return the batches of an epoch, shuffled by `seed` and `epoch`; in a fixed order of the text where no seed
-        is given.
+        """Return the batches of one epoch over `text`, a sequence whose items are made when they are asked for.
+
+        `seed`: for shuffling, anew for each `epoch`; None: the batches come in a fixed order.
         """
 
 
@@ -60,9 +61,9 @@ def _shuffled(count: int, seed: int | None, epoch: int) -> Ints:
 
 
 class Prefetched(Lazy[Batch, Batch]):
-    """The batches of `plan`, each changed by `prepare` in a background thread while the one before it is used.
+    """A sequence of the batches in `plan`, each changed by `prepare` in a thread while the one before it is in use.
 
-    A sequence; it gains time where it is read in order.
+    It gains time where it is read in order.
     """
 
     def __init__(self, plan: Sequence[Batch], prepare: Callable[[Batch], Batch]) -> None:
@@ -80,9 +81,9 @@ class Prefetched(Lazy[Batch, Batch]):
 
 
 def _pieces(run: Run, index: Ints) -> Batch:
-    """Return the batch whose inputs are the symbols of `run` at the indices `index`, (B, T), with targets one further.
+    """Return the batch whose inputs are the symbols of `run` at the indices `index` (B, T), and targets the next ones.
 
-    What is beyond the end of the text is masked.
+    `run`: a text as one sequence of symbols. Positions whose target is beyond its end are masked.
     """
     last = len(run) - 1
     here, further = np.minimum(index, last), np.minimum(index + 1, last)
@@ -95,7 +96,9 @@ def _pieces(run: Run, index: Ints) -> Batch:
 
 @dataclass(frozen=True)
 class Sentences(Batching):
-    """Batches of whole sentences of similar length, each from a fresh state; rows times longest row is at most `words`.
+    """Batches of whole sentences of similar length, each read from a fresh state.
+
+    `words`: the most positions in a batch, rows times longest row, unless one sentence alone is longer.
 
     evaluate(model, corpus, batching=Sentences(words=2048))
     """
@@ -111,8 +114,7 @@ class Sentences(Batching):
         return Lazy([groups[i] for i in turn], partial(_sentence_batch, text))
 
     def groups(self, order: Ints, ordered: Ints) -> list[Ints]:
-        """Return groups of sentence numbers, such that each group times its longest sentence is at most `words`
-        positions.
+        """Return groups of sentence numbers such that sentences × longest sentence of a group is at most `words`.
 
         `order`: the numbers of the sentences by growing length; `ordered`: their lengths in that order. A longer
         sentence is a group by itself.
@@ -128,7 +130,7 @@ class Sentences(Batching):
 
 
 def _sentence_batch(text: EncodedText, group: Ints) -> Batch:
-    """Return the batch of the sentences with numbers `group`; shorter ones are padded with masked ends of sentences."""
+    """Return the batch of the sentences of `text` with these numbers; shorter ones are padded by masked positions."""
     rows = [text.framed(i) for i in group.tolist()]
     T = max(len(row) for row in rows) - 1
     both = np.full((len(rows), T + 1), text.eos, dtype=np.int64)
@@ -152,10 +154,9 @@ def _sentence_batch(text: EncodedText, group: Ints) -> Batch:
 
 @dataclass(frozen=True)
 class Continuous(Batching):
-    """Batches of running text: it is cut into `rows` long strips, which are read side by side, `length` words at a
-    time.
+    """Batches of running text: it is cut into `rows` long strips, read side by side, `length` words at a time.
 
-    The network's state is carried on from one batch to the next.
+    The network's state is carried on from one batch to the next, so that each strip is read as one text.
 
         evaluate(model, corpus, batching=Continuous(rows=32, length=32))
     """
@@ -230,22 +231,22 @@ def _groups_of(size: int, order: Ints) -> list[Ints]:
 
 @dataclass(frozen=True)
 class Scores:
-    """log p of each of the N words and ends of sentences of a text, in nats, in the order of its batches."""
+    """log p in nats of each of the N words and ends of sentences of a text, `log_probs` (N,), batch after batch."""
 
     log_probs: Tensor  # (N,) float64
 
     @property
     def log_perplexity(self) -> float:
-        """The mean of −log p, in nats per word (ends of sentences count as words)."""
+        """The mean of −log p over all words and ends of sentences of the text, in nats."""
         return float(-self.log_probs.mean())
 
 
 @torch.no_grad()
 def walk(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Iterator[tuple[Batch, Distribution]]:
-    """Yield the batches of a text in a fixed order, each with the distributions at its unmasked positions, in eval
-    mode.
+    """Yield (batch, distributions at its unmasked positions) for the batches of a text in a fixed order, in eval mode.
 
-    `batching`: how the text is cut, whole sentences by default; the state is carried on where it says so.
+    `batching`: how the text is cut, whole sentences by default. The network's state is carried on from batch to batch
+    if `batching.carries_state`; batches are on the device of the model.
     """
     batching = batching or Sentences()
     state: ModelState | None = None
@@ -261,9 +262,10 @@ def walk(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> I
 
 @torch.no_grad()
 def log_probs(model: LLRNN, batch: Batch, *, impossible: bool = False) -> Tensor:
-    """Return log p of the unmasked targets of a batch whose rows start afresh, (N,), in nats, without gradient.
+    """Return log p of the N unmasked targets of a batch, (N,), in nats, without gradient and in eval mode.
 
-    Raises ZeroMassError for a target that the prior forbids; with `impossible`, its log p is −∞ instead.
+    Rows start afresh. Raises ZeroMassError for a target that the prior forbids; with `impossible=True` its log p is −∞
+    instead.
     """
     with evaluating(model):
         if not impossible:
@@ -278,9 +280,9 @@ def log_probs(model: LLRNN, batch: Batch, *, impossible: bool = False) -> Tensor
 
 @torch.no_grad()
 def _scored(model: LLRNN, text: EncodedText, batching: Batching | None) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the unmasked target ids of each batch and their log p, float64, both on the CPU.
+    """Yield for each batch of a text its N unmasked target ids and their log p, each (N,) on the CPU, log p float64.
 
-    Raises CorpusError for a text without sentences.
+    `batching`: how the text is cut, None for whole sentences. Raises CorpusError for a text without sentences.
     """
     if not text.sentences:
         raise CorpusError("at least one sentence is required to score a model on, found none; give a text")
@@ -295,8 +297,9 @@ def _scored(model: LLRNN, text: EncodedText, batching: Batching | None) -> Itera
 
 
 def score(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Scores:
-    """Return log p of every word and end of sentence of a text, in the order of its batches (whole sentences by
-    default).
+    """Return log p of every word and end of sentence of a text as `Scores`, in the order of its batches.
+
+    `batching`: how the text is cut into batches, whole sentences by default.
 
     score(model, EncodedText.encode(corpus, model.vocabulary)).log_perplexity
     """
@@ -304,9 +307,9 @@ def score(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> 
 
 
 def sentence_log_probs(model: LLRNN, text: EncodedText) -> list[Floats]:
-    """Return, for each sentence of the text, log p of its words and its end, (n + 1,) float64; −∞ for impossible words.
+    """Return for each sentence, in the text's order, log p of its n words and its end, (n + 1,) float64, in nats.
 
-    These are the numbers that `score` and `tally` add up.
+    −∞ for words that the prior forbids. These are the numbers that `score` and `tally` add up.
     """
     found = [log_probs(model, batch.to(model.device), impossible=True) for batch in Sentences().plan(text)]
     lengths = text.lengths
@@ -317,7 +320,7 @@ def sentence_log_probs(model: LLRNN, text: EncodedText) -> list[Floats]:
 
 @dataclass(frozen=True)
 class Tally:
-    """The summed −log p of a text for each symbol as target: enough for perplexities of the text and of sets of words.
+    """The summed −log p of a text for each of V symbols, from which perplexities of the text or of some words follow.
 
     `words` (V,): how often each symbol is a target; `nats` (V,): the sum of its −log p.
     """
@@ -327,15 +330,15 @@ class Tally:
 
     @property
     def log_perplexity(self) -> float:
-        """The mean of −log p, in nats per word (ends of sentences count as words)."""
+        """The mean of −log p over all words and ends of sentences of the text, in nats."""
         return float(self.nats.sum() / self.words.sum())
 
 
 def tally(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Tally:
-    """Return the −log p of a text's words and ends of sentences, summed by symbol, with the numbers that `score`
-    computes.
+    """Return −log p of a text's words and ends of sentences, summed for each symbol of the vocabulary, as a `Tally`.
 
-    Memory is that of one batch and of V, however long the text.
+    They are the numbers that `score` returns, but memory is that of one batch, however long the text. `batching`: how
+    the text is cut, whole sentences by default.
     """
     V = len(model.vocabulary)
     words, nats = np.zeros(V, dtype=np.int64), np.zeros(V)

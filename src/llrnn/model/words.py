@@ -80,10 +80,10 @@ _COUNT = re.compile(r"0*[1-9][0-9]{0,14}")
 
 @dataclass(frozen=True)
 class Entry:
-    """A word to add to a vocabulary: its features by name, how often it was seen, and the place in the file that says
-    so.
+    """A word to add to a model's vocabulary: its spelling `form`, names of its features, `attributes`, and a count.
 
-    Without a count, it takes the probability that it had as a string outside the vocabulary.
+    `count`: how often it was seen, beside the counts of the model's corpus; None: it takes the probability that it had
+    as a string outside the vocabulary. `place`: file and line that it was read from, for messages.
 
         Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)
     """
@@ -98,7 +98,7 @@ class Entry:
 
 
 def warn_unlisted(message: str) -> None:
-    """Give an `EstimationWarning` with this message; for words of an input that cannot be added to the vocabulary."""
+    """Give a Python `EstimationWarning` with this message, which says why words of an input could not be listed."""
     warnings.warn(message, EstimationWarning, stacklevel=3)
 
 
@@ -108,7 +108,7 @@ def some(items: Sequence[object], shown: int = _SHOWN) -> str:
 
 
 def read_words(path: StrPath, *, lowercase: bool = False) -> list[Entry]:
-    """Read words to add from a file of lines `form TAB attributes TAB count`; what follows the form may be missing.
+    """Return the words in a file of lines `form TAB attributes TAB count`; what follows the form may be missing.
 
     Attributes are names of features, separated by spaces, commas or `|`, or `_` for none. A form that comes again, also
     one that `lowercase` makes the same, has the attributes of all its lines and the sum of their counts. Raises
@@ -157,7 +157,10 @@ Row = tuple[tuple[int, float], ...]  # columns, sorted, and values
 
 
 class FeatureColumns:
-    """An index of a model's feature matrix by feature name, which computes the features of new words."""
+    """An index of a model's feature matrix by feature name, which computes the features of words not in it yet.
+
+    `matrix`: the features of the words in `vocabulary`.
+    """
 
     def __init__(self, matrix: FeatureMatrix, vocabulary: Vocabulary) -> None:
         self._matrix, self._vocabulary = matrix, vocabulary
@@ -169,15 +172,19 @@ class FeatureColumns:
         self._not_among = [name for name in self._identities if name.startswith("NotAmong:")]
 
     def find(self, attribute: str) -> str | None:
-        """Return the name of the model's feature that an attribute means, or None; `Gender=Fem` is `Gender:Fem`."""
+        """Return the name of the model's feature that `attribute` means, or None if there is none.
+
+        It is the attribute itself, or with a colon in place of its first "=": `Gender=Fem` means `Gender:Fem`.
+        """
         names = (attribute, attribute.replace("=", ":", 1))
         return next((name for name in names if name in self._column), None)
 
     def row(self, entry: Entry, cell: Cell | None) -> Row:
-        """Return the features of a new word as sorted (column, value) pairs, as if it had been listed in training.
+        """Return the non-zero features of a new word as sorted (column, value) pairs, as if training had listed it.
 
-        `cell`: the set of strings, sharing one symbol, to which it belonged until now, or None. Raises FeatureError
-        where the model has no feature for it, or its value cannot be inferred from other words.
+        They are those its attributes name, and those of its spelling. `cell`: the set of unlisted strings, sharing one
+        symbol, to which it belonged until now, None for none. Raises FeatureError where the model knows words only by
+        features of their own, or a value cannot be inferred from other words.
         """
         given = {name for name in map(self.find, entry.attributes) if name is not None}
         shown = {**self._no_vector, **dict(self._shown(entry.form, cell))}
@@ -194,7 +201,10 @@ class FeatureColumns:
         return tuple((column, value) for column, value in values if value != 0)
 
     def _shown(self, form: str, cell: Cell | None) -> Iterator[tuple[str, str]]:
-        """Yield names of features that the spelling suggests, each with the feature group that gives such names."""
+        """Yield (name, group) of features that a spelling may have: suffixes, prefixes, shape, numbers, its cell's.
+
+        The model need not have a feature of that name. `cell`: the set of unlisted strings that it belongs to, or None.
+        """
         for length in range(1, min(len(form), self._longest + 1)):  # longer ones name no feature
             yield f"Suffix:{form[-length:]}", "Suffixes"
             yield f"Prefix:{form[:length]}", "Prefixes"
@@ -229,9 +239,9 @@ class FeatureColumns:
 
     @cached_property
     def _constant(self) -> Floats:
-        """The single non-zero value of each feature, or of its group where no word has it.
+        """The single non-zero value that each of m features has on all words that have it, (m,); NaN if values differ.
 
-        NaN if values differ, (m,).
+        For a feature that no word has, it is the single value of its group of features.
         """
         own = common_values(self._matrix.columns, self._matrix.values, self._matrix.n_features)
         numbers = {group: number for number, group in enumerate(dict.fromkeys(self._matrix.groups))}
@@ -241,7 +251,7 @@ class FeatureColumns:
         return np.asarray(np.where(fires, own, of_group[group_of]), dtype=np.float64)
 
     def _small(self, number: float) -> float:
-        """Return the value of the feature SmallNumber on a number, interpolated linearly from two listed numbers."""
+        """Return the value of the feature SmallNumber on `number`, on the line through two listed ones, else 0.0."""
         points = self._small_numbers
         if len(points) < 2:
             return 0.0
@@ -250,7 +260,7 @@ class FeatureColumns:
 
     @cached_property
     def _small_numbers(self) -> dict[float, float]:
-        """{number: value of the feature SmallNumber} of the listed words that have it."""
+        """{number: value of the feature SmallNumber} of the vocabulary's words that have this feature."""
         at = np.flatnonzero(self._matrix.columns == self._column["SmallNumber"])
         classes = np.searchsorted(self._matrix.offsets, at, side="right") - 1
         values = dict(zip(classes.tolist(), self._matrix.values[at].tolist(), strict=True))
@@ -260,10 +270,10 @@ class FeatureColumns:
 
 
 def check_attributes(given: Sequence[Entry], sides: Sequence[FeatureColumns]) -> None:
-    """Raise FeatureError for attributes of new words that are the name of no feature, so that misspellings do not
-    vanish.
+    """Raise FeatureError for attributes of new words that name no feature of the model, so that misspellings are seen.
 
-    `sides`: the indices of input and output features, one of which must know each attribute.
+    `given`: the new words; `sides`: indices of the model's output and input features; one of them must know each
+    attribute.
     """
     unknown = {
         attribute: entry
@@ -280,9 +290,10 @@ def check_attributes(given: Sequence[Entry], sides: Sequence[FeatureColumns]) ->
 
 
 def with_rows(matrix: FeatureMatrix, rows: Sequence[Row], first: int) -> FeatureMatrix:
-    """Return the feature matrix with new symbols inserted at id `first`; words with equal features share a class.
+    """Return the feature matrix with new symbols inserted before id `first`; those behind move up.
 
-    `rows`: the features of each new symbol as sorted (column, value) pairs.
+    `rows`: the non-zero features of each new symbol as sorted (column, value) pairs. Words with equal features share a
+    class, as before.
     """
     entries = list(zip(matrix.columns.tolist(), matrix.values.tolist(), strict=True))
     known = {tuple(entries[start:stop]): s for s, (start, stop) in enumerate(pairwise(matrix.offsets.tolist()))}
@@ -317,9 +328,10 @@ def of_symbols(matrix: FeatureMatrix, symbols: Ints) -> FeatureMatrix:
 
 
 def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
-    """Return a new model that lists these words too, after those of the given model, which stays as it is.
+    """Return a new model that lists these words too, after those of `model`, which stays as it is; weights are copied.
 
-    Raises VocabularyError for words that are listed already or not allowed, FeatureError for unknown attributes.
+    The new words have the features that their attributes and spelling give, and so weights at once. Raises
+    VocabularyError for words that are listed already or not allowed, FeatureError for unknown attributes.
 
         add(model, [Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)])
     """
@@ -338,10 +350,11 @@ def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
 
 
 def remove(model: LLRNN, forms: Iterable[str]) -> LLRNN:
-    """Return a new model that does not list these words; the given model stays as it is.
+    """Return a new model that does not list these words; the given model stays as it is, and weights are copied.
 
-    In an open vocabulary they can still be generated, as strings outside the list. A summary of the training text is
-    dropped where word ids change. Raises VocabularyError for words that are not listed or are needed.
+    In an open vocabulary they can still be generated, as strings outside the list. The `training_summary` is dropped
+    where word ids change. Raises VocabularyError for words that are not listed, or are needed (end of sentence, unknown
+    word).
 
         remove(model, ["cachalot"])
     """
@@ -385,24 +398,25 @@ def _check_gone(gone: Iterable[str], old: Vocabulary) -> None:
 
 
 def _sides(model: LLRNN) -> list[FeatureMatrix]:
-    """Return the model's output features φ, and its input features ψ where they are another matrix."""
+    """Return the model's feature matrices: [output features], or [output, input features] where these differ."""
     same = model.input_features is model.output_features
     return [model.output_features] if same else [model.output_features, model.input_features]
 
 
 def _fine(model: LLRNN, side: FeatureMatrix) -> FeatureMatrix:
-    """Return the matrix from which features of new words are computed: the input features ψ if names are those of
-    `side`.
+    """Return the matrix in which to look up features of new words for `side`, one of the model's two matrices.
 
-    ψ is never coarsened (classes merged), as `side` may be.
+    It is that of the input features if it has the same feature names: its classes of words are never merged
+    (coarsened), as those of `side` may be. Else it is `side`.
     """
     return model.input_features if side.names == model.input_features.names else side
 
 
 def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], done: Mapping[str, int]) -> LLRNN:
-    """Return the model over a revised vocabulary, with its weights copied.
+    """Return a model over a revised vocabulary with the weights of `model`.
 
-    `sides`: the revised output features, and input features where they differ; `done`: counts to add in `provenance`.
+    `revision`: how symbols of the new vocabulary follow from the old ones; `sides`: the revised output features, and
+    input features where they differ; `done`: {key: count}, added to those in the model's `provenance`.
     """
     made = LLRNN(
         revision.vocabulary,
@@ -432,9 +446,9 @@ def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], d
 
 
 def _renamed_rows(model: LLRNN, names: Sequence[str]) -> Tensor:
-    """Return the weights of contextual inputs with rows in the order of `names`; rows of new names are 0.
+    """Return the weights of contextual inputs, (n, D), with a row for each of n `names`; rows of new names are 0.
 
-    Raises ConfigError where a name that the model was trained on is missing.
+    Raises ConfigError where a name that the model was trained on is not among them.
     """
     assert model.input_weight is not None
     old, place = model.input_weight.detach(), {name: row for row, name in enumerate(model.input_names)}
@@ -498,9 +512,9 @@ def _removing(gone: Sequence[str], old: Vocabulary, new: Vocabulary, stay: Ints)
 
 
 def _change(left: Floats, now: Floats) -> Floats:
-    """Return log(new / old) of what each cell (set of unlisted strings) keeps of its probability; 0 where it had none.
+    """Return log(now / left) of each cell (set of unlisted strings that share a symbol), (cells,); 0 if none was left.
 
-    `left`, `now`: the logarithms before and after, (cells,).
+    `left`, `now` (cells,): the log of what its unlisted strings have of its probability, before and after a revision.
     """
     nothing = left == -np.inf
     return np.asarray(np.where(nothing, 0.0, now - np.where(nothing, 0.0, left)), dtype=np.float64)
@@ -514,11 +528,12 @@ def value_attribute(slot: str) -> str:
 def add_from_conditions(
     model: LLRNN, conditions: Iterable[object], others: Mapping[str, Iterable[str]] | None = None
 ) -> LLRNN:
-    """Return the model with the unlisted words of these conditions added to its vocabulary.
+    """Return a model with the unlisted words of these conditions added to the vocabulary, or `model` itself.
 
-    A condition is the input that a text is written from. `others`: further words by slot. The model itself is returned
-    where all are listed, where no part of it would use them, or where its symbols are characters. Raises LLRNNError
-    where the model can take no new words.
+    A condition is the input that a text is written from. `others`: {slot: further words}. Words that are values of a
+    slot have the feature "Value:SLOT" if the model has it. The model itself is returned where all are listed, where no
+    part of it would use them, or where a constraint reads characters. Raises LLRNNError where the model can take no new
+    words.
     """
     words_in = any(one.reads_conditions and not one.needs_condition for one in model.contextual_inputs)  # not numbers
     if model.background.is_static and not model.contextual and not words_in:
@@ -541,7 +556,11 @@ def add_from_conditions(
 
 
 def _read_before(model: LLRNN, conditions: Sequence[object], others: Collection[str]) -> list[str]:
-    """Return unlisted strings of domains in the text before, where the background expects words to come again."""
+    """Return the unlisted words of the text before that the model's domains (infinite sets of strings) hold, sorted.
+
+    The text before is in the conditions, the inputs that texts are written from. [] unless the prior expects words to
+    come again; words in `others` are left out.
+    """
     given = conditions if model.background.text_before else ()
     texts = {id(one.text): one.text for one in given if isinstance(one, Before)}  # which sentences share
     said = {word for text in texts.values() for word in text}
@@ -551,9 +570,10 @@ def _read_before(model: LLRNN, conditions: Sequence[object], others: Collection[
 
 
 def with_text_words(model: LLRNN, corpus: Corpus) -> LLRNN:
-    """Return the model with the words of a running text (`Corpus.running`) listed, each with the probability it had.
+    """Return a model that lists the words of a running text, each with the probability that it had unlisted.
 
-    For a background of words that come again (`backgrounds.Recent`). Sentences that stand alone change nothing.
+    For a prior of words that come again (`backgrounds.Recent`). The model itself is returned for a corpus of sentences
+    that stand alone, not made by `Corpus.running`.
     """
     if not any(isinstance(one, Before) for one in corpus.conditions):
         return model
@@ -566,10 +586,10 @@ def try_add_from_conditions(
     others: Mapping[str, Iterable[str]] | None = None,
     tell: Callable[[str], None] = warn_unlisted,
 ) -> LLRNN:
-    """Return the model with the unlisted words of these conditions added; as it is where it can take no new words.
+    """Return a model with the unlisted words of these conditions added, or `model` itself where it can take none.
 
-    Conditions are the inputs that texts are written from; `others`: further words by slot; `tell`: called with a
-    message that says why words could not be added.
+    Conditions are the inputs that texts are written from; `others`: {slot: further words}; `tell`: called with a
+    message if words could not be added.
     """
     try:
         return add_from_conditions(model, conditions, others)
@@ -579,10 +599,7 @@ def try_add_from_conditions(
 
 
 def words_by_column(lookups: Iterable[Lookup]) -> dict[str, set[str]]:
-    """Return {column: words} of all knowledge bases (tables) that the lookups consult.
-
-    Columns of one name are joined.
-    """
+    """Return {column: words} of all tables (knowledge bases) that `lookups` consult; columns of one name are joined."""
     found: dict[str, set[str]] = {}
     for one in lookups:
         for column, words in one.words_by_column.items():
