@@ -51,7 +51,7 @@ class _DomainData(BaseModel):
 
 
 class _ModelData(BaseModel):
-    """The schema of the JSON part of a model folder, validated before anything is built from it."""
+    """The pydantic schema of the JSON part of a saved model, against which it is checked before a model is built."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -83,13 +83,14 @@ def load(
     verify: bool = True,
     copy: bool = False,
 ) -> LLRNN:
-    """Read a model that `LLRNN.save` or `save_pretrained` wrote; return it in eval mode.
+    """Return the model that `LLRNN.save` or `save_pretrained` wrote to `folder`, in eval mode.
 
-    `open_model` also opens n-grams. `background` (the prior), `contextual`, `contextual_inputs`: replace those in the
-    folder; instances of classes that llrnn does not define must be given again here. So must such a `controller` (the
-    network), made as before: its weights are loaded. `device`: where the model goes, cpu or cuda. `verify=False` skips
-    the checksums, so that a large model opens faster; `copy=True` reads it into memory instead of mapping its files,
-    which may then change. Raises CheckpointError where the folder holds no model, or a damaged one.
+    `background` (the prior), `contextual` features, `contextual_inputs`: replace those in the folder, None keeps them;
+    instances of classes that llrnn does not define must be given again here. So must such a `controller` (the network),
+    made as before: its weights are loaded. `device`: where the model goes, cpu or cuda. `verify=False` skips the
+    checksums, so that a large model opens faster; `copy=True` reads it into memory instead of mapping its files, which
+    may then change. `open_model` also opens n-grams. Raises CheckpointError where the folder holds no model, or a
+    damaged one.
 
         model = load("runs/paper/model", device="cuda")
     """
@@ -121,9 +122,9 @@ def holds_model(folder: str | PathLike[str]) -> bool:
 
 
 def bundle_name(folder: str | PathLike[str]) -> str:
-    """Return the stem of the model's files in a folder: "model" (written by `save`) or "config" (by `save_pretrained`).
+    """Return the stem of a model's files in a folder: "model" (written by `save`) or "config" (by `save_pretrained`).
 
-    "model" also where the folder holds neither. Raises CheckpointError for a folder of n-grams or of another library.
+    "model" also where the folder holds neither. Raises CheckpointError for a folder of n-grams, or of another library.
     """
     if has_bundle(folder, "model"):
         return "model"
@@ -155,9 +156,9 @@ def _model_type(folder: Path) -> str | None:
 
 
 def find_device(device: str | torch.device) -> torch.device:
-    """Return the torch device of this name: cpu, cuda, or cuda:N.
+    """Return the torch device of this name: "cpu", "cuda", or "cuda:1", "cuda:2", … for one of several GPUs.
 
-    Raises ConfigError where the machine does not have it.
+    Raises ConfigError for other names, and where the machine does not have it.
     """
     if re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", str(device)) is None:
         raise ConfigError(f"device must be cpu, cuda, or one of several GPUs such as cuda:1, found {str(device)!r}")
@@ -170,10 +171,10 @@ def find_device(device: str | torch.device) -> torch.device:
 
 
 def open_background(path: Path, restrict: bool = False) -> Background:
-    """Open a path as a background, a prior b(K, x) over the next word: an llrnn model folder, or n-grams.
+    """Return the model folder, ARPA file or n-gram folder at `path` as a background: a prior over the next word.
 
-    `restrict`: leave out n-grams with words that the model's vocabulary does not list. Raises ConfigError where nothing
-    is at the path.
+    `restrict`: of n-grams, leave out those with words that the vocabulary of the model which uses them does not list.
+    Raises ConfigError where nothing is at the path.
     """
     if holds_model(path):
         return backgrounds.Model(load(path))
@@ -237,18 +238,19 @@ def _build(
 
 
 def holds_ngrams(path: str | PathLike[str]) -> bool:
-    """Return whether a path is an n-gram model: a folder of `llrnn ngram`, or any file, pipe or "-", which can only
-    be ARPA.
+    """Return whether a path is an n-gram model: a folder that `llrnn ngram` wrote, or a file, pipe or "-".
+
+    A file is not opened: of all files only ARPA is a model, so that another is refused later.
     """
     is_stream = str(path) == STANDARD or (Path(path).exists() and not Path(path).is_dir())
     return is_stream or has_bundle(path, "ngram")
 
 
 def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
-    """Open a model folder, or n-grams as a model: an ARPA file, or a folder of `llrnn ngram`.
+    """Return the model at `path` in eval mode: a model folder, or n-grams as a model (ARPA file, n-gram folder).
 
-    `path`: the folder or file. `oov="skip"`: n-grams without `<unk>` can read unknown words, which are then left out of
-    all sums. Returns an `LLRNN` in eval mode. Raises CheckpointError where the path is none of these.
+    `oov="skip"`: n-grams without `<unk>` can read unknown words, which are then left out of all sums; None: such words
+    are an error. Raises CheckpointError where the path is none of these.
 
         evaluate(open_model("corpus.arpa"), Corpus.from_file("test.txt"))
     """
@@ -264,8 +266,7 @@ def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
 
 
 def ngram_model(table: NGramTable) -> LLRNN:
-    """Wrap an n-gram table as a model over its own words, in eval mode: p is the n-grams', without features or a
-    network.
+    """Return a model whose p is that of n-grams, over their own words, in eval mode; without features or a network.
 
     evaluate(ngram_model(read_arpa("corpus.arpa")), Corpus.from_file("test.txt"))
     """
@@ -289,8 +290,9 @@ def _controller(settings: dict[str, Any]) -> Controller:
 
 
 def restore_model(saved: Saved) -> LLRNN:
-    """Rebuild a model that was saved within another one, as its background (prior): the inverse of
-    `backgrounds.Model.saved`.
+    """Return a model that was saved as the background (prior) of another one, in eval mode.
+
+    `saved`: what `backgrounds.Model.saved` returned.
     """
     return _build(Bundle(saved.fields, saved.tensors))
 

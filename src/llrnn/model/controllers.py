@@ -808,7 +808,7 @@ def described_controller(controller: Controller) -> dict[str, Any]:
 
 
 def _can_be_made_again(controller: Controller) -> bool:
-    """Return whether `make_controller(controller.settings())` would have the same classes, and weights of these shapes."""
+    """Return whether `make_controller(controller.settings())` has the same classes, and weights of the same shapes."""
     try:
         with skip_init():
             made = make_controller(controller.settings())

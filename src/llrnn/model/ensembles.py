@@ -73,18 +73,18 @@ def mix(
 
 
 def log_probs(models: Sequence[LLRNN], text: EncodedText, batching: Batching | None = None) -> Tensor:
-    """Return log p of every word of a text under each of n models, (n, N) float64, in nats.
+    """Return log p in nats of the N words and ends of sentences of a text under each of n models, (n, N) float64.
 
-    `batching`: how the text is cut into batches, whole sentences by default.
+    `batching`: how the text is cut into batches, whole sentences by default; words are in the order of the batches.
     """
     return torch.stack([score(model, text, batching).log_probs for model in models])
 
 
 def fitted_shares(log_p: Tensor) -> list[float]:
-    """Return mixture weights λ with sum one, fitted by EM, given log p of a text's N words under each of n parts, (n,
-    N).
+    """Return mixture weights λ (n of them, with sum one) that make a text most probable, fitted by EM.
 
-    No weight is below 1e-4 (but for rounding), so that each part stays possible.
+    `log_p` (n, N): log p of the text's N words under each of n parts. No weight is below 1e-4 (but for rounding), so
+    that each part stays possible.
 
         fitted_shares(log_probs([first, second], text))     # such as [0.62, 0.38]
     """
@@ -98,7 +98,7 @@ def fitted_shares(log_p: Tensor) -> list[float]:
 def mixture(
     models: Sequence[LLRNN], weights: Sequence[float] | None = None, *, names: Sequence[str] | None = None
 ) -> LLRNN:
-    """Return the model p = Σ λ_i p_i of trained models over one vocabulary, which are held and not copied.
+    """Return the model p = Σ λ_i p_i of trained models over one vocabulary, which it holds without a copy.
 
     `weights`: λ, above 0 with sum 1, equal ones if not given; `names`: what explanations call the members. Raises
     ConfigError for other weights, fewer than two models, or different vocabularies.
@@ -112,9 +112,9 @@ def mixture(
 
 
 def background_alone(background: Background, models: Sequence[LLRNN]) -> LLRNN:
-    """Return a model that predicts its background (prior) alone, p = b, with the vocabulary of the first of `models`.
+    """Return a model that predicts a background (prior) alone, p = b, with the vocabulary of the first of `models`.
 
-    It has the features of that model with weight 0, and is in eval mode.
+    It has the output features of that model with weight 0, no network, and is in eval mode.
 
         background_alone(NGram.from_corpus(corpus, folds=0), [model])
     """
@@ -140,9 +140,9 @@ def member(model: LLRNN, number: int) -> LLRNN:
 
 
 def require_members(models: Sequence[LLRNN], names: Sequence[str] | None = None) -> list[str]:
-    """Return the names of models to mix, "model 1", "model 2", … by default.
+    """Return the names of models to mix: `names`, or "model 1", "model 2", … by default.
 
-    Raises ConfigError for fewer than two models, and where vocabularies differ.
+    Raises ConfigError for fewer than two models, another number of names, or vocabularies that differ.
     """
     named = [f"model {n + 1}" for n in range(len(models))] if names is None else list(names)
     if len(models) < 2 or len(named) != len(models):
@@ -160,9 +160,9 @@ def require_shares(weights: Sequence[float], n: int) -> None:
 
 
 def inheriting(made: LLRNN, models: Sequence[LLRNN]) -> LLRNN:
-    """Give the new model `made` the device, dtype and text settings of the first of `models`.
+    """Return `made`, in eval mode, with device, dtype, configuration and tokeniser of the first of `models`.
 
-    Return it in eval mode.
+    It is changed in place.
     """
     first = models[0]
     made.provenance = {key: first.provenance[key] for key in ("config", "tokeniser") if key in first.provenance}

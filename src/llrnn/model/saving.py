@@ -35,7 +35,7 @@ CONFIG, TENSORS, CARD = "config", "model.safetensors", "README.md"
 
 
 class Persistent(nn.Module):
-    """Base class of `LLRNN`: declares the parts of a model, and saves it as a folder."""
+    """Base class of `LLRNN` alone: declares the parts that a model has, and saves it as a folder."""
 
     vocabulary: Vocabulary
     output_features: FeatureMatrix
@@ -52,31 +52,30 @@ class Persistent(nn.Module):
 
     @property
     def corpus_settings(self) -> Mapping[str, Any]:
-        """The `corpus` table of the configuration the model was trained with: how texts are read; {} if there is
-        none.
+        """The `corpus` table of the configuration with which the model was trained, which says how texts are read.
+
+        {} if the model was not trained by a configuration.
         """
         settings: Mapping[str, Any] = self.provenance.get("config", {}).get("corpus", {})
         return settings
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Names of all output features, static ones first, then contextual ones: the coordinates of the feature
-        weights a.
-        """
+        """Names of all output features in the order of the feature weights: static ones, then contextual ones."""
         return (*self.output_features.names, *self.context_names)
 
     @property
     def context_names(self) -> tuple[str, ...]:
-        """Names of the contextual features: the last coordinates of the feature weights a."""
+        """Names of the contextual output features, in the order of their weights; () if there are none."""
         return tuple(name for feature in self.contextual for name in feature.names)
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """Names of the numbers that contextual inputs give the network: the rows of `input_weight`."""
+        """Names of the numbers that contextual inputs give the network, in the order of rows of `input_weight`."""
         return tuple(name for one in self.contextual_inputs for name in one.names)
 
     def save(self, folder: str | PathLike[str]) -> None:
-        """Write the model as a folder of safetensors and JSON, atomically; `llrnn.load` reads it back.
+        """Write the model as a folder of safetensors and JSON, which `llrnn.load` reads back; whole or not at all.
 
         Raises CheckpointError where a weight is not finite.
 
@@ -87,9 +86,9 @@ class Persistent(nn.Module):
         write_bundle(folder, "model", data, tensors, version=2 if as_arrays else 1)
 
     def checked(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Return everything that is saved, as plain data and tensors by name.
+        """Return all that `save` writes: plain data for JSON, and tensors by name, as `described` returns them.
 
-        Raise CheckpointError where one is not finite.
+        Raises CheckpointError where a weight or feature value is not finite.
         """
         data, tensors = self.described()
         require_finite(tensors)
@@ -103,10 +102,11 @@ class Persistent(nn.Module):
         data: str | None = None,
         figures: Mapping[str, float] | None = None,
     ) -> None:
-        """Write config.json, model.safetensors and a README.md card, as the Hugging Face Hub expects a model.
+        """Write config.json, model.safetensors and a model card, README.md, as the Hugging Face Hub expects them.
 
-        `license`: a name such as cc-by-sa-4.0; `data`: a sentence on the text that it was trained on; `figures`:
-        measured values by name. All three go into the card, which says so where they are missing.
+        `folder`: where; `license`: a name such as cc-by-sa-4.0; `data`: a sentence on the text that it was trained on;
+        `figures`: measured values by name. All three go into the card, which says so where they are missing.
+        `llrnn.load` reads the folder. Raises CheckpointError where a weight is not finite.
 
             model.save_pretrained("french", license="cc-by-sa-4.0", figures={"perplexity, UD French GSD": 107.3})
         """
@@ -117,15 +117,16 @@ class Persistent(nn.Module):
         write_atomically(Path(folder) / CARD, card.encode())
 
     def weights(self) -> dict[str, Tensor]:
-        """Return all parameters, as "weights.NAME", and the controller's buffers, as "buffers.NAME", without copying
-        them.
+        """Return all parameters as {"weights.NAME": tensor}, and buffers of the network as {"buffers.NAME": tensor}.
+
+        They are not copied, and have no gradient.
         """
         buffers, kept = dict(self.controller.named_buffers()), self.controller.state_dict().keys()
         named = {f"weights.{name}": parameter.detach() for name, parameter in self.named_parameters()}
         return named | {f"buffers.{name}": buffers[name] for name in buffers if name in kept}
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Copy weights into this model in place, by the names that `weights()` gives them.
+        """Copy tensors into the model's weights in place, by the names that `weights()` gives them; ignore others.
 
         Raises CheckpointError where one is missing or has another shape.
         """
@@ -141,7 +142,7 @@ class Persistent(nn.Module):
                 own.copy_(found)
 
     def described(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Return everything that makes up the model: a JSON-like dict, and tensors by name."""
+        """Return everything that makes up the model: plain data that JSON can hold, and tensors by name."""
         data: dict[str, Any] = {
             "unknown": self.vocabulary.unknown,
             "controller": described_controller(self.controller),
@@ -176,7 +177,10 @@ class Persistent(nn.Module):
 
 
 def require_finite(tensors: Mapping[str, Tensor]) -> None:
-    """Raise CheckpointError where a weight or a feature value among the tensors is NaN or infinite."""
+    """Raise CheckpointError if a number in the model's weights or feature values among `tensors` is NaN or infinite.
+
+    `tensors`: by the names that `Persistent.described` gives them; others are not looked at.
+    """
     for name, tensor in tensors.items():
         is_of_the_sum = name.startswith("weights.") or name.endswith("put_features.values")
         if not (is_of_the_sum and tensor.is_floating_point() and tensor.numel()):
@@ -191,9 +195,7 @@ def require_finite(tensors: Mapping[str, Tensor]) -> None:
 
 
 def _describe_words(vocabulary: Vocabulary, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Put the vocabulary into `data` and `tensors`: its words as JSON while they are few, as tensors where they are
-    many.
-    """
+    """Add the vocabulary's words and counts to `data` and `tensors`, in place; many words become tensors, few JSON."""
     counts = torch.tensor(vocabulary.counts[: vocabulary.n_words])
     tensors["symbols.counts"] = counts
     if vocabulary.n_words < MANY_WORDS:
@@ -214,9 +216,9 @@ def _describe_features(side: str, features: FeatureMatrix, data: dict[str, Any],
 
 
 def _describe_source(saved: Saved, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
-    """Return the nested description of a saved prior or contextual feature.
+    """Return a saved prior or contextual feature, with its parts, as nested plain data; add its tensors to `tensors`.
 
-    Its tensors go to `tensors` as "PREFIX.NAME".
+    These have the names "PREFIX.NAME", and those of part i "PREFIX.i.NAME".
     """
     tensors.update({f"{prefix}.{name}": tensor for name, tensor in saved.tensors.items()})
     parts = [_describe_source(part, f"{prefix}.{i}", tensors) for i, part in enumerate(saved.parts)]
@@ -224,10 +226,10 @@ def _describe_source(saved: Saved, prefix: str, tensors: dict[str, Tensor]) -> d
 
 
 def make_card(model: Persistent, license: str | None, data: str | None, figures: Mapping[str, float] | None) -> str:
-    """Return the text of README.md, a model card: what is given here, and what the model knows of its training.
+    """Return the text of a model card (README.md): what is given here, and what the model knows of its training.
 
-    `license`: a name; `data`: a sentence on the training text; `figures`: measured values by name. The card says where
-    one is not stated.
+    `license`: a name; `data`: a sentence on the training text; `figures`: measured values by name; None: not stated,
+    and the card says so.
     """
     front = ["---", "library_name: llrnn", "pipeline_tag: text-generation", "tags: [llrnn, language-model]"]
     front += [f"license: {license}"] if license else []
@@ -274,9 +276,7 @@ def make_card(model: Persistent, license: str | None, data: str | None, figures:
 
 
 def _trained_on(model: Persistent) -> list[str]:
-    """Return lines of the model card on the training text: its size, its files and other texts, as far as they are
-    known.
-    """
+    """Return lines of a model card on the training text: its size, its files and other texts, as far as known."""
     summary = model.training_summary
     found = [] if summary is None else ["", f"Trained on {int(summary.counts.sum()):,} words and ends of sentences."]
     files = model.corpus_settings.get("train")

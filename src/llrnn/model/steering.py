@@ -48,12 +48,18 @@ _LONGEST_MISTAKE = 100  # characters
 
 
 def star_matcher(pattern: str) -> Callable[[str], object]:
-    """Return a function of a name that is true if it matches `pattern`, in which only `*` (anything) has a meaning."""
+    """Return a function of a name that is truthy if the whole name matches `pattern`, in which `*` stands for anything.
+
+    No other character has a meaning of its own.
+    """
     return re.compile(fnmatch.translate(re.sub(r"[?\[]", r"[\g<0>]", pattern))).match
 
 
 class FeatureNames:
-    """An index of a model's feature names, which finds the features that a name or a pattern with `*` selects."""
+    """An index of a model's feature names, which finds the features that a name or a pattern with `*` selects.
+
+    `names`: in the order of the feature weights.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -64,13 +70,11 @@ class FeatureNames:
         return len(self.names)
 
     def is_pattern(self, feature: str) -> bool:
-        """Return whether `feature` is to be matched as a pattern: it has a `*` and is not itself the name of a
-        feature.
-        """
+        """Return whether `feature` is matched as a pattern: it holds a `*`, and no feature has it as its name."""
         return STAR in feature and feature not in self._place
 
     def rows(self, feature: str) -> Ints:
-        """Return the indices of the features that a name or pattern selects, in rising order.
+        """Return the indices, into the feature weights, of the features that a name or pattern selects, sorted.
 
         Raises ConfigError, with advice on names that look alike, if there are none.
         """
@@ -97,8 +101,9 @@ class FeatureNames:
         return f"names look like {', '.join(map(repr, self.names[:3]))}, and patterns need a `*`"
 
     def _candidates(self, feature: str) -> list[str]:
-        """Return names to compare a misspelt one with: all, or those of its group where there are many; [] if it is
-        too long.
+        """Return the feature names to compare a misspelt one with: all, or where these are many those of its group.
+
+        The group is what stands before the first colon. [] if it has more than 100 characters.
         """
         if len(feature) > _LONGEST_MISTAKE:
             return []
@@ -110,10 +115,9 @@ class FeatureNames:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of feature weights, a_k → scale · a_k + offset, for the features that a name, or a pattern with `*`,
-    selects.
+    """A change of feature weights, a → scale · a + offset, of the features that `feature`, a name or pattern, selects.
 
-    Raises ConfigError for numbers that are not finite.
+    A pattern has a `*`, which stands for anything. Raises ConfigError for numbers that are not finite.
 
         steer(model, [Change("Gender:*", scale=0.0)])
     """
@@ -131,9 +135,10 @@ class Change:
 
     @classmethod
     def parse(cls, text: str) -> Change:
-        """Parse a change: `POS:VERB=+0.5` adds, `POS:VERB=*0.8` scales, `POS:VERB=0.5` sets the weight to 0.5.
+        """Return the change that a text describes; NAME is that of a feature, or a pattern with `*`.
 
-        Raises ConfigError for other texts.
+        `POS:VERB=+0.5` or `=-0.5` adds, `POS:VERB=*0.8` scales, `POS:VERB=0.5` sets the weight to 0.5. Raises
+        ConfigError for other texts.
 
             Change.parse("POS:VERB=+0.5")
         """
@@ -153,10 +158,10 @@ class Change:
 
 
 def experts(model: LLRNN, factors: Mapping[str, float]) -> list[Change]:
-    """Return changes that scale the weights of contextual features by `factors`.
+    """Return changes that scale the weights of contextual features, for `steer`.
 
-    Keys are names of contextual features, or of an expert (a distribution as a feature) or look-up table that several
-    belong to. Raises ConfigError for others.
+    `factors`: {name: factor}, the name that of a contextual feature, or of an expert (a distribution as a feature) or
+    look-up table, which stands for all its features. Raises ConfigError for other names.
 
         steer(model, experts(model, {"menu": 2.0}))
     """
@@ -165,9 +170,10 @@ def experts(model: LLRNN, factors: Mapping[str, float]) -> list[Change]:
 
 
 def _require_contextual(model: LLRNN, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return {name: its features}: each contextual feature by itself, and all those of an expert or look-up table.
+    """Return {name: names of contextual features} for each contextual feature, and each expert or look-up table.
 
-    Raises ConfigError where one of `names` is no such name.
+    A feature stands for itself, an expert or table for all its features. Raises ConfigError where one of `names` is not
+    a key.
     """
     found: dict[str, tuple[str, ...]] = {}
     for feature in model.contextual:
@@ -188,10 +194,10 @@ def swap(
 ) -> LLRNN:
     """Return a copy of the model with the same weights and another prior, other experts or other tables.
 
-    `background`: the prior b(K, x) in place of the model's; `experts`: backgrounds by the name of the expert feature
-    that they replace; `tables`: knowledge bases by the name of the one that they replace. The words of a table are
-    added to the vocabulary. Give backgrounds over the model's present vocabulary: they are revised together with the
-    model. Raises ConfigError for names that the model does not have.
+    `background`: the prior b(K, x) in place of the model's, None keeps it; `experts`: backgrounds by the name of the
+    expert feature (a distribution as a feature) that they replace; `tables`: knowledge bases by the name of the one
+    that they replace. The words of a table are added to the vocabulary. Give backgrounds over the model's present
+    vocabulary: they are revised together with the model. Raises ConfigError for names that the model does not have.
 
         swap(model, tables={"menu": KnowledgeBase.from_file("menu.csv")})
     """
@@ -226,7 +232,7 @@ def constrained(model: LLRNN, constraint: Constraint) -> LLRNN:
 
 
 def _with_tables(model: LLRNN, tables: Mapping[str, KnowledgeBase]) -> LLRNN:
-    """Return the model with other look-up tables (knowledge bases), by the name of the one that each replaces.
+    """Return the model with other look-up tables: {name of the table that is replaced: the new knowledge base}.
 
     Their words are added to the vocabulary first, since only listed words can be looked up.
     """
@@ -240,13 +246,14 @@ def _with_tables(model: LLRNN, tables: Mapping[str, KnowledgeBase]) -> LLRNN:
 
 
 def tables_of(model: LLRNN) -> dict[str, Lookup]:
-    """Return {name: the contextual feature that looks it up} of the knowledge bases (tables) that a model consults."""
+    """Return {name of a look-up table: the contextual feature that consults it} of a model; {} if it has none."""
     return {feature.name: feature for feature in model.contextual if isinstance(feature, Lookup)}
 
 
 def require_experts(model: LLRNN, names: Iterable[str]) -> None:
-    """Raise ConfigError unless the model has expert features (backgrounds as contextual features) of all these
-    names.
+    """Raise ConfigError unless the model has an expert of each of these names.
+
+    An expert is a contextual feature that is the log p of another distribution.
     """
     given, tables = list(names), ", ".join(tables_of(model))
     _require_contextual(model, given)
@@ -263,10 +270,11 @@ def _require(names: Iterable[str], there: Sequence[str], kind: str, besides: str
 def scale_and_offset(
     model: LLRNN, changes: Sequence[Change], names: FeatureNames | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the changes composed in order, a → scale∘a + offset, as two tensors (m + k,), static features first.
+    """Return the changes composed in order, a → scale∘a + offset, as two tensors (m + k,) over all feature weights.
 
-    `names`: an index of the model's features that is kept between calls, so that patterns are matched once. Raises
-    ConfigError for an unknown feature, or numbers that overflow.
+    m static features come first, then k contextual ones. `names`: an index of the model's features that is kept between
+    calls, so that patterns are matched once; made here if None. Raises ConfigError for an unknown feature, or numbers
+    that overflow.
     """
     known = names or FeatureNames(model.feature_names)
     scale, offset = np.ones(len(known)), np.zeros(len(known))
@@ -311,8 +319,7 @@ def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:
 
 
 def untied(model: LLRNN) -> LLRNN:
-    """Return a copy of the model with parameters of its own, where input and output weights are no longer shared
-    (tied).
+    """Return a copy of the model with parameters of its own, in which input and output weights are not shared (tied).
 
     Vocabulary, features and priors, which are large and never change, are the same objects as in the original.
     """

@@ -59,7 +59,9 @@ _ALONE = 5  # strings of a cell that are also located one by one
 
 
 def check_features(features: Features, vocabulary: Vocabulary) -> None:
-    """Check that features are deterministic, finite, and equal after compilation to a matrix; raise LawError otherwise.
+    """Check that features give the same finite values each time, also as a compiled matrix; raise LawError otherwise.
+
+    Every word of the vocabulary is tried.
 
     check_features(Identity(top=100) + MyFeatures(), vocabulary)
     """
@@ -103,9 +105,10 @@ def check_background(
 
 
 class _Drawn(NamedTuple):
-    """The random prefixes that a law is tested on: how many, of how many words, with which conditions, from which seed.
+    """How the random prefixes on which a law is tested are drawn: `prefixes` of them, each of `length` words, by
+    `seed`.
 
-    A condition is the input that a text is written from, or None.
+    `conditions`: given to them in turn; a condition is the input that a text is written from, or None.
     """
 
     conditions: Sequence[object]
@@ -117,9 +120,10 @@ class _Drawn(NamedTuple):
 def _asked(
     process: Process, answer: Callable[[list[State]], Answer], name: str, vocabulary: Vocabulary, drawn: _Drawn
 ) -> tuple[list[State], Answer]:
-    """Return the states along random prefixes, and the result of `answer`, the method `name` of the process, on them.
+    """Return the states of `process` along random prefixes, and the result of `answer` on the list of these states.
 
-    Raises LawError if `advance` is not deterministic, or if `advance` or `answer` change the states they are given.
+    `answer`: a method of the process, whose name for messages is `name`; `drawn`: how prefixes are drawn. Raises
+    LawError if `advance` is not deterministic, or if `advance` or `answer` change the states they are given.
     """
     draw, states = random.Random(drawn.seed), list[State]()
     for number in range(drawn.prefixes):
@@ -140,8 +144,9 @@ def _asked(
 def _check_batches(
     states: list[State], whole: Tensor, answer: Callable[[list[State]], Tensor], rounding: float = 0.0
 ) -> None:
-    """Raise LawError unless `answer(states)` is `whole` again, and equals the answers for single states within
-    `rounding`.
+    """Raise LawError unless `answer(states)` is `whole` once more, and row n equals `answer([states[n]])[0]`.
+
+    Rows are compared within `rounding` (and 1e-5 of the value); exactly if it is 0.
     """
     _require(bool(torch.equal(whole, answer(states))), "deterministic: same states, same answer")
     for n, state in enumerate(states):
@@ -213,8 +218,10 @@ def check_contextual_input(
 
 
 def _check_linear(bound: LinearFeature, vocabulary: Vocabulary, drawn: _Drawn) -> None:
-    """Raise LawError unless a contextual feature that is linear in static ones gives the log p of a dense
-    computation.
+    """Raise LawError unless a contextual feature that is linear in static ones gives the log p of a dense sum.
+
+    `bound`: the feature, bound to the vocabulary; `drawn`: how random prefixes are drawn. Its slopes must also be
+    finite, and a batch equal single states.
     """
     _require(bound.static is not None, "static features are named: `static` must say what the columns are")
     assert bound.static is not None
@@ -240,7 +247,7 @@ def _check_linear(bound: LinearFeature, vocabulary: Vocabulary, drawn: _Drawn) -
 
 
 def _random_layer(phi: FeatureMatrix, k: int, n: int) -> tuple[LogLinear, Tensor]:
-    """Return a float64 layer over these features and k contextual ones with random weights, and random h, (n, 4)."""
+    """Return a float64 layer over `phi` and k contextual features with random weights, and hidden vectors (n, 4)."""
     layer, generator = LogLinear(phi, 4, k).double(), torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in layer.parameters():
@@ -251,8 +258,9 @@ def _random_layer(phi: FeatureMatrix, k: int, n: int) -> tuple[LogLinear, Tensor
 def _check_scan(
     bound: Process, said: Callable[[Sequence[State]], Tensor], vocabulary: Vocabulary, drawn: _Drawn
 ) -> None:
-    """Raise LawError unless `said` (states -> numbers) gives the same for a whole batch and for single steps, and
-    does not look ahead.
+    """Raise LawError unless `said` (states -> numbers) is the same in a batch and step by step, without look-ahead.
+
+    `bound`: what follows the text, a process bound to the vocabulary; `drawn`: how random texts are drawn.
     """
     conditions, rows, length, seed = drawn
     inputs = torch.randint(len(vocabulary), (rows, length), generator=torch.Generator().manual_seed(seed))
@@ -355,7 +363,7 @@ def _require(condition: bool, law: str) -> None:
 
 @contextlib.contextmanager
 def _as_law() -> Iterator[None]:
-    """Context manager: an LLRNNError raised within it (NaN, a value without a name) becomes a LawError."""
+    """Context manager that turns an LLRNNError raised within it (NaN, a value without a name) into a LawError."""
     try:
         yield
     except LawError:
@@ -391,10 +399,10 @@ def _dense_values(values: ContextValues, n_symbols: int) -> Tensor:
 
 
 def _check_sums(prior: Prior, values: list[ContextValues], vocabulary: Vocabulary, n: int, log_b: Tensor) -> None:
-    """Raise LawError unless probabilities under a random layer sum to one, at each of n positions where a word is
-    possible.
+    """Raise LawError unless probabilities under a random layer sum to one, where every position has a possible word.
 
-    `log_b` (n, V): the values of `prior`; `values`: of contextual features.
+    Also unless Z is 0 exactly at the positions where all b are 0. `prior`: at n positions, with values `log_b` (n, V);
+    `values`: of contextual features.
     """
     phi = compile_features(Function(lambda symbol: {f"length {len(symbol) % 3}": 1.0}), vocabulary)
     layer, h = _random_layer(phi, sum(part.width for part in values), n)
@@ -408,11 +416,11 @@ def _check_sums(prior: Prior, values: list[ContextValues], vocabulary: Vocabular
 
 
 def check_controller(controller: Controller, *, conditions: Sequence[object] = (None, None), seed: int = 0) -> None:
-    """Check the laws of a controller, a network from words to hidden vectors, in float64 and without dropout.
+    """Check the laws of a controller, a network from words to hidden vectors, on a copy in float64 without dropout.
 
     The laws: sizes, no look-ahead, a scan equals single steps, a batch equals single rows. Raises LawError that says
     which law is broken, and where it first shows. `conditions`: two inputs that it can read, None for most; `seed`: of
-    the random input.
+    the random input vectors.
 
         check_controller(from_module(my_network, inputs=32))
     """
@@ -456,7 +464,10 @@ def _check_laws(controller: Controller, psi: Tensor, conditions: list[object]) -
 
 
 def _check_joined(controller: Controller, psi: Tensor, conditions: list[object]) -> None:
-    """Raise LawError unless two rows that have read 3 words and 1 word go on in one batch as they do alone."""
+    """Raise LawError unless two rows that have read 3 words and 1 word go on in one batch as each does alone.
+
+    `psi` (2, T, inputs): input vectors; `conditions`: one for each row.
+    """
     states, expected = [], []
     for b, read in enumerate((3, 1)):
         _, state = controller.scan(psi[b : b + 1, :read], controller.initial(conditions[b : b + 1]))
@@ -470,14 +481,17 @@ def _check_joined(controller: Controller, psi: Tensor, conditions: list[object])
 
 
 def _first_difference(found: Tensor, expected: Tensor) -> int | None:
-    """Return the first step t at which two tensors (B, T, D) differ by more than 1e-9, or None."""
+    """Return the first step t at which two tensors (B, T, D) differ by more than rounding (1e-9); None if they do not."""
     differs = ~torch.isclose(found, expected, rtol=1e-9, atol=1e-9).all(-1).all(0)
     return int(differs.nonzero()[0]) if bool(differs.any()) else None
 
 
 class TokeniserReport(NamedTuple):
-    """How often each law of a tokeniser holds, as fractions (0 to 1) of the texts, and the F1 of its words by their
-    places.
+    """How often each law of a tokeniser holds, as fractions (0 to 1) of the texts, and the F1 of its words.
+
+    `text_again`: tokenised and detokenised, a text is the same; `by_words`: also without the blanks that the tokens
+    keep; `words_again`: detokenised and tokenised, the words are the same; `joined`: texts that need a word joiner for
+    that; `exact`: the words are the given ones; `f1`: of the words by where they begin and end.
     """
 
     text_again: float  # (i) detokenise(tokenise(text)) = text

@@ -21,9 +21,9 @@ from llrnn.model.network import LLRNN
 
 @dataclass
 class Transferred:
-    """What `transfer` copied: for each part of the model, how many of its tensors or features, and of how many.
+    """What `transfer` copied: for each part of the model, how many of its tensors or features, and out of how many.
 
-    `parts`: {name of the part: (copied, all)}. It prints as a sentence.
+    `parts`: {name of the part: (number copied, number that there are)}. It prints as a sentence.
     """
 
     parts: dict[str, tuple[int, int]]
@@ -56,7 +56,10 @@ def transfer(model: LLRNN, source: LLRNN) -> Transferred:
 
 
 def _rows(model: LLRNN) -> dict[str, tuple[Sequence[str], list[Tensor]]]:
-    """Return, for each part of the model, the names of its features and the weights that have a row for each name."""
+    """Return {part of the model: (names of its features, weight tensors with a row for each name)}.
+
+    The parts are input, output and contextual features, and contextual inputs.
+    """
     layer = model.layer
     inputs = torch.zeros(0, model.controller.inputs) if model.input_weight is None else model.input_weight
     return {
@@ -79,10 +82,9 @@ def _same_tensors(model: LLRNN, source: LLRNN) -> tuple[int, int]:
 def _same_rows(
     ours: Sequence[str], theirs: Sequence[str], weights: Sequence[Tensor], others: Sequence[Tensor]
 ) -> tuple[int, int]:
-    """Copy the rows of `others` into `weights` for names that both have.
+    """Copy rows of `others` into `weights`, in place, for names that both have; return (names copied, names in `ours`).
 
-    Return how many were copied, and the number of names. `ours`, `theirs`: the names of the rows of `weights` and of
-    `others`.
+    `ours`, `theirs`: the names of the rows of each tensor in `weights`, and in `others`.
     """
     row = {name: number for number, name in enumerate(theirs)}
     into = [place for place, name in enumerate(ours) if name in row]
