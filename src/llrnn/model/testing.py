@@ -481,7 +481,7 @@ def _check_joined(controller: Controller, psi: Tensor, conditions: list[object])
 
 
 def _first_difference(found: Tensor, expected: Tensor) -> int | None:
-    """Return the first step t at which two tensors (B, T, D) differ by more than rounding (1e-9); None if they do not."""
+    """Return the first step t at which two tensors (B, T, D) differ by more than rounding (1e-9), or None."""
     differs = ~torch.isclose(found, expected, rtol=1e-9, atol=1e-9).all(-1).all(0)
     return int(differs.nonzero()[0]) if bool(differs.any()) else None
 
