@@ -60,12 +60,15 @@ class Features(ABC):
     def fitted(self, vocabulary: Vocabulary) -> Features:
         """Return these features prepared for a vocabulary, for example with the most frequent words or suffixes found.
 
-        By default nothing is prepared, and the object itself is returned.
+        By default nothing is prepared, and the object itself is returned. A model calls it, through `compile_features`.
         """
         return self
 
     def _fitted(self, vocabulary: Vocabulary, **attributes: Any) -> Self:
-        """Return a copy that is bound to the vocabulary, with these attributes replaced."""
+        """Return a copy of these features that is bound to the vocabulary, with these attributes replaced.
+
+        For subclasses, in their `fitted`.
+        """
         made = copy.copy(self)
         vars(made).update(_vocabulary=vocabulary, **attributes)
         return made
@@ -84,7 +87,10 @@ class Features(ABC):
         return ()
 
     def notes(self, vocabulary: Vocabulary) -> tuple[str, ...]:
-        """Return remarks for reports on how these features fit a vocabulary, such as how many words have a vector."""
+        """Return remarks for reports on how these features fit a vocabulary, such as how many words have a vector.
+
+        () by default.
+        """
         return ()
 
     def block(self, symbols: Sequence[str]) -> tuple[Sequence[str], Floats, Ints] | None:
@@ -106,7 +112,7 @@ class Features(ABC):
         return FeatureSum((*self.parts(), *other.parts()))
 
     def _each(self, wrap: Callable[[Features], Features]) -> Features:
-        """Return these features with `wrap` applied to each group of a sum."""
+        """Return these features with `wrap` applied to each group of a sum; for a single group, `wrap(self)`."""
         made = [wrap(part) for part in self.parts()]
         return made[0] if len(made) == 1 else FeatureSum(made)
 
@@ -129,7 +135,7 @@ class Features(ABC):
         return self._each(lambda part: Frequent(part, min_count))
 
     def of_listed(self) -> Features:
-        """Return these features for words that the vocabulary lists; other strings have none."""
+        """Return these features for words that the vocabulary lists; other strings of an open vocabulary have none."""
         return self._each(OfListed)
 
     def coarsened(self, classes: int, *, mass: Floats | None = None, seed: int = 0) -> Coarsened:
@@ -151,9 +157,8 @@ class Features(ABC):
     def deviations(self) -> Iterable[str]:
         """Return strings whose features may differ from those of other unlisted strings with the same symbol.
 
-        They are checked when features are compiled.
-
-        In an open vocabulary, all unlisted strings of one symbol (a cell) must have equal features.
+        In an open vocabulary, all unlisted strings of one symbol (a cell) must have equal features: those returned here
+        are checked when features are compiled. () by default.
         """
         return ()
 
@@ -162,7 +167,7 @@ class Features(ABC):
 
 
 class FeatureSum(Features):
-    """Several groups of features joined, as made by `a + b`; their names must differ."""
+    """Several groups of features joined, made by `a + b`; their names must differ, else compiling is a FeatureError."""
 
     def __init__(self, parts: Iterable[Features]) -> None:
         self._parts = tuple(parts)
@@ -184,7 +189,7 @@ class FeatureSum(Features):
 
 
 class Wrapped(Features):
-    """Base class of features that take those of another object, `inner`, and change their values."""
+    """Base class of features that take those of another object, `inner`, and change their values or drop some."""
 
     def __init__(self, inner: Features) -> None:
         self._inner = inner
@@ -227,9 +232,9 @@ def _checked_scale(by: float) -> float:
 
 
 class Frequent(Wrapped):
-    """The features of `inner` that fire on (are not 0 on) at least `min_count` words of the vocabulary.
+    """The features of `inner` that fire on (are not 0 on) at least `min_count` words of the vocabulary it is fitted to.
 
-    A lemma with a single form says no more than the word itself.
+    Others say no more than the word itself: a lemma with a single form, for example.
     """
 
     def __init__(self, inner: Features, min_count: int) -> None:
@@ -253,7 +258,7 @@ class Frequent(Wrapped):
 
 
 class OfListed(Wrapped):
-    """The features of `inner` on words that the vocabulary lists; {} on every other string."""
+    """The features of `inner` on words that the vocabulary lists; {} on every other string. It must be fitted first."""
 
     def __call__(self, symbol: str) -> Mapping[str, float]:
         return self._inner(symbol) if symbol in self._require_fitted() else {}
@@ -266,7 +271,7 @@ class OfListed(Wrapped):
 
 
 class Coarsened(Wrapped):
-    """Features with words merged into at most `classes` classes of equal features, where least is lost.
+    """Features with words merged into at most `classes` classes (sets of words with equal features) at the least loss.
 
     Made by `Features.coarsened`, which explains the arguments; see `layer.coarse`.
     """
@@ -281,7 +286,8 @@ class Coarsened(Wrapped):
     def compiled(self, vocabulary: Vocabulary) -> tuple[FeatureMatrix, FeatureMatrix]:
         """Return two feature matrices over the vocabulary, with equal columns: before words are merged, and after.
 
-        A row belongs to a class of words with equal features; the second matrix has at most `classes` rows.
+        A row belongs to a class of words with equal features; the second matrix has at most `classes` rows. The last
+        result is cached.
         """
         if self._made is None or self._made[0] is not vocabulary:
             fine = compile_features(self._inner, vocabulary)
@@ -291,7 +297,7 @@ class Coarsened(Wrapped):
         return self._made[1:]
 
     def with_features(self, other: Features) -> Coarsened:
-        """Return these features, to as many classes, with those of `other` added before words are merged."""
+        """Return coarsened features of as many classes, in which those of `other` are added before merging."""
         return Coarsened(self._inner + other, self._classes, self._mass, self._seed)
 
     def fitted(self, vocabulary: Vocabulary) -> Features:
@@ -365,9 +371,9 @@ def values_of(features: Features, symbol: str) -> Mapping[str, float]:
 
 
 def checked(value: Any, name: Any, symbol: str) -> float:
-    """Return the value of feature `name` on `symbol` as a float.
+    """Return the value of the feature `name` on the word `symbol` as a float.
 
-    Raises a FeatureError if it is no finite number that float32 can hold, or the name no string.
+    Raises a FeatureError if it is no finite number that float32 can hold, or the name is no string.
     """
     is_number = isinstance(value, int | float | np.integer | np.floating | np.bool_)
     if is_number and isinstance(name, str) and abs(value) <= LARGEST_FLOAT32:  # NaN is not below anything
@@ -487,9 +493,8 @@ class CellAttributes(Features):
 def _cell_attributes(vocabulary: Vocabulary, words: Sequence[str]) -> list[tuple[str, ...]]:
     """Return, for each word, the attributes of the cell that it is in, or would be in were it not listed.
 
-    () for a word in no cell.
-
-    Words that are not listed have `New:DOMAIN` besides.
+    A cell is a set of unlisted strings that share one symbol of the vocabulary. () for a word in no cell. Words that
+    are not listed have `New:DOMAIN` besides, where the domain is the kind of strings, such as `spelling`.
     """
     found: list[tuple[str, ...]] = [()] * len(words)
     for i, number in enumerate(vocabulary.in_domains(words)[0].tolist()):
@@ -503,8 +508,9 @@ def _cell_attributes(vocabulary: Vocabulary, words: Sequence[str]) -> list[tuple
 
 
 class CommonAffixes(Features):
-    """Base class of `Prefixes` and `Suffixes`: a feature for each affix of 1 to `longest` characters that words share.
+    """Base class of `Prefixes` and `Suffixes`: a feature for each affix that enough words of the vocabulary have.
 
+    longest     affixes have 1 to so many characters
     min_count   the fewest words of the vocabulary that must have the affix
     top         keep only so many, the commonest; None: all
     """
@@ -517,10 +523,10 @@ class CommonAffixes(Features):
 
     @abstractmethod
     def _affix(self, symbol: str, length: int) -> str:
-        """Return the first or last `length` characters of a word."""
+        """Return the first (`Prefixes`) or last (`Suffixes`) `length` characters of a word."""
 
     def _affixes(self, symbol: str) -> list[str]:
-        """Return the affixes of a word, shortest first, without the whole word; none for the end of a sentence."""
+        """Return the affixes of a word, shortest first, without the whole word; [] for the end of a sentence."""
         if symbol == EOS:
             return []
         return [self._affix(symbol, length) for length in range(1, min(self._longest, len(symbol) - 1) + 1)]
@@ -620,7 +626,7 @@ class Numeric(Features):
 
 
 def _value(number: str) -> float:
-    """Return the value of a number written with `.` or `,`, without a percent sign.
+    """Return the value of a number written with `.` or `,`, without its percent sign.
 
     A single separator is a decimal point unless three digits follow; any other separates thousands.
     """
@@ -722,10 +728,10 @@ class Vectors(Features):
         return dict(zip(self._names(), self._table[row].tolist(), strict=True))
 
     def block(self, symbols: Sequence[str]) -> tuple[Sequence[str], Floats, Ints]:
-        """Return the features of many words at once: (names, rows, index of each word's row).
+        """Return the features of many words at once: (names, rows, index of each word's row in `rows`).
 
         rows        (R + 2, k + 1): the R distinct vectors of k components, a row for words without a vector, and one of
-                    zeros for the end of a sentence; the last column is `none`
+                    zeros for the end of a sentence; the last column is the feature `none`
         """
         R, k = self._table.shape
         values = np.zeros((R + 2, k + 1))
@@ -778,9 +784,10 @@ def compile_features(features: Features, vocabulary: Vocabulary) -> FeatureMatri
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """The distinct rows of values of one group of features, in compressed sparse form.
+    """The distinct rows of values of one group of features over a vocabulary, in compressed sparse form.
 
-    `row_of`: the row of each word; `widths`: (R,) entries of each row; `columns`, `values`: of all entries, row by row.
+    `row_of`: the row of each symbol; `widths`: (R,) entries of each row; `columns`, `values`: of all entries, row by
+    row, where a column is the number of a feature.
     """
 
     row_of: Ints  # of each symbol
@@ -789,7 +796,7 @@ class _Rows:
     values: Floats
 
     def taken(self, rows: Ints) -> _Rows:
-        """Return the rows with these indices, in this order."""
+        """Return a copy with only the rows of these indices, in this order; its `row_of` is `rows`."""
         entries = runs((np.cumsum(self.widths) - self.widths)[rows], self.widths[rows])
         return _Rows(rows, self.widths[rows], self.columns[entries], self.values[entries])
 
@@ -814,7 +821,12 @@ def _compiled(columns: _ColumnNumbers, fitted: Features, group: str, vocabulary:
 def _of_block(
     columns: _ColumnNumbers, fitted: Features, group: str, names: Sequence[str], values: Floats, row_of: Ints
 ) -> _Rows:
-    """Return the result of `Features.block` in compressed form: only rows that words use, and values that are not 0."""
+    """Return the result of `Features.block` in compressed form: only rows that words use, and values that are not 0.
+
+    columns     numbers the features of all groups by name
+    fitted      the group, and `group` its name
+    names, values, row_of       the result: names (k,), distinct rows (R, k), the row of each symbol
+    """
     used, row_of = np.unique(row_of, return_inverse=True)
     firing = np.flatnonzero((values[used] != 0).any(axis=0))
     numbers = np.array([columns.number(fitted, group, names[name]) for name in firing.tolist()], dtype=np.int64)
@@ -824,9 +836,10 @@ def _of_block(
 
 
 def _side_by_side(columns: _ColumnNumbers, class_of: Sequence[int], parts: Sequence[_Rows]) -> FeatureMatrix:
-    """Return the feature matrix whose row for each class concatenates the rows of all groups.
+    """Return the feature matrix whose row for each class of words concatenates the rows of all groups.
 
-    `class_of`: the class of each word; `parts`: one row for each class, in each group.
+    `columns`: names and groups of the features; `class_of`: the class of each symbol; `parts`: for each group, one row
+    for each class.
     """
     widths = np.stack([part.widths for part in parts], axis=1)  # (G, parts)
     starts = np.cumsum(widths).reshape(widths.shape) - widths
@@ -845,10 +858,10 @@ def _side_by_side(columns: _ColumnNumbers, class_of: Sequence[int], parts: Seque
 
 
 def _of_cells(columns: _ColumnNumbers, fitted: Features, vocabulary: Vocabulary) -> list[list[tuple[int, float]]]:
-    """Return the (column, value) entries of each cell, a set of unlisted strings that share a symbol.
+    """Return the (column, value) entries of each cell's features, in the order of the cells.
 
-    Its strings must have equal features, which is checked on some of them and on `Features.deviations`; else a
-    FeatureError.
+    A cell is a set of unlisted strings that share one symbol; a column is the number of a feature. Its strings must
+    have equal features, which is checked on some of them and on `Features.deviations`; else a FeatureError.
     """
     witnesses = {cell: list(strings) for cell, strings in vocabulary.witnesses.items()}
     if witnesses:
@@ -873,7 +886,10 @@ def _agreed(columns: _ColumnNumbers, fitted: Features, cell: str, strings: Seque
 
 
 class _ColumnNumbers:
-    """The column number of each feature name, in order of appearance; a FeatureError if two groups use one name."""
+    """The column number of each feature name in the matrix Φ, in order of appearance; filled by compiling features.
+
+    A FeatureError if two groups use one name.
+    """
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
@@ -910,10 +926,11 @@ class _ColumnNumbers:
 
 @dataclass(frozen=True)
 class FeatureSummary:
-    """A report on features over a vocabulary, as `llrnn config features` prints it.
+    """A report on features over a vocabulary, as `llrnn config features` prints it; `summarise` makes it.
 
-    It has the numbers of features by group and of classes (words with equal features), features that are 0 everywhere
-    (`never_fire`) or equal on all words, and words that no feature tells apart (`indistinct`).
+    It has the numbers of features by group and of classes (sets of words with equal features), declared features that
+    are 0 on all words (`never_fire`), those equal on all words (`same_on_all`), and the largest classes of words that
+    no feature tells apart (`indistinct`).
     """
 
     symbols: int
@@ -932,7 +949,7 @@ class FeatureSummary:
 
     @property
     def reduction(self) -> float:
-        """|V| / G, symbols by classes: how many times fewer terms the normalising sum has than a softmax over words."""
+        """Symbols divided by classes: how many times fewer terms the normalising sum has than a softmax's."""
         return self.symbols / self.classes
 
 

@@ -90,9 +90,9 @@ def own_restorer(saved: Saved, group: str, base: type, again: str) -> Callable[[
 
 @dataclass(frozen=True, eq=False)
 class PackedStates(Sequence[S]):
-    """A batch of `n` states of a background or contextual feature in a form that only it reads, such as a tensor.
+    """A batch of `n` states of a background or contextual feature in a form that only that reads, such as a tensor.
 
-    `len` works as for a list of states; indexing raises a TypeError.
+    It stands for a list of states: `len` works, indexing raises a TypeError.
     """
 
     n: int
@@ -106,14 +106,14 @@ class PackedStates(Sequence[S]):
     def taken(self, places: Sequence[int]) -> PackedStates[S] | None:
         """Return the states at these indices into the batch, in packed form.
 
-        None (the default) if the form does not allow it: the states must then be computed again from the text.
+        None (the default) if the form does not allow it: the caller must then compute the states again from the text.
         """
         return None
 
 
 @dataclass(frozen=True)
 class Parallel(PackedStates[tuple[State, ...]]):
-    """A batch of states of several processes (the parts of a product, say): state n is the tuple of all `column[n]`.
+    """A batch of states of several processes (the parts of a product, say): state n is a tuple of one of each.
 
     `columns`: for each process, its batch of states.
     """
@@ -142,23 +142,26 @@ class Process(ABC, Generic[S]):
 
     @property
     def is_static(self) -> bool:
-        """Whether its results depend on neither condition nor prefix; then no states are kept."""
+        """Whether the results of this process depend on neither condition nor prefix; then no states are kept."""
         return False
 
     @property
     def reads_conditions(self) -> bool:
-        """Whether its results may depend on the condition: by default, whether its class defines `initial`."""
+        """Whether results may depend on the condition, the input that a text is generated from.
+
+        By default, whether the class defines `initial`.
+        """
         return type(self).initial is not Process.initial and not self.is_static
 
     def bind(self, vocabulary: Vocabulary) -> Self:
-        """Return a copy for one vocabulary, which it needs to be used; a model binds what it is given."""
+        """Return a copy of this process for one vocabulary, which it needs to be used; a model binds its parts."""
         bound = copy.copy(self)
         bound._vocabulary = vocabulary
         return bound
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The vocabulary that it is bound to; raises an LLRNNError, such as a BackgroundError, if it is not bound."""
+        """The vocabulary that this process is bound to; raises an LLRNNError (a BackgroundError, say) if unbound."""
         if self._vocabulary is None:
             raise self._unbound()
         return self._vocabulary
@@ -175,7 +178,10 @@ class Process(ABC, Generic[S]):
         return id(self)
 
     def initial(self, condition: object = None) -> S:
-        """Return the state before any symbol; `condition`: the input that the text is generated from, or None."""
+        """Return the state before any symbol; `condition`: the input that the text is generated from, or None.
+
+        By default None, for processes that need no state.
+        """
         return None  # type: ignore[return-value]  # without a context there is none
 
     def advance(self, state: S, symbol: int) -> S:
@@ -183,7 +189,7 @@ class Process(ABC, Generic[S]):
         return state
 
     def scan(self, states: Sequence[S], rows: Sequence[Sequence[int]]) -> list[list[S]]:
-        """Return, for each of B rows of symbol ids, the list of states after each symbol.
+        """Return, for each of B rows of symbol ids, the list of the states after each symbol, made by `advance`.
 
         `states`: the B states before the rows.
         """
@@ -202,12 +208,13 @@ class Process(ABC, Generic[S]):
         """
 
     def follow(self, states: Sequence[S], batch: Batch) -> tuple[Sequence[S], Sequence[S]]:
-        """Return the states after the N inputs that are not padding, row by row, and those after the last column.
+        """Return the states after the N inputs that are not padding, row by row, and the B after the last column.
 
         states      the states of the B rows before the batch
+        batch       B rows of symbol ids
 
-        Where `batch.sentences` is given, in training only, knowledge estimated on the training text must leave out what
-        it learnt from each sentence (`CrossFitted`).
+        Where `batch.sentences` is given, in training only, knowledge estimated on the training text must not use what
+        it learnt from each sentence itself (`CrossFitted`). The first result is [] for a process without states.
         """
         if self.is_static:
             return [], states
@@ -218,9 +225,9 @@ class Process(ABC, Generic[S]):
     def revised(self, revision: Revision) -> Self:
         """Return this process for a vocabulary with words added or removed; results on all other words are unchanged.
 
-        `revision`: the new vocabulary, and where its words come from. A prior may change by one factor at each context,
-        which normalisation cancels. Raises an LLRNNError where the class does not support it, such as for another
-        neural model.
+        `revision`: the new vocabulary, and for each new word the old symbol whose probability it takes a part of. A
+        prior may change by one factor at each context, which normalisation cancels. Raises an LLRNNError where the
+        class does not support it, such as for another neural model.
         """
         raise LLRNNError(
             f"words cannot be added to {self!r} or removed from it: it speaks of the words that it was made with, as "
@@ -228,13 +235,13 @@ class Process(ABC, Generic[S]):
         )
 
     def _changed(self, vocabulary: Vocabulary, **attributes: Any) -> Self:
-        """Return a copy with these attributes replaced, bound to another vocabulary; used by `revised`."""
+        """Return a copy of this process with these attributes replaced, bound to another vocabulary."""
         made = copy.copy(self)
         vars(made).update(attributes)
         return made.bind(vocabulary)
 
     def saved(self) -> Saved:
-        """Return what a model folder stores, to be read by the `restored` or `restore` function of its kind.
+        """Return what a model folder stores of this process, to be read by the `restored` function of its kind.
 
         By default, for classes of the user, only their `repr`: such an object must be given again at loading.
         """
@@ -248,7 +255,11 @@ class Process(ABC, Generic[S]):
 
 
 class BatchRead(NamedTuple):
-    """The inputs of a batch as Python integers on the CPU, so that reading them does not wait for a GPU."""
+    """The inputs of a batch as Python integers on the CPU, so that reading them does not wait for a GPU.
+
+    `rows`: the symbol ids of each row; `counting`: flat indices, row by row, of the positions that are not padding;
+    None: all of them.
+    """
 
     rows: list[list[int]]  # the inputs
     counting: list[int] | None  # the numbers of the positions that count, row by row; None where all of them do
@@ -278,7 +289,7 @@ class Precomputed:
 
     @property
     def has_knowledge(self) -> bool:
-        """Whether values of contextual inputs or features are precomputed: the training step then uses them."""
+        """Whether values of contextual inputs or features were computed before the training step, for its use."""
         return any(part is not None for part in (self.numbers, self.slopes, self.exceptions))
 
 
@@ -286,10 +297,10 @@ class Precomputed:
 class Batch:
     """A batch of B rows of T symbol ids: inputs x_t, targets x_{t+1}, a mask that is False on padding, and conditions.
 
-    conditions  of each row, the input that its text is generated from; None: there are none
-    sentences   in training only, a hash of the sentence of each target (see `Process.follow`)
-    inside      for an open vocabulary, the log-probability of each target string given its cell, the set of unlisted
-                strings that share its symbol
+    conditions  for each row, the input that its text is generated from, or None; None: there are none
+    sentences   (B, T) in training only, a hash of the sentence of each target (see `Process.follow`)
+    inside      (B, T) for an open vocabulary, the log-probability of each target string given its cell, the set of
+                unlisted strings that share its symbol
     precomputed results that were computed before; such a batch cannot be divided into rows any more
 
         ids = torch.tensor([[0, 5, 7, 0]])
@@ -311,17 +322,17 @@ class Batch:
 
     @cached_property
     def read(self) -> BatchRead:
-        """The inputs and `positions` as Python integers; computed once, and kept when the batch moves to a device."""
+        """The inputs, and the positions that are not padding, as Python integers; computed once, and kept by `to`."""
         return BatchRead(self.inputs.tolist(), None if self.positions is None else self.positions.tolist())
 
     @property
     def n_positions(self) -> int:
-        """N, the number of positions where the mask is True."""
+        """N, the number of positions of the batch where the mask is True."""
         return self.mask.numel() if self.positions is None else len(self.positions)
 
     @property
     def n_words(self) -> int:
-        """The number of targets without any padding: `n_positions`, or that of the batch that was `padded`."""
+        """The number of targets without any padding: `n_positions`, or that of the batch before `padded`."""
         return self.n_positions if self.precomputed.count is None else self.precomputed.count
 
     def mean(self, values: Tensor) -> Tensor:
@@ -333,10 +344,10 @@ class Batch:
         return values.mean() if weights is None else (values * self.picked(weights).to(values.dtype)).sum()
 
     def padded(self, rows: int, columns: int, symbol: int) -> Batch:
-        """Return a batch of shape (rows, columns) with mask True everywhere and the mean loss of this batch.
+        """Return a batch of shape (rows, columns) with mask True everywhere, whose `mean` loss is that of this batch.
 
-        New positions have weight 0 in `mean`; `symbol`: the id of the input there. Batches of one shape can share a
-        CUDA graph.
+        New positions have weight 0 in `mean`; `rows`, `columns`: at least those of this batch; `symbol`: the id of the
+        input at new positions. Batches of one shape can share a CUDA graph.
         """
         (B, T), some = self.inputs.shape, int(self.targets[self.mask][0])  # it has mass: 0 · log p must be 0
 
@@ -380,7 +391,7 @@ class Batch:
         return made
 
     def to(self, device: torch.device) -> Batch:
-        """Return the batch on a device, itself if it is there; pinned memory is copied to a GPU asynchronously."""
+        """Return the batch on a device: itself if it is there, else a copy, asynchronous from pinned memory."""
         if self.mask.device == device:
             return self
         moved = {k: part.to(device, non_blocking=device.type == "cuda") for k, part in self.tensors().items()}
@@ -404,7 +415,7 @@ class ModelState:
     """The state of a model after B prefixes: the network's tensors, and the states of backgrounds, features and inputs.
 
     controller  tensors of the recurrent network, (B, …) each
-    knowledge   for each process, a tuple of B states
+    knowledge   for each process (background, contextual feature or input), a tuple of B states
 
     Example:
 
@@ -415,17 +426,17 @@ class ModelState:
     knowledge: tuple[tuple[State, ...], ...]  # one tuple of B states for each process
 
     def detached(self) -> ModelState:
-        """Return the state with the network's tensors detached from the gradient graph."""
+        """Return a copy of the state with the network's tensors detached from the gradient graph."""
         return ModelState(tuple(part.detach() for part in self.controller), self.knowledge)
 
     def select(self, rows: Sequence[int]) -> ModelState:
-        """Return the states of these rows, indices below B, in this order; rows may be repeated, as in beam search."""
+        """Return the state of these rows (prefixes), indices below B, in this order; rows may be repeated."""
         index = torch.tensor(list(rows), dtype=torch.long)
         controller = tuple(part[index.to(part.device)] for part in self.controller)
         return ModelState(controller, tuple(tuple(states[row] for row in rows) for states in self.knowledge))
 
     def rows(self) -> list[ModelState]:
-        """Return B states of one sequence each; `joined` is the inverse."""
+        """Return a list of B model states of one prefix each; `joined` is the inverse."""
         parts = [torch.split(part, 1) for part in self.controller]
         controllers = zip(*parts, strict=True) if parts else repeat(())
         knowledge = zip(*self.knowledge, strict=True)
@@ -436,7 +447,7 @@ class ModelState:
 
     @staticmethod
     def joined(states: Sequence[ModelState], device: torch.device) -> ModelState:
-        """Return one state of the sequences of several states in order, on one device: the inverse of `rows`."""
+        """Return one model state of all prefixes of several states, in order, on one device: the inverse of `rows`."""
         controller = zip(*(state.controller for state in states), strict=True)
         knowledge = zip(*(state.knowledge for state in states), strict=True)
         return ModelState(
@@ -446,7 +457,7 @@ class ModelState:
 
 
 def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
-    """Concatenate tensors (B_i, …) to (ΣB_i, …); where lengths S_i in axis 1 differ, zeros are added in front."""
+    """Concatenate tensors (B_i, …) to (ΣB_i, …); where lengths in axis 1 differ, zeros are added in front."""
     if len({part.shape[1:] for part in parts}) > 1:
         S = max(part.shape[1] for part in parts)
         parts = [torch.cat([p.new_zeros(len(p), S - p.shape[1], *p.shape[2:]), p], 1) for p in parts]

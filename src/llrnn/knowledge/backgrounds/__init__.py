@@ -24,7 +24,11 @@ Restorer = Callable[[Saved, Sequence[Background]], Background]  # from what was 
 
 
 def _restored_mixture(saved: Saved) -> Background:
-    """Return a mixture; one with words that come again is from when these were a part of it, and not around it."""
+    """Return the `Mixture` that a model folder stores as `saved`.
+
+    Older folders have a mixture with a part "recent" (words that come again): it becomes a `Recent` around the other
+    parts.
+    """
     old = [one.kind == "recent" and not one.parts for one in saved.parts]
     if not any(old):
         return Mixture(*map(restore, saved.parts), **saved.fields)

@@ -70,16 +70,16 @@ class Background(Process[S]):
         """
 
     def factors(self, state: S) -> list[tuple[str, Prior]]:
-        """Return the factors of a product as (name, log b at this one state) pairs, for explanations.
+        """Return the factors of a product as (name, log b at this one state as a `Prior`) pairs, for explanations.
 
-        A background that is no product is its only factor.
+        A background that is no product is its only factor. `state`: as `initial` and `advance` return it.
         """
         return [(repr(self), self.prior([state]))]
 
     def shares(self, state: S) -> list[tuple[str, float, Prior]]:
-        """Return the parts of a mixture at one state as (name, log weight, log b) triples, for explanations.
+        """Return the parts of a mixture at one state as (name, log weight, log b as a `Prior`) triples.
 
-        Empty if it is no mixture.
+        For explanations; [] if the background is no mixture. `state`: as `initial` and `advance` return it.
         """
         return []
 
@@ -91,7 +91,10 @@ class Background(Process[S]):
         return self
 
     def refusal(self, state: S) -> str | None:
-        """Return a message that says why no word can follow at a state, where the prefix is the cause; else None."""
+        """Return a message that says why no word can follow at a state, where the prefix is the cause; else None.
+
+        `state`: as `initial` and `advance` return it. By default None.
+        """
         return None
 
     def __mul__(self, other: Background) -> Product:
@@ -99,9 +102,10 @@ class Background(Process[S]):
 
 
 class UnboundBackground(Background[None]):
-    """Base class of backgrounds whose `bind(vocabulary)` returns another class, such as a vector made of word counts.
+    """Base class of backgrounds whose `bind(vocabulary)` returns an object of another class, which is then used.
 
-    Before it is bound, `prior` raises a BackgroundError.
+    Such as word counts, of which a vector over the vocabulary is made. Before it is bound, `prior` raises a
+    BackgroundError.
     """
 
     def prior(self, states: Sequence[None]) -> Prior:
@@ -155,9 +159,9 @@ Together = tuple[State, ...]  # the states of several backgrounds
 
 
 class Combined(Background[Together]):
-    """Base class of a product or mixture of backgrounds (priors over the next word), its `parts`.
+    """Base class of a background (prior over the next word) made of others, its `parts`: a product or a mixture.
 
-    Its state is the tuple of their states.
+    Its state is the tuple of the states of the parts.
     """
 
     def __init__(self, *parts: Background) -> None:
@@ -188,9 +192,9 @@ class Combined(Background[Together]):
         return next((reason for reason in reasons if reason is not None), None)
 
     def _revisions(self, revision: Revision) -> list[Revision]:
-        """Return the revision of the vocabulary for each part, to be given to its `revised`; by default `revision`.
+        """Return for each part the change of the vocabulary that its `revised` is given; by default `revision` itself.
 
-        A revision is a new vocabulary with the share of whose probability each new word takes.
+        A revision is a new vocabulary and, for each new word, the old symbol whose probability it takes a part of.
         """
         return [revision] * len(self.parts)
 
@@ -241,11 +245,11 @@ class Product(Combined):
         super().__init__(*flat)
 
     def _revisions(self, revision: Revision) -> list[Revision]:
-        """Return the revision of the vocabulary that each part is given in `revised`, one for each.
+        """Return the change of the vocabulary that each part is given in `revised`, one for each.
 
-        A revision is a new vocabulary with the share of whose probability each new word takes. Only the first part
-        applies the shares: in the others a new word has the value of the symbol that it comes from, else shares would
-        be multiplied.
+        A revision is a new vocabulary and, for each new word, the old symbol whose probability it takes a part of. Only
+        the first part divides that probability: in the others a new word has the value of the old symbol, else the
+        division would be made several times.
         """
         others = revision.of_a_factor(len(self.vocabulary))
         return [revision, *([others] * (len(self.parts) - 1))]
@@ -266,12 +270,14 @@ class Product(Combined):
 class Mixture(Combined):
     """The mixture Σ wᵢ bᵢ(K, x) of backgrounds (priors over the next word) with fixed weights.
 
-    weights     above 0, one for each part; equal by default
-    names       of the parts, in explanations; by default their `repr`
+    weights     above 0, one for each part; None: equal, with sum 1
+    names       of the parts, in explanations; None: the `repr` of each
+
+    Raises a BackgroundError without parts, or with other weights.
 
     Example:
 
-        Mixture(Unigram.from_corpus(train), Recent(3000), weights=[0.7, 0.3])
+        Mixture(Unigram.from_corpus(train), NGram.from_corpus(train), weights=[0.3, 0.7])
     """
 
     def __init__(
@@ -288,7 +294,7 @@ class Mixture(Combined):
 
     @property
     def weights(self) -> list[float]:
-        """The weights w of the mixture, one for each part."""
+        """The weights wᵢ of the mixture Σ wᵢ bᵢ, one for each part, in order."""
         return self._weights
 
     @property
@@ -308,7 +314,7 @@ class Mixture(Combined):
     def _blend(self, priors: list[SparsePrior]) -> Table:
         """Return one table log Σ wᵢ bᵢ(x), (V,), for parts that do not depend on the context; cached.
 
-        `priors`: that of each part, without exceptions.
+        `priors`: that of each part, which lists no word by itself.
         """
         tables = tuple(table for prior in priors for table in prior.tables)
         if self._blended is None or self._blended[0] != tables:
@@ -327,8 +333,8 @@ class Mixture(Combined):
 def multiply(left: Prior, right: Prior) -> Prior:
     """Return the product of two priors, log b + log b' at each of N positions, sparse if both are.
 
-    A word whose value is listed by itself at a position in either prior is listed in the product. A prior of one
-    position (n == 1) holds for all.
+    A prior of one position (n == 1) holds for all. A sparse prior is a table over the vocabulary, shifted by a number
+    at each position, with some words' values listed by themselves; words that either lists are listed in the product.
     """
     n = _common_n([left, right])
     if isinstance(left, FullPrior) or isinstance(right, FullPrior):
@@ -346,10 +352,12 @@ def multiply(left: Prior, right: Prior) -> Prior:
 
 
 def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
-    """Return the mixture log Σ wᵢ bᵢ of priors over N positions, given the logs of its weights.
+    """Return the mixture log Σ wᵢ bᵢ of priors over N positions.
 
-    It is sparse if all are (their tables stay apart, each weighted), lazy if all are and the weights sum to 1, else
-    dense.
+    log_weights     log wᵢ, one for each prior
+
+    A prior of one position holds for all. The result is sparse if all are (their tables stay apart, each weighted),
+    lazy if all are and the weights sum to 1, else dense.
     """
     n = _common_n(priors)
     lazy = [prior for prior in priors if isinstance(prior, LazyPrior)]
@@ -368,7 +376,10 @@ def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
 
 
 def with_exceptions(prior: Prior, n: int, position: Tensor, word: Tensor, log_b: Tensor) -> Prior:
-    """Return the prior at n positions with other values of some words, sorted by position and word, each (E,)."""
+    """Return the prior at n positions, with other values for some words at some positions.
+
+    position, word, log_b       (E,) each: at this position, the word of this id has this log b; sorted by both
+    """
     if isinstance(prior, FullPrior):
         whole = prior.dense(n).log_b.clone()
         whole[position, word] = log_b.to(whole)
@@ -384,9 +395,9 @@ def with_exceptions(prior: Prior, n: int, position: Tensor, word: Tensor, log_b:
 
 
 def mix_models(priors: Sequence[LazyPrior], log_weights: Tensor) -> LazyPrior:
-    """Return the mixture Σ wᵢ pᵢ of models' distributions; only words that are asked for are computed.
+    """Return the mixture Σ wᵢ pᵢ of n models' next-word distributions; only words that are asked for are computed.
 
-    `log_weights`: (1, n) for all positions, or (N, n); weights sum to 1.
+    `log_weights`: (1, n) for all positions, or (N, n) for N positions; the weights sum to 1.
     """
     like = priors[0].like
 
@@ -402,12 +413,15 @@ def mix_models(priors: Sequence[LazyPrior], log_weights: Tensor) -> LazyPrior:
 
 
 def _common_n(priors: Sequence[Prior]) -> int:
-    """Return the number N of positions of the priors, where a prior with n == 1 holds for any N."""
+    """Return the number of positions of the priors; those with n == 1 hold for any, and for them alone it is 1."""
     return next((prior.n for prior in priors if prior.n != 1), 1)
 
 
 def _written_out(priors: Sequence[Prior], n: int) -> list[Tensor]:
-    """Return all priors as dense tensors log b (N, V), with the device and dtype of those that are dense already."""
+    """Return each prior as a dense tensor log b (n, V), with the device and dtype of those that are dense already.
+
+    At least one must be dense.
+    """
     models = [prior.log_b for prior in priors if isinstance(prior, FullPrior)]
     dtype = reduce(torch.promote_types, (log_b.dtype for log_b in models))
     return [prior.to(models[0].device).dense(n, dtype).log_b for prior in priors]
@@ -463,9 +477,9 @@ class Unigram(UnboundBackground):
 
     @classmethod
     def from_corpus(cls, *corpora: Corpus, smoothing: float = 0.0) -> Unigram:
-        """Return a unigram background of all corpora together: counts of words, and one end for each sentence.
+        """Return a unigram background of all corpora together: counts of words, and one "</s>" for each sentence.
 
-        `smoothing`: added to every count.
+        `smoothing`: added to every count; with 0, words that do not occur have probability 0.
         """
         counts: Counter[str] = Counter()
         for corpus in corpora:
@@ -519,9 +533,10 @@ class Discounted(UnboundBackground):
 
     @classmethod
     def from_corpus(cls, *corpora: Corpus, frequencies: Mapping[str, float] | None = None) -> Discounted:
-        """Return the background from the counts of words, and of one end for each sentence, in the corpora together.
+        """Return the background from the counts of words, and of one "</s>" for each sentence, in all corpora together.
 
-        `frequencies`: {word: count} of a larger list.
+        `frequencies`: {word: count} of a larger list, whose words get probability though the corpora lack them; None:
+        none.
         """
         return cls(Unigram.from_corpus(*corpora)._counts, frequencies)
 
@@ -543,8 +558,8 @@ class Discounted(UnboundBackground):
     def _cells(self, vocabulary: Vocabulary, once: Mapping[str, float]) -> Floats:
         """Return the part of the new words' probability that each of the C cells gets, (C,), summing to 1.
 
-        A cell is a set of unlisted strings with one symbol; `once`: {word: 1.0} of the words seen once, whose cells
-        count.
+        A cell is a set of unlisted strings that share one symbol; `once`: {word: 1.0} of the words that occur once,
+        whose cells are counted, since new words are like them.
         """
         counted = {word: 1.0 for word in once if word not in vocabulary.as_new}
         ends = np.cumsum([len(domain.cells) for domain in vocabulary.domains])[:-1]
@@ -662,7 +677,7 @@ class Mask(Background[MaskState]):
 
     @property
     def _own(self) -> float:
-        """log b of the words that are named: 0 if they are allowed, minus infinity if forbidden."""
+        """log b of the words that are named in the mask: 0 if they are allowed, minus infinity if forbidden."""
         return 0.0 if self._allows else MINUS_INFINITY
 
     def bind(self, vocabulary: Vocabulary) -> Self:
@@ -711,9 +726,9 @@ class Mask(Background[MaskState]):
 
 
 def symbol_mass(background: Background, vocabulary: Vocabulary) -> Floats:
-    """Return the unnormalised probability b(x) of every symbol, (V,): b itself if it does not depend on the context.
+    """Return b(x) of every symbol of the vocabulary, (V,), for a background that does not depend on the context.
 
-    Otherwise each symbol's count in the vocabulary plus one half.
+    It is not normalised. For one that depends on the context, each symbol's count in the vocabulary plus one half.
     """
     if not background.is_static:
         return np.asarray(vocabulary.counts) + 0.5

@@ -55,10 +55,10 @@ _HOW = {"violation", "longest", "weights", "weighted", "name"}  # not which lang
 
 
 class At(NamedTuple):
-    """The state of a `Constraint`: where a sentence is in the formal language.
+    """The state of a `Constraint` (prior that holds a text to a formal language): what of a sentence was read so far.
 
-    `node` is None once the sentence has left the language; `left` then holds the state before and the symbol id that
-    did it.
+    `reader`: the language over the vocabulary's symbols; `node`: where the sentence is in it, None once it has left it;
+    `left` then holds the state before and the symbol id that did it; `symbols`, `letters`: how many were read.
     """
 
     reader: SymbolReader
@@ -79,13 +79,14 @@ class HeldTo(TypedDict, total=False):
 class Constraint(Background[At]):
     """Base class of backgrounds (priors over the next word) that hold a text to a formal language.
 
-    Its subclasses are `Automaton` and `Grammar`.
-
     b(K, x) is the weight of x after the prefix, and `violation` (0 by default: forbidden) where no string of the
-    language continues with x. EOS is allowed where a string is complete. A subclass implements `_readers()`.
+    language continues with x. EOS is allowed where a string is complete. Subclasses, `Automaton` and `Grammar`,
+    implement `_readers()`.
 
     over        "symbols" or "characters": what a letter of the language is
-    violation, longest, spelling: see `Automaton`
+    violation   b of a symbol that leaves the language, 0 to 1
+    longest     the most letters of a string; None: no limit
+    spelling    {character of a symbol: what it stands for}, over characters; None: "␣" is a blank
     """
 
     def __init__(
@@ -114,7 +115,10 @@ class Constraint(Background[At]):
         return bound
 
     def _readers(self) -> Callable[[object], SymbolReader]:
-        """Return a function condition -> `SymbolReader`, which follows its language over the vocabulary's symbols."""
+        """Return a function condition -> `SymbolReader`, which reads the language symbol by symbol.
+
+        The condition is the input that a text is generated from, or None. `bind` calls it; subclasses implement it.
+        """
         raise NotImplementedError
 
     def _letters(self, vocabulary: Vocabulary) -> list[str]:
@@ -137,7 +141,7 @@ class Constraint(Background[At]):
         return found
 
     def is_of(self, other: Background) -> bool:
-        """Return whether `other` is a constraint of the same class and language.
+        """Return whether `other` is a constraint of the same class and formal language as this one.
 
         They may differ in `violation`, `longest`, `weights`, `weighted` and `name`.
         """
@@ -203,13 +207,15 @@ class Constraint(Background[At]):
         return row.prior
 
     def _row(self, state: At) -> Row | None:
-        """Return the allowed symbols at a state with their log b; None if the sentence has left the language."""
+        """Return log b of all symbols at a state, a `Row`; None if the sentence has left the language."""
         return None if state.node is None else state.reader.row(state.node, state.letters)
 
     def _of_rows(self, rows: Sequence[Row | None]) -> SparsePrior:
-        """Return a sparse prior of N rows of allowed symbols: short rows are listed, each distinct long one is a table.
+        """Return the sparse prior of N positions from the allowed symbols of each.
 
-        A row of None allows nothing.
+        rows        for each position, log b of all symbols (`Row`); None allows nothing
+
+        Where few symbols are allowed they are listed one by one; each distinct other row is a table.
         """
         nothing = _constant_table(MINUS_INFINITY, len(self.vocabulary))
         few = [row if row is not None and row.n_allowed <= _FEW else None for row in rows]
@@ -220,9 +226,10 @@ class Constraint(Background[At]):
         return SparsePrior(tuple(place), shift, _exceptions(few))
 
     def _listed(self, rows: Sequence[Row | None]) -> SparsePrior:
-        """Return a sparse prior of N rows: log `violation` on all symbols, with those that are allowed listed.
+        """Return the sparse prior of N positions: log `violation` on all symbols, with the allowed ones listed.
 
-        A row of None, of a sentence that left the language, is log 1 = 0 on all symbols if `violation` is above 0.
+        rows        for each position, log b of all symbols (`Row`); None: the sentence has left the language, which is
+                    log 1 = 0 on all symbols if `violation` is above 0
         """
         forbidden = math.log(self.violation) if self.violation else MINUS_INFINITY
         shift = [0.0 if row is None and self.violation else forbidden for row in rows]
@@ -240,8 +247,8 @@ class Constraint(Background[At]):
     def objection(self, condition: object, symbols: Sequence[int]) -> str | None:
         """Return a message that says where a sentence leaves the language of this condition; None if it is in it.
 
-        `symbols`: its ids without EOS; an incomplete sentence is objected to at its end. None, too, if `violation` is
-        above 0.
+        `condition`: the input that the sentence is generated from, or None; `symbols`: the sentence's ids without EOS,
+        where an incomplete sentence is objected to at its end. None, too, if `violation` is above 0.
         """
         state = self.initial(condition)
         for symbol in symbols:
@@ -269,14 +276,14 @@ class Constraint(Background[At]):
 
 @lru_cache(8)
 def _constant_table(log_b: float, n_symbols: int) -> Table:
-    """Return a table of one value `log_b` for all symbols, (V,); cached."""
+    """Return a table over `n_symbols` symbols with the value `log_b` for all, float64; cached."""
     return Table(torch.full((n_symbols,), log_b, dtype=torch.float64))
 
 
 def _exceptions(rows: Sequence[Row | None]) -> Exceptions:
-    """Return the allowed symbols of N rows with their log b as `Exceptions` (position, word, log b).
+    """Return the allowed symbols of N positions with their log b, as `Exceptions` (position, word, log b), (E,) each.
 
-    A row of None has none.
+    rows        for each position, log b of all symbols (`Row`); None: none are listed
     """
     listed = [row for row in rows if row is not None]
     if not listed:
@@ -305,9 +312,9 @@ def constraints_of(background: Background) -> tuple[Constraint, ...]:
 
 
 def without(background: Background, constraint: Constraint) -> Background:
-    """Return the background without the factors that are this constraint's language (`Constraint.is_of`).
+    """Return the background without those factors that are the language of this constraint (`Constraint.is_of`).
 
-    If nothing is left, a background b = 1; if it has no such factor, the same object.
+    If nothing is left, a background with b = 1 for all words; if it has no such factor, the same object.
     """
     everything = Mask(forbidden=())  # b = 1, for the cells of an open vocabulary too
     if constraint.is_of(background):
@@ -386,7 +393,7 @@ class Automaton(Constraint):
 
     @classmethod
     def restored(cls, saved: Saved) -> Automaton:
-        """Return the automaton from what `Automaton.saved` returned."""
+        """Make the automaton from what its method `saved` returned, as `llrnn.load` does."""
         fields = dict(saved.fields)
         return cls(notation.restored(fields.pop("expression")), **fields)
 
@@ -460,7 +467,7 @@ class Grammar(Constraint):
 
     @property
     def state_key(self) -> object:
-        """A key that is equal for equal grammars over one vocabulary, whose states are equal.
+        """A hashable key, equal for grammars whose states are equal: same text and options, bound to one vocabulary.
 
         `violation` and `name` may differ. A model computes the states of equal keys once.
         """
@@ -484,7 +491,7 @@ class Grammar(Constraint):
 
     @classmethod
     def restored(cls, saved: Saved) -> Grammar:
-        """Return the grammar from what `Grammar.saved` returned; a CheckpointError for an option llrnn has dropped."""
+        """Make the grammar from what its method `saved` returned; a CheckpointError for an option llrnn has dropped."""
         fields = dict(saved.fields)
         if fields.pop("deepest", None) is not None:
             raise CheckpointError("this llrnn has no grammar with deepest= any more; train with longest= instead")
@@ -495,10 +502,12 @@ class Grammar(Constraint):
 
 
 def _terminal_expression(terminal: notation.Terminal, over: Over, place: str) -> Expression:
-    """Return the regular expression of a terminal over symbols or characters.
+    """Return the expression (of a formal language) that a terminal of a grammar matches.
 
-    `place`: the name of the grammar. Raises a BackgroundError if the terminal matches the empty string or cannot be
-    parsed.
+    over        "symbols": one symbol of the vocabulary; "characters": a string of them
+    place       the name of the grammar, for errors
+
+    Raises a BackgroundError if the terminal matches the empty string or cannot be parsed.
     """
     try:
         if not terminal.text or (not terminal.is_literal and notation.parsed(terminal.text)[2]):
@@ -555,9 +564,9 @@ class Dictionary(Automaton):
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], **settings: Any) -> Self:
-        """Return a dictionary of the words of a text file, split at white space.
+        """Return a `Dictionary` of the words of a text file, split at white space.
 
-        `settings`: keyword arguments of `Dictionary`.
+        `settings`: keyword arguments of `Dictionary`. Raises a BackgroundError if the file cannot be read.
         """
         return cls(_read_text(path).split(), **settings)
 

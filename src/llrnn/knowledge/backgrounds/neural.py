@@ -31,7 +31,10 @@ from llrnn.text.vocabulary import EOS, Vocabulary
 
 
 class Place(NamedTuple):
-    """The state of a `Model` background for one sequence: the inner model's state, and the last word, still unread."""
+    """The state of a `Model` background for one sequence: the inner model's state before its last word, and that word.
+
+    `word`: its id, still unread; None at the very start.
+    """
 
     before: Any
     word: int | None  # None at the very start
@@ -39,13 +42,16 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LazyAnswers(PackedStates[S]):
-    """A batch of N states of which only log b of the next word is kept; `make` computes it, (N, V), on first use."""
+    """A batch of N states of a background of which only the next word's log b is kept, computed on first use.
+
+    `n`: N; `make`: a function that returns log b, (N, V).
+    """
 
     make: Callable[[], Tensor]
 
     @cached_property
     def log_b(self) -> Tensor:
-        """log b of every symbol after each state, (N, V)."""
+        """log b of every symbol of the vocabulary after each of N states, (N, V); computed once."""
         return self.make()
 
 
@@ -61,13 +67,13 @@ class Scanned(PackedStates[Place]):
     order: Tensor
 
     def gathered(self, asked: Callable[[Any], Tensor]) -> Tensor:
-        """Return `asked(distribution)`, a tensor (n, …) for each piece, in the order of the positions, (N, …)."""
+        """Return asked(d) of all pieces d, (positions of d, …) each, as one tensor by position, (N, …)."""
         return torch.cat([asked(distribution) for distribution in self.pieces])[self.order]
 
     @cached_property
     @torch.no_grad()
     def log_b(self) -> Tensor:
-        """log p of every symbol at each position, (N, V)."""
+        """log p of every symbol of the vocabulary at each of N positions, (N, V); computed once."""
         return self.gathered(lambda distribution: distribution.log_probs())
 
     @torch.no_grad()
@@ -143,7 +149,10 @@ class Model(Background[Place]):
             self.model.to(device)
 
     def _fed(self, states: Sequence[Place]) -> Any:
-        """Return one inner state of all B sequences after each has read its last word."""
+        """Return one inner model state of all B sequences, after each has read its last word.
+
+        `states`: of the B sequences; those without a last word stay as they are.
+        """
         waiting = [n for n, state in enumerate(states) if state.word is not None]
         rows = [state.before for state in states]
         if waiting:
@@ -154,9 +163,9 @@ class Model(Background[Place]):
 
     @torch.no_grad()
     def _step(self, states: Sequence[Place]) -> Any:
-        """Advance the inner model by one word in all sequences, EOS where nothing was read yet.
+        """Run one step of the inner model for all sequences: read their last words, EOS where there is none yet.
 
-        Returns (distribution of the next word, new inner state).
+        Returns (distribution of the next word, new inner state), a row for each of `states`.
         """
         before = states[0].before.joined([state.before for state in states], self.model.device)
         eos = self.model.vocabulary.eos
@@ -211,7 +220,7 @@ _LOGITS_AT_ONCE = 2**27  # numbers: half a gigabyte
 
 
 class Window(tuple[int, ...]):
-    """The tokens that the language model sees, as a tuple of ids, with a reference to their cached keys and values.
+    """The tokens that the language model sees, a tuple of ids, with a reference to their cached keys and values.
 
     The reference, `asked`, is lost in copies and pickles: the tokens are then read again.
     """
@@ -253,7 +262,10 @@ class Reading:
     real: Tensor  # (B, L) bool
 
     def selected(self, rows: Sequence[int]) -> tuple[Any, Tensor]:
-        """Return a copy of the key-value cache with only these rows (indices below B), and their mask (rows, L)."""
+        """Return a copy of the key-value cache with only these rows (indices below B), and their mask (rows, L).
+
+        The mask is False on padding.
+        """
         if list(rows) == list(range(len(self.real))):
             return _with_layers(self.cache, lambda numbers: numbers[0], [self.cache]), self.real
         index = torch.tensor(rows, device=self.real.device)
@@ -261,7 +273,11 @@ class Reading:
 
 
 def _with_layers(cache: Any, make: Callable[[list[Tensor]], Tensor], sources: Sequence[Any]) -> Any:
-    """Return a copy of `cache` whose keys and values in each layer are `make` of the list of those of `sources`."""
+    """Return a copy of a key-value cache with new keys and values, in each layer `make` of those of `sources`.
+
+    make        a function of a list of tensors, one from each of `sources`, to a tensor
+    sources     key-value caches
+    """
     made = copy.copy(cache)
     made.layers = [copy.copy(layer) for layer in cache.layers]
     for n, layer in enumerate(made.layers):
@@ -281,9 +297,11 @@ Known = tuple[Reading, int]  # and the row in it
 
 
 def _side_by_side(known: Sequence[Known | None]) -> tuple[Any, Tensor | None]:
-    """Return (one cache, its mask (B, L)) of B rows read before, padded at the end to one length; None where not read.
+    """Return (one key-value cache, its mask (B, L)) for B rows, padded at the end to one length.
 
-    (None, None) if no row was read before.
+    known       where each row was read before: (reading, row in it), or None: nothing of it is cached
+
+    The mask is False on padding. (None, None) if no row was read before.
     """
     groups: dict[int, tuple[Reading, list[int], list[int]]] = {}
     for n, one in enumerate(known):
@@ -390,7 +408,10 @@ class HuggingFace(Background[tuple[int, ...]]):
         return self._grown(state, [symbol])
 
     def _grown(self, state: tuple[int, ...], symbols: Sequence[int]) -> Window:
-        """Return the window with more tokens, which must fit; EOS at its beginning becomes the model's bos token."""
+        """Return the window `state` (tuple of token ids) with `symbols` appended, which must fit.
+
+        EOS at its very beginning becomes the model's bos token.
+        """
         begins = not state and bool(symbols) and symbols[0] == self._own.eos
         tokens = [self._begin, *symbols[1:]] if begins else symbols
         return Window.after((*state, *tokens), getattr(state, "asked", None))
@@ -407,7 +428,8 @@ class HuggingFace(Background[tuple[int, ...]]):
     def _read(self, state: tuple[int, ...], row: Sequence[int], kept: Sequence[bool], asked: list[Asked]) -> Window:
         """Append requests for one row of token ids to `asked`, a new one when a window is full; return the last window.
 
-        `kept`: for each token, whether the prediction after it is needed.
+        `state`: the window (tuple of token ids) before the row; `kept`: for each token, whether the prediction after it
+        is needed.
         """
         window, done = self._grown(state, ()), 0
         while done < len(row):
@@ -434,7 +456,10 @@ class HuggingFace(Background[tuple[int, ...]]):
 
     @torch.no_grad()
     def _answers(self, asked: Sequence[Asked]) -> Tensor:
-        """Return log p of all V tokens after each requested place, request by request, (N, V) float32."""
+        """Return log p of all V tokens after each requested place, request by request, (N, V) float32.
+
+        `asked`: the requests; their `reading` is set.
+        """
         longest = max((len(one.window) for one in asked), default=1)
         step = max(1, _LOGITS_AT_ONCE // (longest * self._model.config.vocab_size))
         parts = [self._pass(asked[start : start + step]) for start in range(0, len(asked), step)]
@@ -480,7 +505,7 @@ class HuggingFace(Background[tuple[int, ...]]):
     def _known(self, window: Window, device: torch.device) -> tuple[Known, int] | None:
         """Return ((cached reading, row in it), number of tokens cached) for the beginning of a window.
 
-        None if nothing of it is cached.
+        None if nothing of it is cached, or on another device.
         """
         asked = window.asked
         if asked is None or asked.reading is None or not len(asked.window) < len(window):
@@ -500,7 +525,7 @@ class HuggingFace(Background[tuple[int, ...]]):
 
     @classmethod
     def restored(cls, saved: Saved) -> HuggingFace:
-        """Return the background from what `HuggingFace.saved` returned.
+        """Make the background from what its method `saved` returned.
 
         Raises a CheckpointError if the folder is gone, or its config.json has changed.
         """
@@ -541,7 +566,7 @@ def vocabulary_of(tokenizer: Any) -> Vocabulary:
 def tokenised(tokenizer: Any, texts: Iterable[str], *, name: str = "") -> Corpus:
     """Return a corpus in which each text is a sentence of tokens, written as the symbols of `vocabulary_of`.
 
-    Empty texts are left out; `name`: of the corpus.
+    Texts without tokens are dropped; `name`: of the corpus.
     """
     symbols = vocabulary_of(tokenizer).symbols
     lines = list(texts)
@@ -550,7 +575,10 @@ def tokenised(tokenizer: Any, texts: Iterable[str], *, name: str = "") -> Corpus
 
 
 def symbol_of(token: str) -> str:
-    r"""Return a token as a printable symbol without white space: others are escaped as in Python, "\n" or "\x20"."""
+    r"""Return a token as a printable symbol: white space and the like are escaped as in Python, "\n" or "\x20".
+
+    The empty token is "\-".
+    """
     return "".join(map(_escaped, token)) or _EMPTY
 
 
@@ -581,6 +609,9 @@ def _context_length(model: Any, wanted: int | None) -> int:
 
 
 def _digest(folder: Path) -> str:
-    """Return the SHA-256 of config.json in the folder, as hexadecimal digits, to notice that the model was replaced."""
+    """Return the SHA-256 of config.json in the folder, as hexadecimal digits, to notice that the model was replaced.
+
+    That of the empty string where there is no such file.
+    """
     config = folder / "config.json"
     return hashlib.sha256(read_file(config) if config.is_file() else b"").hexdigest()

@@ -51,7 +51,10 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 
 
 class FoldNode(NamedTuple):
-    """The state of `CrossFitted` n-grams in training: the index of a node in the joint trie of all folds."""
+    """The state of `CrossFitted` n-grams in training: the index of a node in the joint trie of all folds' n-grams.
+
+    A fold is a part of the training text; its n-grams are estimated without it.
+    """
 
     node: int
 
@@ -64,7 +67,10 @@ class Nodes(PackedStates[S]):
 
 
 class FoldNodes(Nodes[FoldNode]):
-    """A batch of N states of `CrossFitted` n-grams in training: indices of nodes in the joint trie of all folds."""
+    """A batch of N states of `CrossFitted` n-grams in training: indices of nodes in the joint trie of all folds, (N,).
+
+    A fold is a part of the training text; its n-grams are estimated without it.
+    """
 
 
 class CrossFitted(Background[Any]):
@@ -293,9 +299,10 @@ class NGram(Background[int]):
         return Nodes(batch.n_positions, seen[batch.mask]), seen[:, -1].tolist()
 
     def rows(self, states: Sequence[int] | Tensor) -> ngrams.NGramRows:
-        """Return the next-word distributions at N states in sparse form: back-off weights and listed continuations.
+        """Return the next-word distributions at N states in sparse form: `NGramRows`, listed words and a rest.
 
-        `states`: node indices. The unlisted words that share the probability of `<unk>` are not in it (see `prior`).
+        `states`: numbers of n-grams, the longest listed end of each prefix. `rest` does not hold for unlisted words
+        that share the probability of `<unk>` (see `prior`).
         """
         nodes = _as_tensor(states)
         rows = self.trie(nodes.device).rows(nodes)
@@ -318,7 +325,8 @@ class NGram(Background[int]):
     def log_probs(self, states: Sequence[int] | Tensor, *, out: Tensor | None = None) -> Tensor:
         """Return log p of every word at N states, (N, V) float32.
 
-        `states`: node indices; `out`: a tensor to write the result into.
+        `states`: numbers of n-grams, the longest listed end of each prefix; `out`: a tensor to write the result into,
+        None for a new one.
         """
         nodes = _as_tensor(states)
         trie = self.trie(nodes.device)
@@ -359,7 +367,7 @@ class NGram(Background[int]):
 
     @classmethod
     def restored(cls, saved: Saved) -> NGram:
-        """Return the n-gram background from what `NGram.saved` returned."""
+        """Make the n-gram background from what its method `saved` returned."""
         return cls(table_from(saved.fields, saved.tensors))
 
     def __repr__(self) -> str:
@@ -410,10 +418,10 @@ def _fit(ngram: NGram, corpus: Corpus) -> tuple[float, float]:
 
 
 def _static_tables(table: ngrams.NGramTable) -> tuple[Table, ...]:
-    """Return the unigram log-probabilities as tables of (V,).
+    """Return the unigram log-probabilities of an n-gram model as one table over the vocabulary, (V,), or two.
 
-    One table, or two where unlisted words share `<unk>`: the second has these words, minus infinity elsewhere, and vice
-    versa, since the two are weighted differently at each position.
+    Two where words without n-grams share the probability of `<unk>`: the first has all other words, the second these,
+    minus infinity elsewhere, since the two are weighted differently at each position.
     """
     log_prob = torch.from_numpy(table.levels[0].log_prob[: len(table.symbols)])
     if table.shared is None:
@@ -430,7 +438,12 @@ def _as_tensor(states: Sequence[int] | Tensor) -> Tensor:
 
 
 class _Estimated(UnboundBackground):
-    """N-grams of a corpus that are estimated when it is bound to a vocabulary; `bind` returns an `NGram`."""
+    """A background of n-grams of a corpus, which are estimated when it is bound: `bind` returns an `NGram`.
+
+    order       the length of the longest n-grams
+    min_counts  by order, the count below which n-grams are dropped
+    restrict    False: words that the vocabulary does not list are an error; True: they are counted and then dropped
+    """
 
     def __init__(self, corpus: Corpus, order: int, min_counts: tuple[int, ...], restrict: bool) -> None:
         self._corpus, self._order, self._min_counts, self._restrict = corpus, order, min_counts, restrict

@@ -45,7 +45,7 @@ _HALVINGS = 50  # of an interval of that width: to 1e-13
 def words_of(condition: object) -> dict[str, float]:
     """Return the default evidence of a condition (the input that a text is generated from): {word: 1.0}.
 
-    They are the words of a text, of each element of a sequence, or of the values of a record or dialogue act; {} for
+    The words are those of a text, of each element of a sequence, or of the values of a record or dialogue act; {} for
     None.
     """
     if condition is None:
@@ -86,9 +86,11 @@ class Priming(Background[LogWeights]):
         return bound
 
     def _found(self, vocabulary: Vocabulary) -> dict[str, int]:
-        """Return {entity: symbol id} of the entities that the vocabulary lists, words and cells.
+        """Return {entity: symbol id} of the entities that the vocabulary lists: words, and cells by their symbols.
 
-        Words that it does not list are left out; raises an UnknownWordError for one that it has no place for at all.
+        An entity is what the condition must support; a cell is a set of unlisted strings with one symbol. Unlisted
+        words are not in the result; an UnknownWordError is raised for one that is in no cell either, and not read as
+        unknown.
         """
         n = len(vocabulary.words)
         cells = {name: cell for cell, name in enumerate(vocabulary.symbols[n:], n)}
@@ -119,15 +121,15 @@ class Priming(Background[LogWeights]):
             yield from ((cell, found[word]) for cell, word in cells if cell in self._of_cells)
 
     def follow(self, states: Sequence[LogWeights], batch: Batch) -> tuple[Sequence[LogWeights], Sequence[LogWeights]]:
-        """Return the state of each position of the batch that is not padding, and the states after it.
+        """Return the state of each position of the batch that is not padding, row by row, and the states after it.
 
-        No symbol changes a state.
+        No symbol changes a state; `states`: those of the rows.
         """
         counts = batch.mask.sum(1).tolist()
         return [state for state, n in zip(states, counts, strict=True) for _ in range(int(n))], states
 
     def prior(self, states: Sequence[LogWeights]) -> Prior:
-        """Return the log of the factor at N states: a table, with the entities that have evidence listed.
+        """Return log of the factor b at N states as a sparse prior: a table, with entities that have evidence listed.
 
         The last result is cached, since states stay the same from word to word.
         """
@@ -315,7 +317,8 @@ def _counted(base: Background, factor: Priming, corpus: Corpus) -> tuple[Floats,
     """Return counts and base probabilities, each (sentences, 3), for the fit of `Primed`.
 
     The columns are: words that are no entities, entities with evidence in the sentence's condition, entities without.
-    Raises a ZeroMassError if the base gives a word of the corpus probability 0.
+    Counted are the words of each sentence; probabilities are those of all words of the kind, by the base alone. Raises
+    a ZeroMassError if the base gives a word of the corpus probability 0.
     """
     vocabulary = factor.vocabulary
     mass = torch.softmax(base.prior([]).dense(1).log_b[0], 0).numpy()
@@ -337,7 +340,11 @@ def _counted(base: Background, factor: Priming, corpus: Corpus) -> tuple[Floats,
 
 
 def _likeliest(counts: Floats, masses: Floats) -> tuple[float, float]:
-    """Return the maximum-likelihood (boost, absent) from the counts and base probabilities of `_counted`."""
+    """Return (boost, absent), the factors of entities with and without evidence, that maximise the likelihood.
+
+    counts      (sentences, 3) words that are no entities, entities with evidence, entities without
+    masses      (sentences, 3) their summed probabilities by the base
+    """
     seen, length = counts.sum(0), counts.sum(1)
 
     def slope(kind: int, log_boost: float, log_absent: float) -> float:

@@ -154,7 +154,7 @@ class ContextualFeature(NamedProcess[S]):
         return self
 
     def beside(self, background: Background) -> Self:
-        """Return a copy that knows the background of the model."""
+        """Return a copy that knows the background (prior over the next word) of the model; by default itself."""
         return self
 
     def value(self, state: S) -> tuple[Value, Mapping[int, Value]]:
@@ -323,9 +323,9 @@ class Expert(Following[S], ContextualFeature[S]):
 
 
 def _by_region(prior: SparsePrior, n: int) -> ContextValues:
-    """Return `ContextValues` of a prior whose K static tables cover disjoint sets of words (regions).
+    """Return `ContextValues` of a prior at n positions whose K static tables cover disjoint sets of words (regions).
 
-    The value on words in general is that of the largest table. Words of other tables are listed as exceptions only at
+    The value on words in general is that of the largest table. Words of other tables are listed by themselves only at
     positions where their value differs from it. Where the tables overlap, every word is listed (`_everywhere`).
     """
     if (region := prior.regions) is None:
@@ -354,7 +354,9 @@ def _everywhere(prior: DensePrior) -> ContextValues:
 def _differing(shift: Tensor, region: Tensor, main: Tensor) -> tuple[Tensor, Tensor]:
     """Return (position, word), each (E,), for words of other regions whose shift there differs from the main region's.
 
-    `shift` (N, K): log weight of each table by position; `region` (V,): the table of each word; `main`: one of them.
+    shift       (N, K) what is added to each of K tables of log b, by position
+    region      (V,) the table that each word belongs to
+    main        a scalar: the index of the main table
     """
     position, table = torch.nonzero(shift != shift[:, main][:, None], as_tuple=True)
     words, count = torch.argsort(region, stable=True), torch.bincount(region, minlength=shift.shape[1])
@@ -392,7 +394,7 @@ class ConditionValue(NamedTuple):
     steps: Steps
 
     def match(self, sentence: Words) -> int:
-        """Return the length of the longest proper prefix of the value with which `sentence` ends; 0 if none.
+        """Return the greatest number of first words of the value, but not all, that `sentence` ends with; 0 if none.
 
         `sentence`: word ids.
         """
@@ -401,10 +403,10 @@ class ConditionValue(NamedTuple):
 
 
 class CopyProgress(NamedTuple):
-    """The state of features that copy values of a condition: the values, and how far each was said in this sentence.
+    """The state of features that copy values of a condition (input of a text): how far each was said in this sentence.
 
-    `words`: ids of all their words; `matched[i]`: how many words of value i the sentence ends with, or −1 once all of
-    value i was said.
+    `values`: the values; `words`: ids of all their words; `matched[i]`: how many words of value i the sentence ends
+    with, or −1 once all of value i was said; `sentence`: its ids, kept only where a value is a part of another one.
     """
 
     values: tuple[ConditionValue, ...]
@@ -413,7 +415,7 @@ class CopyProgress(NamedTuple):
     sentence: Words | None = None  # the words so far, where a value is a part of another one
 
     def behind(self, symbol: int) -> CopyProgress:
-        """Return the state after the word with id `symbol`; the state itself where the word changes nothing."""
+        """Return the state after the word with id `symbol`, not EOS; itself where the word changes nothing."""
         if self.sentence is None and symbol not in self.words and max(self.matched, default=0) <= 0:
             return self  # most words have nothing to do with it
         pairs = zip(self.values, self.matched, strict=True)
@@ -425,25 +427,28 @@ class CopyProgress(NamedTuple):
         return self._replace(matched=self._without_parts(matched, sentence) if ends else matched, sentence=sentence)
 
     def _without_parts(self, matched: tuple[int, ...], sentence: Words) -> tuple[int, ...]:
-        """Return `matched` in which a value that occurred only within a longer value does not count as said."""
+        """Return `matched` in which a value that occurred only within a longer value does not count as said.
+
+        matched     for each value, how many of its words the sentence ends with, −1: it was said
+        sentence    word ids
+        """
         said = said_values([value.words for value in self.values], sentence)
         pairs = zip(self.values, matched, strict=True)
         return tuple([k if k != _SAID or value.words in said else value.match(sentence) for value, k in pairs])
 
 
 def said_of(state: CopyProgress, known: dict[int, Any], work: Callable[[CopyProgress], Any]) -> Any:
-    """Return `work(state)`, looked up in and added to the cache `known` by the identity of the state."""
+    """Return `work(state)`, looked up in the cache `known` by `id(state)`, and added to it where it is not there."""
     if (found := known.get(id(state))) is None:
         found = known[id(state)] = work(state)
     return found
 
 
 def _steps(value: Words) -> Steps:
-    """Return the Knuth-Morris-Pratt automaton of a value, for each number k of words matched so far.
+    """Return the Knuth-Morris-Pratt automaton of a value, given as word ids, for its use in `ConditionValue.steps`.
 
-    Element k maps the id of the next word to the number of words matched after it.
-
-    Completing the value leads to −1; a word that is not in the mapping leads to 0.
+    At [k], for k words matched so far: {id of the next word: number of words matched after it}. Completing the value
+    leads to −1; a word that is not in the mapping leads to 0.
     """
     steps, fallback = [{value[0]: 1}], 0
     for k, word in enumerate(value[1:], 1):
@@ -498,9 +503,9 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
         return CopyProgress(values, frozenset(chain(*(words for words, _ in found))), (0,) * len(values), sentence)
 
     def _own(self, state: CopyProgress) -> list[tuple[Words, int, int]]:
-        """Return, for each value of its slots, (word ids, index of its feature in `names`, matched words).
+        """Return (word ids, index of its feature in `names`, matched words) for each value of the feature's slots.
 
-        The number of matched words is −1 once the value was said.
+        The number of matched words is −1 once the value was said; without `slots`, all values count, with index 0.
         """
         columns, of_all = self._columns, zip(state.values, state.matched, strict=True)
         if not columns:
@@ -550,7 +555,7 @@ class Pointing(ConditionFeature):
         return [word * width + column for word, column in self._pointed(state)]
 
     def values(self, states: Sequence[CopyProgress]) -> ContextValues:
-        """Return the `ContextValues` of N states: 0 on words in general, 1 on the pairs of `_pointed`."""
+        """Return the `ContextValues` of N states: 0 on words in general, 1 on the pairs of `_pointed` of each."""
         V, width = len(self.vocabulary), len(self.names)
         known: dict[int, list[int]] = {}
         of_states = [said_of(state, known, self._keys) for state in states]

@@ -34,7 +34,7 @@ _WHOLE = -1  # the fold of a text that nothing was counted in
 
 
 class Read(NamedTuple):
-    """A symbol of the text before: a word, or `<slot>` in place of the words of a value.
+    """A symbol of the text before, as `Framed` reads it: a word, or `<slot>` in place of the words of a slot's value.
 
     `words`: how many words it covers.
     """
@@ -46,9 +46,9 @@ class Read(NamedTuple):
 class FrameState(NamedTuple):
     """The state of `Framed`: the condition's values, and the sentence so far, as words and with values read as slots.
 
-    `values`: (words, slot) pairs, longest value first; `words`: of the sentence; `read`: its last symbols; `fold`:
-    which part of the training text the sentence is in, −1 outside training; `said`: the values that the sentence has
-    said.
+    `values`: (words, slot) pairs, longest value first; `words`: of the sentence; `read`: its last symbols, words or
+    `<slot>` for a value; `fold`: which part of the training text the sentence is in, −1 outside training; `said`: the
+    values, as words, that the sentence has said.
     """
 
     values: Values
@@ -79,7 +79,7 @@ class FrameState(NamedTuple):
         return ("<s>", *(one.symbol for one in self.read))[-order:]
 
     def going_on(self) -> set[str]:
-        """Return the next words of all values that the sentence has begun: it ends with their first words."""
+        """Return the next words of all values of the condition whose first words the sentence ends with."""
         return {
             value[k]
             for value, _ in self.values
@@ -162,8 +162,9 @@ class Framed(ContextualFeature[FrameState]):
     def follow(self, states: Sequence[FrameState], batch: Batch) -> tuple[Sequence[FrameState], Sequence[FrameState]]:
         """Return the states at the positions of a batch that are not padding, and the states after its last column.
 
-        In training (`batch.sentences` is given), each sentence is assigned its fold, whose counts are then left out.
-        Raises a TrainingError if the feature comes from a model folder, which does not store the folds.
+        In training (`batch.sentences` is given), each sentence gets the number of its fold, the part of the training
+        text whose counts are not used for it. Raises a TrainingError if the feature comes from a model folder, which
+        does not store the folds.
         """
         if batch.sentences is None or self._folds == []:
             return super().follow(states, batch)
@@ -186,7 +187,10 @@ class Framed(ContextualFeature[FrameState]):
         return 0.0, found
 
     def _listed(self, values: Values) -> list[int | None]:
-        """Return the id of the first word of each value, None where the vocabulary does not list all of its words."""
+        """Return the id of the first word of each value, None where the vocabulary does not list all of its words.
+
+        `values`: (words, slot) pairs of the condition.
+        """
         known = self.vocabulary
         return [known.id(words[0]) if all(word in known for word in words) else None for words, _ in values]
 
@@ -196,12 +200,19 @@ class Framed(ContextualFeature[FrameState]):
         return tuple(sorted(self._counts[()]))
 
     def opinion(self, state: FrameState) -> dict[str, float]:
-        """Return {slot s: log p(s | the words before) − log p(s)} at a state, for all `slots`; cached."""
+        """Return {slot s: log p(s | the words before) − log p(s)} at a state, for all `slots`; cached.
+
+        p(s) is the probability that the next value of the condition that is said is one of slot s.
+        """
         context = state.context(self._order)
         return self._known.get((context, state.fold), lambda: self._made(context, state.fold))
 
     def _made(self, context: Context, fold: int) -> dict[str, float]:
-        """Return {slot s: log p(s | context) − log p(s)}, interpolated (Witten and Bell) with shorter contexts."""
+        """Return {slot s: log p(s | context) − log p(s)}, interpolated (Witten and Bell) with shorter contexts.
+
+        `context`: the symbols before a value; `fold`: the part of the training text whose counts are not used, −1: all
+        are.
+        """
         slots, whole = self._counts[()], self._followed((), fold)
         share = {slot: (whole[slot] + 1) / (whole.total() + len(slots)) for slot in slots}
         found = dict(share)
@@ -214,9 +225,9 @@ class Framed(ContextualFeature[FrameState]):
         return {slot: math.log(found[slot] / share[slot]) for slot in slots}
 
     def _followed(self, context: Context, fold: int) -> Counter[str]:
-        """Return how often a value of each slot followed a context in the training text, less the counts of one fold.
+        """Return {slot: how often a value of it followed a context} in the training text without one fold.
 
-        `fold`: −1 leaves nothing out.
+        `context`: symbols; `fold`: the index of the fold (part of the text) whose counts are not used, −1: all are.
         """
         seen = self._counts.get(context, Counter())
         if fold == _WHOLE or not self._folds:
@@ -232,7 +243,7 @@ class Framed(ContextualFeature[FrameState]):
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Framed:
-        """Return the feature from the `fields` of `saved`; training with it is refused, since folds are not stored."""
+        """Make the feature from the `fields` of what `saved` returned; it cannot be trained with: folds are lost."""
         counts = {tuple(context): Counter(slots) for context, slots in fields["counts"]}
         return cls(counts, order=fields["order"])
 
@@ -241,9 +252,10 @@ class Framed(ContextualFeature[FrameState]):
 
 
 def _beginnings(condition: object, words: Iterable[str], order: int) -> Iterator[tuple[Context, str]]:
-    """Yield (context, slot) for each value that a sentence says: the `order` symbols before it at most, and its slot.
+    """Yield (context, slot) for each value of the condition that a sentence says.
 
-    Of values that overlap, the longest counts.
+    The context is the last `order` symbols before the value, fewer at the beginning: words, or `<slot>` for a value. Of
+    values that overlap, the longest counts.
     """
     text, state, states = tuple(words), FrameState.of(condition), list[FrameState]()
     for word in text:

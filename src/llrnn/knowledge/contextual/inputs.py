@@ -30,7 +30,7 @@ from llrnn.text.vocabulary import Revision
 class ContextualInput(NamedProcess[S]):
     """Named numbers that follow the prefix and that the network reads beside the embedding of each word.
 
-    A subclass has `initial(condition)`, `advance(state, symbol)`, and `number(state)` or `numbers(states)`.
+    A subclass has `initial(condition)`, `advance(state, symbol)`, and `number(state)` or `numbers(states)`, as here:
 
         class Depth(ContextualInput[int]):
             def initial(self, condition=None): return 0
@@ -140,7 +140,8 @@ class ConditionNumbers(ContextualInput[tuple[float, ...]]):
     def fitted(cls, conditions: Iterable[object], names: Collection[str] = ()) -> ConditionNumbers:
         """Return the input with means and standard deviations of these conditions: records, or vectors of one length.
 
-        `names`: the fields of records to use; empty means all, which must then be numbers.
+        `names`: the fields of records to use; empty means all, which must then be numbers. Raises a ConfigError where
+        they are not.
         """
         return cls(NumericFields.fitted(conditions, names))
 

@@ -122,7 +122,10 @@ class Matching:
 
 
 class _Index:
-    """An index of the names in the subject column of one table, by their last words, with cached results."""
+    """An index of the names in the subject column of one table, by their last words, with cached results.
+
+    Made by `Matching.index`, which asks it for the rows of names that texts mention.
+    """
 
     def __init__(self, kb: KnowledgeBase, query: Matching) -> None:
         subject = query.subject or ""
@@ -171,7 +174,10 @@ def _bytes_of(key: str | Values, rows: TableRows | None) -> int:
 
 
 class TableColumn(NamedTuple):
-    """A column of a table, with its values split into words and its domain: all words that depend on the table."""
+    """A column of a table, with its values split into words, and its domain: all words that count as its words.
+
+    Those of the table's values, and further ones that are given, such as those of a former table.
+    """
 
     name: str
     spelled: dict[str, tuple[str, ...]]  # its values, each in words
@@ -186,7 +192,11 @@ class TableColumn(NamedTuple):
 
 
 class BoundColumns(NamedTuple):
-    """The columns of a `Lookup` as tensors over word ids; there are k features, one for each column and `begun`."""
+    """The columns of a `Lookup` as tensors over the D word ids in them; k features: one for each column, and `begun`.
+
+    `ids`: (D,); `rest`: (k,) the values on all other words; `usual`: (D, k) the values while the table supports
+    nothing; `places`: for each feature, word -> flat index into (D, k).
+    """
 
     ids: Tensor  # (D,) all words of all domains, rising
     rest: Tensor  # (k,) the values on all other words
@@ -249,8 +259,8 @@ def value_words(
 class LookupState(NamedTuple):
     """The state of `Lookup`: condition, prefix, and which feature values are 1 because of the table.
 
-    `right`: flat indices into the (domain words × features) array of values, of those that are 1 now; `rows`: the rows
-    that the query returned.
+    `right`: flat indices into the array of values, (words of the columns, features), of those that are 1 now; `rows`:
+    the rows of the table that the query returned.
     """
 
     condition: object
@@ -260,9 +270,9 @@ class LookupState(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """Cached words of some rows: their values by column, each as a tuple of words, and their first words.
+    """Cached words of some rows of a table: their values by column, each as a tuple of words, and their first words.
 
-    `first`: flat indices into the (domain words × features) array of values.
+    `first`: flat indices of these into the array of feature values, (words of the columns, features).
     """
 
     rows: Rows
@@ -271,7 +281,7 @@ class _Cut(NamedTuple):
 
 
 def _no_cuts() -> ByteCache[int, _Cut]:
-    """Return an empty cache of `_Cut`, keyed by `id(rows)`; an entry keeps its rows alive, so the key stays unique."""
+    """Return an empty cache `id(rows)` -> `_Cut`; an entry keeps its rows alive, so that the key stays unique."""
     return ByteCache(_KNOWN_BYTES, _bytes_of_cut)
 
 
@@ -363,7 +373,7 @@ class Lookup(ContextualFeature[LookupState]):
         return self._state(state.condition, (*state.prefix, self.vocabulary.symbols[symbol]), state.rows)
 
     def values(self, states: Sequence[LookupState]) -> ContextValues:
-        """Return the `ContextValues` of N states: k features, listed for all D words of its columns, (N · D, k)."""
+        """Return the `ContextValues` of N states: k features, listed for all D words of the columns, (N · D, k)."""
         ids, rest, usual, _ = self._compiled
         N, (D, k) = len(states), usual.shape
         value = usual.repeat(N, 1)
@@ -378,10 +388,10 @@ class Lookup(ContextualFeature[LookupState]):
         return self._bound
 
     def _state(self, condition: object, prefix: tuple[str, ...], before: Rows | None = None) -> LookupState:
-        """Return the state after a prefix, which asks the query for its rows.
+        """Return the state after a prefix of words, with the rows that the query returns for it.
 
         `before`: the rows of the state one word earlier, None at the start. A `Matching` is asked again only where the
-        prefix ends a name; any other function at every word.
+        prefix ends a name; any other function at every word. A FeatureError if the query raises, or returns no rows.
         """
         query, kb = self._query, self.table
         if not isinstance(query, Matching):
@@ -410,7 +420,10 @@ class Lookup(ContextualFeature[LookupState]):
         return _Cut(rows, values, tuple(sorted(first)))
 
     def _values(self, column: TableColumn, rows: Rows, condition: object) -> list[tuple[str, ...]]:
-        """Return the distinct values of a column in some rows, each as a tuple of words."""
+        """Return the distinct values of a column in some rows of the table, each as a tuple of words; empty ones not.
+
+        `condition`: for errors.
+        """
         found = [row[column.name] for row in rows if column.name in row]
         texts = dict.fromkeys(text if isinstance(text, str) else repr(text) for text in found if text is not None)
         values = (column.spelled.get(text) or self._spelled(column, text, condition) for text in texts)
@@ -428,7 +441,10 @@ class Lookup(ContextualFeature[LookupState]):
         return rows
 
     def _spelled(self, column: TableColumn, text: str, condition: object) -> tuple[str, ...]:
-        """Return the words of a value that a query returned; a FeatureError if the table's column lacks one."""
+        """Return the words of a value `text` that a query returned, but the column of the table does not have.
+
+        A FeatureError if one of its words is not among those of the column; `condition`: for the message.
+        """
         words = tuple(self._words(text))
         if not column.words.issuperset(words):
             said = f"its query returned {quoted(text)} in column {column.name!r}"
@@ -458,7 +474,7 @@ class Lookup(ContextualFeature[LookupState]):
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Lookup:
-        """Return the feature, with its table, from the `fields` of `saved`."""
+        """Make the feature, with its table, from the `fields` of what its method `saved` returned."""
         kb, query = KnowledgeBase(**fields["table"]), Matching(**fields["query"])
         return cls(kb, query, *fields["columns"], name=fields["name"], domain=fields["domain"])
 
