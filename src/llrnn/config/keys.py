@@ -89,7 +89,10 @@ class RowConfig(Strict):
 
 
 class FeatureConfig(RowConfig):
-    """Base of the tables of feature groups in `[features] output` and `input`: the keys that every group has."""
+    """Base of the tables of feature groups in `[features] output` and `input`: the keys that every group has.
+
+    `make(context)` returns the group as `Features`.
+    """
 
     no_arguments = {"kind", "scale", "shared", "listed"}
     scale: float = Field(1.0, gt=0, description="how much the group weighs")
@@ -107,7 +110,7 @@ class FeatureConfig(RowConfig):
 
 
 class IdentityConfig(FeatureConfig):
-    """Identity features: one feature for each of the `top` most frequent words, as in a softmax."""
+    """A feature for each of the most frequent words, as in a softmax: `{kind = "identity", top = 2500}`."""
 
     kind: Literal["identity"]
     top: int | None = Field(None, ge=0, description="how many words; all by default [words]")
@@ -120,7 +123,7 @@ class IdentityConfig(FeatureConfig):
 
 
 class TableConfig(FeatureConfig):
-    """Attributes of words from a further table, beside those of `[lexicon]`, such as clusters, lemmas or topics."""
+    """Attributes of words from a further table, such as clusters: `{kind = "table", tsv = "clusters.tsv"}`."""
 
     makes = {"table": lambda tsv, name: features.Function(Lexicon.from_tsv(tsv), name=name)}
     kind: Literal["table"]
@@ -145,7 +148,7 @@ class ReadingsConfig(FeatureConfig):
 
 
 class AffixConfig(FeatureConfig):
-    """One feature for each beginning (`prefixes`) or ending (`suffixes`) that several words share."""
+    """A feature for each beginning or ending that several words share: `{kind = "suffixes", longest = 3}`."""
 
     makes = {"prefixes": features.Prefixes, "suffixes": features.Suffixes}
     kind: Literal["prefixes", "suffixes"]
@@ -155,7 +158,7 @@ class AffixConfig(FeatureConfig):
 
 
 class AttributesConfig(FeatureConfig):
-    """The attributes that the lexicon, `[lexicon]`, has of words, such as part of speech, gender and number."""
+    """The attributes that `[lexicon]` has of words, such as gender and number, as features: `{kind = "attributes"}`."""
 
     kind: Literal["attributes"]
 
@@ -183,7 +186,10 @@ class NumericConfig(FeatureConfig):
 
 
 class VectorsConfig(FeatureConfig):
-    """Word vectors from a file, as real-valued features: their first principal components."""
+    """Word vectors from a file, as real-valued features: their first principal components.
+
+    `{kind = "vectors", file = "vectors-fr.npz", components = 150}`
+    """
 
     makes = {"vectors": lambda file, **keys: features.Vectors(file, scale=1.0, **keys)}
     kind: Literal["vectors"]
@@ -222,7 +228,10 @@ AnyFeature = Annotated[
 
 
 class NumbersConfig(Strict):
-    """A domain (an infinite set of strings outside the vocabulary): numbers in digits, and ordinals such as 3rd."""
+    """A domain (an infinite set of strings outside the vocabulary): numbers in digits, and ordinals such as 3rd.
+
+    `{kind = "numbers", language = "en"}`
+    """
 
     kind: Literal["numbers"]
     language: str = Field("en", description="whose ordinals: fr, en, de, et, tr, or any of these; another has none")
@@ -268,7 +277,10 @@ AnyDomain = Annotated[NumbersConfig | SpellingConfig, Field(discriminator="kind"
 
 
 class ControllerConfig(Strict):
-    """The network that reads the text and computes the state h; these keys all its kinds have."""
+    """The network that reads the text and computes the state h: the keys that all its kinds have.
+
+    `make()` returns it, untrained.
+    """
 
     hidden: int = Field(256, ge=1, le=2**20, description="units of each layer")
     layers: int = Field(1, ge=1, le=1000, description="layers")
@@ -280,7 +292,7 @@ class ControllerConfig(Strict):
 
 
 class RecurrentConfig(ControllerConfig):
-    """A recurrent network: Elman, GRU or LSTM."""
+    """A recurrent network: `kind` is `elman`, `gru` or `lstm`."""
 
     kind: Literal["elman", "gru", "lstm"] = "lstm"
 
@@ -293,7 +305,7 @@ class MogrifierConfig(ControllerConfig):
 
 
 class TransformerConfig(ControllerConfig):
-    """A Transformer: attention over a window of the words before."""
+    """A Transformer: attention of `heads` heads over a window of the words before."""
 
     kind: Literal["transformer"]
     heads: int = Field(4, ge=1, description="heads of attention")
@@ -560,7 +572,7 @@ def _warn_of_no_counts(listed: str) -> None:
 
 
 class UniformConfig(BackgroundConfig):
-    """A uniform prior: all words are equally likely."""
+    """A uniform prior, the default: all words are equally likely."""
 
     kind: Literal["uniform"] = Field(
         "uniform", description="uniform, unigram, discounted (unigram with room for new words) or ngram"
@@ -819,7 +831,7 @@ class CorpusConfig(Strict):
 
 
 class VocabularyConfig(Strict):
-    """The vocabulary: which words of texts and lists are in it, and what becomes of others."""
+    """The vocabulary: which words of texts and lists are in it, and what becomes of all others."""
 
     parts: list[Part] = Field(["train"], min_length=1, description="the parts of the corpus whose words are listed")
     files: list[str] = Field([], description="other texts whose words are listed too")

@@ -422,7 +422,11 @@ def _classes(*values: Ints) -> Ints:
 
 
 def _distances(moves: Ints, goal: Bools) -> Ints:
-    """Return the least number of moves from each state to a state in `goal`, (states,); -1 if none is reachable."""
+    """Return the least number of moves from each state to a state in `goal`, (states,); -1 if none is reachable.
+
+    moves       (states, columns) the next states
+    goal        (states,) whether a state is a goal
+    """
     distances, reached, step = np.where(goal, 0, -1), goal, 0
     while reached.any():
         reached, step = (distances < 0) & reached[moves].any(1), step + 1
@@ -431,7 +435,11 @@ def _distances(moves: Ints, goal: Bools) -> Ints:
 
 
 def _numbered(moves: Ints, labels: Ints, *, start: int) -> tuple[Ints, Ints]:
-    """Return the moves and labels of the states reachable from `start`, renumbered breadth first; `start` becomes 0."""
+    """Return the moves and labels of the states reachable from `start`, renumbered breadth first; `start` becomes 0.
+
+    moves       (states, columns) the next states
+    labels      (states,) the label of strings that end there
+    """
     place = np.full(len(labels), -1)
     place[start] = 0
     levels = [np.array([start])]

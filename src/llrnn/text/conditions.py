@@ -300,7 +300,7 @@ def _texts(value: object) -> Iterator[str | None]:
 def values_of(condition: object) -> tuple[Value, ...]:
     """Return every value of a condition's slots that a text could mention, once each, split into words.
 
-    `x or y` is two values; yes, no, true, false, none, dontcare and ? are left out.
+    `x or y` is two values; yes, no, true, false, none, dontcare and ? are not returned.
 
         values_of({"food": "thai or greek", "kids": "yes"})     # Value("food", ("thai",)), Value("food", ("greek",))
     """
@@ -397,7 +397,7 @@ class Slots(ConditionTokenizer):
 
     unread      slots whose words are hidden, such as names and telephone numbers: only that they are given is encoded,
                 so that the model treats new values like known ones
-    ignored     slots that are left out
+    ignored     slots that make no token
 
         Slots(unread=["name"]).tokens(parse_act("inform(name=alamo;food=thai)"))
     """

@@ -88,10 +88,11 @@ class EncodedText:
     sentences   ids of the words of each sentence
     conditions  of each sentence, the input that it is generated from, or None
     eos         the id of EOS, the end of a sentence
-    keys        a hash of each sentence of a training text, by which knowledge estimated on it leaves it out
+    keys        a hash of each sentence of a training text, by which n-grams counted on the text know which fold to
+                score it without; None for other texts
     inside      for an open vocabulary, log p(word | its symbol), where unlisted words share a symbol (a cell); 0 if
-                listed
-    cut         (sentences, 2) whether a sentence is a piece without its beginning, its end (see `of_listed`)
+                listed; None for a closed one
+    cut         (sentences, 2) whether a sentence is a piece without its beginning, its end (see `of_listed`), or None
 
     Batching uses `lengths`, `framed`, `keys_of` and `run` only, so that the text need not be in memory (`text.built`).
 

@@ -22,7 +22,8 @@ _MARGIN, _EPOCHS, _LEAST = 4.0, 8, 0.1
 
 @cache
 def kind(character: str) -> str:
-    """Return `A`, `a`, `0` or `_` for letters, digits and blanks; another sign stands for itself."""
+    """Return the kind of a character: `A` or `a` for a letter, `0` for a digit, `_` for a blank, else the sign itself.
+    """
     if character.isspace():
         return "_"
     if character.isdigit():
@@ -32,7 +33,11 @@ def kind(character: str) -> str:
 
 
 def learn(examples: Sequence[Example], *, once: bool = False, seed: int = 0) -> dict[str, float]:
-    """Return the averaged weights of a perceptron; without tiny ones, and without features seen but once."""
+    """Return the averaged weights, by feature name, of a binary perceptron trained on examples.
+
+    An example is (names of its features, whether the answer is yes); `score` above 0 is yes. Weights below 0.1 are
+    dropped, and features that occur once, unless `once`. `seed`: decides the order of examples.
+    """
     seen = Counter(name for features, _ in examples for name in features)
     kept = [([name for name in features if once or seen[name] > 1], wanted) for features, wanted in examples]
     rng, weights, sums, steps = random.Random(seed), dict[str, float](), dict[str, float](), 1
@@ -50,12 +55,15 @@ def learn(examples: Sequence[Example], *, once: bool = False, seed: int = 0) -> 
 
 
 def score(weights: Mapping[str, float], features: Iterable[str]) -> float:
-    """Return the sum of the weights of features: above 0 is yes."""
+    """Return the sum of the weights of these features, 0 for unknown ones; above 0 a perceptron's answer is yes."""
     return sum([weights.get(name, 0.0) for name in features])
 
 
 def align(text: str, words: Sequence[str]) -> list[tuple[int, int]] | None:
-    """Return where each word begins and ends in a text, or None where they are not its words."""
+    """Return (begin, end) of each word in a text, as indices; None where text and words do not fit together.
+
+    They fit if the text is the words in order, with one blank or none between them.
+    """
     found, place = [], 0
     for word in words:
         place += text.startswith(" ", place)
@@ -67,7 +75,10 @@ def align(text: str, words: Sequence[str]) -> list[tuple[int, int]] | None:
 
 
 class Places:
-    """The places of a text at which a word may end: where letters, digits and signs meet, and between signs."""
+    """The places of a text at which a word may end: where letters, digits and signs meet, and between signs.
+
+    A place is an index i: before the i-th character. `text`: without double blanks.
+    """
 
     def __init__(self, text: str) -> None:
         self.text, self.kinds = text, "^^" + "".join(map(kind, text)) + "$$$"
@@ -76,7 +87,10 @@ class Places:
         self.chunks = [chunk.span() for chunk in re.finditer(r"\S+| ", text) for _ in range(len(chunk[0]))]
 
     def candidates(self, joined: bool) -> Iterable[int]:
-        """Return places inside chunks; with `joined` also blanks between digits (`20 000`)."""
+        """Yield the places (indices into the text) at which a word may end that are not marked by a blank.
+
+        With `joined` also blanks between digits (`20 000`), at which a word may go on.
+        """
         for i in range(1, len(self.text)):
             before, after = self.kinds[i + 1], self.kinds[i + 2]
             if after == "_":
@@ -86,7 +100,10 @@ class Places:
                 yield i
 
     def features(self, i: int, begin: int) -> list[str]:
-        """Return what stands around place `i`, where the word so far begins at `begin`."""
+        """Return names of features of place `i`, for a perceptron that decides whether a word ends there.
+
+        They say what stands around it. `i`: an index into the text; `begin`: where the word so far begins.
+        """
         if self.text[i] == " ":
             return self._of_blank(i, begin)
         text, kinds = self.small, self.kinds
@@ -128,7 +145,11 @@ class Places:
 
 
 def cutting_examples(text: str, words: Sequence[str], joined: bool) -> Iterable[Example]:
-    """Yield the places of a text, and whether one of its words ends there."""
+    """Yield an example (features, whether one of `words` ends there) for each place of a text where a word may end.
+
+    `joined`: whether words may contain a blank between digits. None are yielded where text and words do not fit
+    together.
+    """
     places, spans = Places(text), align(text, words) or []
     starts = [start for start, _ in spans]
     inside = {i for start, end in spans for i in range(start + 1, end)}
@@ -140,7 +161,11 @@ def cutting_examples(text: str, words: Sequence[str], joined: bool) -> Iterable[
 
 
 def cut(text: str, weights: Mapping[str, float], joined: bool) -> list[str]:
-    """Return the words of a text without double blanks, from left to right."""
+    """Return the words of a text, cut at blanks and where the perceptron of `weights` says so, from left to right.
+
+    `text`: without double blanks; `joined`: whether the perceptron may keep a blank between digits in a word (`20
+    000`).
+    """
     places, words, begin = Places(text), list[str](), 0
     asked = {*places.candidates(joined)}
     for i in range(1, len(text)):
@@ -157,7 +182,10 @@ def _shape(word: str) -> str:
 
 
 def gap_features(words: Sequence[str], i: int, quotes: Mapping[str, int]) -> list[str]:
-    """Return what stands around the gap before word `i`; `quotes`: how often each sign came before."""
+    """Return names of features of the gap before `words[i]`, for a perceptron that decides whether it is a blank.
+
+    They say what stands around it; `quotes`: how often each character came in the words before, for quotation marks.
+    """
     padded = ("^", *words, "$")
     far, a, b, next_one = padded[i - 1] if i > 1 else "^", padded[i], padded[i + 1], padded[i + 2]
     p, q, r, s = map(_shape, (far, a, b, next_one))
@@ -186,7 +214,10 @@ def gap_features(words: Sequence[str], i: int, quotes: Mapping[str, int]) -> lis
 
 
 def gap_examples(text: str, words: Sequence[str]) -> Iterable[Example]:
-    """Yield the gaps between the words of a text, and whether a blank stands there."""
+    """Yield an example (features, whether a blank stands there) for each gap between the words of a text.
+
+    None are yielded where text and words do not fit together.
+    """
     spans, quotes = align(text, words) or [], Counter[str]()
     for i in range(1, len(spans)):
         quotes.update(words[i - 1])
@@ -194,7 +225,7 @@ def gap_examples(text: str, words: Sequence[str]) -> Iterable[Example]:
 
 
 def blanks_between(words: Sequence[str], weights: Mapping[str, float]) -> list[bool]:
-    """Return for each word whether a blank stands before it."""
+    """Return for each word whether a blank stands before it in text, by the perceptron of `weights`; first: False."""
     found, quotes = [False] * len(words), Counter[str]()
     for i in range(1, len(words)):
         quotes.update(words[i - 1])

@@ -50,7 +50,7 @@ class CudaGraphs:
         self._pool = torch.cuda.graph_pool_handle()  # nothing that a graph allocates is asked for after the next replay
 
     def warm_up(self, act: Act) -> None:
-        """Run a function once on the stream for recording, so that lazy initialisation is done before `record`."""
+        """Run a function without arguments once on the stream for recording, to initialise what `record` may not."""
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             act()
@@ -59,8 +59,9 @@ class CudaGraphs:
     def record(self, act: Act, generator: torch.Generator | None = None) -> tuple[Results, Replay]:
         """Record a function as a CUDA graph; return the tensors that hold its results, and a function that replays it.
 
-        Recording computes nothing: the tensors are filled by the first replay, and overwritten by each. `generator`:
-        the random generator that the function draws from, if any.
+        `act`: a function without arguments that returns tensors. Recording computes nothing: the tensors are filled by
+        the first replay, and overwritten by each. `generator`: the random generator that `act` draws from, None if it
+        does not.
         """
         graph = torch.cuda.CUDAGraph()
         if generator is not None:
@@ -71,7 +72,7 @@ class CudaGraphs:
         return found, graph.replay
 
     def spare_memory(self) -> int:
-        """Return how many bytes of GPU memory a cache may hold throughout a training: 30 % of what is free now."""
+        """Return how many bytes of GPU memory may be kept for precomputed values: 30 % of what is free now."""
         free, _ = torch.cuda.mem_get_info()
         return int(free * _SPARE)
 
@@ -133,7 +134,10 @@ def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) 
 
 
 class GraphedUpdater(Updater):
-    """An `Updater` of weights that records updates for batch shapes that recur as CUDA graphs, and replays them."""
+    """An `Updater` of weights that records updates for batch shapes that recur as CUDA graphs, and replays them.
+
+    `recorder`: records and replays them. Only for trainings that `can_be_captured` allows.
+    """
 
     def __init__(self, model: LLRNN, settings: TrainingSettings, workers: Workers, recorder: CudaGraphs) -> None:
         super().__init__(model, settings, workers)
