@@ -339,7 +339,7 @@ SLOTS, OPEN = "{slots}", "{open}"
 
 
 def names_slots(config: Config) -> bool:
-    """Whether a configuration has the placeholders `{slots}` or `{open}`, which `with_slots` replaces."""
+    """Whether a configuration has the placeholders `{slots}` or `{open}` in a text, which `with_slots` replaces."""
     said = config.model_dump_json(exclude_unset=True)
     return SLOTS in said or OPEN in said
 
@@ -424,7 +424,10 @@ def _read(
 
 
 def embedded_corpora(train: int, valid: int, test: int, lowercase: bool = True) -> dict[str, Corpus]:
-    """Return `train`, `valid` and `test`: consecutive parts of the packaged French sample; sizes in sentences."""
+    """Return `train`, `valid` and `test`, consecutive parts of the packaged French sample, by these names.
+
+    The numbers are sentences of each; `lowercase`: whether words are lowercased.
+    """
     whole = Corpus.from_sentences(french.sentences(train + valid + test), name="french")
     whole = whole.lowercased() if lowercase else whole
     return dict(zip(("train", "valid", "test"), whole.split(train, valid), strict=True))
@@ -538,8 +541,8 @@ def read_config(
 ) -> Config:
     """Read a TOML configuration, apply changes, and validate it; raises ConfigError with all mistakes and their lines.
 
-    `changes`: strings `key.key=value`, values in TOML or plain text. `{data}` in any text of the file stands for the
-    folder `data`.
+    `changes`: strings `key.key=value`, values in TOML or plain text, which replace those of the file. `{data}` in any
+    text of the file stands for the folder `data`.
 
         config = read_config("configs/embedded.toml", ["training.epochs=5"])
     """

@@ -42,12 +42,15 @@ def schema() -> dict[str, Any]:
 
 
 def meaning(field: FieldInfo) -> str:
-    """Return what a key means: the description of its pydantic field, without the unit in brackets at its end."""
+    """Return what a key of a configuration means: the description of its pydantic field, without the unit.
+
+    The unit stands in square brackets at the end of the description.
+    """
     return (field.description or "").partition(" [")[0]
 
 
 def type_of(field: FieldInfo) -> str:
-    """Return the type of a key in words, with its bounds: `whole number ≥ 1`, `list of texts, 1 or more`."""
+    """Return the type of a configuration's key in words, with bounds: `whole number ≥ 1`, `list of texts, 1 or more`."""
     bounds = [
         f"{sign} {_number(getattr(one, name))}"
         for one in field.metadata

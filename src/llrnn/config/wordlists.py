@@ -169,7 +169,7 @@ def _likely(readings: Mapping[frozenset[str], float]) -> frozenset[str]:
 
 
 def write_frequencies(path: Path, listed: Frequencies) -> None:
-    """Write a word list to a file as lines `form TAB frequency`, the most frequent first.
+    """Write a word list (word to frequency) to a file as lines `form TAB frequency`, the most frequent first.
 
     The file is replaced atomically.
     """

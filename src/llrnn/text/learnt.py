@@ -22,8 +22,7 @@ _MARGIN, _EPOCHS, _LEAST = 4.0, 8, 0.1
 
 @cache
 def kind(character: str) -> str:
-    """Return the kind of a character: `A` or `a` for a letter, `0` for a digit, `_` for a blank, else the sign itself.
-    """
+    """Return the kind of a character: `A` or `a` (letter), `0` (digit), `_` (blank); a sign stands for itself."""
     if character.isspace():
         return "_"
     if character.isdigit():
@@ -163,8 +162,7 @@ def cutting_examples(text: str, words: Sequence[str], joined: bool) -> Iterable[
 def cut(text: str, weights: Mapping[str, float], joined: bool) -> list[str]:
     """Return the words of a text, cut at blanks and where the perceptron of `weights` says so, from left to right.
 
-    `text`: without double blanks; `joined`: whether the perceptron may keep a blank between digits in a word (`20
-    000`).
+    `text`: without double blanks; `joined`: whether the perceptron may keep a blank between digits, as in 20 000.
     """
     places, words, begin = Places(text), list[str](), 0
     asked = {*places.candidates(joined)}

@@ -311,10 +311,10 @@ def read_words(path: StrPath, *, lowercase: bool = False, cut: Cut | None = None
 
 
 def read_text(path: StrPath, *, lowercase: bool = False, cut: Cut | None = None) -> Iterator[Sentence]:
-    """Return the sentences of a text file, one a line, split at white space; blank lines are skipped.
+    """Yield the sentences of a text file, one a line, split at white space; blank lines are skipped.
 
     White space is as in Unicode, the no-break space included. `lowercase` lowercases the words; `cut` splits lines
-    into sentences and words instead, as `Tokeniser.sentences` does.
+    into sentences and words instead, as `Tokeniser.sentences` does. Faults raise a CorpusError with path and line.
 
         for sentence in read_text("corpus.txt"): print(sentence.words)
     """

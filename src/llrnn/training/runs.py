@@ -96,7 +96,9 @@ _adapter = TypeAdapter(Record)
 
 
 class Records(UserList[Record], Chartable):
-    """A list of training records that prints as a table and draws learning curves; `Records(train(...))` trains.
+    """A list of training records that prints as a table and draws learning curves.
+
+    `Records(train(...))` runs the training and holds its records; `Records.read` takes them from a folder.
 
     Records.read("runs/mine").best
     """

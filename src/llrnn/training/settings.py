@@ -44,7 +44,7 @@ class _Batches(_Kind):
 
 
 class SentenceBatches(_Batches):
-    """Batches of whole sentences of similar length, each sentence read from a fresh state."""
+    """Batches of whole sentences of similar length, at most `words` positions each; each from a fresh state."""
 
     makes = Sentences
     kind: Literal["sentences"] = "sentences"
@@ -52,7 +52,10 @@ class SentenceBatches(_Batches):
 
 
 class ContinuousBatches(_Batches):
-    """Batches of running text in parallel rows: each continues from the state after the last, without its gradient."""
+    """Batches of `rows` strips of running text, `length` words each; a batch continues from the state after the last.
+
+    Gradients end at the beginning of a batch.
+    """
 
     makes = Continuous
     kind: Literal["continuous"]
@@ -61,7 +64,7 @@ class ContinuousBatches(_Batches):
 
 
 class WindowBatches(_Batches):
-    """Batches of windows of a fixed number of words of running text, each read from a fresh state."""
+    """Batches of `rows` windows of `length` words of running text, each window read from a fresh state."""
 
     makes = Windows
     kind: Literal["windows"]
@@ -96,7 +99,7 @@ class ExactObjective(_Kind):
 
 
 class SampledObjective(_Kind):
-    """The loss −mean log p of the targets, with Z estimated by importance sampling from the prior b(K, x)."""
+    """The loss −mean log p of the targets, with Z estimated from `samples` words drawn from the prior b(K, x)."""
 
     kind: Literal["importance"]
     samples: int = Field(256, ge=1, description="words drawn from the background for a step [words]")
