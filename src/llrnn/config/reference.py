@@ -50,7 +50,7 @@ def meaning(field: FieldInfo) -> str:
 
 
 def type_of(field: FieldInfo) -> str:
-    """Return the type of a configuration's key in words, with bounds: `whole number ≥ 1`, `list of texts, 1 or more`."""
+    """Return the type of a configuration's key in words, with bounds: `whole number ≥ 1`, `list of texts`."""
     bounds = [
         f"{sign} {_number(getattr(one, name))}"
         for one in field.metadata
