@@ -32,7 +32,7 @@ _FEATURES_SHOWN = 12  # the most frequent ones
 
 @dataclass(frozen=True)
 class Slice:
-    """Some words of a text, such as the rare ones: their number, and their log-perplexity in nats a word."""
+    """Some words of a text, such as the rare ones: their number `words`, and their log-perplexity in nats a word."""
 
     words: int
     log_perplexity: float
@@ -40,10 +40,10 @@ class Slice:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The shares of word types on which features of one group fire, to see whether they were made from the test.
+    """The shares of words that have a feature of one group, to see whether features were made from the test text.
 
-    `rare_in_training`: of the types seen once or twice in training and not in the test; `only_here`: of the types that
-    only the test has. Both are from 0 to 1.
+    `rare_in_training`: of the distinct words seen once or twice in training and not in the test; `only_here`: of the
+    distinct words that only the test has. Both are from 0 to 1.
     """
 
     rare_in_training: float
@@ -51,16 +51,21 @@ class Coverage:
 
     @property
     def suspicious(self) -> bool:
-        """Whether types that only the test has are covered over 0.05 better than rare training types."""
+        """Whether features cover words that only the test has by over 0.05 more than rare words of training.
+
+        The share of words that have such a feature is meant, as a difference of `only_here` and `rare_in_training`.
+        """
         return self.only_here > self.rare_in_training + 0.05
 
 
 @dataclass(frozen=True)
 class Audit:
-    """The result of checks that a perplexity can be trusted.
+    """The result of checks that a perplexity on a text can be trusted.
 
-    Probabilities sum to one, all words were counted, how many sentences were in the training text, and whether features
-    cover words of the test better than comparable words of training.
+    `worst_sum_error`: the largest |Σ p − 1| over `contexts_checked` contexts; `words_counted`, `words_expected`: of the
+    text; `unknown_policy`: what became of unknown words, as a phrase; `seen_in_training`: the share of sentences that
+    were in the training text, None where it is not known; `coverage`: by feature group, whether features cover words of
+    the test better than comparable words of training.
     """
 
     worst_sum_error: float  # largest |Σ p − 1| over the contexts that were checked
@@ -72,10 +77,7 @@ class Audit:
     coverage: dict[str, Coverage]  # by feature group
 
     def failures(self) -> list[str]:
-        """Return sentences on why the perplexity is wrong whatever the text (Σ p ≠ 1, words not counted).
-
-        Empty if it is sound.
-        """
+        """Return phrases on why the perplexity is wrong whatever the text (Σ p ≠ 1, words not counted), else []."""
         found = []
         if not self.worst_sum_error <= _SUM_TO_ONE:  # nor is NaN
             found.append(f"probabilities do not sum to one (off by {self.worst_sum_error:.1e})")
@@ -84,9 +86,10 @@ class Audit:
         return found
 
     def problems(self) -> list[str]:
-        """Return the failures, and warnings about the test: sentences seen in training, features that leak.
+        """Return the phrases of `failures`, and warnings about the test text; [] if there are none.
 
-        Empty if none.
+        The warnings: over 5 % of its sentences were in the training text, or features favour words that only the test
+        has.
         """
         found = self.failures()
         if self.seen_in_training is not None and self.seen_in_training > 0.05:
@@ -134,7 +137,7 @@ class Evaluation(Renderable):
 
     @property
     def log10_prob(self) -> float:
-        """log10 p of the whole text, ends of sentences included, without the words that `oov="skip"` leaves out."""
+        """log10 p of the whole text, ends of sentences included; words that `oov="skip"` leaves out do not count."""
         return -self.log_perplexity * self.words / math.log(10.0)
 
     @property
@@ -155,7 +158,7 @@ class Evaluation(Renderable):
 
     @property
     def perplexity(self) -> float:
-        """exp(log-perplexity); infinity where that is more than a float can hold (above 709 nats a word)."""
+        """exp(`log_perplexity`), a word or end of sentence; infinity above 709 nats, which no float can hold."""
         return math.exp(self.log_perplexity) if self.log_perplexity < 709.0 else math.inf
 
     def sheet(self, name: str = "evaluation") -> Sheet:
@@ -237,9 +240,10 @@ def _is_unknown(word: str, model: LLRNN) -> bool:
 
 
 def _by_frequency(model: LLRNN, found: Tally) -> dict[str, Slice]:
-    """Return log-perplexities by training count of the word; the keys are `unseen`, `1-5`, `6-50` and `more`.
+    """Return {band: number and log-perplexity of words} by how often the training text had the word.
 
-    Keys without a word are left out; empty where the model does not know its training counts.
+    The bands are `unseen`, `1-5`, `6-50` and `more`; those without a word are left out. {} where the model does not
+    know its training counts. `found`: −log p summed by symbol.
     """
     seen = model.training_summary.counts if model.training_summary is not None else np.array(model.vocabulary.counts)
     slices: dict[str, Slice] = {}
@@ -254,9 +258,9 @@ def _by_frequency(model: LLRNN, found: Tally) -> dict[str, Slice]:
 
 
 def _by_feature(model: LLRNN, found: Tally) -> dict[str, Slice]:
-    """Return by feature name the log-perplexity of the words that have it, most frequent first.
+    """Return {feature name: number and log-perplexity of the words that have it}, most frequent first.
 
-    Identity features, which single words have, are left out.
+    Identity features, which single words have, are left out. `found`: −log p summed by symbol.
     """
     phi = model.output_features
     words = np.bincount(phi.class_of, weights=found.words, minlength=phi.n_classes)
@@ -304,7 +308,7 @@ def _audit(
 
 @torch.no_grad()
 def _check_contexts(model: LLRNN, text: EncodedText, contexts: int, seed: int) -> float:
-    """Return the largest |Σ_x p(x) − 1| over `contexts` positions in randomly chosen sentences."""
+    """Return the largest |Σ_x p(x) − 1| over at most `contexts` positions in sentences of the text, drawn by `seed`."""
     chosen = np.random.default_rng(seed).permutation(len(text.sentences))[: max(1, contexts // 8)]
     some = EncodedText(tuple(text.sentences[i] for i in chosen), tuple(text.conditions[i] for i in chosen), text.eos)
     worst, left = 0.0, contexts
@@ -317,10 +321,11 @@ def _check_contexts(model: LLRNN, text: EncodedText, contexts: int, seed: int) -
 
 
 def _coverage(model: LLRNN, text: EncodedText) -> dict[str, Coverage]:
-    """Return by feature group how many types it covers: rare training types against types only in this text.
+    """Return {feature group: shares of words that have such a feature}, of rare training words and of words only here.
 
-    A feature `GROUP:none` (`features.Vectors`: the word has no vector) does not count. Empty where the model does not
-    know its training counts, or where there are no such types.
+    Words only here are those of the text that training did not have. A feature `GROUP:none` (`features.Vectors`: the
+    word has no vector) does not count. {} where the model does not know its training counts, or where there are no such
+    words.
     """
     if model.training_summary is None:
         return {}

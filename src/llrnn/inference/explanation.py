@@ -60,9 +60,10 @@ _SAID = 0.1  # a value of a contextual feature from which on explanations say wh
 
 @dataclass(frozen=True)
 class MixturePart:
-    """One component i of a mixture prior b(K, x) = Σ_i λ_i b_i, for one word: λ_i, log b_i(x), λ_i b_i(x) / b(x).
+    """One part of a mixture p(x) = Σ_i λ_i b_i(x), and how much of the probability of one word x is due to it.
 
-    `share` is the last: the posterior probability that this component produced the word.
+    `name`: of the part; `weight`: λ_i; `log_b`: log b_i(x); `share`: λ_i b_i(x) / p(x), the posterior probability of
+    the part given the word.
     """
 
     name: str
@@ -73,11 +74,13 @@ class MixturePart:
 
 @dataclass(frozen=True)
 class Explanation(Chartable):
-    """log p of a word after a prefix as an exact sum of terms, `log_b + Σ share − log_z`; prints as a table.
+    """log p of a word after a prefix as an exact sum, `log_b` + Σ share of `terms` − `log_z`; prints as a table.
 
-    `terms`: value and weight of each feature that fires on the word, largest product first; `chart()`: the sum as a
-    waterfall chart. A word outside the vocabulary has a `cell`, the symbol of the set of strings that it belongs to
-    (such as all 4-digit numbers), and `log_inside`, its log-probability within that set.
+    `log_b`: of the prior; `log_z`: of the normaliser; `terms`: each feature of the word, with its weight, value and
+    their product, `share`, largest first; `factors`: (name, log b) of each factor, if the prior is a product; `parts`:
+    of a mixture; `chart()`: the sum as a waterfall chart. A word outside the vocabulary has a `cell`, the symbol of the
+    set of strings that it belongs to (such as all 4-digit numbers), and `log_inside`, its log-probability within that
+    set.
 
         print(explain(model, "la petite", word="maison"))
     """
@@ -96,15 +99,12 @@ class Explanation(Chartable):
 
     @property
     def total(self) -> float:
-        """The sum log b + Σ a_k φ_k − log Z of the terms; equals `log_p` up to rounding."""
+        """The sum `log_b` + Σ share of the terms − `log_z`, in nats; equals `log_p` up to rounding."""
         return self.log_b + sum(term.share for term in self.terms) - self.log_z
 
     @property
     def forbidden_by(self) -> tuple[str, ...]:
-        """Names of the factors of the prior b(K, x) that give the word b = 0, so that p = 0.
-
-        Empty for a possible word.
-        """
+        """Names of the factors of the prior b(K, x) that give the word b = 0, so that p = 0; () for a possible word."""
         return tuple(name for name, log_b in self.factors if log_b == MINUS_INFINITY)
 
     @property
@@ -118,9 +118,9 @@ class Explanation(Chartable):
         return Sheet((line, *self.told(), self.chart(), self._sum().table("value φ"), *self._mixture()))
 
     def told(self) -> list[tuple[str, ...]]:
-        """Return what contextual features say of the word, such as which noun governs it, as lines of text.
+        """Return what contextual features are due to for this word, such as which noun governs it, as lines of text.
 
-        Each line is a tuple of one string; duplicates are left out.
+        Each line is a tuple of one string, "WORD: remark"; duplicates are left out, [] if nothing is to say.
         """
         return [(f"{self.word}: {remark}",) for remark in dict.fromkeys(remark for _, remark in self.remarks)]
 
@@ -132,10 +132,10 @@ class Explanation(Chartable):
         return self._sum().waterfall("log p", " ".join((*self.prefix, self.word)))
 
     def _sum(self) -> Breakdown:
-        """Return the sum for the table and the chart, with log b as one part.
+        """Return the sum as a `Breakdown` for table and chart: log b, the features' terms, − log Z, and the total.
 
-        For a word outside the vocabulary log b is two parts: of its symbol (a set of strings), and of the string within
-        it.
+        For a word outside the vocabulary log b is two parts: that of its symbol (a set of strings), and that of the
+        string within it.
         """
         parts: tuple[Part, ...] = (Part("log b (background)", self.log_b, factors=self.factors),)
         if self.cell is not None:
@@ -148,6 +148,9 @@ class Explanation(Chartable):
 class Comparison(Chartable):
     """log p(chosen) − log p(rival) of two words after one prefix as an exact sum over features; prints as a table.
 
+    `chosen`, `rival`: the explanations of the two words; `terms`: the features on which they differ, with the
+    difference of their values.
+
     print(explain(model, "la petite", word="maison", rival="maisons"))
     """
 
@@ -157,9 +160,10 @@ class Comparison(Chartable):
 
     @property
     def log_ratio(self) -> float:
-        """log p(chosen) / p(rival), in nats.
+        """log p(chosen) − log p(rival), in nats; above 0 if the chosen word is the more probable one.
 
-        Where the prior b(K, x) forbids both words, the difference of their feature scores.
+        Where the prior forbids both words, it is what the other factors of the prior and the features make of the
+        difference.
         """
         both = self.chosen.forbidden_by and self.rival.forbidden_by
         return self.total if both else self.chosen.log_p - self.rival.log_p
@@ -172,9 +176,9 @@ class Comparison(Chartable):
 
     @property
     def factors(self) -> tuple[tuple[str, float], ...]:
-        """Pairs (name, log b_i(chosen) − log b_i(rival)) of the factors b_i of the prior b(K, x).
+        """(name, log b_i(chosen) − log b_i(rival)) of each factor b_i, where the prior b is a product of several.
 
-        0 where a factor forbids both words. Empty where the two explanations do not list the same factors.
+        0 where a factor forbids both words. () where the prior has one factor, or the explanations list different ones.
         """
         if len(self.chosen.factors) != len(self.rival.factors):  # one background, which forbids one of the two
             return ()
@@ -185,7 +189,7 @@ class Comparison(Chartable):
 
     @property
     def total(self) -> float:
-        """The sum of the differences in log b and in all features; equals `log_ratio` up to rounding."""
+        """The sum of the difference in log b and of all `terms`, in nats; equals `log_ratio` up to rounding."""
         return self.log_b_difference + sum(term.share for term in self.terms)
 
     def sheet(self) -> Sheet:
@@ -233,9 +237,9 @@ def explain(
 ) -> Explanation | Comparison:
     """Explain log p(word | prefix) as a sum of feature terms, or why a word is more probable than a rival.
 
-    `prefix`: a string of words, or their tuple; `word`: the word to explain; `rival`: a word to compare with;
+    `prefix`: a text, or the tuple of its words; `word`: the word to explain; `rival`: a word to compare with;
     `condition`: the input that the text is generated from, for models that have one. Returns an `Explanation`, or with
-    a rival a `Comparison`.
+    a rival a `Comparison`. Raises UnknownWordError for a word that the model cannot write.
 
         print(explain(model, "la petite", word="maison", rival="maisons"))
     """
@@ -327,18 +331,19 @@ def _log_b(prior: Prior, symbol: int) -> float:
 
 
 def _factors(factors: Sequence[tuple[str, Prior]], symbol: int) -> tuple[tuple[str, float], ...]:
-    """Return (name, log b_i of the word) for each factor of the prior b(K, x).
+    """Return (name, log b_i of the symbol) for each factor of the prior; () for a single one that allows the symbol.
 
-    Empty where the prior is a single factor that allows the word: nothing is to be told apart then.
+    `factors`: names and priors at one position.
     """
     found = [(name, _log_b(prior, symbol)) for name, prior in factors]
     return tuple(found) if len(found) > 1 or found[0][1] == MINUS_INFINITY else ()
 
 
 def _terms(model: LLRNN, distribution: Distribution, symbol: int) -> tuple[Term, ...]:
-    """Return weight and value of every feature that fires on the word, largest product first.
+    """Return a `Term` (name, weight, value) for every feature of the symbol, largest |weight · value| first.
 
-    Empty for a mixture of distributions, which has no feature weights.
+    Features with weight 0 are left out. () for a mixture of distributions, which has no feature weights.
+    `distribution`: at one position.
     """
     if isinstance(distribution, MixedDistribution):
         return ()
@@ -387,9 +392,10 @@ START = "<s>"  # how the boundary that is fed first is written here
 
 @dataclass(frozen=True)
 class Push:
-    """The contribution of one input feature of one earlier word to the weight a_k of an output feature.
+    """What one input feature of one earlier word contributed to the weight of an output feature.
 
-    `value`: that of the input feature; `share`: its contribution to a_k, to first order.
+    `position`: the index of the word in the prefix, −1 for the start of the sentence; `name`, `value`: of the input
+    feature; `share`: its contribution to the weight, to first order (gradient × input).
     """
 
     position: int  # in the prefix, from 0; -1 is the start of the sentence
@@ -403,7 +409,8 @@ class Push:
 class Influence(Chartable):
     """How input features of earlier words moved the weight of one output feature (gradient × input); prints as a table.
 
-    The contributions are first-order and need not add up to `weight`.
+    `weight`: that of the output feature `feature` after `prefix`; `terms`: the contributions, which are first-order and
+    need not add up to it.
 
         print(influence(model, "les petites", feature="Number:Plur"))
     """
@@ -414,10 +421,7 @@ class Influence(Chartable):
     terms: tuple[Push, ...]  # in the order of the prefix, largest first at each word
 
     def of_word(self, position: int) -> float:
-        """Return the sum of the contributions of the word at an index of the prefix.
-
-        −1 is the start of the sentence.
-        """
+        """Return the summed contributions of the word at this index of the prefix; −1 is the start of the sentence."""
         return sum(term.share for term in self.terms if term.position == position)
 
     def sheet(self) -> Sheet:
@@ -433,11 +437,11 @@ class Influence(Chartable):
 
 
 def influence(model: LLRNN, prefix: str | tuple[str, ...] = "", *, feature: str, condition: object = None) -> Influence:
-    """Attribute a_k, the weight of an output feature after the prefix, to input features of the words before.
+    """Return how far input features of the words before moved the weight of one output feature, as an `Influence`.
 
-    The method is gradient × input. `prefix`: a string of words, or their tuple; `feature`: the name of the output
-    feature; `condition`: the input that the text is generated from, for models that have one. Raises ConfigError for a
-    feature that the model does not have.
+    The method is gradient × input, of the weight after the prefix. `prefix`: a text, or the tuple of its words;
+    `feature`: the name of the output feature; `condition`: the input that the text is generated from, for models that
+    have one. Raises ConfigError for a feature that the model does not have.
 
         print(influence(model, "les petites", feature="Number:Plur"))
     """
@@ -469,9 +473,10 @@ def influence(model: LLRNN, prefix: str | tuple[str, ...] = "", *, feature: str,
 
 
 def _gradient(model: LLRNN, ids: Tensor, k: int, condition: object) -> tuple[float, Tensor, Tensor | None]:
-    """Return the weight a_k of output feature k after all T symbols, and its gradient in their input vectors, (T, D).
+    """Return the weight of output feature k after T symbols `ids`, and its gradient in their input vectors, (T, D).
 
-    Third: the values of contextual inputs at each position, (T, number of inputs), None where the model has none.
+    k is an index into the model's `feature_names`. Third: the values of contextual inputs at each position, (T, number
+    of inputs), None where the model has none.
     """
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradient outside of training
         state, v = model.start([condition]), None

@@ -126,11 +126,11 @@ class Lattice:
     def without_silence(
         self, total: Callable[[tuple[float, float]], float]
     ) -> tuple[dict[int, list[Edge]], dict[int, tuple[float, float]]]:
-        """Return a lattice without arcs of silence: for each state its arcs with words, and final scores if any.
+        """Return the lattice without arcs of silence: {state: its arcs with words}, and {state: final scores}.
 
-        Scores of silence are added to what follows. Where several ways lead to the same word and state, the one of
-        highest `total` is kept, a function of (acoustic, language-model) scores. Raises CorpusError where arcs become
-        far too many.
+        Scores of silence are added to what follows. `total`: a function of (acoustic, language-model) scores; where
+        several ways lead to the same word and state, the one of highest total is kept. Raises CorpusError where arcs
+        become far too many.
         """
         after, edges, finals, arcs = self._by_source(), dict[int, list[Edge]](), dict[int, tuple[float, float]](), 0
         for state in reversed(self.order()):
@@ -214,7 +214,10 @@ def _state(line: Line, text: str) -> int:
 
 
 def _costs(line: Line, text: str) -> tuple[float, float]:
-    """Parse Kaldi's costs `graph,acoustic,alignment`; return log-scores (−cost) as (acoustic, language model)."""
+    """Return Kaldi's costs "graph,acoustic,alignment" as log-scores (−cost): (acoustic, language model).
+
+    Missing ones are 0. Raises CorpusError, with the `line`, for anything but finite numbers.
+    """
     parts = text.split(",")
     try:
         graph, acoustic = float(parts[0] or 0.0), float(parts[1]) if len(parts) > 1 and parts[1] else 0.0
@@ -255,8 +258,8 @@ class _NGramRows:
 class _Junction:
     """A node of the rescored graph: a state of the lattice together with a state of the model.
 
-    `best`: the highest total of a path to here; `row`: of the model's state among those of this length; `back`: the
-    arcs that lead here.
+    `best`: the highest total of a path to here; `row`: the index of the model's state among those of the same number of
+    words; `back`: (index of the node before, arc, log p of its word) for each arc that leads here.
     """
 
     state: int
@@ -270,7 +273,8 @@ class LatticeScores:
     """The result of rescoring a lattice: its n best paths, best first, and how much work it took.
 
     `best`: the paths as hypotheses with scores `am`, `lm` and the model's; `steps`: how many word histories the model
-    read.
+    read; `cut`: how many histories were pruned though they might have led to a better path, 0 where the result is
+    exact.
     """
 
     best: NBest
@@ -346,16 +350,22 @@ class _LatticeSearch:
         self._levels = 1 + max(self._lengths().values())
 
     def begin_after(self, narrow: _LatticeSearch) -> None:
-        """Prune from now on every path that cannot reach the total of the n-th best path of a narrower search."""
+        """Prune from now on every path that cannot reach the total of the n-th best path that `narrow` found.
+
+        `narrow`: a finished search of the same lattice that followed fewer paths; its steps are added.
+        """
         self.steps += narrow.steps
         self._needed = narrow.last_total - _SLACK
 
     def _total(self, scores: tuple[float, float]) -> float:
-        """Return the weighted sum of the two scores that the lattice itself has, (acoustic, language model)."""
+        """Return the weighted sum of a pair of lattice scores, (acoustic, language model), by the search's weights."""
         return self._am * max(scores[0], FLOOR) + self._lm * max(scores[1], FLOOR)
 
     def _promises(self) -> dict[int, float]:
-        """Return for each state the most that the rest of a path can add to its total, the model's score left out."""
+        """Return {lattice state: the most that the rest of a path from there can add to its total}, −∞ without an end.
+
+        The model's score is left out: log p is 0 at most.
+        """
         found: dict[int, float] = {}
         for state in reversed(self._lattice.order()):
             options = [self._total(self._finals[state])] if state in self._finals else []
@@ -364,7 +374,7 @@ class _LatticeSearch:
         return found
 
     def _lengths(self) -> dict[int, int]:
-        """Return for each state the largest number of words on a path from there to an end."""
+        """Return {lattice state: the largest number of words on a path from there}."""
         found: dict[int, int] = {}
         for state in reversed(self._lattice.order()):
             found[state] = max((1 + found[edge.target] for edge in self._after[state]), default=0)
@@ -383,9 +393,9 @@ class _LatticeSearch:
         return LatticeScores(NBest(self._lattice.utterance, self._nbest(n)), self.steps, self.cut)
 
     def _level(self, level: list[int]) -> list[int]:
-        """Extend all paths of one length by one word.
+        """Extend all paths of one length by one word, and note those that end; return the nodes that they reach.
 
-        `level`: indices of their last nodes in `_places`; the indices of the new nodes are returned, empty at the end.
+        Nodes are indices into `_places`; `level`: those at which the paths end now. [] when no path goes on.
         """
         asked = [(at, edge) for at in level for edge in self._after[self._places[at].state]]
         ending = [at for at in level if self._places[at].state in self._finals]
@@ -403,17 +413,21 @@ class _LatticeSearch:
         return self._kept(reached)
 
     def _keys(self, rows: Ints, words: Ints) -> Sequence[object]:
-        """Return a key of the model's state after each (row, word); paths with equal keys may be merged."""
+        """Return for each (row of the model's states, next symbol) a key; paths with equal keys may be merged.
+
+        Keys are equal where n-grams have the same state, or the last `merge` words agree; without `merge`, only for the
+        same history.
+        """
         if isinstance(self._rows, _NGramRows):
             return self._rows.advance(rows, words).nodes.tolist() if len(rows) else []
         pairs = [*zip(rows.tolist(), words.tolist(), strict=True)]
         return pairs if self._merge is None else [(*self._last[row], word)[-self._merge :] for row, word in pairs]
 
     def _kept(self, reached: dict[tuple[int, object], list[tuple[float, int, Edge, float]]]) -> list[int]:
-        """Prune the paths that were reached, add their nodes and compute the model's states for them.
+        """Prune the paths that were reached, add a node for each that is kept, advance the model; return these nodes.
 
-        `reached`: by (lattice state, key of the model's state) the totals and arcs that lead there. Returns indices of
-        nodes.
+        `reached`: {(lattice state, key of the model's state): [(total, node before, arc, log p of its word), …]}. Nodes
+        are indices into `_places`.
         """
         best_at = {at: max(one[0] for one in found) for at, found in reached.items()}
         alive = {at: best for at, best in best_at.items() if self._hope[at[0]] > -math.inf}
@@ -443,9 +457,10 @@ class _LatticeSearch:
         return level
 
     def _room(self, ranked: Sequence[tuple[int, object]]) -> int:
-        """Return how many of the ranked nodes may go on within the limit on followed arcs.
+        """Return how many of the `ranked` nodes, best first, may be followed within the search's limit on arcs.
 
-        All while the limit lasts; afterwards as many as the limit has for each length.
+        All while the limit lasts; afterwards as many as the limit divided by the longest path's length allows.
+        `ranked`: (lattice state, key of the model's state).
         """
         arcs = np.cumsum([1 + len(self._after[state]) for state, _ in ranked])
         if len(arcs) and self._left < arcs[-1]:
@@ -461,7 +476,10 @@ class _LatticeSearch:
         self._rows = self._rows.advance(*(np.array(column, dtype=np.int64) for column in zip(*feeding, strict=True)))
 
     def _nbest(self, n: int) -> tuple[Hypothesis, ...]:
-        """Return the n best paths, by an exact A* search backwards from their ends; fewer where there are fewer."""
+        """Return the n best paths with different words as hypotheses, best first; fewer where there are fewer.
+
+        By an exact A* search backwards from the ends of the paths that were followed.
+        """
         heap, turn = list[tuple[float, int, int, int, tuple[float, float], float]](), count()
         for at, p in self._ended:
             place, scores = self._places[at], self._finals[self._places[at].state]
@@ -499,7 +517,7 @@ def _words(parts: Sequence[tuple[str, int]], end: int) -> Words:
 
 
 def _symbols(model: LLRNN, lattice: Lattice, oov: Oov | None) -> tuple[dict[str, int], set[str]]:
-    """Return the vocabulary index of every word of a lattice, and the words outside the vocabulary that score 0.
+    """Return {word: vocabulary id} of every word of a lattice, and the set of unknown words that are to score 0.
 
     The set is empty unless `oov` is `skip`. Raises ConfigError for models that spell words, and for words outside the
     vocabulary where `oov` is `error` or the model has no symbol for unknown words.

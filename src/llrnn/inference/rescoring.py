@@ -89,7 +89,8 @@ _Node = tuple[int, int]  # the row of its parent in the level above, and the wor
 class SharedScores:
     """log p in nats of every hypothesis j of every list i, `log_probs[i][j]`, and how much work sharing prefixes saved.
 
-    `steps`: distinct prefixes that the model read; `steps_without_sharing`: words and ends of all hypotheses.
+    `steps`: distinct prefixes that the model read; `steps_without_sharing`: words and ends of all hypotheses; `oovs`:
+    counts of words that the model does not list; `cut`: of lattices, how many histories were pruned, by utterance.
     """
 
     log_probs: list[list[float]]
@@ -103,8 +104,9 @@ class SharedScores:
 class ModelScorer:
     """A scorer of n-best lists by a model: called with lists, it returns log p (nats) of each hypothesis of each list.
 
-    `rows`: about how many hypotheses are scored in a batch; `conditions`: for each utterance the input that the model
-    reads with it, such as a question before an answer, a topic or a user.
+    `rows`: about how many hypotheses are scored in a batch; `conditions`: {utterance: the input that the model reads
+    with it}, such as a question before an answer, a topic or a user; None for models without. A call raises CorpusError
+    where an utterance has no condition.
 
         ModelScorer(model, conditions={"utt7": "what kind of food would you like ?"})
     """
@@ -123,7 +125,10 @@ class ModelScorer:
 
 
 def _conditioned(model: LLRNN, lists: Sequence[NBest], conditions: Mapping[str, object]) -> list[list[float]]:
-    """Return log p of every hypothesis of every list, given the condition (an input) of its utterance."""
+    """Return log p in nats of hypothesis j of list i, as `result[i][j]`, given the condition of its utterance.
+
+    `conditions`: {utterance: the input that the model reads with it}.
+    """
     fit, given = (str.lower, lowercased) if model.reads_lowercase else (str, lambda condition: condition)
     said = Corpus.from_sentences([list(map(fit, h.words)) for entry in lists for h in entry.hypotheses])
     asked = [given(conditions[entry.utterance]) for entry in lists for _ in entry.hypotheses]
@@ -153,7 +158,7 @@ class Hotwords:
         return [[float(self.covered(h.words)) for h in entry.hypotheses] for entry in lists]
 
     def covered(self, words: Words) -> int:
-        """Return how many of these words are part of a name, matched from left to right, the longest name first."""
+        """Return how many of these words are part of a hotword, matched from left to right, the longest one first."""
         place = found = 0
         while place < len(words):
             lengths = (n for n in self._lengths if n <= len(words) - place)
@@ -181,7 +186,7 @@ def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024, oov: 
 
 
 def unknown_words(model: LLRNN, lists: Iterable[NBest]) -> Counter[str]:
-    """Count the words of n-best lists that are not in the model's vocabulary; none for models that spell words."""
+    """Return {word: count} of words of n-best lists that the model does not list; empty for models that spell words."""
     vocabulary = model.vocabulary
     if vocabulary.is_open or vocabulary.units is not None:
         return Counter()
@@ -193,9 +198,10 @@ def unknown_words(model: LLRNN, lists: Iterable[NBest]) -> Counter[str]:
 def _treated(
     model: LLRNN, named: Sequence[tuple[str, Sequence[Words]]], missing: Counter[str], oov: Oov
 ) -> list[tuple[str, Sequence[Words]]]:
-    """Return hypotheses in which unknown words are left out (`skip`) or kept (`unk`); `error` raises UnknownWordError.
+    """Return the hypotheses of each list without unknown words (`oov="skip"`), or with them (`unk`).
 
-    `named`: for each list its name for messages and the words of its hypotheses; `missing`: the unknown words.
+    `error` raises UnknownWordError, and `unk` ConfigError where the model has no symbol for them. `named`: for each
+    list its name for messages and the words of its hypotheses; `missing`: the unknown words, at least one.
     """
     place, first = next((name, word) for name, own in named for words in own for word in words if word in missing)
     others, unknown = [word for word in missing if word != first], model.vocabulary.unknown
@@ -245,7 +251,7 @@ def score_sentences(
 
 
 def _split(groups: Sequence[Sequence[Words]], rows: int) -> list[list[int]]:
-    """Return which groups are scored in one batch, by index: of similar length, about `rows` sentences together."""
+    """Return the indices of groups to score in one batch, for each batch: of similar length, about `rows` sentences."""
     order = sorted(range(len(groups)), key=lambda i: max(map(len, groups[i]), default=0))
     filled = accumulate(len(groups[i]) for i in order)
     parts = groupby(zip(order, filled, strict=True), lambda found: (found[1] - 1) // rows)
@@ -255,9 +261,10 @@ def _split(groups: Sequence[Sequence[Words]], rows: int) -> list[list[int]]:
 def _locate_words(
     model: LLRNN, groups: Sequence[tuple[str, Sequence[Words]]], called: str
 ) -> dict[str, tuple[int, float]]:
-    """Return for each distinct word its vocabulary symbol, and its log p within that symbol (0 for a listed word).
+    """Return {word: (its symbol's id, its log p given the symbol)} for all words; the log p is 0 for a listed word.
 
-    Warns of words that are read as the unknown-word symbol.
+    Warns of words that are read as the unknown-word symbol. `groups`: pairs of a name, for messages, and sentences;
+    `called`: what messages call the sentences. Raises CorpusError for the end-of-sentence mark as a word.
     """
     vocabulary, texts = model.vocabulary, [(name, [*chain.from_iterable(own)]) for name, own in groups]
     for name in (name for name, words in texts if EOS in words):
@@ -303,10 +310,7 @@ class StateRows:
         return cls(model, state, distribution)
 
     def log_probs(self, row: Ints, word: Ints) -> Floats:
-        """Return log p of each symbol `word[i]` after the history of row `row[i]`, (N,).
-
-        −infinity where it is impossible.
-        """
+        """Return log p of each symbol id `word[i]` after the history of row `row[i]`, (N,); −∞ if impossible."""
         order, device, found = np.argsort(row, kind="stable"), self._model.device, np.empty(len(row))
         asked = torch.from_numpy(word[order]).to(device), torch.from_numpy(row[order]).to(device)
         log_p = self._distribution.log_prob(*asked).double()
@@ -325,9 +329,10 @@ class StateRows:
 def _log_probs(
     model: LLRNN, levels: Sequence[Sequence[_Node]], ends: Iterable[tuple[tuple[int, int], bool]]
 ) -> list[float]:
-    """Return log p of each sentence of a prefix tree, from `_prefix_tree`.
+    """Return log p in nats of each sentence of a prefix tree, in the order of `ends`; each prefix is read once.
 
-    `ends`: for each sentence its place (level, row), and whether p of the end of the sentence is included.
+    `levels`: the tree, as `_prefix_tree` returns it; `ends`: for each sentence its place (level, row), and whether p of
+    the end of the sentence is included.
     """
     places, ended, read = list(ends), list[dict[int, float]](), list[list[float]]()
     log_p, rows = np.zeros(1), StateRows.begin(model)  # of the prefixes of this level
@@ -352,9 +357,10 @@ _SWEEPS = 100
 
 
 class Weights(dict[str, float]):
-    """A dict of the weight of each score by name; last `words`, the weight of the number of words (default 0).
+    """A dict {name of a score: its weight}, whose last key `words` is the weight of the number of words (0 by default).
 
-    The total of a hypothesis is Σ weight · score. Raises ConfigError for a weight that is not finite.
+    The total of a hypothesis is Σ weight · score + weight of words · number of words. Raises ConfigError for a weight
+    that is not finite.
 
         Weights({"am": 1.0, "lm": 0.5, "words": 0.1})
     """
@@ -389,7 +395,7 @@ class Weights(dict[str, float]):
         return ",".join(f"{name}={value:.6g}" for name, value in self.items())
 
     def for_scores(self, names: Sequence[str]) -> Weights:
-        """Return these weights in the order of `names`.
+        """Return these weights in the order of the score names `names`, `words` last.
 
         Raises ConfigError unless exactly these scores have a weight.
         """
@@ -418,7 +424,7 @@ class Weights(dict[str, float]):
 
 
 def _rows(entry: NBest) -> Floats:
-    """Return for each of N hypotheses its scores and, last, its number of words, (N, F); −infinity becomes −1e6."""
+    """Return the scores of each of N hypotheses and, last, its number of words, (N, F); below −1e6 they become that."""
     rows = np.array([[*h.scores, float(len(h.words))] for h in entry.hypotheses])
     floored: Floats = np.maximum(rows, FLOOR)
     return floored
@@ -428,8 +434,8 @@ def _rows(entry: NBest) -> Floats:
 class ScoreTable:
     """N-best lists as arrays: L lists of N hypotheses with F numbers each, their scores and last the number of words.
 
-    `errors`: word errors of each hypothesis. Shorter lists are padded by repeating their last hypothesis, which changes
-    nothing, since the first of equal ones is chosen.
+    `values` (L, N, F); `errors` (L, N): word errors of each hypothesis. Shorter lists are padded by repeating their
+    last hypothesis, which changes nothing, since the first of equal ones is chosen.
     """
 
     values: Floats  # (L, N, F)
@@ -443,12 +449,15 @@ class ScoreTable:
         return cls(values, np.array([[one[i].total for i in own] for one, own in zip(errors, index, strict=True)]))
 
     def errors_at(self, weights: Floats) -> int:
-        """Return the summed word errors of the hypotheses that weights (F,) choose, one in each list."""
+        """Return the summed word errors of the hypotheses of highest total by `weights` (F,), one in each list."""
         chosen = (self.values @ weights).argmax(1)
         return int(self.errors[np.arange(len(chosen)), chosen].sum())
 
     def along(self, weights: Floats, coordinate: int) -> StepFunction:
-        """Return the summed word errors as a function of weight number `coordinate`, the other weights fixed."""
+        """Return the summed word errors of the chosen hypotheses as a function of one weight, the others fixed.
+
+        `weights` (F,); `coordinate`: the index of the weight that varies.
+        """
         others = weights.copy()
         others[coordinate] = 0.0
         return errors_along(self.values @ others, self.values[:, :, coordinate], self.errors)
@@ -462,9 +471,9 @@ class StepFunction:
     errors: Ints  # (E + 1,)
 
     def lowest(self, least: float = -math.inf) -> tuple[float, int] | None:
-        """Return (x, errors) with the fewest errors: x is the middle of the widest such interval at or above `least`.
+        """Return (x, errors) where errors are fewest: x is the middle of the widest such interval at or above `least`.
 
-        None where no interval is wide enough for floating-point numbers.
+        None where no interval is wider than rounding. Intervals without end count as 2 wide.
         """
         edges = np.maximum(self.edges, least)
         low = np.concatenate([[max(least, edges[0] - 2.0) if len(edges) else max(least, -1.0)], edges])
@@ -543,13 +552,19 @@ def _starts(lists: NBestLists, rng: np.random.Generator, restarts: int) -> list[
 
 
 def _scaled(weights: Floats) -> Floats:
-    """Return the weights divided by the largest weight of a score: only ratios matter."""
+    """Return the weights (F,) divided by the largest weight of a score (the last is that of words): only ratios matter.
+
+    They stay as they are if no score has a weight above 0.
+    """
     largest = weights[:-1].max()
     return weights / largest if largest > 0 else weights
 
 
 def _improved(table: ScoreTable, weights: Floats) -> Floats:
-    """Return better weights: one after the other is moved to the fewest word errors, until none of them helps."""
+    """Return weights (F,) with no more word errors: each in turn is moved to its optimum, until none of them helps.
+
+    Weights of scores stay 0 or above; that of the number of words, the last, may have either sign.
+    """
     errors = table.errors_at(weights)
     for _ in range(_SWEEPS):
         before = errors
@@ -570,18 +585,21 @@ def _improved(table: ScoreTable, weights: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Rescored:
-    """N-best lists with new scores, the hypothesis of highest total first in each, and the weights of the scores."""
+    """N-best lists with new scores, the hypothesis of highest total first in each, and the weights of the scores.
+
+    `lists`, `weights`; the total is Σ weight · score + weight of words · number of words.
+    """
 
     lists: NBestLists
     weights: Weights
 
     @property
     def best(self) -> dict[str, Words]:
-        """The words of the hypothesis of highest total, by utterance."""
+        """{utterance: the words of its hypothesis of highest total}."""
         return {entry.utterance: entry.hypotheses[0].words for entry in self.lists}
 
     def errors(self, references: References) -> Errors:
-        """Return the summed word errors of the best hypotheses.
+        """Return the summed word errors of the best hypotheses against `references`, the words of each utterance.
 
         Raises CorpusError where an utterance has no reference.
         """
@@ -590,9 +608,9 @@ class Rescored:
 
 
 def add_scores(lists: NBestLists, scorers: Mapping[str, Scorer]) -> NBestLists:
-    """Return the lists with one more score from each scorer, under its key.
+    """Return the lists with one more score for each scorer, called by its key in `scorers`.
 
-    A scorer takes the n-best lists and returns one log-score for each hypothesis of each list.
+    A scorer takes a sequence of n-best lists and returns a log-score for each hypothesis of each list.
     """
     for name, scorer in scorers.items():
         lists = lists.with_scores(name, scorer(lists.lists))
@@ -600,10 +618,11 @@ def add_scores(lists: NBestLists, scorers: Mapping[str, Scorer]) -> NBestLists:
 
 
 def rescore(lists: NBestLists, scorers: Mapping[str, Scorer], weights: Weights | None = None) -> Rescored:
-    """Score n-best lists with models, and rank the hypotheses of each list anew by the weighted sum of all scores.
+    """Score n-best lists with scorers, and rank the hypotheses of each list anew by the weighted sum of all scores.
 
-    `lists` come from `read_nbest` or `read_kaldi`; `scorers` by the names of their scores; `weights` from `tune` or
-    `Weights.parse`, by default 1 for every score.
+    `lists` come from `read_nbest` or `read_kaldi`; `scorers`: {name of the new score: scorer}; `weights`: from `tune`
+    or `Weights.parse`, of old and new scores, by default 1 for every score. Raises ConfigError where a score has no
+    weight.
 
         rescore(read_nbest("nbest.tsv"), {"llrnn": ModelScorer(model)}).best["utt7"]
     """
@@ -624,7 +643,7 @@ _AT_ONCE = 4_000_000  # numbers of a batch that may be written out: positions ti
 
 @dataclass(frozen=True)
 class Outside:
-    """The name of a sentence that a constraint (a grammar, a dictionary) does not allow, and the reason."""
+    """A sentence that a constraint (a grammar, a dictionary) does not allow: its name or number, and the reason."""
 
     sentence: str
     reason: str
@@ -632,9 +651,11 @@ class Outside:
 
 @dataclass(frozen=True, eq=False)
 class PositionDistortion:
-    """How a constraint changes a model at each of the N positions of a text, as arrays; ends of sentences included.
+    """How a constraint changes a model at each of N positions of a text, as arrays (N,); ends of sentences included.
 
-    p is the model without the constraint, q with it; positions are in the order of the text.
+    p is the model without the constraint, q with it. `sentence`: index in the corpus; `place`: of the symbol in it;
+    `target`: the symbol id there; `forbidden`: probability that p gives to forbidden symbols; `divergence`: KL(q ‖ p),
+    nats; `best_is_forbidden`: 1 where the most probable symbol of p is forbidden; `log_p`, `log_q`: of the target.
     """
 
     sentence: Ints  # (N,) which sentence of the corpus
@@ -671,7 +692,7 @@ class Distortion:
 
 
 def measure_distortion(model: LLRNN, corpus: Corpus, constraint: Constraint) -> Distortion:
-    """Measure how much a constraint (a grammar, a dictionary) changes a model's next-word distributions on a text.
+    """Return how much a constraint (a grammar, a dictionary) changes a model's next-word distributions on a text.
 
     Where the constraint is a factor of the model's prior b(K, x), the model without that factor is compared. Sentences
     that the constraint does not allow are left out, unless it is soft; raises ZeroMassError where none is left.
@@ -712,7 +733,10 @@ def _nats(log_p: Floats) -> float:
 
 
 def _outside(corpus: Corpus, text: EncodedText, constraint: Constraint) -> dict[int, Outside]:
-    """Return the sentences that a constraint does not allow, with the reason, by their index in the corpus."""
+    """Return {index in the corpus: name and reason} of the sentences that a constraint does not allow.
+
+    `text`: the corpus, encoded. A soft constraint is taken as a strict one.
+    """
     strict, found = constraint.strict(), dict[int, Outside]()
     for number, (sentence, symbols) in enumerate(zip(corpus, text.sentences, strict=True)):
         reason = strict.objection(sentence.condition, symbols.tolist())
@@ -723,7 +747,10 @@ def _outside(corpus: Corpus, text: EncodedText, constraint: Constraint) -> dict[
 
 @torch.no_grad()
 def _steps(free: LLRNN, text: EncodedText, counted: list[int], constraint: Constraint) -> PositionDistortion:
-    """Compute how a constraint changes the model `free` at each position of the sentences `counted` (indices)."""
+    """Return how a constraint changes the model `free` at each position of some sentences, in the text's order.
+
+    `counted`: the indices of these sentences; `free`: the model without the constraint.
+    """
     chosen = sorted(counted, key=lambda i: len(text.sentences[i]))
     inside = None if text.inside is None else tuple(text.inside[i] for i in chosen)
     sentences, conditions = [text.sentences[i] for i in chosen], [text.conditions[i] for i in chosen]
@@ -738,7 +765,10 @@ def _steps(free: LLRNN, text: EncodedText, counted: list[int], constraint: Const
 
 
 def _of_batch(free: LLRNN, batch: Batch, p: Distribution, constraint: Constraint) -> list[np.ndarray]:
-    """Return, for the positions of one batch, the columns `target` to `log_q` of `PositionDistortion`."""
+    """Return the arrays `target`, …, `log_q` of `PositionDistortion` for the unmasked positions of one batch.
+
+    `free`: the model without the constraint; `p`: its distributions at these positions.
+    """
     conditions = batch.conditions if batch.conditions is not None else [None] * len(batch.inputs)
     states, _ = constraint.follow([constraint.initial(one) for one in conditions], batch)
     factor, allowed = constraint.prior(states).to(p.h.device), constraint.allows(states).to(p.h.device)
@@ -756,12 +786,15 @@ def _of_batch(free: LLRNN, batch: Batch, p: Distribution, constraint: Constraint
 
 
 def _times(p: Distribution, factor: Prior) -> Distribution:
-    """Return the distribution with the same features and state h, but the prior b(K, x) multiplied by `factor`."""
+    """Return the distribution p with its prior multiplied by `factor`; hidden vectors and features stay."""
     return Distribution(p.weights, p.h, multiply(p.prior, factor), p.values)
 
 
 def _expected(q: Distribution, factor: Prior) -> Tensor:
-    """Return E_q[log c] at each of N positions, (N,), where c is the constraint's factor of each symbol."""
+    """Return E_q[log c] at each of N positions, (N,), where log c is the value of `factor` (a prior) for each symbol.
+
+    Symbols with c = 0, which q gives no probability, add 0.
+    """
     log_c = factor.dense(q.n).log_b.double()
     possible = log_c > MINUS_INFINITY
     if not bool(log_c[possible].any()):
