@@ -44,10 +44,10 @@ _FOLDS, _POSITIONS = 10, 512
 
 @dataclass(frozen=True)
 class Base:
-    """A language model to adapt to a domain: its vocabulary, and its distribution p(x | K) as a prior b(K, x).
+    """A language model to be adapted to a domain text: its vocabulary, and its p(x | K) as a prior, `background`.
 
-    `donor`: the LL-RNN itself where the model is one, else None; the adaptor then copies its network. `tokenizer`: the
-    Hugging Face tokenizer whose tokens are the vocabulary, None for models over words.
+    `donor`: the LL-RNN itself where the model is one, whose network the adapted model copies, else None. `tokenizer`:
+    the Hugging Face tokenizer whose tokens are the vocabulary, None for models over words.
     """
 
     vocabulary: Vocabulary
@@ -56,7 +56,7 @@ class Base:
     tokenizer: Any = None
 
     def read(self, path: str | PathLike[str], *, lowercase: bool | None = None) -> Corpus:
-        """Read a text file, one sentence a line, as a corpus in the words (or tokens) of this model.
+        """Return a text file, one sentence a line, as a corpus in the words (or tokens) of this model.
 
         `lowercase`: whether words are lowercased first; None: as this model's training text was. A model with a
         tokenizer ignores it.
@@ -69,9 +69,10 @@ class Base:
 
 
 def open_base(path: str | PathLike[str]) -> Base:
-    """Open a language model to adapt: an llrnn folder, a Hugging Face folder, an ARPA file or an n-gram folder.
+    """Return the language model at `path` as a `Base` for `adaptor`, which adapts it to a domain text.
 
-    Returns a `Base` for `adaptor`; raises ConfigError where the path does not exist.
+    It is an llrnn folder, a Hugging Face folder, an ARPA file or an n-gram folder; raises ConfigError where the path
+    does not exist.
 
         base = open_base("runs/french")
     """
@@ -88,10 +89,7 @@ def open_base(path: str | PathLike[str]) -> Base:
 
 
 def base_of(model: LLRNN) -> Base:
-    """Return a trained model as a `Base` for `adaptor`, which adapts it to a domain.
-
-    The model itself is not changed.
-    """
+    """Return a trained model as a `Base` for `adaptor`, which adapts it to a domain text; the model is not changed."""
     return Base(model.vocabulary, Model(model), model)
 
 
@@ -147,13 +145,16 @@ def base_share(base: Background, domain: Background, text: EncodedText, *, devic
 
 @torch.no_grad()
 def base_log_perplexity(base: Base, corpus: Corpus) -> float:
-    """Return −mean log p of a text under the base alone, in nats for a word, ends of sentences counted as words."""
+    """Return −mean log p of a text under the base alone, in nats a word; ends of sentences count as words."""
     bound = base.background.bind(base.vocabulary)
     return float(-_log_probs(bound, EncodedText.encode(corpus, base.vocabulary)).mean())
 
 
 def _log_probs(background: Background, text: EncodedText, device: str = "cpu") -> Tensor:
-    """Return log b(K, x) of each of the N words of a text under a prior, ends of sentences included, (N,)."""
+    """Return log b(K, x) of each of the N words of a text under a prior, ends of sentences included, (N,) on the CPU.
+
+    `background`: the prior, bound to the vocabulary of the text; words are in the order of its batches.
+    """
     found = []
     for planned in Sentences(_POSITIONS).plan(text):
         batch = planned.to(torch.device(device))
@@ -194,9 +195,10 @@ def _features(base: Base, corpus: Corpus) -> Features:
 
 
 class _Domain(Features):
-    """Features of a word: the base model's, and its identity if the domain text has it twice or more.
+    """Features of the words of an adapted model: the base's, and the word's identity if the domain text has it often.
 
-    `seen`: the words that get an identity feature `Word:...`; `known`: feature values of each word, by name.
+    `seen`: the words that get an identity feature `Word:...` (those that come twice or more); `known`: {word: {feature
+    name: value}} of the base.
     """
 
     def __init__(self, seen: frozenset[str], known: Mapping[str, Mapping[str, float]]) -> None:

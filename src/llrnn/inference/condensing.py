@@ -83,10 +83,11 @@ def condense(model: LLRNN, fewer: float, *, text: Corpus, batching: Batching | N
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """Statistics of a text: probabilities of classes (words with equal features) and moments of the state h.
+    """Statistics of a text: probabilities of classes of words (sets with equal features), and moments of the vectors h.
 
-    Classes are sorted by falling prior probability and cut into B blocks; of each block, h is weighted by the
-    probability of the block at each position. G classes, H units of h.
+    The G classes are sorted by falling prior probability, `order`, and cut at `edges` into B blocks. `share` (G,): the
+    summed probability of each, in this order; `total` (B,), `first` (B, H), `second` (B, H, H): sums of 1, h and h hᵀ
+    over positions, weighted by the probability of the block there.
     """
 
     order: Ints  # (G,) the classes by falling mass
@@ -120,9 +121,9 @@ class _Moments:
             self.second[b] += (weighted.t() @ h).double().cpu().numpy()
 
     def roots(self, b: int) -> tuple[Floats, Floats, Floats]:
-        """Return mean μ (H,), root R (H, H) of the covariance, and R⁻¹ of the network's state h for block `b`.
+        """Return mean μ (H,), a root R (H, H) of the covariance, and R⁻¹ of hidden vectors where block `b` is likely.
 
-        Regularised by the covariance over all blocks, since few positions may have a rare block.
+        The covariance is R Rᵀ, regularised by that over all blocks, since few positions may have a rare block.
         """
         H, total = self.first.shape[1], float(self.total[b])
         everywhere = self.first.sum(0) / self.total.sum()
@@ -137,9 +138,10 @@ class _Moments:
 
 
 class _RareBlock(NamedTuple):
-    """A block of n classes (words with equal features), and the directions of h that tell them apart, best first.
+    """A block of n classes of words (sets with equal features), and directions of h that tell them apart, best first.
 
-    `nats`: what leaving each direction out would cost, in nats.
+    `weight` (n, H), `bias` (n,): from which scores follow, weight · h + bias; `mean`, `root`, `inverse`: of h, as
+    `_Moments.roots` returns them; `directions` (H, H): one a row; `nats` (H,): what leaving out each would cost.
     """
 
     classes: Ints  # (n,)
@@ -156,7 +158,7 @@ class _RareBlock(NamedTuple):
         return len(self.classes)
 
     def factors(self, r: int) -> tuple[Floats, Floats, Floats]:
-        """Return r features for the classes of this block: values (n, r), and rows of W (r, H) and c (r,).
+        """Return r new features of the n classes: values (n, r), and their rows of the layer's weights, (r, H), (r,).
 
         The last feature has weight 0 and bias 1: it holds the part of the scores that does not depend on h.
         """
@@ -183,9 +185,10 @@ def _low_rank_blocks(model: LLRNN, moments: _Moments) -> list[_RareBlock]:
 
 
 def _ranks(blocks: Sequence[_RareBlock], V: int, H: int, fewer: float) -> list[int | None]:
-    """Return how many low-rank features each block gets, for the least loss within V · H / `fewer` multiplications.
+    """Return how many low-rank features each block of classes gets, so that scores lose least within a budget.
 
-    None for a block that keeps its features as they are. Raises ConfigError where `fewer` cannot be reached.
+    The budget is V · H / `fewer` multiplications at a position: `fewer` times fewer than a softmax over V words with H
+    hidden units. None for a block that keeps its features. Raises ConfigError where `fewer` cannot be reached.
     """
     low, high = -60.0, 20.0  # of log nats a multiplication
     for _ in range(60):
@@ -200,9 +203,9 @@ def _ranks(blocks: Sequence[_RareBlock], V: int, H: int, fewer: float) -> list[i
 
 
 def _ranks_at(blocks: Sequence[_RareBlock], log_price: float, H: int) -> list[int | None]:
-    """Return how many low-rank features each block gets if one multiplication costs exp(log_price) nats.
+    """Return how many low-rank features each block of classes gets if one multiplication costs exp(log_price) nats.
 
-    None: it stays full.
+    `H`: hidden units. None for a block that keeps its features, since low rank would save nothing.
     """
     found, step = list[int | None](), _EIGHTS if H >= _WIDE else 1
     for block in blocks:
@@ -242,10 +245,10 @@ def _with_low_rank_blocks(model: LLRNN, blocks: Sequence[_RareBlock], ranks: Seq
 def _joined(
     matrix: FeatureMatrix, order: Ints, alone: int, names: Sequence[Sequence[str]], values: Sequence[Floats]
 ) -> FeatureMatrix:
-    """Return a new feature matrix with low-rank blocks: one row for each class (words with equal features), in `order`.
+    """Return a feature matrix with low-rank blocks: one row for each class (words with equal features), in `order`.
 
-    The first `alone` classes keep their rows of `matrix`; the others get the dense rows `values`, one array (n, r) for
-    each block, whose columns are called `names`.
+    `order`: class indices of `matrix`. The first `alone` of them keep their rows; the others get the dense rows
+    `values`, an array (n, r) for each block, in new columns with the `names` of the block.
     """
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -269,9 +272,10 @@ def _joined(
 
 
 def _names(matrix: FeatureMatrix, number: int, block: _RareBlock, values: Floats) -> list[str]:
-    """Return a name for each new feature of a block, after the old features most correlated with it.
+    """Return a name for each of the r new features of a block, after the old features most correlated with it.
 
-    `values`: (n, r).
+    `matrix`: the old features; `number`: of the block, from 0; `values` (n, r): of the new features on its n classes.
+    The last is called constant.
     """
     entries = [np.arange(*matrix.offsets[s : s + 2]) for s in block.classes]
     row = np.repeat(np.arange(block.n), [len(own) for own in entries])

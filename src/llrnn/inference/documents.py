@@ -31,10 +31,11 @@ EVERY = 10  # sentences between two steps
 
 @dataclass(frozen=True)
 class DocumentContext:
-    """Settings of a model that adapts to a document as it reads: a cache of words, dynamic evaluation, or both.
+    """Settings for a model that adapts to a document as it reads: by a cache of words, dynamic evaluation, or both.
 
     `cache`: the weight λ of the cache in the mixture with the model, 0 for none; `words`: how many words it holds;
     `step`: the step size of a gradient step on every ten sentences that were read (dynamic evaluation), 0 for none.
+    Raises ConfigError for numbers out of range.
 
         evaluate(model, corpus, following=DocumentContext(cache=0.1, words=1000, step=0.05))
     """
@@ -51,9 +52,10 @@ class DocumentContext:
             )
 
     def log_probs(self, model: LLRNN, text: EncodedText) -> list[Floats]:
-        """Return log p of the words and end of each sentence given all sentences before it, an array for each.
+        """Return log p in nats of the n words and end of each sentence, given all sentences before: arrays (n + 1,).
 
-        The gradient steps of dynamic evaluation are made on a copy: `model` is not changed.
+        The gradient steps of dynamic evaluation are made on a copy: `model` is not changed. Raises ConfigError for a
+        cache with a model that spells words, or gradient steps with n-grams.
         """
         self._check(model)
         found = [own for some, follower in self._parts(model, text) for own in sentence_log_probs(follower, some)]
@@ -64,15 +66,19 @@ class DocumentContext:
         return np.split(mixed, np.cumsum([len(own) for own in found])[:-1])
 
     def tally(self, model: LLRNN, text: EncodedText) -> Tally:
-        """Return for each symbol of the vocabulary how often the text has it, and the sum of its −log p in nats."""
+        """Return how often the text has each symbol of the vocabulary, and the sum of its −log p in nats, as a `Tally`.
+
+        log p of a word is given all sentences before, as `log_probs` computes it.
+        """
         targets, V = text.stream()[1:], len(model.vocabulary)
         nats = -np.concatenate(self.log_probs(model, text))
         return Tally(np.bincount(targets, minlength=V), np.bincount(targets, nats, V).astype(np.float64))
 
     def _parts(self, model: LLRNN, text: EncodedText) -> Iterator[tuple[EncodedText, LLRNN]]:
-        """Yield pieces of ten sentences, each with the model that reads it: trained on all pieces before it.
+        """Yield (ten sentences, the model to read them with), where the model was trained on all sentences before.
 
-        Without dynamic evaluation (`step` 0) it yields the whole text with `model` itself.
+        The model is one copy, on which the caller's use must end before the next item. Without dynamic evaluation
+        (`step` 0) it yields the whole text with `model` itself.
         """
         if not self.step:
             yield text, model
@@ -103,9 +109,9 @@ def _descend(model: LLRNN, text: EncodedText, step: float) -> None:
 
 
 def recent_log_probs(stream: Ints, length: int) -> Floats:
-    """Return log of the relative frequency of each symbol among the `length` symbols before it.
+    """Return the log of the relative frequency of each symbol among the (at most) `length` symbols before it, (T − 1,).
 
-    The first symbol is left out. `stream`: T symbols; the result is (T − 1,), −infinity where a symbol is not among
+    `stream`: T symbol ids; the first, which has none before it, is left out. −infinity where a symbol is not among
     those before it.
     """
     counts, found = dict[int, int](), np.full(len(stream) - 1, -np.inf)

@@ -39,10 +39,7 @@ _MOST_TOKENS = 256  # that are written where the harness does not say how many
 
 
 def language_models(background: Background) -> list[HuggingFace]:
-    """Return the Hugging Face models among the parts of a prior b(K, x), however products and mixtures are nested.
-
-    May be empty.
-    """
+    """Return the Hugging Face models among the parts of a prior, however products and mixtures are nested; maybe []."""
     if isinstance(background, Combined):
         return [lm for part in background.parts for lm in language_models(part)]
     return [background] if isinstance(background, HuggingFace) else []
@@ -50,9 +47,9 @@ def language_models(background: Background) -> list[HuggingFace]:
 
 @dataclass(frozen=True)
 class _Question:
-    """A text to score: its symbols `ids`, the index `start` of the first one that counts, and log p inside symbols.
+    """A text to score: symbol ids, `ids`, of which those from index `start` on count.
 
-    `inside` has, for each symbol, log p of the string within its symbol: 0 for words of the vocabulary.
+    `inside`: for each symbol log p of the string given its symbol, 0 for words of the vocabulary.
     """
 
     ids: list[int]
@@ -61,7 +58,7 @@ class _Question:
 
 
 class HarnessLM(LM):
-    """A model as lm-evaluation-harness wants it: `loglikelihood`, `loglikelihood_rolling` and `generate_until`.
+    """A model in the interface of lm-evaluation-harness: `loglikelihood`, `loglikelihood_rolling`, `generate_until`.
 
     `positions`: how many words (or tokens) are scored in one batch, at most; `seed`: of sampling, where a task asks for
     it.
@@ -91,22 +88,23 @@ class HarnessLM(LM):
         return self._scored([self._pair(*request.args) for request in requests])
 
     def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[float]:
-        """Return for each request, whose `args` are (text,), log p of the whole text in nats.
+        """Return for each request, a harness instance whose `args` are (text,), log p of the whole text in nats.
 
-        `disable_tqdm` is ignored.
+        No end of sentence is added to the text. `disable_tqdm` is ignored.
         """
         return [log_p for log_p, _ in self._scored([self._pair("", *request.args) for request in requests])]
 
     def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
-        """Return for each request (context, options) the text that the model writes after the context.
+        """Return for each request the text that the model writes after a context.
 
-        It ends before the first of the strings `until`, at the end of a sentence, or after `max_gen_toks` words (256
-        unless given); greedy, unless `temperature` is above 0. `disable_tqdm` is ignored.
+        `requests`: harness instances whose `args` are (context, options), a string and a dict. A text ends before the
+        first of the strings in the option `until`, at the end of a sentence, or after `max_gen_toks` words (256 unless
+        given); greedy, unless `temperature` is above 0. `disable_tqdm` is ignored.
         """
         return [self._written(*request.args) for request in requests]
 
     def _words(self, text: str) -> list[str]:
-        """Return a text as a list of vocabulary symbols: tokens, or words with EOS between lines.
+        """Return a text as a list of vocabulary symbols: tokens of the tokenizer, or words with EOS between lines.
 
         No EOS is added at the end.
         """
@@ -129,9 +127,9 @@ class HarnessLM(LM):
 
     @torch.no_grad()
     def _scored(self, cuts: Sequence[_Question]) -> list[tuple[float, bool]]:
-        """Return (log p, is it the greedy continuation?) of each text, in their order.
+        """Return for each text (log p in nats of the part that counts, whether each symbol of it is the most probable).
 
-        Texts of similar length share batches.
+        Texts of similar length share batches; the order is kept.
         """
         found: dict[int, tuple[float, bool]] = {}
         lengths = np.array([len(cut.ids) for cut in cuts], dtype=np.int64)
@@ -185,9 +183,7 @@ class HarnessLM(LM):
 
 
 def cut_before(text: str, stops: Iterable[str]) -> str:
-    """Return the beginning of a text, before the first occurrence of any of the stop strings.
-
-    All of it where none occurs.
+    """Return the beginning of a text, before the first occurrence of any of the stop strings; all of it if none occurs.
 
         cut_before("yes. no", [".", "n"])  # "yes"
     """

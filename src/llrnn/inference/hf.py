@@ -39,7 +39,7 @@ __all__ = ["HarnessLM", "LogLinearProcessor", "corpus", "symbol_of", "token_of",
 
 
 class _Given(Background):
-    """A prior whose log b is set from outside, a tensor (N, V), since the language model has run already."""
+    """A prior whose values log b (N, V) are assigned to it before each call, as the language model has computed them."""
 
     log_b: Tensor
 
@@ -51,7 +51,7 @@ class _Given(Background):
 
 
 def _replaced(background: Background, given: Background) -> Background:
-    """Return a copy of a product or mixture of priors with `given` in the place of the Hugging Face model."""
+    """Return a prior (product, mixture or single one) with `given` in the place of every Hugging Face model in it."""
     if isinstance(background, Combined):
         return background.with_parts([_replaced(part, given) for part in background.parts])
     return given if isinstance(background, HuggingFace) else background
@@ -83,9 +83,10 @@ class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
         self._states: dict[tuple[int, ...], ModelState] = {}
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """Return log p of the adapted model, (B, V), given the tokens so far (B, L) and the LM's scores (B, V).
+        """Return log p of the adapted model, (B, V'), given the tokens so far (B, L) and the language model's scores
+        (B, V').
 
-        −infinity where the LM has scores for more tokens than the vocabulary.
+        V' may be more than the V tokens of the vocabulary: the rest is −infinity. Raises ConfigError if it is less.
         """
         with torch.no_grad(), evaluating(self._model):
             return self._adapted(input_ids, scores)
@@ -106,12 +107,15 @@ class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
         return adapted
 
     def _prefix(self, row: list[int]) -> tuple[int, ...]:
-        """Return a row's ids with EOS in the place of all bos, eos and padding at its start."""
+        """Return a row of token ids with one EOS in the place of all bos, eos and padding tokens at its start."""
         begin = next((n for n, token in enumerate(row) if token not in self._boundary), len(row))
         return (self._model.vocabulary.eos, *row[begin:])
 
     def _before(self, prefix: tuple[int, ...]) -> ModelState:
-        """Return the adaptor's state after a prefix of ids, from the cache or by reading the prefix anew."""
+        """Return the adaptor's state after a prefix of token ids, from the cache or by reading the prefix anew.
+
+        () has the state before any token.
+        """
         if not prefix:
             return self._model.start([self._condition])
         if prefix not in self._states:  # no distribution on the way is asked for

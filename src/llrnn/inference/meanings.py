@@ -41,7 +41,10 @@ Words = tuple[str, ...]
 
 
 def references_of(corpus: Corpus) -> list[list[Words]]:
-    """Return for each sentence the distinct ones with an equal condition (generation input), itself included."""
+    """Return for each sentence of a corpus the distinct sentences with an equal condition, itself included.
+
+    A condition is the input that a text is generated from. Sentences are word tuples, in the order of the corpus.
+    """
     said: dict[str, dict[Words, None]] = {}
     for sentence in corpus:
         said.setdefault(str(sentence.condition), {})[sentence.words] = None
@@ -49,10 +52,10 @@ def references_of(corpus: Corpus) -> list[list[Words]]:
 
 
 def bleu(references: Sequence[Sequence[Sequence[str]]], outputs: Sequence[Sequence[str]]) -> float:
-    """Compute corpus BLEU-4 in percent with sacrebleu, over words as they are.
+    """Return corpus BLEU-4 in percent, computed by sacrebleu over words as they are.
 
-    `references`: one or several sentences for each output, in the order of `outputs`. Raises CorpusError where an
-    output has none, MissingExtraError without sacrebleu.
+    `references`: one or several sentences for each output, in the order of `outputs`; a sentence is a sequence of
+    words. Raises CorpusError where an output has none, MissingExtraError without sacrebleu.
 
         bleu([[["le", "chat", "dort", "bien"]]], [["le", "chat", "dort", "bien"]])     # 100.0
     """
@@ -75,7 +78,9 @@ def bleu(references: Sequence[Sequence[Sequence[str]]], outputs: Sequence[Sequen
 
 
 class SlotErrors(NamedTuple):
-    """Counts of slot values in generated text: how many had to be said; how many are missing, repeated, wrong."""
+    """Counts of slot values in generated text: `required` to be said; and `missing`, `redundant` (repeated), `wrong`
+    ones.
+    """
 
     required: int = 0
     missing: int = 0
@@ -95,10 +100,10 @@ class SlotErrors(NamedTuple):
 
 @dataclass(frozen=True)
 class Inventory:
-    """All slot values of some corpora, which a generated sentence could say by mistake.
+    """All slot values in the conditions of some corpora, any of which a generated sentence could say by mistake.
 
-    `slots`: the slots of each value, a tuple of words; `ordinary`: values that are ordinary words too and are never
-    counted as wrong; `uncounted`: slots that are left out.
+    A condition is the input that a text is generated from. `slots`: {value, a tuple of words: the slots that have it};
+    `ordinary`: values that are ordinary words too and are never counted as wrong; `uncounted`: slots that are left out.
     """
 
     slots: Mapping[Words, frozenset[str]]
@@ -107,10 +112,10 @@ class Inventory:
 
     @classmethod
     def of(cls, *corpora: Corpus, uncounted: Collection[str] = ()) -> Inventory:
-        """Collect the slot values of the conditions (dialogue acts or records) of corpora.
+        """Return the slot values in the conditions (dialogue acts or records) of corpora, as an `Inventory`.
 
-        Values that over two sentences say without having them in their condition are taken for ordinary words; slots in
-        `uncounted` are left out.
+        Values that more than two sentences say without having them in their condition are taken for ordinary words;
+        slots in `uncounted` are left out.
         """
         left_out = frozenset(uncounted)
         slots: dict[Words, set[str]] = {}
@@ -125,9 +130,10 @@ class Inventory:
         return cls(every.slots, frozenset(value for value, count in said.items() if count > FEW), left_out)
 
     def wrong(self, act: object, words: Sequence[str]) -> list[Words]:
-        """Return the values in a sentence that its condition `act` does not have, as often as they are said.
+        """Return the values of the inventory that a sentence says though its condition `act` does not have them.
 
-        Ordinary words, and values of slots that the act names without a value, are not among them.
+        Each is listed as often as it is said. Ordinary words, and values of slots that the act names without a value,
+        are not among them. `words`: the sentence.
         """
         own = {value for _, value in required_values(act, self.uncounted)}
         free = {slot for slot, text in fields_of(act) if text is None or text.strip().lower() in NOT_SAID}
@@ -160,9 +166,10 @@ def required_values(act: object, uncounted: Collection[str] = ()) -> list[tuple[
 
 
 def slot_errors(act: object, words: Sequence[str], inventory: Inventory) -> SlotErrors:
-    """Count the slot values that one sentence had to say, and those that are missing, repeated or wrong.
+    """Return how many slot values one sentence had to say, and how many are missing, repeated or wrong.
 
-    `act`: its condition, a dialogue act or a record; `inventory`: the values that could be wrong.
+    `act`: its condition, a dialogue act or a record; `words`: the sentence; `inventory`: the values that could be
+    wrong.
     """
     wanted = Counter(value for _, value in required_values(act, inventory.uncounted))
     found = Counter(find_values(words, wanted).values())
@@ -179,9 +186,10 @@ def sum_of_errors(errors: Iterable[SlotErrors]) -> SlotErrors:
 def written_scores(model: LLRNN, corpus: Corpus, *, beam: int = 5, against_references: bool = True) -> dict[str, Any]:
     """Generate a text from the condition of each item of a corpus, and score it: slot errors, and BLEU.
 
-    Returns `beam`, `slot_error_rate`, `slot_errors` (a dict of counts) and, unless `against_references` is false,
-    `bleu` in percent against the corpus' sentences of the same condition. Values that would be wrong are those of the
-    corpus. Raises CorpusError where an item has no condition.
+    Returns `beam` (the number of hypotheses of the search), `slot_error_rate`, `slot_errors` (a dict of counts) and,
+    unless `against_references` is false, `bleu` in percent against the corpus' sentences of the same condition. Values
+    that count as wrong are those that the corpus has in other conditions. Raises CorpusError where an item has no
+    condition.
 
         written_scores(model, Corpus.from_jsonl("test.jsonl"))["slot_error_rate"]
     """
@@ -196,7 +204,7 @@ def written_scores(model: LLRNN, corpus: Corpus, *, beam: int = 5, against_refer
 
 
 def told_scores(found: Mapping[str, Any]) -> str:
-    """Format the dict that `written_scores` returns as one line of text."""
+    """Return the result of `written_scores` as one line of text for people."""
     errors, also = found["slot_errors"], f"; BLEU {found['bleu']:.1f}" if "bleu" in found else ""
     kinds = ", ".join(f"{errors[kind]:,} {kind}" for kind in ("missing", "redundant", "wrong"))
     said = f"slot errors {100 * found['slot_error_rate']:.2f} % of {errors['required']:,} values ({kinds})"

@@ -48,9 +48,9 @@ _NAME = re.compile(r"[^\s,=]+")
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One hypothesis of a recogniser or translator: its words and log-scores, one for each name of `NBestLists`.
+    """One hypothesis of a recogniser or translator: its `words`, and its log-scores, one for each name in `NBestLists`.
 
-    `rank`: its number in Kaldi's files, None elsewhere.
+    `rank`: its number in Kaldi's files, from 1; None elsewhere.
     """
 
     words: Words
@@ -68,9 +68,10 @@ class NBest:
 
 @dataclass(frozen=True)
 class NBestLists:
-    """N-best lists of many utterances; `names` are the names of the scores that every hypothesis has.
+    """N-best lists of many utterances: `lists`, and `names`, those of the scores that every hypothesis has.
 
-    Raises CorpusError where a list is empty, an utterance has two lists, or a hypothesis has another number of scores.
+    Raises CorpusError where there is no list, a list is empty, an utterance has two lists, or a hypothesis has another
+    number of scores.
 
         lists = read_nbest("nbest.tsv")
     """
@@ -116,7 +117,7 @@ class NBestLists:
     def with_scores(self, name: str, scores: Sequence[Sequence[float]]) -> NBestLists:
         """Return a copy of the lists in which every hypothesis has one more score, called `name`.
 
-        `scores[i][j]`: the log-score of hypothesis j of list i.
+        `scores[i][j]`: the log-score of hypothesis j of list i. Raises CorpusError for a name that is there already.
         """
         lists = []
         for entry, own in zip(self.lists, scores, strict=True):
@@ -139,7 +140,7 @@ def _lines(path: StrPath) -> Iterator[Line]:
 
 
 def _score(line: Line, text: str, *, negate: bool = False) -> float:
-    """Parse a log-score; with `negate` a cost, whose negative is returned.
+    """Return the log-score that `text` is; with `negate` it is a cost, whose negative is returned.
 
     −inf is the score of an impossible hypothesis. Anything but a number below infinity is a CorpusError at that line.
     """
@@ -151,10 +152,10 @@ def _score(line: Line, text: str, *, negate: bool = False) -> float:
 
 
 def read_nbest(path: StrPath) -> NBestLists:
-    """Read n-best lists from a TSV file with columns utterance, hypothesis and one or more log-scores.
+    """Return the n-best lists in a TSV file with columns utterance, hypothesis and one or more log-scores.
 
     A first line that begins with `#utterance` names the scores; without one they are `score1`, `score2`, … Lines of one
-    utterance may be anywhere, and their order is kept. Raises CorpusError with the line.
+    utterance may be anywhere, and their order is kept. Raises CorpusError with the line for anything else.
 
         lists = read_nbest("nbest.tsv.gz")
     """
@@ -199,10 +200,10 @@ def _utterance_in(line: Line, columns: Sequence[str], names: Sequence[str]) -> s
 
 
 def read_kaldi(path: StrPath, scores: Sequence[StrPath]) -> NBestLists:
-    """Read n-best lists from Kaldi's text and score files, with lines `UTTERANCE-RANK words` and `UTTERANCE-RANK cost`.
+    """Return the n-best lists in Kaldi's text and score files, lines `UTTERANCE-RANK words` and `UTTERANCE-RANK cost`.
 
     `path`: the texts; `scores`: files of costs (−log, lower is better), each a score called after its file. Hypotheses
-    are sorted by rank. Raises CorpusError with the line.
+    are sorted by rank. Raises CorpusError with the line for anything else.
 
         lists = read_kaldi("nbest/text", ["nbest/am", "nbest/lm"])
     """
@@ -222,7 +223,7 @@ def read_kaldi(path: StrPath, scores: Sequence[StrPath]) -> NBestLists:
 
 
 def _by_key(lines: Iterable[Line]) -> dict[str, Line]:
-    """Return each line under its first word; a word that begins two lines is a CorpusError."""
+    """Return {first word: line} of these lines; raise CorpusError if two lines begin with the same word."""
     found: dict[str, Line] = {}
     for line in lines:
         key = line.text.split()[0]
@@ -255,9 +256,9 @@ def _kaldi_scores(path: StrPath, texts: Mapping[str, Line]) -> dict[str, float]:
 
 
 def read_references(path: StrPath, known: Container[str] | None = None) -> dict[str, Words]:
-    """Read reference transcripts, lines `UTTERANCE words` as Kaldi writes them; return the words by utterance.
+    """Return {utterance: words} from a file of reference transcripts, lines `UTTERANCE words` as Kaldi writes them.
 
-    `known`: utterances that may occur; another one is a CorpusError. None: any.
+    `known`: utterances that may occur; another one is a CorpusError. None: any. So is a file without a line.
 
         references = read_references("ref.txt")
     """
@@ -274,12 +275,12 @@ def read_references(path: StrPath, known: Container[str] | None = None) -> dict[
 
 
 def write_nbest(path: StrPath, lists: NBestLists) -> None:
-    """Write lists as a TSV file that `read_nbest` reads, with a header; the file is replaced atomically."""
+    """Write n-best lists as a TSV file that `read_nbest` reads, with a header; the file is replaced atomically."""
     write_lines(path, ["\t".join((*_HEADER, *lists.names)), *(row for entry in lists for row in _rows(entry))])
 
 
 def write_kaldi(folder: StrPath, lists: NBestLists) -> None:
-    """Write lists as a folder that `read_kaldi` reads: `text`, and a file of costs (−score) for each score.
+    """Write n-best lists as a folder that `read_kaldi` reads: a file `text`, and one of costs (−score) for each score.
 
     Hypotheses keep the ranks that they were read with, so that other files of the same lists still fit; those without a
     rank are numbered from 1. Lines are in the order of ranks.
@@ -318,9 +319,9 @@ Symbols = Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Word errors of hypotheses against references, which have `words` words in all.
+    """Counts of word errors of hypotheses against references: substitutions, deletions, insertions.
 
-    Errors of several utterances add up.
+    `words`: of the references in all. Errors of several utterances are summed by `+`.
     """
 
     substitutions: int = 0
@@ -347,10 +348,10 @@ class Errors:
 
 
 def alignments(pairs: Sequence[tuple[Symbols, Symbols]]) -> Ints:
-    """Return substitutions, deletions and insertions, (P, 3), of P pairs (reference, hypothesis), fewest errors.
+    """Return the numbers of substitutions, deletions and insertions, (P, 3), of P pairs (reference, hypothesis).
 
-    Both of a pair are sequences of integers ≥ 0. Of the alignments with the fewest errors the one with the fewest
-    substitutions is counted.
+    They are those of an alignment with the fewest errors in all, and among these the fewest substitutions. Both of a
+    pair are sequences of integers ≥ 0.
     """
     found = np.zeros((len(pairs), 3), dtype=np.int64)
     # by length, so that references of a block are equally long and little is padded
@@ -379,7 +380,10 @@ def _aligned(pairs: Sequence[tuple[Symbols, Symbols]]) -> Ints:
 
 
 def _last_row(references: Ints, hypotheses: Ints) -> Ints:
-    """Return the last row d[R, ·] of P edit-distance tables, from references (P, R), hypotheses (P, H): (P, H + 1)."""
+    """Return the last rows of P edit-distance tables, (P, H + 1): the cost of each beginning of a hypothesis.
+
+    `references` (P, R); `hypotheses` (P, H), padded by −1. A cost is errors · 2^20 + substitutions.
+    """
     steps = np.arange(hypotheses.shape[1] + 1) * _ERROR
     row = np.broadcast_to(steps, (len(hypotheses), len(steps))).copy()
     for symbol in references.T:
@@ -407,9 +411,9 @@ def count_errors(pairs: Sequence[tuple[Words, Words]]) -> list[Errors]:
 
 
 def errors_of_lists(lists: Iterable[NBest], references: References) -> list[list[Errors]]:
-    """Count the word errors of hypothesis j of list i against the reference of its utterance, as `result[i][j]`.
+    """Return the word errors of hypothesis j of list i against the reference of its utterance, as `result[i][j]`.
 
-    Raises CorpusError where an utterance has no reference.
+    `references`: the words that were said, by utterance; raises CorpusError where one is missing.
     """
     entries = list(lists)
     for entry in entries:

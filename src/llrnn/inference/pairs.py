@@ -104,10 +104,10 @@ def read_pairs(path: StrPath) -> list[Pair]:
 
 
 def write_pairs(path: StrPath, pairs: Iterable[Pair], **told: object) -> None:
-    """Write minimal pairs to a file .tsv or .jsonl that `read_pairs` reads; the file is replaced atomically.
+    """Write minimal pairs to a file .tsv or .jsonl that `read_pairs` reads; the file is written whole or not at all.
 
     `told`: further fields of each JSON line, such as where the pairs come from. TSV holds neither these nor readings,
-    `place` and `complete`; several readings are a CorpusError there.
+    `place` and `complete`. Raises CorpusError for no pairs, another extension, or several readings in TSV.
 
         write_pairs("pairs.jsonl", pairs, seed=3)
     """
@@ -119,7 +119,7 @@ def write_pairs(path: StrPath, pairs: Iterable[Pair], **told: object) -> None:
 
 
 def _is_tsv(path: StrPath) -> bool:
-    """Whether a file is TSV by its extension, or else JSON lines; another extension is a CorpusError."""
+    """Return True for a file name .tsv and False for .jsonl, with or without .gz; raise CorpusError for others."""
     name = PurePath(path).name
     extension = PurePath(name.lower().removesuffix(".gz")).suffix
     if extension not in (".tsv", ".jsonl"):
@@ -178,10 +178,11 @@ def _read_json(line: Line) -> Fields:
 
 
 def read_pair(line: Line, fields: Fields) -> Pair:
-    """Return the minimal pair that one line describes.
+    """Return the minimal pair that one line of a file describes.
 
-    `line`: for the place in error messages; `fields`: by JSON key (`sentence_good`, `sentence_bad`, `group`, …) the
-    value and the column where it stands. Raises CorpusError where a field is missing or wrong.
+    `line`: for the place in error messages; `fields`: {key: (value, column in the line)} with the keys of JSON lines,
+    `sentence_good`, `sentence_bad`, `group`, `distance`, `distractors`, `place`, `complete`, of which the first two are
+    needed. Raises CorpusError where a field is missing or wrong.
     """
     (good, *more), (bad, *others) = (_sentences(line, fields, key) for key in _KEYS[:2])
     if good == bad:
@@ -219,7 +220,7 @@ def _count(line: Line, fields: Fields, key: str) -> int | None:
 
 
 def _number(text: str) -> object:
-    """Parse a TSV column: a whole number, None where it is empty or `_`; other text is returned, to be refused."""
+    """Return the whole number in a TSV column, None where it is empty or `_`, other text as it is, to be refused."""
     text = text.strip()
     if text in ("", "_"):
         return None
@@ -235,7 +236,7 @@ _DISTRACTORS: tuple[Band, ...] = ((0, 0, "0"), (1, 1, "1"), (2, math.inf, "2+"))
 class Accuracy:
     """The share of `count` minimal pairs on which a model prefers the grammatical sentence, with its 95 % interval.
 
-    `accuracy`, `low` and `high` are from 0 to 1.
+    `accuracy`, and the interval's ends `low` and `high`, are from 0 to 1.
     """
 
     count: int
@@ -245,9 +246,9 @@ class Accuracy:
 
     @classmethod
     def of(cls, right: Sequence[bool]) -> Accuracy:
-        """Return the share of true values with Wilson's 95 % interval, which holds for few values.
+        """Return the share of True in `right` with Wilson's 95 % interval, which holds for few values too.
 
-        At least one is required.
+        `right`: for each minimal pair whether the model prefers the grammatical sentence; one value at least.
         """
         n, share = len(right), fmean(right)
         centre = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
@@ -273,21 +274,18 @@ class PairScores:
 
     @cached_property
     def right(self) -> tuple[bool, ...]:
-        """For each pair whether the grammatical sentence is the more probable one.
-
-        A tie (within 1e-9 nats) is False.
-        """
+        """For each minimal pair whether the grammatical sentence is more probable; a tie (within 1e-9 nats) is False."""
         both = zip(self.log_p_good, self.log_p_bad, strict=True)
         return tuple(good > bad and not _is_tie(good, bad) for good, bad in both)
 
     @property
     def ties(self) -> int:
-        """Number of pairs whose sentences are equally probable, within 1e-9 nats."""
+        """Number of minimal pairs whose two sentences are equally probable, within 1e-9 nats."""
         return sum(map(_is_tie, self.log_p_good, self.log_p_bad))
 
     @property
     def equal(self) -> int:
-        """Number of pairs whose two sentences are the same."""
+        """Number of minimal pairs whose two sentences have the same words."""
         return sum(pair.good == pair.bad for pair in self.pairs)
 
     @property
@@ -296,7 +294,7 @@ class PairScores:
 
     @property
     def mean_of_groups(self) -> float:
-        """The unweighted mean of the accuracies of all groups, from 0 to 1."""
+        """The mean of the accuracies of the groups of pairs, each group counted alike, from 0 to 1."""
         return fmean(share.accuracy for share in self.by_group.values())
 
     @property
@@ -305,15 +303,19 @@ class PairScores:
 
     @property
     def by_distance(self) -> dict[str, Accuracy]:
-        """Accuracy by distance of the deciding word, with keys `1`, `2-4` and `5+`.
+        """{band: accuracy} by how many words before the difference the deciding word stands.
 
-        Pairs of unknown distance are left out.
+        The bands are `1`, `2-4` and `5+`, unless `bands` says otherwise. Pairs of unknown distance, and bands without a
+        pair, are left out.
         """
         return self.by(lambda pair: _band(pair.distance, self.bands))
 
     @property
     def by_distractors(self) -> dict[str, Accuracy]:
-        """Accuracy by number of distractors, with keys `0`, `1` and `2+`; pairs of unknown number are left out."""
+        """{band: accuracy} by how many words suggest the wrong form; the bands are `0`, `1` and `2+`.
+
+        Pairs of unknown number, and bands without a pair, are left out.
+        """
         return self.by(lambda pair: _band(pair.distractors, _DISTRACTORS))
 
     def summary(self) -> dict[str, Any]:
@@ -334,9 +336,9 @@ class PairScores:
         }
 
     def by(self, key: Callable[[Pair], K | None]) -> dict[K, Accuracy]:
-        """Return the accuracy of the pairs for which `key` has each of its values, sorted by value.
+        """Return {value of `key`: accuracy of the pairs that have it}, sorted by value.
 
-        None leaves a pair out.
+        `key`: a function of a pair; a pair for which it returns None is left out.
         """
         parts: dict[K, list[bool]] = {}
         for pair, right in zip(self.pairs, self.right, strict=True):
@@ -357,9 +359,9 @@ def _is_tie(good: float, bad: float) -> bool:
 def score_pairs(model: LLRNN, pairs: Sequence[Pair], *, rows: int = 1024) -> PairScores:
     """Score both sentences of every minimal pair with a model, in float64; return log p of all and accuracies.
 
-    About `rows` sentences are scored in a batch. An impossible sentence has log p = −infinity. Readings with a word
-    outside a closed vocabulary are left out, and a pair without any other reading is in `left_out` of the result;
-    raises UnknownWordError if that is every pair.
+    `rows`: about how many sentences are scored in a batch. An impossible sentence has log p = −infinity. Readings with
+    a word outside a closed vocabulary are left out, and a pair of which a sentence has no other reading is in
+    `left_out` of the result; raises UnknownWordError if that is every pair, CorpusError for no pairs.
 
         score_pairs(model, read_pairs("pairs.tsv")).overall.accuracy
     """
@@ -383,7 +385,10 @@ def score_pairs(model: LLRNN, pairs: Sequence[Pair], *, rows: int = 1024) -> Pai
 
 
 def _listed(model: LLRNN, pairs: Sequence[Pair]) -> list[tuple[Readings, Readings]]:
-    """Return, for each pair, the readings of good and of bad sentence whose words are all in the vocabulary."""
+    """Return for each pair the readings of the good and of the bad sentence whose words are all in the vocabulary.
+
+    A reading is a way to cut the sentence into words; () where none is left.
+    """
     normal = str.lower if model.reads_lowercase else str
     all_of = [[(pair.good, *pair.readings[0]), (pair.bad, *pair.readings[1])] for pair in pairs]
     words = list(dict.fromkeys(normal(word) for both in all_of for own in both for word in chain.from_iterable(own)))

@@ -49,10 +49,11 @@ UNITS: dict[str, float] = {"nats": math.e, "bits": 2.0, "log10": 10.0}
 
 @dataclass(frozen=True)
 class SentenceScore:
-    """log p of each word of one sentence, in `unit`; `words` ends with EOS, the end of the sentence.
+    """log p of each word of one sentence, in `unit` (nats, bits, log10); `words` ends with EOS, the end of the
+    sentence.
 
-    `log_p` is NaN for a word that is left out of all sums; `known` is False for a word that the model reads as its
-    unknown-word symbol.
+    `log_p`: one for each of `words`, NaN for a word that is left out of all sums; `known`: False for a word that the
+    model reads as its unknown-word symbol, or not at all.
     """
 
     words: tuple[str, ...]
@@ -62,37 +63,43 @@ class SentenceScore:
 
     @property
     def counted(self) -> list[float]:
-        """log p of the words that are not left out (`oov="skip"` leaves out unknown ones), and of the end."""
+        """log p of each word and of the sentence's end, in `unit`, without words that `oov="skip"` leaves out."""
         return [one for one in self.log_p if not math.isnan(one)]
 
     @property
     def log_prob(self) -> float:
-        """log p of the sentence with its end, in `unit`; words that are left out do not count."""
+        """log p of the whole sentence with its end, in `unit`; words that `oov="skip"` leaves out do not count."""
         return math.fsum(self.counted)
 
     @property
     def log_prob_without_end(self) -> float:
-        """log p of the words of the sentence without its end, in `unit`."""
+        """log p of the sentence's words without its end, in `unit`; words that `oov="skip"` leaves out do not count."""
         return math.fsum(one for one in self.log_p[:-1] if not math.isnan(one))
 
     @property
     def surprisals(self) -> tuple[float, ...]:
-        """−log p of each word, the end of the sentence last, in `unit`; NaN for words that are left out."""
+        """−log p of each word, the end of the sentence last, in `unit`; NaN for words that `oov="skip"` leaves out."""
         return tuple(0.0 - one for one in self.log_p)
 
     @property
     def perplexity(self) -> float:
-        """Perplexity over words and end of the sentence; does not depend on the unit."""
+        """The perplexity of the sentence over its words and its end; the same in every `unit`.
+
+        Words that `oov="skip"` leaves out do not count; infinity where a float cannot hold it.
+        """
         return _perplexity(self.log_prob, len(self.counted), self.unit)
 
     def plain(self) -> dict[str, Any]:
-        """Return a dict for JSON with the keys `words`, `log_p`, `log_prob`, `perplexity` and `known`."""
+        """Return the score as a dict for JSON with the keys `words`, `log_p`, `log_prob`, `perplexity` and `known`."""
         return {name: getattr(self, name) for name in ("words", "log_p", "log_prob", "perplexity", "known")}
 
 
 @dataclass(frozen=True)
 class TextScores:
-    """Scores of the sentences of a text, in their order, and totals over all of them; prints as one line.
+    """Scores of the sentences of a text, in their order, with totals over all of them; prints as one line.
+
+    `unit`: nats, bits or log10; `numbers`: of the sentences' lines, () for 1, 2, 3, …; `reading`: whether each sentence
+    was read by itself, or with the text before.
 
     for row in score(model, ["elle dort ."]).rows(): print(row["word"], row["surprisal"])
     """
@@ -104,34 +111,34 @@ class TextScores:
 
     @property
     def words(self) -> int:
-        """Number of words that are not left out, ends of sentences included."""
+        """Number of words in all sentences, ends included; those that `oov="skip"` leaves out do not count."""
         return sum(len(one.counted) for one in self.sentences)
 
     @property
     def zero_probabilities(self) -> int:
-        """Number of words in the vocabulary that have p = 0 in their context and, with `oov="skip"`, were left out."""
+        """Number of listed words that were left out (by `oov="skip"`) because the model gives them p = 0 there."""
         pairs = (pair for one in self.sentences for pair in zip(one.log_p, one.known, strict=True))
         return sum(math.isnan(log_p) and known for log_p, known in pairs)
 
     @property
     def unknown(self) -> dict[str, int]:
-        """Words that the model reads as its unknown-word symbol or not at all, with their counts."""
+        """{word: count} of the words that the model reads as its unknown-word symbol, or not at all."""
         pairs = (pair for one in self.sentences for pair in zip(one.words, one.known, strict=True))
         return dict(Counter(word for word, known in pairs if not known))
 
     @property
     def log_prob(self) -> float:
-        """log p of all sentences, their ends included, in `unit`."""
+        """log p of the text, the sum over all sentences and their ends, in `unit`."""
         return math.fsum(one.log_prob for one in self.sentences)
 
     @property
     def log_prob_without_ends(self) -> float:
-        """log p of all words without the ends of sentences, in `unit`."""
+        """log p of all words of the text without the ends of sentences, in `unit`."""
         return math.fsum(one.log_prob_without_end for one in self.sentences)
 
     @property
     def perplexity(self) -> float:
-        """Perplexity over words and ends of sentences; does not depend on the unit."""
+        """The perplexity of the text over words and ends of sentences; the same in every `unit`."""
         return _perplexity(self.log_prob, self.words, self.unit)
 
     @property
@@ -141,9 +148,9 @@ class TextScores:
 
     @property
     def ppl1(self) -> float:
-        """SRILM's ppl1, a perplexity: log p with ends of sentences is divided by the number of words without ends.
+        """SRILM's ppl1, a perplexity: log p with ends of sentences, divided by the number of words without ends.
 
-        nan where there is no word.
+        NaN where there is no word.
         """
         return _perplexity(self.log_prob, self.words - len(self.sentences), self.unit)
 
@@ -160,11 +167,11 @@ class TextScores:
         return {**own, "sentences": len(self.sentences), **told}
 
     def rows(self, by: By = "words") -> Iterator[dict[str, Any]]:
-        """Yield a dict for each word, or each sentence, which `pandas.DataFrame(scores.rows())` takes.
+        """Yield a dict for each word (`by="words"`) or sentence (`by="sentences"`), as `pandas.DataFrame` takes them.
 
-        Numbers are from 1, or those of lines. Keys for a word: `sentence_id`, `word_id`, `word`, `surprisal`, `known`;
-        for a sentence: `sentence_id`, `words` (number, its end included), `log_prob`, `perplexity`, `unknown` (number),
-        `sentence`.
+        Keys for a word: `sentence_id`, `word_id`, `word`, `surprisal`, `known`; for a sentence: `sentence_id`, `words`
+        (number, its end included), `log_prob`, `perplexity`, `unknown` (number), `sentence`. Words are numbered from 1,
+        sentences too unless they have numbers of lines. Raises ConfigError for another `by`.
         """
         if by not in get_args(By):
             raise ConfigError(f"rows are by words or by sentences, found {by!r}; choose one")
@@ -179,7 +186,7 @@ class TextScores:
                 yield {"sentence_id": number, **figures, "unknown": one.known.count(False), "sentence": text}
 
     def tsv(self, by: By = "words") -> str:
-        """Return what `rows` yields as tab-separated text with a header line."""
+        """Return the rows as tab-separated text with a header line: one for each word, or for each sentence (`by`)."""
         rows = list(self.rows(by))
         lines = [[*rows[0]], *([_printed(value) for value in row.values()] for row in rows)]
         return "".join("\t".join(line) + "\n" for line in lines)
@@ -240,14 +247,15 @@ def score(
 
 
 def reading_of(corpus: Corpus) -> Reading:
-    """Return how a corpus is read: each sentence by itself, or with the text before it (`Corpus.running`)."""
+    """Return "running text" if sentences are read with the text before (`Corpus.running`), else "sentences"."""
     return "running text" if any(isinstance(one, Before) for one in corpus.conditions) else "sentences"
 
 
 def _skipping(sentence: Sentence, found: SentenceScore, missing: Container[str]) -> SentenceScore:
     """Return the score of a sentence with log p = NaN for unknown and impossible words, so that no sum counts them.
 
-    `missing`: the words outside the vocabulary, which `found` does not have where the model has no symbol for them.
+    `found`: the score of what the model could read; `missing`: the words outside the vocabulary, which `found` lacks
+    where the model has no symbol for them.
     """
     words, read = (*sentence.words, EOS), iter(zip(found.log_p, found.known, strict=True))
     unread = missing if len(found.words) < len(words) else ()  # the model has no symbol for them
@@ -302,18 +310,19 @@ def _scores(
 
 
 def _by_word(words: Sequence[str], symbols: Ints, log_p: Floats, units: Units) -> tuple[Ints, Floats]:
-    """Return for each word the symbol of its first unit, and log p summed over its units (characters or byte pairs).
+    """Return for n words the symbol of the first unit of each, (n,), and log p summed over the units of each, (n + 1,).
 
-    The last sum is that of the end of the sentence, so there is one more sum than symbols.
+    Units are characters or byte pairs: `symbols` are their ids and `log_p` their log p, in the order of the text. The
+    last sum is that of the end of the sentence.
     """
     first = np.cumsum([0, *(len(units.of(word)) for word in words)])
     return symbols[first[:-1]], np.add.reduceat(log_p, first)
 
 
 def _perplexity(log_prob: float, words: int, unit: str) -> float:
-    """Return the perplexity of `words` words with this log p in `unit`.
+    """Return the perplexity of `words` words whose summed log p in `unit` (nats, bits or log10) is `log_prob`.
 
-    Infinity where a float cannot hold it, nan for none.
+    Infinity where a float cannot hold it, NaN for 0 words.
     """
     if not words:
         return math.nan
@@ -324,7 +333,7 @@ def _perplexity(log_prob: float, words: int, unit: str) -> float:
 
 
 def _printed(value: object) -> str:
-    """Format a value for TSV: numbers in full, truth values as 0 or 1, tabs and line ends in words as escapes."""
+    """Return a value as text for TSV: numbers in full, True and False as 1 and 0, tabs and line ends as escapes."""
     if isinstance(value, str):
         return value.replace("\t", "\\t").replace("\n", "\\n")
     return str(int(value)) if isinstance(value, bool) else str(value)
