@@ -183,7 +183,9 @@ class HarnessLM(LM):
 
 
 def cut_before(text: str, stops: Iterable[str]) -> str:
-    """Return the beginning of a text, before the first occurrence of any of the stop strings; all of it if none occurs.
+    """Return the beginning of a text, before the first occurrence of any of the stop strings.
+
+    All of the text is returned if none occurs; empty stop strings are ignored.
 
         cut_before("yes. no", [".", "n"])  # "yes"
     """

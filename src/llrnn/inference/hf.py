@@ -39,7 +39,7 @@ __all__ = ["HarnessLM", "LogLinearProcessor", "corpus", "symbol_of", "token_of",
 
 
 class _Given(Background):
-    """A prior whose values log b (N, V) are assigned to it before each call, as the language model has computed them."""
+    """A prior whose values log b (N, V) are assigned before each call, as the language model has computed them."""
 
     log_b: Tensor
 
@@ -83,8 +83,7 @@ class LogLinearProcessor(LogitsProcessor):  # type: ignore[misc]
         self._states: dict[tuple[int, ...], ModelState] = {}
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """Return log p of the adapted model, (B, V'), given the tokens so far (B, L) and the language model's scores
-        (B, V').
+        """Return log p of the adapted model, (B, V'), given the tokens so far (B, L) and the LM's scores (B, V').
 
         V' may be more than the V tokens of the vocabulary: the rest is −infinity. Raises ConfigError if it is less.
         """

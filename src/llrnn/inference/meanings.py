@@ -78,9 +78,7 @@ def bleu(references: Sequence[Sequence[Sequence[str]]], outputs: Sequence[Sequen
 
 
 class SlotErrors(NamedTuple):
-    """Counts of slot values in generated text: `required` to be said; and `missing`, `redundant` (repeated), `wrong`
-    ones.
-    """
+    """Counts of slot values in generated text: `required` ones, and `missing`, `redundant` (repeated), `wrong` ones."""
 
     required: int = 0
     missing: int = 0

@@ -274,7 +274,7 @@ class PairScores:
 
     @cached_property
     def right(self) -> tuple[bool, ...]:
-        """For each minimal pair whether the grammatical sentence is more probable; a tie (within 1e-9 nats) is False."""
+        """For each minimal pair whether the grammatical sentence is more probable; a tie (up to 1e-9 nats) is False."""
         both = zip(self.log_p_good, self.log_p_bad, strict=True)
         return tuple(good > bad and not _is_tie(good, bad) for good, bad in both)
 

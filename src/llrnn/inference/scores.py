@@ -49,8 +49,7 @@ UNITS: dict[str, float] = {"nats": math.e, "bits": 2.0, "log10": 10.0}
 
 @dataclass(frozen=True)
 class SentenceScore:
-    """log p of each word of one sentence, in `unit` (nats, bits, log10); `words` ends with EOS, the end of the
-    sentence.
+    """log p of each word of one sentence, in `unit` (nats, bits, log10); `words` ends with EOS, the end of sentence.
 
     `log_p`: one for each of `words`, NaN for a word that is left out of all sums; `known`: False for a word that the
     model reads as its unknown-word symbol, or not at all.
