@@ -105,7 +105,7 @@ class Features(ABC):
         return None
 
     def parts(self) -> tuple[Features, ...]:
-        """Return the groups that a sum of features consists of; for a single group, itself alone."""
+        """Return the groups that a sum of features consists of; for a single group, the tuple of itself alone."""
         return (self,)
 
     def __add__(self, other: Features) -> FeatureSum:
@@ -212,7 +212,7 @@ class Wrapped(Features):
 
 
 class ScaledFeatures(Wrapped):
-    """The features of `inner` with all values multiplied by `by`."""
+    """The features of `inner` with all values multiplied by `by`, a finite number above 0, else a FeatureError."""
 
     def __init__(self, inner: Features, by: float) -> None:
         super().__init__(inner)
@@ -363,7 +363,10 @@ def commonest(names: Iterable[str], min_count: int, top: int | None) -> frozense
 
 
 def values_of(features: Features, symbol: str) -> Mapping[str, float]:
-    """Return {name: value} of the features of a word; an OverflowError becomes a FeatureError that names the word."""
+    """Return {name: value} of the features of the word `symbol`.
+
+    An OverflowError, of a number too large for a float, becomes a FeatureError that names the word.
+    """
     try:
         return features(symbol)
     except OverflowError as error:

@@ -171,9 +171,9 @@ class Process(ABC, Generic[S]):
 
     @property
     def state_key(self) -> object:
-        """A hashable key: processes with equal keys have equal states, which a model computes once.
+        """A hashable key: processes with equal keys have equal states, which a model computes only once.
 
-        By default the id of the object.
+        By default the id of the object: nothing is shared.
         """
         return id(self)
 
@@ -382,7 +382,10 @@ class Batch:
         return {name: value for name, value in given.items() if isinstance(value, Tensor)}
 
     def with_tensors(self, tensors: dict[str, Tensor]) -> Batch:
-        """Return a copy of this batch backed by `tensors`, named as in `tensors()`, for example on another device."""
+        """Return a copy of this batch backed by `tensors`, for example on another device.
+
+        `tensors`: all that `tensors()` returns, by the same names.
+        """
         own = {field.name for field in fields(self)}
         ahead: dict[str, Any] = {name: tensors[name] for name in tensors.keys() - own - {"positions"}}
         given: dict[str, Any] = {name: tensors[name] for name in tensors.keys() & own}
@@ -405,7 +408,7 @@ class Batch:
         return self.with_tensors(self.tensors() | on_cpu)
 
     def select(self, rows: slice) -> Batch:
-        """Return the batch of these rows; `precomputed` results are not divided and stay as they are."""
+        """Return the batch of the rows in a slice; `precomputed` results are not divided and stay as they are."""
         given = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "precomputed")
         return replace(self, **{name: value[rows] for name, value in given if value is not None})
 

@@ -250,7 +250,7 @@ class Endpoints:
         self.began = time.monotonic()
 
     def add_all(self, *, has_operator: bool) -> None:
-        """Add all endpoints to the application.
+        """Add all endpoints of the API to the FastAPI application, with their OpenAPI descriptions.
 
         `has_operator`: the server has a token, so that whoever sends it may reload tables and word lists; else
         /v1/reload answers 403.
@@ -442,7 +442,10 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class PageFile:
-    """A file of the web page as it is sent: its bytes, its Content-Type, and its ETag, a digest in quotes."""
+    """A file of the web page as it is sent: `content`, its bytes, `media_type`, its Content-Type, and `tag`, its ETag.
+
+    The ETag is a digest of the content, in quotes.
+    """
 
     content: bytes
     media_type: str
@@ -581,7 +584,7 @@ def listener(host: str, port: int) -> socket.socket:
 
 
 def address_of(taken: socket.socket) -> str:
-    """Return the URL of a bound socket, such as http://127.0.0.1:8017."""
+    """Return the http URL of a bound socket from its address and port, such as http://127.0.0.1:8017."""
     host, port = taken.getsockname()[:2]
     return f"http://{in_url(host)}:{port}"
 

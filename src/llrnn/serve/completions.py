@@ -89,7 +89,10 @@ class CompletionWork:
         self._warnings = dict[str, None]()
 
     async def whole(self) -> dict[str, Any]:
-        """Generate all texts concurrently, and return a dict with the fields of `messages.CompletionAnswer`."""
+        """Generate all texts concurrently; return a dict with the fields of `messages.CompletionAnswer`.
+
+        `choices` has an entry for each text, n for each prompt, in order; the first error of any text is raised.
+        """
         found = await together(self._all_of(index) for index in range(len(self._texts)))
         return {**self._head, "choices": found, "usage": self._usage(), "warnings": [*self._warnings]}
 

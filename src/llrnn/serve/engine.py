@@ -532,7 +532,10 @@ class ExplainQuestion(_StatefulQuestion[messages.ExplainRequest]):
 
 
 class GenerateQuestion(_StatefulQuestion[messages.GenerateRequest]):
-    """A question for the first word of a continuation; its answer is a `Text`, which `step` continues."""
+    """A question for the first word of a continuation of a prefix; its answer is a `Text`, which `step` continues.
+
+    Made of a served model and a `messages.GenerateRequest`, whose seed and options choose the words.
+    """
 
     def after(self, p: Distribution, state: ModelState) -> Any:
         generator = torch.Generator(self.model.device).manual_seed(self.request.seed)
@@ -673,9 +676,10 @@ class ScoreQuestion:
 
 
 def as_json(found: object, answer: type[BaseModel]) -> Answer:
-    """Return a dict of those attributes of `found` that are fields of the answer type `answer`, as data for JSON.
+    """Return {name: attribute of `found`} for the fields of the answer class `answer`, as data for JSON.
 
-    `found`: an object of the library, such as an `Explanation`; infinities become None, tuples lists.
+    `found`: an object of the library with these attributes, such as an `Explanation`; infinities become None, tuples
+    lists.
     """
     return {name: _plain(getattr(found, name)) for name in answer.model_fields}
 
@@ -725,7 +729,7 @@ class Engine:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the served models; the first is the default."""
+        """Names of the served models, in order; the first is the default."""
         return tuple(self._served)
 
     def observe_steps(self, observe: Callable[[int, float], None]) -> None:
@@ -756,15 +760,26 @@ class Engine:
         self._models = {"models": described, "object": "list", "data": [*map(named, self._served)]}
 
     async def read(self, request: messages.ReadRequest) -> Answer:
-        """Return the words of the request that the model lacks, as a dict with the fields of `messages.ReadAnswer`."""
+        """Return the words of the request that the model lacks, as a dict with the fields of `messages.ReadAnswer`.
+
+        `unknown` lists {"word", "near"}, each word once, with similarly spelled ones of the vocabulary.
+        """
         return await self._ask_alone(read_words, request)
 
     async def next(self, request: messages.NextRequest) -> Answer:
-        """Return the most probable next words after a prefix, as a dict with the fields of `messages.Next`."""
+        """Return the most probable next words after a prefix, as a dict with the fields of `messages.Next`.
+
+        `top` lists {"word", "log_p", "p", "cell"}, best first, and `words` the same of those asked for by name. A
+        `Refused` is raised for an unknown word (400), an unknown model, background or feature (404), or where no word
+        can follow (409).
+        """
         return await self._ask(NextQuestion, request)
 
     async def complete(self, request: messages.CompleteRequest) -> Answer:
-        """Return the best next words with given first letters, as a dict of the fields of `messages.CompleteAnswer`."""
+        """Return the best next words with given first letters, as a dict with the fields of `messages.CompleteAnswer`.
+
+        `best` lists {"word", "log_p", "p", "cell", "share"}, most probable first; [] where no word begins so.
+        """
         return await self._ask(CompleteQuestion, request, (request, current_scope()))
 
     async def explain(self, request: messages.ExplainRequest) -> Answer:
@@ -855,7 +870,10 @@ class Engine:
         yield "done", {**told, "warnings": list(text.warnings)}
 
     def models(self) -> Answer:
-        """Return the descriptions of all models, as a dict with the fields of `messages.ModelsAnswer`."""
+        """Return {"models": descriptions of all models, "object", "data": them in OpenAI's form}.
+
+        A description is a dict with the fields of `messages.ServedModel`.
+        """
         return self._models
 
     def model(self, name: str) -> Answer:

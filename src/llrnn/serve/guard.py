@@ -343,14 +343,15 @@ else:
 
 
 class BoundedConnection(Parser):
-    """uvicorn's HTTP protocol, of either parser, with a bound on everything before and after a request.
+    """uvicorn's HTTP protocol class, of either parser, with a bound on everything before and after a request.
 
         headers      must be complete in time, and may not be long (uvicorn waits for ever; httptools takes any length)
         a body       that nobody reads any more is thrown away as it comes, for a time: the client sees its answer
         an answer    must be taken in time, or the connection is cut
         connections  are bounded in number, and those of one client too
 
-    `bounded_protocol` makes the subclass that has the limits of a server.
+    `bounded_protocol` makes the subclass that has the limits of a server. A connection beyond a limit is answered with
+    an error in JSON and closed.
     """
 
     limits: Limits

@@ -184,7 +184,8 @@ def _items(limit: str, description: str) -> Any:
 def integer(least: int, limit: str, description: str) -> tuple[Any, ...]:
     """Return the pydantic annotations of an integer field from `least` to the value of a limit of `limits.toml`.
 
-    3.0 is read as 3; other numbers and strings are refused.
+    `limit`: its name there; `description`: for the JSON schema. 3.0 is read as 3; other numbers and strings are
+    refused.
     """
     field = Field(strict=True, ge=least, description=description, json_schema_extra={"maximum": most(limit)})
     return field, WHOLE, at_most(limit, int)
@@ -877,7 +878,7 @@ class Score(Answer):
 
 
 class ScoreAnswer(ModelAnswer):
-    """The answer to `score`: the scores of all texts, in the order of the request."""
+    """The answer to `score`: `scores` has a `Score` for each text, in the order of the request."""
 
     scores: tuple[Score, ...]
 
@@ -1028,7 +1029,7 @@ class StringsAnswer(Answer):
 
 
 class Reloaded(Answer):
-    """The answer to `reload`: the names of the models whose tables and word lists were read anew."""
+    """The answer to `reload`: `reloaded`, the names of the models whose tables and word lists were read anew."""
 
     reloaded: tuple[str, ...]
 
@@ -1040,7 +1041,7 @@ class Ready(Answer):
 
 
 class Health(Answer):
-    """The answer to `health`: whether the server is alive or stopping, its version, models and uptime."""
+    """The answer to `health`: `status` ("ok" or "stopping"), `version`, names of the `models`, and `uptime_seconds`."""
 
     status: Literal["ok", "stopping"]
     version: str
@@ -1075,7 +1076,10 @@ class Choice(Answer):
 
 
 class Usage(Answer):
-    """The number of words of the prompts and of the generated texts; a token is a word."""
+    """Numbers of words of a completion: of the prompts (`prompt_tokens`), of the generated texts, and both together.
+
+    A token is a word: `completion_tokens` and `total_tokens` count words too.
+    """
 
     prompt_tokens: int
     completion_tokens: int

@@ -491,7 +491,7 @@ class Unigram(UnboundBackground):
     def from_file(cls, path: str | PathLike[str], *, smoothing: float = 0.0) -> Unigram:
         """Return a unigram background from a frequency file, lines `form TAB count` (`text.lexicon.read_frequencies`).
 
-        `smoothing`: added to every count.
+        `smoothing`: added to every count; with 0, words that are not in the file have probability 0.
         """
         return cls(read_frequencies(path), smoothing=smoothing)
 
@@ -521,7 +521,7 @@ class Discounted(UnboundBackground):
     cells, the sets of unlisted strings that share a symbol.
 
     counts          {word: count} in a text, with "</s>" for ends of sentences
-    frequencies     {word: count} of a larger frequency list
+    frequencies     {word: count} of a larger frequency list; None: there is none
 
         Discounted.from_corpus(train)
     """

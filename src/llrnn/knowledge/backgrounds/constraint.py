@@ -69,7 +69,11 @@ class At(NamedTuple):
 
 
 class HeldTo(TypedDict, total=False):
-    """Keyword options of all constraints: `violation`, `longest` and `spelling`, explained in `Automaton`."""
+    """Keyword options of all constraints (priors that hold a text to a formal language).
+
+    `violation`: b of a symbol that leaves the language, 0 to 1; `longest`: the most letters of a string, None for no
+    limit; `spelling`: {character of a symbol: what it stands for}.
+    """
 
     violation: float
     longest: int | None
@@ -173,7 +177,9 @@ class Constraint(Background[At]):
         return At(reader, after, symbols + 1, letters + reader.length(symbol))
 
     def allowed(self, state: At) -> list[str]:
-        """Return the symbols that keep the sentence in the language at a state; [] once it has left it.
+        """Return the symbols that keep the sentence in the language at a state, in order of id; [] once it has left it.
+
+        `state`: as `initial` and `advance` return it; "</s>" is among them where a string is complete.
 
         Example:
 
@@ -183,9 +189,9 @@ class Constraint(Background[At]):
         return [] if row is None else [self.vocabulary.symbols[symbol] for symbol in row.allowed.tolist()]
 
     def allows(self, states: Sequence[At]) -> Tensor:
-        """Return which symbols keep each of N sentences in the language, (N, V) bool.
+        """Return which of the V symbols keep each of N sentences in the language, (N, V) bool.
 
-        True for all symbols once a sentence has left it.
+        True for all symbols once a sentence has left it. `states`: as `initial` and `advance` return them.
         """
         everything = torch.ones(len(self.vocabulary), dtype=torch.bool)
         found = [everything if row is None else row.log_b > MINUS_INFINITY for row in map(self._row, states)]
@@ -303,7 +309,7 @@ def _read_text(path: str | PathLike[str]) -> str:
 def constraints_of(background: Background) -> tuple[Constraint, ...]:
     """Return the constraints that every text must satisfy: the strict ones (violation 0) among a background's factors.
 
-    Parts of a mixture are not among them.
+    Parts of a mixture are not among them; () if there are none.
     """
     if isinstance(background, Constraint):
         return () if background.violation else (background,)

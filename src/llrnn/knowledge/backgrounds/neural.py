@@ -241,7 +241,8 @@ class Window(tuple[int, ...]):
 class Asked:
     """A request to a language model: a window of tokens, and the indices in it after which the next token is predicted.
 
-    Once answered, `reading` and `row` say where the keys and values of the window are cached.
+    `window`: token ids; `places`: the indices. Once answered, `reading` and `row` say where the keys and values of the
+    window are cached.
     """
 
     window: Window
@@ -287,7 +288,10 @@ def _with_layers(cache: Any, make: Callable[[list[Tensor]], Tensor], sources: Se
 
 
 def _can_be_continued(cache: Any) -> bool:
-    """Return whether a key-value cache can be extended: it has all tokens in all layers, no sliding window."""
+    """Return whether a key-value cache of transformers can be extended: it has all tokens in all layers.
+
+    False with a sliding window, and for None.
+    """
     layers = getattr(cache, "layers", None) or [None]
     whole = [layer.keys for layer in layers if getattr(layer, "is_sliding", True) is False]
     return len(whole) == len(layers) and all(isinstance(keys, Tensor) and keys.dim() == 4 for keys in whole)

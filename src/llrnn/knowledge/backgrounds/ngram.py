@@ -183,9 +183,9 @@ class CrossFitted(Background[Any]):
 
 
 def joined(tables: Sequence[ngrams.NGramTable]) -> ngrams.NGramTable:
-    """Return one n-gram table that holds several tables over the same V words.
+    """Return one n-gram table that holds several tables over the same V words side by side.
 
-    Word x of table p is the word p · V + x.
+    Word x of table p is word p · V + x of the result; no n-gram has words of two tables.
     """
     V, order = len(tables[0].words), max(table.order for table in tables)
     levels = []

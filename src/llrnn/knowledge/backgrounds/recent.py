@@ -42,7 +42,14 @@ _BYTES_OF_TEXTS = 2**28  # what is kept of texts that were read
 
 @dataclass(frozen=True, eq=False)
 class TextBefore:
-    """The words before a sentence, by their ids, last one last, and n of the symbols that they speak for."""
+    """The words before a sentence, and how often each symbol counts as seen because of them, n(x) in `Recent`.
+
+    words       their ids, the last one last
+    symbols     sorted ids of the symbols that are kept: these words, and other forms of them
+    n           n(x) of each of `symbols`
+    total       N, the sum of n over all symbols, those that are not kept too
+    few         indices into `symbols` of those that training reads
+    """
 
     words: Ints
     symbols: Ints  # sorted
@@ -51,12 +58,21 @@ class TextBefore:
     few: Ints  # the places of those that training reads
 
     def read(self, training: bool) -> tuple[Ints, Floats]:
-        """Return symbols and n: in training, of the few that matter most."""
+        """Return (symbol ids, n(x) of each), the counts of the text before.
+
+        training    True: only of the few symbols that gain most by them
+        """
         return (self.symbols[self.few], self.n[self.few]) if training else (self.symbols, self.n)
 
 
 class Heard(NamedTuple):
-    """A state: of the base, the text before the sentence, the words of the sentence, and the last symbol."""
+    """The state of `Recent` (a prior in which words of the text come again): what was read so far.
+
+    base        the state of the base background
+    before      the text before the sentence
+    words       ids of the words of the sentence so far
+    last        the id of the last symbol, -1 if that was no listed word
+    """
 
     base: State
     before: TextBefore
@@ -66,7 +82,16 @@ class Heard(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RecentPlaces(PackedStates[Heard]):
-    """What was read at N positions: E words, sorted by position and id."""
+    """A batch of N states of `Recent`: the E words that were read before each position, sorted by position and word id.
+
+    prior       of the base at the N positions
+    position, word      (E,) each: a position, and the id of a word that counts as seen there
+    n_read      (E,) its count n(x)
+    total       (N,) the sum N of counts at each position
+    in_sentence (E,) whether the word is in the sentence so far
+    is_last     (E,) whether it is the last word
+    mu, kappa   μ and κ of `Recent`
+    """
 
     prior: Prior  # of the base
     position: Tensor  # (E,)
@@ -80,12 +105,12 @@ class RecentPlaces(PackedStates[Heard]):
 
     @cached_property
     def log_base(self) -> Tensor:
-        """log b of the words by the base, (E,)."""
+        """log of the base background of each of the E words that were read, at its position, (E,)."""
         return self.prior.at(self.position, self.word)
 
     @cached_property
     def log_b(self) -> Tensor:
-        """log (base + μ r) of the words, (E,)."""
+        """log (base + μ r) of each of the E words that were read, at its position, (E,): the prior with their share."""
         log_rate = (self.mu * self.n_read / (self.total[self.position] + self.kappa)).log()
         return torch.logaddexp(self.log_base, log_rate)
 
@@ -100,13 +125,17 @@ class Recent(Background[Heard]):
         r(K, x) = n(x) / (N + κ)        n(x) = Σ_y f(y) 1[x = y]     y: the words of the sentence, and those before it
                                         n(x) = Σ_y f(y) ((1 − share) 1[x = y] + share · forms(y)[x])  with `inflections`
 
-    `base`: the background beside it; `mu`, `kappa`: μ and κ; `window`: how many words before the sentence are looked at
-    (a condition that is a `Before`, or a text), of which the `most` symbols are kept that gain most by it (in training
-    150, for its time). f = 1 for words of the sentence and, with `fading`, 1 / (1 + d / fading) for the word d places
-    before it.
-    Forms are those of words that were counted twice at most. Only listed words come again; `words.with_text_words`
-    lists those of a text. What goes to forms that are not listed goes to their cells. An end of sentence makes its
-    words a part of the text before.
+    base        the background (prior over the next word) that words of the text are added to
+    mu, kappa   μ, above 0, and κ, 0 or more; N is the sum of n over all words
+    window      how many words before the sentence are looked at, where the condition is a `Before` or a text
+    fading      f = 1 / (1 + d / fading) for the word d places before the sentence; None: 1. In the sentence f = 1
+    inflections rules for other forms of words that the vocabulary counts twice at most; None: words alone come again
+    share       the part of a word's count that goes to its other forms
+    most        how many symbols of the text before are kept, those that gain most; in training at most 150
+
+    Only words of the vocabulary come again; `words.with_text_words` adds those of a text. The share of a form that is
+    not listed goes to its cell, the set of unlisted strings with one symbol. At an end of sentence its words become a
+    part of the text before.
 
         Recent(Unigram.from_corpus(train), mu=0.4, window=3000, fading=20)
     """
@@ -146,9 +175,13 @@ class Recent(Background[Heard]):
 
     @classmethod
     def fitted(cls, base: Background, corpus: Corpus, vocabulary: Vocabulary, **settings: Any) -> Self:
-        """Return the background with the μ and κ under which a running text is likeliest by it alone.
+        """Return the background, bound to `vocabulary`, with the μ and κ under which a running text is likeliest.
 
-        Each sentence counts twice, with the text before it and alone; unigrams stand for a base that is not static.
+        corpus      sentences with the text before each as condition, as from `Corpus.running`
+        settings    keyword arguments of `Recent` other than mu and kappa
+
+        Each sentence counts twice, with the text before it and alone. The likelihood is by this background alone;
+        unigrams stand for a base that depends on the context.
 
             Recent.fitted(base, train.running(3000), vocabulary, window=3000, fading=20)
         """
@@ -160,9 +193,10 @@ class Recent(Background[Heard]):
         return made
 
     def bind(self, vocabulary: Vocabulary) -> Self:
-        """Return a copy for one vocabulary, with empty caches: of words, their ids and forms; of texts, their counts.
+        """Return a copy for one vocabulary, with empty caches; itself if it is bound to it already.
 
-        Epochs read the same texts, told by the ids of objects that are kept with what was made of them.
+        Cached are ids and forms of words, and counts of texts, which are recognised in later epochs by the ids of their
+        objects.
         """
         if self._vocabulary is vocabulary:
             return self
@@ -201,13 +235,16 @@ class Recent(Background[Heard]):
         return found[-self.text_before :][found[-self.text_before :] >= 0]
 
     def _listed(self, words: Sequence[str]) -> Ints:
-        """Return the ids of words, -1 for those that are not listed."""
+        """Return the ids of words in the vocabulary, (words,); -1 for those that it does not list."""
         listed = self.vocabulary
         ids = {word: listed.id(word) if word in listed else -1 for word in {*words}}
         return np.array([ids[word] for word in words], dtype=np.int64)
 
     def _counted(self, words: Ints) -> TextBefore:
-        """Return the text before a sentence with n of what it speaks for: of the symbols that gain most by it."""
+        """Return the text before a sentence with its counts n(x), of the `most` symbols that gain most by them.
+
+        words       the ids of the words, the last one last
+        """
         distance, V = np.arange(len(words), 0, -1), len(self.vocabulary)
         f = np.ones(len(words)) if self.fading is None else 1.0 / (1.0 + distance / self.fading)
         of_words = np.bincount(words, f, V)
@@ -224,7 +261,7 @@ class Recent(Background[Heard]):
         return self._after(state, [symbol])._replace(base=self.base.advance(state.base, symbol))
 
     def _after(self, state: Heard, symbols: Sequence[int]) -> Heard:
-        """Return the state after symbols of which only the first may end a sentence, that of the base unchanged."""
+        """Return the state after some symbol ids, of which only the first may be EOS; that of the base is kept."""
         if symbols[0] == self.vocabulary.eos:
             state = self._ended(state)
         comes = [0 <= symbol < self.vocabulary.n_words and symbol != self.vocabulary.eos for symbol in symbols]
@@ -232,15 +269,22 @@ class Recent(Background[Heard]):
         return Heard(state.base, state.before, state.words + words, symbols[-1] if comes[-1] else -1)
 
     def _ended(self, state: Heard) -> Heard:
-        """Return the state with the words of the sentence, if there are any, as a part of the text before."""
+        """Return the state in which the words of the sentence have become a part of the text before.
+
+        The state itself if the sentence has no words.
+        """
         if not state.words:
             return state
         words = np.append(state.before.words, state.words)[-self.text_before :]
         return Heard(state.base, self._counted(words), (), -1)
 
     def _says(self, words: Ints) -> tuple[Ints, Floats, Ints]:
-        """Return the symbols and shares that words count for, one word after the other, and how many symbols each
-        has.
+        """Return (symbols, shares, sizes): what each word counts for, itself and its other forms, word by word.
+
+        words       their ids
+        symbols     for all words in turn, the ids of these symbols
+        shares      the part of the word's count that each of `symbols` gets
+        sizes       (words,) how many symbols each word has
         """
         new = np.unique(words[self._start[words] < 0])
         if len(new):
@@ -255,7 +299,7 @@ class Recent(Background[Heard]):
         return self._symbols[places], self._shares[places], sizes
 
     def _spoken(self, words: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
-        """Yield for each word the symbols of itself and its other forms, and their shares."""
+        """Yield for each word id (ids of its other forms, then itself; the part of its count that each gets, sum 1)."""
         rules, counts = self.inflections, self._counts
         forms = [rules.forms(self.vocabulary.symbol(word)) if rules and counts[word] <= RARE else {} for word in words]
         found = self.vocabulary.find([form for own in forms for form in own])[0]
@@ -281,7 +325,10 @@ class Recent(Background[Heard]):
         return self._places(base, found), last
 
     def places(self, states: Sequence[Heard]) -> RecentPlaces:
-        """Return what was read at N states."""
+        """Return the words that were read before each of N states, with their counts.
+
+        Packed states (`RecentPlaces`) are returned as they are.
+        """
         if isinstance(states, RecentPlaces):
             return states
         nothing, here = np.full(1, -1), np.ones(1, dtype=bool)
@@ -292,7 +339,13 @@ class Recent(Background[Heard]):
         return self._places([state.base for state in states], found)
 
     def _read_at(self, state: Heard, inputs: Ints, counting: Bools, training: bool) -> _Read:
-        """Return what was read at those of T positions of a sentence that count, `inputs` (T,) after its state."""
+        """Return the counts of the words read up to each position of one sentence, where `counting` is True.
+
+        state       before the sentence's inputs
+        inputs      (T,) symbol ids, -1: nothing is read there
+        counting    (T,) False on padding
+        training    whether only the few most important symbols of the text before are read
+        """
         comes = (inputs >= 0) & (inputs < self.vocabulary.n_words) & (inputs != self.vocabulary.eos)
         words = np.concatenate([np.array(state.words, dtype=np.int64), inputs[comes]])
         at = np.concatenate([np.zeros(len(state.words), dtype=np.int64), np.flatnonzero(comes)])
@@ -341,7 +394,12 @@ class Recent(Background[Heard]):
         return with_exceptions(places.prior, len(places), places.position, places.word, places.log_b)
 
     def _rates(self, text: EncodedText) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
-        """Yield, of each sentence with the text before it and alone, at each target: b, n, N and Σ n of all words."""
+        """Yield (b, n, N, Σ n) at each target of a sentence, (targets,) each: twice for each sentence, for `fitted`.
+
+        First with the text before it, then alone. b: unigram probability of the target, without this occurrence of it;
+        n: its count n(x); N: the sum of counts; Σ n: of those symbols alone that are kept. About 500 sentences of
+        `text` are looked at.
+        """
         words = np.unique(np.concatenate(text.sentences))
         self._says(words[(words < self.vocabulary.n_words) & (words != self.vocabulary.eos)])  # faster all at once
         for number in range(0, len(text.sentences), -(-len(text.sentences) // _MOST_FITTED)):
@@ -366,7 +424,11 @@ class Recent(Background[Heard]):
 
     @classmethod
     def restored(cls, base: Background, rules: Mapping[str, Mapping[str, float]] | None = None, **fields: Any) -> Self:
-        """Return the background from the fields of `saved`."""
+        """Make the background from what its method `saved` returned: its base, and the fields.
+
+        rules       the rules of `inflections`; None: it has none
+        fields      keyword arguments of `Recent`
+        """
         return cls(base, inflections=None if rules is None else Inflections(rules), **fields)
 
     def __repr__(self) -> str:
@@ -377,7 +439,14 @@ class Recent(Background[Heard]):
 
 
 class _Read(NamedTuple):
-    """What was read at T positions of one sentence, of D symbols."""
+    """The counts of D symbols at those of T positions of one sentence that are not padding.
+
+    symbols     (D,) sorted symbol ids
+    n           (T, D) their counts n(x)
+    in_sentence (T, D) whether the sentence has the word by then
+    total       (T,) the sum of counts
+    last        (T,) the id of the last word, -1: none
+    """
 
     symbols: Ints  # (D,)
     n: Floats  # (T, D)
@@ -387,14 +456,20 @@ class _Read(NamedTuple):
 
 
 def _largest(values: Floats, count: int) -> Ints:
-    """Return the places of the `count` largest values, in rising order, or of all where there are fewer."""
+    """Return the indices of the `count` largest values, in rising order of index; of all values if there are fewer."""
     if len(values) <= count:
         return np.arange(len(values))
     return np.sort(np.argpartition(values, len(values) - count)[-count:])
 
 
 def _likeliest(b: Floats, n: Floats, total: Floats, n_all: Floats) -> tuple[float, float]:
-    """Return μ and κ, on finer and finer grids of their logarithms."""
+    """Return the (μ, κ) of b + μ n / (N + κ) that maximise the likelihood of targets, on finer and finer grids.
+
+    b           (targets,) the base probability of each target
+    n           (targets,) its count in the text before
+    total       (targets,) N, the sum of counts
+    n_all       (targets,) the sum of counts of the symbols that are kept, for the normaliser
+    """
 
     def likelihood(point: tuple[float, float]) -> float:
         rate = math.exp(point[0]) / (total + math.exp(point[1]))

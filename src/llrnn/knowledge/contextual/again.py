@@ -24,7 +24,10 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 
 
 class Again(Following[Heard], ContextualFeature[Heard]):
-    """Features of the words that came before, by the background `Recent` of the model.
+    """Two contextual features of words that come again: `again:last` and `again:sentence`.
+
+    The first is 1 on the word that came last, the second on all words of the sentence so far; 0 on others. They need a
+    background `Recent`, or one with `Recent` among its factors, else a FeatureError; the network learns their weights.
 
     Example:
 
@@ -57,7 +60,10 @@ class Again(Following[Heard], ContextualFeature[Heard]):
 
 
 def recent_of(background: Background) -> Recent | None:
-    """Return the background of words that come again, if it is one or has one among its factors."""
+    """Return the `Recent` (prior in which words of the text come again) that a background is or has among its parts.
+
+    The first one, at any depth of products and mixtures; None if there is none.
+    """
     if isinstance(background, Recent):
         return background
     parts = background.parts if isinstance(background, Combined) else ()

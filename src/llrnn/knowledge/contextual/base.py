@@ -65,7 +65,7 @@ class NamedProcess(Process[S]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its k numbers, in order; by default one, `name`, which by default is the name of the class."""
+        """The names of the k numbers of this process, in order; by default one, `name`, the name of the class."""
         return (self.name,)
 
     def _numbers(self, values: Sequence[Value], width: int, place: Callable[[int], str]) -> Tensor:
@@ -383,10 +383,10 @@ _KNOWN: ByteCache[Words, Steps] = ByteCache(32 * 2**20, lambda value, steps: 200
 
 
 class ConditionValue(NamedTuple):
-    """A value of a slot of the condition: its words as ids, the slot's name, and an automaton that matches them.
+    """A value of a slot of the condition (input of a text): its words as ids, the slot's name, and a matcher.
 
     `steps[k]` maps the next word's id to the number of matched words after k of them matched; −1 when the value is
-    complete.
+    complete, 0 for a word that is not among the keys.
     """
 
     words: Words
@@ -513,9 +513,9 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
         return [(value.words, columns[value.slot], k) for value, k in of_all if value.slot in columns]
 
     def progress(self, state: CopyProgress) -> list[list[float]]:
-        """Return [unsaid, begun, said], the numbers of values in each stage, for each slot of `slots`.
+        """Return [unsaid, begun, said], the numbers of the condition's values in each stage, for each slot of `slots`.
 
-        Without `slots`, one such list for all slots together.
+        Without `slots`, a list of one such list, for all slots together.
         """
         counts = [[0.0, 0.0, 0.0] for _ in self.slots or ("all",)]
         for _, column, k in self._own(state):
@@ -548,7 +548,10 @@ class Pointing(ConditionFeature):
 
     @abstractmethod
     def _pointed(self, state: CopyProgress) -> list[tuple[int, int]]:
-        """Return the (word id, index into `names`) pairs whose value is 1, in any order, possibly repeated."""
+        """Return the (word id, index into `names`) pairs whose feature value is 1 at a state.
+
+        In any order, possibly repeated. Subclasses implement it.
+        """
 
     def _keys(self, state: CopyProgress) -> list[int]:
         width = len(self.slots) or 1

@@ -104,8 +104,10 @@ class Framed(ContextualFeature[FrameState]):
 
         Framed.counted(corpus, order=6, folds=10)          corpus: sentences with conditions
 
+    counts  {the last symbols before a value: {slot: how often}}, also for all shorter ends of them; `counted` makes it
     order   how many symbols before a value count, at most; a value among them is one
-    folds   parts of the training text: in training, a sentence uses counts without its own part; 0: no such parts
+    folds   such counts of each part of the training text: in training, a sentence does not use those of its own part.
+            []: no such parts; None: they are lost, and training is refused
     """
 
     def __init__(self, counts: Counts, *, order: int = 6, folds: Sequence[Counts] | None = None) -> None:
@@ -124,8 +126,9 @@ class Framed(ContextualFeature[FrameState]):
     def counted(cls, corpus: Corpus, *, order: int = 6, folds: int = 10) -> Framed:
         """Return the feature with counts of what stands before values, from sentences with conditions.
 
-        `order`: the longest context, in symbols; `folds`: parts for cross-fitting, 0 or at least 2. Raises a
-        FeatureError if no sentence says a value of its condition.
+        `order`: the longest context, in symbols; `folds`: in how many parts the text is cut, so that in training a
+        sentence does not use counts of its own part, 0 or at least 2. Raises a FeatureError if no sentence says a value
+        of its condition.
         """
         if folds < 0 or folds == 1:
             raise FeatureError(f"Framed.counted(folds=...) must be 0, or 2 or more, found {folds}")

@@ -92,10 +92,10 @@ class Matching:
         return self.before(kb, condition) if spoken_of is None else spoken_of
 
     def before(self, kb: KnowledgeBase, condition: object) -> TableRows:
-        """Return the rows that hold for a condition as long as the sentence has mentioned no `subject`.
+        """Return the rows of the table that hold for a condition as long as the sentence has mentioned no `subject`.
 
         They are those of the name mentioned last in the condition's fields `history`, else those whose columns `on`
-        have the values that the condition's fields of these names have.
+        have the values that the condition's fields of these names have; () if there are none.
         """
         index = self.index(kb)
         given = [(name, text) for name, text in fields_of(condition) if text is not None]
@@ -141,7 +141,10 @@ class _Index:
         self._cache: ByteCache[str | Values, TableRows | None] = ByteCache(_MATCH_BYTES, _bytes_of)
 
     def spoken_of(self, words: Sequence[str]) -> TableRows | None:
-        """Return the rows of the name that ends last in `words`, the longest where several end there; None if none."""
+        """Return the rows of the name that ends last in `words`, the longest where several end there.
+
+        Rows are those of the table whose subject column has the name, in any case; None if no name is mentioned.
+        """
         found = (self.named_at(words, end) for end in range(len(words), 0, -1))
         return next((rows for rows in found if rows is not None), None)
 
@@ -153,7 +156,7 @@ class _Index:
         return None
 
     def spoken_of_in(self, text: str) -> TableRows | None:
-        """Return the rows of the name that ends last in a text; None if it mentions none; cached."""
+        """Return the rows of the table with the name that ends last in a text; None if it mentions none; cached."""
         return self._cache.get(text, lambda: self.spoken_of(self._words(text)))
 
     def restricted(self, values: Values) -> TableRows:
@@ -218,7 +221,9 @@ class BoundColumns(NamedTuple):
 
 
 def going_on(values: Iterable[tuple[str, ...]], prefix: tuple[str, ...]) -> set[str]:
-    """Return the next word of every value that the end of `prefix` has begun.
+    """Return the next word of every value whose beginning `prefix` ends with.
+
+    values      each as a tuple of words
 
     Of each value, the longest beginning that the prefix ends with counts; a value that was said in full has no next
     word.
@@ -332,7 +337,7 @@ class Lookup(ContextualFeature[LookupState]):
 
     @property
     def words_of_table(self) -> tuple[str, ...]:
-        """All words of the values in its columns, sorted; the vocabulary must list them."""
+        """All words of the values in the columns that are looked up, sorted; the vocabulary must list them."""
         return tuple(sorted(frozenset().union(*self.words_by_column.values())))
 
     @property

@@ -105,8 +105,8 @@ def best_ahead(end: Floats, gain: Floats, moves: Ints) -> Floats:
     """Return the log weight of the best continuation from each of S states, (S, …): the maximum over all strings.
 
     end         (S, …) log weight of ending in a state; further axes are separate problems
-    gain        (S, A) or (A,) log weight of the A columns, by state or for all states
-    moves       (S, A) the next state after each column
+    gain        (S, A) or (A,) log weight of one character of each of A columns, by state or for all states
+    moves       (S, A) the next state after each column, which is a character or a class of characters
 
     It iterates to the fixed point best = max(end, max over columns of gain + best[moves]); no cycle may gain weight.
     """

@@ -120,13 +120,13 @@ class CharacterModel:
 
     @property
     def n_states(self) -> int:
-        """Number S of states (contexts)."""
+        """Number S of the model's states (contexts of the n-gram model)."""
         return len(self.moves)
 
     def log_prob(self, strings: Sequence[str]) -> Floats:
-        """Return log p of each string as a whole word, its end included, (n,).
+        """Return log p of each string as a whole word, its end included, (strings,).
 
-        −∞ with a character that is not permitted.
+        −∞ for a string with a character that is not permitted, such as a line break.
         """
         columns, lengths = self.alphabet.padded(strings)
         log_p, log_share = self._log_prob, self.alphabet.log_share
@@ -191,7 +191,7 @@ _LEAST_OF_SHAPE = 0.005  # of the types: a shape that fewer have is not told apa
 
 @dataclass(frozen=True)
 class Look:
-    """The visible class of a string: its shape and its longest listed ending.
+    """The visible class of a string, its look: its shape and its longest listed ending.
 
     shape       a key of SHAPES, such as `lowercase` or `capitalised`
     ending      such as `ment`; "" if no listed ending fits, or for shapes that do not distinguish endings
@@ -221,9 +221,9 @@ def shapes_of(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def common_endings(words: Iterable[str], *, longest: int, top: int, min_count: int = 2) -> tuple[str, ...]:
-    """Return the `top` most frequent endings of 1 to `longest` characters, by descending count.
+    """Return the `top` most frequent endings of 1 to `longest` characters, by descending number of words.
 
-    An ending is shorter than its word, and is left out if fewer than `min_count` words have it.
+    An ending is shorter than its word; those that fewer than `min_count` words have are not returned.
     """
     counts = Counter(word[-length:] for word in words for length in range(1, min(longest, len(word) - 1) + 1))
     ranked = sorted(counts, key=lambda ending: (-counts[ending], ending))
@@ -350,6 +350,8 @@ class PairedStates:
     def ended(self, alpha: Floats) -> Floats:
         """Return the probability of the strings that end now, by label, (labels,): Σ_{p of label l} α(p) · p(end | p).
 
+        A label is the kind of string that the automaton finds.
+
         alpha       (P,) the probability of being in each pair of a state of the model and a state of the automaton
         """
         inside = self.label >= 0
@@ -359,11 +361,12 @@ class PairedStates:
     def ended_after(self, columns: Sequence[int], lengths: int) -> Floats:
         """Return the probability, by label, that a string that begins with `columns` ends t characters later.
 
-        columns     the columns (indices in the model's alphabet) of the first characters; the result is conditional on
-                    them
+        columns     the first characters, as indices into the columns of the model's alphabet; the result is conditional
+                    on them
         lengths     t = 0, …, lengths - 1 have a row each; the last row sums all longer strings
 
-        The result is (lengths + 1, labels). The last row is Σ_t α_t = α + M α + M² α + …, which solves x = α + M x.
+        The result is (lengths + 1, labels); a label is the kind of string that the automaton finds. The last row is Σ_t
+        α_t = α + M α + M² α + …, which solves x = α + M x.
         """
         here = 0
         for column in columns:
@@ -399,7 +402,10 @@ class PairedStates:
 
     @cached_property
     def by_length(self) -> Floats:
-        """The probability of all strings of length t with label l, at [t, l], (T + 1, labels)."""
+        """The probability of all strings of length t with label l (kind of string), at [t, l], (T + 1, labels).
+
+        T is the length beyond which less than 1e-16 is left.
+        """
         return np.stack([self.ended(alpha) for alpha in self.forward])
 
     def draw(

@@ -391,13 +391,12 @@ State = TypeVar("State", bound=Hashable)
 class WeightedAutomaton:
     """A weighted finite automaton as parallel arrays of moves, sorted by source, column and target.
 
-    State 0 is the start.
-
-    columns     the partition of the letters into columns
+    columns     the partition of the letters into columns, classes of letters that are read alike
     source, column, target, log_weight     (moves,) a move from `source` to `target` by each letter of `column`
     log_stop    (states,) log weight of ending in a state, −∞ where no string ends
 
-    The weight of a string is the sum over all paths that read it of the product of the weights on the path.
+    State 0 is the start. The weight of a string is the sum over all paths that read it of the product of the weights on
+    the path.
     """
 
     columns: LetterColumns
@@ -424,10 +423,7 @@ class WeightedAutomaton:
 
     @cached_property
     def by_state(self) -> list[Moves]:
-        """For each state, its moves as (column, target state, log weight).
-
-        A column is a class of letters read alike.
-        """
+        """At [state], the list of its moves as (column, target state, log weight); a column is a class of letters."""
         moves = list(zip(self.column.tolist(), self.target.tolist(), self.log_weight.tolist(), strict=True))
         first = self.first.tolist()
         return [moves[begin:end] for begin, end in pairwise(first)]
@@ -452,11 +448,12 @@ class WeightedAutomaton:
 
 
 def merged(columns: LetterColumns, moves: Arrays, log_stop: Floats, *, weighted: bool) -> WeightedAutomaton:
-    """Make an automaton of moves in any order; moves with equal source, column and target become one.
+    """Return an automaton made of moves in any order; moves with equal source, column and target become one.
 
-    moves       source, column, target and log weight, (moves,) each
+    columns     the partition of the letters into columns (classes of letters)
+    moves       arrays source, column, target and log weight, (moves,) each
     log_stop    (states,) log weight of ending in each state
-    weighted    True: weights of such moves are added; False: they are equal, and one is kept
+    weighted    True: weights of such moves are added; False: all weights are 1, and one is kept
     """
     source, column, target, log_weight = moves
     order = np.lexsort((target, column, source))
@@ -471,9 +468,10 @@ def merged(columns: LetterColumns, moves: Arrays, log_stop: Floats, *, weighted:
 
 
 def both(left: WeightedAutomaton, right: WeightedAutomaton) -> WeightedAutomaton:
-    """Return the trimmed intersection of two automata over the same columns: strings of both, weights multiplied.
+    """Return the intersection of two automata: the strings that both accept, with their weights multiplied.
 
-    A BackgroundError if it becomes too large.
+    Both are over the same columns (classes of letters). The result is trimmed: every state is on a path to an end. A
+    BackgroundError if it becomes too large.
     """
     by_column: list[dict[int, list[tuple[int, float]]]] = [defaultdict(list) for _ in right.by_state]
     for own, moves in zip(by_column, right.by_state, strict=True):

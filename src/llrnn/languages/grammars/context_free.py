@@ -176,12 +176,15 @@ class Rules:
 
     @cached_property
     def productions(self) -> list[tuple[int, tuple[int, ...]]]:
-        """(left, symbols) of each production: its nonterminal, and its symbols as nonterminals or ~terminals."""
+        """(left, symbols) of each production A → α: the number of A, and the symbols of α in order.
+
+        A symbol is the number of a nonterminal, or ~t for the terminal of index t.
+        """
         return list(zip(self._left.tolist(), self._right, strict=True))
 
     @cached_property
     def positions(self) -> list[Position]:
-        """All places in productions, before each of their symbols, numbered production by production.
+        """All places in productions, before each of their symbols, production by production; indices name places.
 
         A BackgroundError if too many symbols that may be empty stand in a row.
         """
@@ -578,7 +581,7 @@ class ContextFree(Language):
         return node.begun
 
     def _set(self, items: list[Item], end: float) -> Set:
-        """Return the node (Earley set) with these items and weight of ending.
+        """Return the node (Earley set) with these items (productions in progress) and this weight of ending.
 
         One with equal items, up to a common factor, is reused. A BackgroundError if there are too many items.
         """
@@ -908,7 +911,7 @@ class Summaries:
         """Return the summary of the terminal with the index `terminal`, from state q of its automaton on.
 
         A summary is (symbols that end while it is read, trie nodes at which it is complete), begun at the trie nodes of
-        `frontier`.
+        `frontier`; both are empty if it can read nothing.
         """
         if not frontier.columns & self._readings[terminal].columns[q]:
             return NOTHING, self._nowhere

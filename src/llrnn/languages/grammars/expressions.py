@@ -55,7 +55,8 @@ class Expression:
     What a letter is, and which letters there are, is decided when it is compiled for a vocabulary.
 
     Combine expressions with `a + b` (concatenation), `a | b` (union, weights added) and `a & b` (intersection, weights
-    multiplied), and with the methods below. Subclasses keep their parts in fields: `parts`, a tuple, or one field each.
+    multiplied), and with the methods `repeated`, `times`, `weighted` and `optional`. Subclasses keep their parts in
+    fields: `parts`, a tuple, or one field each.
 
         letter("the") + (letter("big") | letter("small")).repeated(again=0.5) + letter("cat")
     """
@@ -185,7 +186,7 @@ class WeightedExpression(Expression):
 
 @dataclass(frozen=True)
 class Both(Expression):
-    """The strings that both sides contain (intersection), with the product of their weights."""
+    """The strings that both `left` and `right` contain (intersection), with the product of their weights."""
 
     left: Expression
     right: Expression
@@ -262,7 +263,7 @@ def parts_of(expression: Expression) -> Iterator[Expression]:
 
 
 def holes_of(expression: Expression) -> tuple[ConditionExpression, ...]:
-    """Return the sub-expressions that are computed from the condition (the input) of a text, each once."""
+    """Return the sub-expressions that are computed from the condition (the input) of a text, each once; () for none."""
     return tuple(dict.fromkeys(part for part in parts_of(expression) if isinstance(part, ConditionExpression)))
 
 

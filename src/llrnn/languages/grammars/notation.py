@@ -266,7 +266,10 @@ def _repeated(part: _Size, operator: list[str]) -> _Size:
 
 
 def _in_rules(part: _Size, count: int) -> float:
-    """Return the number of symbols in the auxiliary rules that lark makes of `count` repeats of a part."""
+    """Return the number of symbols in the auxiliary rules that lark makes of `count` repeats of a part of a rule.
+
+    part        size of the part
+    """
     from lark.utils import small_factors
 
     found, target = 0.0, part
@@ -456,11 +459,11 @@ def _expression(text: str, stand_ins: Mapping[str, str]) -> Expression:
 
 
 def parsed(text: str, stand_ins: Mapping[str, str] = _STAND_IN) -> tuple[_Codes, int, bool]:
-    r"""Parse a regular expression with Python's own parser.
+    r"""Parse a regular expression with Python's own parser; return (parse tree, flags, whether "" matches).
 
     stand_ins   escape such as `\p{lower}` -> a character that replaces it, since Python does not know it
 
-    Return (parse tree, flags, whether the empty string matches). A faulty expression is a BackgroundError.
+    Flags are those of `re`, as bits. A faulty expression is a BackgroundError.
     """
     pieces = [(found.start(), stand_ins.get(found[0], found[0])) for found in _PIECES.finditer(text)]
     try:
@@ -619,7 +622,11 @@ class Matcher:
         self._after = cache(self._made)
 
     def holds(self, string: str) -> bool:
-        """Return whether the whole string matches the expression."""
+        """Return whether the whole string matches the regular expression of this matcher.
+
+        A KeyError for a character that was not among its `characters`; a BackgroundError once too many steps were
+        taken.
+        """
         held = START
         for character in string:
             held = self._after(held).get(self._column[character], ())
@@ -878,7 +885,7 @@ _NAMES = {made: name for name, made in _CLASSES.items()}
 
 
 def described(expression: Expression) -> list[Any]:
-    """Return an expression as nested JSON-compatible lists, for `restored`.
+    """Return an expression as nested JSON-compatible lists, from which `restored` makes it again.
 
     A part that is computed from a condition is a BackgroundError.
     """
@@ -894,7 +901,7 @@ def described(expression: Expression) -> list[Any]:
 
 
 def restored(plain: list[Any]) -> Expression:
-    """Make the expression from the lists that `described` returned; others are a CheckpointError."""
+    """Make an expression from the nested lists that `described` returned; anything else is a CheckpointError."""
     try:
         return _from_plain(plain)
     except (LookupError, TypeError, ValueError, RecursionError) as error:

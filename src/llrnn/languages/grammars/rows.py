@@ -47,7 +47,7 @@ def letters_of(symbols: Sequence[str], over: Over, spelling: Mapping[str, str]) 
 
 
 def spelled(symbol: str, spelling: Mapping[str, str]) -> str:
-    """Return the characters that a symbol spells.
+    """Return the string of characters that a symbol of the vocabulary spells.
 
     spelling    character of a symbol -> what it spells, such as ␣ -> a blank; all others spell themselves
     """

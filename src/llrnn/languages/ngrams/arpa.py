@@ -66,7 +66,7 @@ _Row = list[bytes]  # the fields of a line
 
 
 class ArpaError(PlacedError, BackgroundError):
-    """A fault in an ARPA file; its message names the path and, where there is one, the line."""
+    """Raised for a fault in an ARPA file; the message names the path and, where there is one, the line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -426,7 +426,7 @@ def _lines(table: NGramTable) -> Iterator[str]:
 
 
 def _texts(table: NGramTable, n: int, rows: slice) -> list[str]:
-    """Return the words of the n-grams of order n in the slice `rows` as texts, separated by blanks.
+    """Return the words of each n-gram of order n in the slice `rows` of its level, joined by blanks.
 
     EOS at the beginning of an n-gram is written `<s>`.
     """
@@ -495,9 +495,9 @@ def described(table: NGramTable) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def table_from(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> NGramTable:
-    """Make the n-gram model from the data and tensors that `described` returned.
+    """Make an n-gram model from the data and tensors that `described` returned.
 
-    A CheckpointError if they do not fit.
+    A CheckpointError if they are incomplete, or indices in them are out of range.
     """
     try:
         levels = [Level(*(tensors[f"{name}.{n}"].numpy() for name in _ARRAYS)) for n in range(int(data["order"]))]

@@ -98,7 +98,7 @@ class Scratch:
 
 
 class GrowingArray:
-    """A one-dimensional array in memory that grows at its end."""
+    """A one-dimensional array of one dtype, in memory, that grows at its end (`append`) and is read by `view`."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype, self._array = dtype, np.zeros(0, dtype=dtype)
@@ -121,7 +121,11 @@ class GrowingArray:
 
 
 class DiskArray(GrowingArray):
-    """A one-dimensional array in a temporary file that grows at its end; views of it are memory-mapped."""
+    """A one-dimensional array in a temporary file that grows at its end; views of it are memory-mapped.
+
+    scratch     the factory that made it, which counts its bytes
+    file        the open temporary file; closed with the array
+    """
 
     def __init__(self, scratch: Scratch, file: BinaryIO, dtype: np.dtype[Any]) -> None:
         self.dtype, self._scratch, self._file, self._length = dtype, scratch, file, 0

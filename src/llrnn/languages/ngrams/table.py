@@ -86,9 +86,9 @@ class HashIndex:
             place, mixed = place[lost], mixed[lost] * _MULTIPLIER
 
     def find(self, asked: Ints) -> Ints:
-        """Return the position of each key in the array that the table was made of, (n,) -> (n,).
+        """Return the position of each key of `asked` in the array that the index was made of, (n,) -> (n,).
 
-        -1 for one that is not there.
+        -1 for a key that is not there.
         """
         found = np.full(len(asked), -1)
         for begin in range(0, len(asked) if len(self.keys) else 0, _AT_ONCE):
@@ -217,7 +217,7 @@ class NGramTable:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Word -> its number in `words`."""
+        """Word -> its number, the index in `words`."""
         return {word: number for number, word in enumerate(self.words)}
 
     @property
@@ -319,9 +319,9 @@ def with_unknown(table: NGramTable) -> NGramTable:
 
 
 def places_of(levels: Sequence[Level], words: Ints) -> Ints:
-    """Return the index of each k-gram, given by its words, in `levels[k - 1]`, (m, k) -> (m,).
+    """Return the index in `levels[k - 1]` of each of m k-grams, given by its word numbers, (m, k) -> (m,).
 
-    -1 where it is not listed.
+    -1 where it is not listed. k is 1 or more.
     """
     place = words[:, 0]
     for k in range(1, words.shape[1]):
@@ -643,9 +643,9 @@ class Trie:
         return replace(self, **moved)
 
     def child(self, node: Tensor, word: Tensor) -> Tensor:
-        """Return the node (listed n-gram) that extends each `node` by `word`, in their common shape.
+        """Return the node that extends each `node` by `word`, in their common shape; -1 where it is not listed.
 
-        -1 where it is not listed.
+        A node is the number of a listed n-gram, -1 the empty context; a word is given by number.
         """
         asked = node * self.n_words + word  # below 0 for the empty context, as no key is
         if asked.device.type == "cpu":
@@ -745,9 +745,9 @@ class Trie:
         return log_prob[node] + (backoff[state] - backoff[within]), level[node]
 
     def rows(self, states: Tensor) -> NGramRows:
-        """Return the next-word distributions of N states, (N,), in sparse form: what differs from shifted unigrams.
+        """Return the next-word distributions of N states in sparse form: words that differ from shifted unigrams.
 
-        A state is the number of a listed n-gram that stands for the words so far; see `states`.
+        states      (N,) the number of the listed n-gram that stands for the words so far; see `states`
         """
         rest = self.backoff[states]
         if self.order == 1:
@@ -767,7 +767,10 @@ class Trie:
         return NGramRows(rest, position, self.word[node], log_prob)
 
     def dense(self, states: Tensor) -> Tensor:
-        """Return log p of every word after each of N states (numbers as `states` returns), (N,) -> (N, V)."""
+        """Return log p of every word after each of N states, (N,) -> (N, V).
+
+        states      the number of the listed n-gram that stands for the words so far; see `states`
+        """
         rows = self.rows(states)
         log_p = self.log_prob[: self.n_words] + rows.rest[:, None]
         log_p[rows.position, rows.word] = rows.log_prob
