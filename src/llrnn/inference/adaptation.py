@@ -98,9 +98,10 @@ def adaptor(
 ) -> LLRNN:
     """Return a model to be trained on `corpus`, whose prior is a frozen base mixed with n-grams of that text.
 
-    Until it is trained it predicts λ · base + (1 − λ) · n-grams. `base` comes from `open_base` or `base_of`; `corpus`
-    is the domain text; `order` is that of its n-grams, `hidden` the size of the LSTM where the base is no LL-RNN (else
-    the adaptor begins with a copy of its network), `seed` decides the weights; the model is returned on `device`.
+    Until it is trained it predicts λ · base + (1 − λ) · n-grams, with λ fitted on the corpus. `base` comes from
+    `open_base` or `base_of`; `corpus` is the domain text; `order` is that of its n-grams, `hidden` the size of the LSTM
+    where the base is no LL-RNN (else the model begins with a copy of its network), `seed` decides the initial weights;
+    the model is returned on `device`.
 
         model = adaptor(base, corpus)
         records = list(train(model, corpus, settings=default_settings(corpus.tokens)))
@@ -136,8 +137,8 @@ def adaptor(
 def base_share(base: Background, domain: Background, text: EncodedText, *, device: str = "cpu") -> float:
     """Return λ, between 0.001 and 0.999, that maximises the likelihood of a text under λ · base + (1 − λ) · domain.
 
-    Fitted by EM. `base`, `domain`: two priors bound to the vocabulary that `text` is encoded with; `device`: where both
-    are computed.
+    Fitted by EM. `base`, `domain`: two priors over the next word, bound to the vocabulary that `text` is encoded with;
+    `device`: where both are computed.
     """
     share, _ = fitted_shares(torch.stack([_log_probs(part, text, device).double() for part in (base, domain)]))
     return min(max(share, 0.001), 0.999)
@@ -167,10 +168,10 @@ def _log_probs(background: Background, text: EncodedText, device: str = "cpu") -
 
 
 def default_settings(words: int, *, seed: int = 0) -> TrainingSettings:
-    """Return settings for training an adaptor on a text of `words` words, with about twenty weight updates in an epoch.
+    """Return settings for training an `adaptor` model on a text of `words` words: about twenty updates in an epoch.
 
     Batches have a 20th of the text, between 128 and 2048 words, so that early stopping acts in time on a small text,
-    and a large one is not slow. AdamW, at most 40 epochs, patience 3.
+    and a large one is not slow. AdamW, at most 40 epochs, patience 3 (epochs without improvement).
 
         records = list(train(model, corpus, settings=default_settings(corpus.tokens)))
     """

@@ -47,14 +47,15 @@ _OF_THE_LARGEST = 1e-7  # variances of h below this, of the largest, count as th
 
 
 def condense(model: LLRNN, fewer: float, *, text: Corpus, batching: Batching | None = None) -> LLRNN:
-    """Return a copy of the model whose normaliser Z takes `fewer` times fewer multiplications than a softmax.
+    """Return a copy of the model that needs `fewer` times fewer multiplications for a prediction than a softmax.
 
-    The output features of rare words are replaced by low-rank, real-valued ones, named after the features that they
-    approximate; input features stay as they are, and inputs and outputs are no longer tied. `text`: some thousand
-    sentences, on which the network's states h vary as they will in use; `batching`: how its log-perplexity is computed.
-    `provenance["condensed"]` of the result has the sizes of the low-rank blocks and the log-perplexities before and
-    after. The result is an LLRNN like any other, and `llrnn.train` can train it further. Raises ConfigError where
-    `fewer` is not above 1, or cannot be reached.
+    The softmax would be one over all words with the same hidden size. The output features of rare words are replaced by
+    low-rank, real-valued ones, named after the features that they approximate; input features stay as they are, and
+    inputs and outputs are no longer tied. `text`: some thousand sentences, on which the network's states vary as they
+    will in use; `batching`: how this text is cut to compute log-perplexities before and after, which are in
+    `provenance["condensed"]` of the result with the sizes of the low-rank blocks. The result is an LLRNN like any
+    other, and `llrnn.train` can train it further. Raises ConfigError where `fewer` is not above 1, or cannot be
+    reached.
 
         small = condense(model, 6.0, text=Corpus.from_file("valid.txt"))
     """

@@ -117,9 +117,12 @@ class Audit:
 
 @dataclass(frozen=True)
 class Evaluation(Renderable):
-    """Perplexity of one model on one text, with slices by training frequency and by feature, and an audit.
+    """Perplexity of one model on one text, with that of some of its words and an audit; prints as tables.
 
-    Prints as tables. `words` counts ends of sentences too; `characters` counts a space or line end after every word.
+    `words` counts ends of sentences too; `characters` counts a space or line end after every word; `log_perplexity`:
+    nats a word; `by_frequency`: of words by how often training had them; `by_feature`: of words by feature; `oovs`:
+    number of words that the vocabulary does not list; `reading`: whether sentences were read by themselves, or as one
+    text.
 
         print(evaluate(model, Corpus.from_file("test.txt")).perplexity)
     """
@@ -142,10 +145,7 @@ class Evaluation(Renderable):
 
     @property
     def ppl1(self) -> float:
-        """SRILM's ppl1: exp(−log p of words and ends of sentences / number of words without ends).
-
-        Nan where there is no word.
-        """
+        """SRILM's ppl1: exp(−log p of words and ends of sentences / number of words without ends); NaN if none."""
         words = self.words - self.sentences
         nats = self.log_perplexity * self.words / words if words else math.nan
         return math.exp(nats) if nats < 709.0 else math.inf if nats == nats else nats
@@ -192,11 +192,10 @@ def evaluate(
 
     `batching`: how the text is cut into batches (sentence by sentence unless given); `contexts_checked`: at how many
     contexts the audit adds up p over all words; `seed`: which contexts. `oov`: what becomes of words that the
-    vocabulary does not list, `skip` (left out of all figures), `unk` or `error`, see `treat_unknown`.
-
-    `following`: the corpus is one document that the model adapts to while it reads, by a cache or by dynamic
-    evaluation; the audit is that of the model without it. Sentences stand alone unless the corpus is a running text,
-    `corpus.running(3000)`.
+    vocabulary does not list: `skip` leaves them out of all figures, `unk` counts them as the unknown-word symbol,
+    `error` raises UnknownWordError; None: `unk` if the model has that symbol, else `error`. `following`: the corpus is
+    one document that the model adapts to while it reads, by a cache or by dynamic evaluation; the audit is that of the
+    model without it. Sentences stand alone unless the corpus is a running text, `corpus.running(3000)`.
 
         print(evaluate(model, Corpus.from_file("test.conllu")))
     """

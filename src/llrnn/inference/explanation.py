@@ -162,8 +162,8 @@ class Comparison(Chartable):
     def log_ratio(self) -> float:
         """log p(chosen) − log p(rival), in nats; above 0 if the chosen word is the more probable one.
 
-        Where the prior forbids both words, it is what the other factors of the prior and the features make of the
-        difference.
+        Where the prior forbids both words it is `total`: the differences in features, and in those factors of the prior
+        that do not forbid both.
         """
         both = self.chosen.forbidden_by and self.rival.forbidden_by
         return self.total if both else self.chosen.log_p - self.rival.log_p
@@ -257,10 +257,10 @@ def explain_next(
     word: str,
     rival: str | None = None,
 ) -> Explanation | Comparison:
-    """Explain a word under a next-word distribution that was computed already; `explain` computes it from a prefix.
+    """Return the `Explanation` of a word under a next-word distribution that was computed already, or a `Comparison`.
 
-    `distribution`: one position; `state`: the model's state that it was computed from; `prefix`: the words before, only
-    for the text of the explanation. Returns an `Explanation`, or with a `rival` word a `Comparison`.
+    `distribution`: at one position; `state`: the model's state that came with it; `prefix`: the words before, only for
+    the text of the explanation; `rival`: another word to compare with, None for none. `explain` does it from a prefix.
     """
     here = state.knowledge[0][0]
     factors, parts = model.background.factors(here), model.background.shares(here)
@@ -278,7 +278,10 @@ def explain_next(
 
 
 def compare(chosen: Explanation, rival: Explanation) -> Comparison:
-    """Return the difference of two explanations after the same prefix, feature by feature, as a `Comparison`."""
+    """Return the difference of the explanations of two words after one prefix, feature by feature, as a `Comparison`.
+
+    Its terms have the value φ(chosen) − φ(rival); features with equal values are left out.
+    """
     ours, theirs = ({term.name: term for term in side.terms} for side in (chosen, rival))
     none = Term("", 0.0, 0.0)
     differences = {name: ours.get(name, none).value - theirs.get(name, none).value for name in ours | theirs}
@@ -431,7 +434,7 @@ class Influence(Chartable):
         return Sheet((weight, self.chart(), TextTable(("word", "feature", "value ψ", "share"), tuple(rows))))
 
     def chart(self) -> BarChart:
-        """Return a bar chart with one bar for each word of the prefix: the sum of its contributions to the weight."""
+        """Return a bar chart with a bar for the start and each word of the prefix: its contributions to the weight."""
         bars = [Bar(word, self.of_word(t - 1)) for t, word in enumerate((START, *self.prefix))]
         return BarChart(tuple(bars), f"what moved {self.feature}", "added to the weight, to first order")
 

@@ -92,7 +92,7 @@ class Lattice:
         return self.place or f"lattice {self.utterance}"
 
     def order(self) -> list[int]:
-        """Return the states that can be reached from the start, in topological order.
+        """Return the numbers of the states that can be reached from the start, each before those its arcs lead to.
 
         Raises CorpusError for a cycle.
         """
@@ -169,7 +169,7 @@ def _sum(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, f
 
 
 def read_lattices(path: StrPath) -> list[Lattice]:
-    """Read word lattices in Kaldi's text format, one for each utterance; `.gz` files are unpacked.
+    """Return the word lattices in a file of Kaldi's text format, one for each utterance; `.gz` files are unpacked.
 
     Costs become log-scores (−cost). Raises CorpusError, with file and line, for anything else.
 
@@ -232,7 +232,10 @@ def _costs(line: Line, text: str) -> tuple[float, float]:
 
 
 class _NGramRows:
-    """States of an n-gram model after several word histories of the same length, one row for each history."""
+    """States of an n-gram model after several word histories of the same length, one row for each history.
+
+    `nodes`: of the n-gram trie, one for each row. It has the methods of `rescoring.StateRows`: `log_probs`, `advance`.
+    """
 
     def __init__(self, ngram: NGram, nodes: torch.Tensor) -> None:
         self._trie, self._ngram, self.nodes = ngram.trie(torch.device("cpu")), ngram, nodes
@@ -296,13 +299,14 @@ def rescore_lattice(
 ) -> LatticeScores:
     """Return the `n` best paths of a lattice by acoustic, language-model and new model scores together, best first.
 
-    The total is Σ weight · score + `words` weight · number of words; paths with the same words count once. `weights`
-    names `am`, `lm` and the model's score, called `name`. `merge`: of a network, histories with the same last `merge`
-    words are treated as one (n-gram models merge exactly by themselves). `beam`: prune paths worse than the best of
-    their length by more than this; `width`: follow at most so many of each length. `oov`: words outside the vocabulary
-    are `skip`ped, read as `unk` or an `error`. With neither `merge`, `beam` nor `width` the result is exact up to
-    `MOST_ARCS` followed arcs; beyond, `cut` of the result counts the pruned histories. Raises ConfigError for models
-    that spell words.
+    The total of a path is Σ weight · score + `words` weight · number of words; paths with the same words count once.
+    `weights`: of `am` and `lm`, the lattice's scores, and of the model's log p, called `name`. `merge`: of a network,
+    histories with the same last `merge` words are treated as one (n-gram models merge exactly by themselves). `beam`:
+    prune paths worse than the best of their length by more than this; `width`: follow at most so many of each length.
+    `oov`: words outside the vocabulary add nothing (`skip`), are read as the unknown-word symbol (`unk`), or are an
+    error (`error`); None: `unk` if the model has that symbol. With neither `merge`, `beam` nor `width` the result is
+    exact up to `MOST_ARCS` followed arcs; beyond, `cut` of the result counts the pruned histories. Raises ConfigError
+    for models that spell words.
 
         rescore_lattice(model, read_lattices("lat.txt")[0], Weights({"am": 0.1, "lm": 0, "llrnn": 1}), n=10).best
     """
@@ -508,7 +512,10 @@ class _LatticeSearch:
 
 
 def _words(parts: Sequence[tuple[str, int]], end: int) -> Words:
-    """Return the words of a path of linked entries: `parts[end]` is (word, index of the next entry), 0 ends it."""
+    """Return the words of a path that is a linked list: `parts[i]` is (word, index of the next entry), index 0 ends it.
+
+    `end`: the index of the first word's entry.
+    """
     found = []
     while end:
         word, end = parts[end]

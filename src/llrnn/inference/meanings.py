@@ -153,7 +153,8 @@ class Inventory:
 def required_values(act: object, uncounted: Collection[str] = ()) -> list[tuple[str, Words]]:
     """Return (slot, words) for every value of a condition that its sentence has to say, such as ("food", ("thai",)).
 
-    `act`: a dialogue act or a record; slots in `uncounted` are left out. Values such as `dontcare` need not be said.
+    `act`: the condition that the sentence is generated from, a dialogue act or a record; slots in `uncounted` are left
+    out. Values such as `dontcare` need not be said.
     """
     return [
         (slot, tuple(part.split()))

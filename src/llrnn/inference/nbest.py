@@ -302,7 +302,7 @@ def _rows(entry: NBest) -> Iterator[str]:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """Join words with spaces; raises CorpusError for a word that is empty or has white space in it."""
+    """Return the words joined by spaces; raise CorpusError for a word that is empty or has white space in it."""
     for word in words:
         if word.split() != [word]:
             raise CorpusError(f"a word with whitespace in it cannot be written, found {quoted(word)}; leave it out")
@@ -397,9 +397,9 @@ def _last_row(references: Ints, hypotheses: Ints) -> Ints:
 
 
 def count_errors(pairs: Sequence[tuple[Words, Words]]) -> list[Errors]:
-    """Count the word errors of each pair (reference, hypothesis) of word tuples; one `Errors` for each pair.
+    """Return the word errors of each pair (reference, hypothesis) of word tuples, one `Errors` for each pair.
 
-    count_errors([(("il", "dort"), ("il", "sort"))])[0].rate     # 0.5
+    count_errors([(("il", "dort"), ("il", "sort"))])[0].rate # 0.5
     """
     ids: dict[str, int] = {}
 

@@ -88,9 +88,11 @@ _KEYS = ("sentence_good", "sentence_bad", "group", "distance", "distractors", "p
 
 
 def read_pairs(path: StrPath) -> list[Pair]:
-    """Read minimal pairs from a file .tsv or .jsonl (BLiMP's keys), also with .gz; blank lines are skipped.
+    """Return the minimal pairs in a file .tsv or .jsonl, also with .gz; blank lines are skipped.
 
-    Raises CorpusError, with the line, for anything else, and for a file without a pair.
+    TSV has the columns good, bad, group and, if known, distance and distractors; JSON lines have BLiMP's keys,
+    `sentence_good`, `sentence_bad`, `UID` or `group`. Raises CorpusError, with the line, for anything else, and for a
+    file without a pair.
 
         pairs = read_pairs("pairs.tsv.gz")
     """
@@ -260,8 +262,8 @@ class Accuracy:
 class PairScores:
     """log p (nats) of both sentences of every minimal pair, and accuracies overall, by group, distance and distractors.
 
-    `left_out`: pairs with words outside a closed vocabulary, which no accuracy counts; `bands`: how distances are
-    grouped, as (least, most, name).
+    `pairs`, `log_p_good`, `log_p_bad`: of the same length; `left_out`: pairs with words outside a closed vocabulary,
+    which no accuracy counts; `bands`: how distances are grouped, as (least, most, name).
 
         score_pairs(model, read_pairs("pairs.tsv")).overall.accuracy
     """
@@ -319,9 +321,10 @@ class PairScores:
         return self.by(lambda pair: _band(pair.distractors, _DISTRACTORS))
 
     def summary(self) -> dict[str, Any]:
-        """Return all accuracies as a dict for JSON.
+        """Return all accuracies as a dict for JSON; an accuracy is a dict of `count`, `accuracy`, `low` and `high`.
 
-        Keys: `overall`, `mean_of_groups`, `ties`, `equal`, `left_out`, `by_group`, `by_distance`, `by_distractors`.
+        Keys: `overall`, `mean_of_groups`, `ties`, `equal`, `left_out` (numbers), `by_group`, `by_distance`,
+        `by_distractors`.
         """
         return {
             "overall": asdict(self.overall),

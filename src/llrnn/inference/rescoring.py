@@ -142,8 +142,9 @@ def _conditioned(model: LLRNN, lists: Sequence[NBest], conditions: Mapping[str, 
 class Hotwords:
     """A scorer of n-best lists that counts, in each hypothesis, the words that are part of given names (hotwords).
 
-    Names are of one word or several, matched from left to right, the longest first. The time does not depend on the
-    number of names. Its weight among the scores is found by `tune`, or given.
+    Called with lists, it returns these counts for each hypothesis of each list. Names are of one word or several,
+    matched from left to right, the longest first. The weight of this score among others is found by `tune`, or given.
+    Raises ConfigError for no names.
 
         rescore(lists, {"llrnn": ModelScorer(model), "hotwords": Hotwords(["chez paul", "la tour d'or"])})
     """
@@ -169,7 +170,7 @@ class Hotwords:
 
 
 def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024, oov: Oov | None = None) -> SharedScores:
-    """Return log p of every hypothesis of n-best lists under a model, scoring common prefixes once.
+    """Return log p in nats of every hypothesis of n-best lists under a model, scoring common prefixes once.
 
     `rows`: about how many hypotheses are in a batch; `oov`: words outside the vocabulary add nothing (`skip`), are read
     as the unknown-word symbol (`unk`), or are an UnknownWordError (`error`); None: `unk` where the model has that
@@ -283,9 +284,10 @@ def _locate_words(
 
 
 def _prefix_tree(sentences: Sequence[Sequence[int]]) -> tuple[list[list[_Node]], list[tuple[int, int]]]:
-    """Return the prefix tree of sentences of symbols, level by level, and the place of each sentence in it.
+    """Return the prefix tree of sentences of symbol ids, level by level, and the place of each sentence in it.
 
-    A level is a list of (row of the parent in the level above, symbol); a place is (level, row).
+    Level n has a (row of the parent in level n − 1, symbol) for each distinct prefix of n symbols; level 0 is the empty
+    prefix. A place is (level, row).
     """
     levels: list[dict[_Node, int]] = [{(0, 0): 0}]  # the empty prefix; its word does not matter
     levels += [{} for _ in range(max(map(len, sentences), default=0))]
@@ -299,7 +301,10 @@ def _prefix_tree(sentences: Sequence[Sequence[int]]) -> tuple[list[list[_Node]],
 
 
 class StateRows:
-    """States of a model after several word histories of the same length, one row each, with p of the next word."""
+    """States of a model after several word histories of the same length, one row each, with p of the next word.
+
+    `begin(model)` has one row, the start of a sentence; `advance` reads a further word, `log_probs` asks for p.
+    """
 
     def __init__(self, model: LLRNN, state: ModelState, distribution: Distribution) -> None:
         self._model, self._state, self._distribution = model, state, distribution
@@ -321,7 +326,7 @@ class StateRows:
         return found
 
     def advance(self, row: Ints, word: Ints) -> StateRows:
-        """Return the states after one more symbol: new row i is the history of row `row[i]` and then `word[i]`."""
+        """Return the states after one more symbol: new row i is the history of row `row[i]`, then symbol `word[i]`."""
         distribution, state = self._model.step(self._state.select(row.tolist()), word.tolist())
         return StateRows(self._model, state, distribution)
 
@@ -378,7 +383,7 @@ class Weights(dict[str, float]):
 
     @classmethod
     def parse(cls, text: str) -> Weights:
-        """Parse weights from text such as `am=1,lm=0.5,words=0.1`; raises ConfigError for anything else."""
+        """Return the weights in a text such as `am=1,lm=0.5,words=0.1`; raise ConfigError for anything else."""
         found: dict[str, float] = {}
         for part in text.split(","):
             name, sign, value = (piece.strip() for piece in part.partition("="))
@@ -412,11 +417,11 @@ class Weights(dict[str, float]):
         return np.asarray(_rows(entry) @ np.array([*self.values()]), dtype=np.float64)
 
     def choose(self, entry: NBest) -> int:
-        """Return the index of the hypothesis of highest total in a list; the first of equal ones."""
+        """Return the index of the hypothesis with the highest weighted sum of scores; of equal ones the first."""
         return int(self.totals(entry).argmax())
 
     def errors(self, lists: NBestLists, counted: Sequence[Sequence[Errors]]) -> Errors:
-        """Return the summed word errors of the hypotheses that these weights choose, one in each list.
+        """Return the summed word errors of the hypotheses of highest total by these weights, one in each list.
 
         `counted[i][j]`: the errors of hypothesis j of list i, from `errors_of_lists`.
         """
@@ -487,9 +492,9 @@ class StepFunction:
 
 
 def errors_along(a: Floats, b: Floats, errors: Ints) -> StepFunction:
-    """Return, as a function of x, the sum over L lists of the errors of the hypothesis with the highest a + b·x.
+    """Return, as a function of x, the summed errors of the hypotheses with the highest a + b·x, one in each of L lists.
 
-    `a`, `b`, `errors`: (L, N), N hypotheses in each list. All upper envelopes are followed at once (Och 2003).
+    `a`, `b`, `errors`: (L, N), of N hypotheses in each list. All upper envelopes are followed at once (Och 2003).
     """
     every = np.arange(len(a))
     line = np.where(b == b.min(1, keepdims=True), a, -np.inf).argmax(1)
@@ -517,17 +522,17 @@ def errors_along(a: Floats, b: Floats, errors: Ints) -> StepFunction:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The weights of scores that `tune` found, and the word errors that they leave on the lists that it tuned on."""
+    """The result of `tune`: the weights of scores it found, and the word errors that they leave on its own lists."""
 
     weights: Weights
     errors: Errors
 
 
 def tune(lists: NBestLists, references: References, *, seed: int = 0, restarts: int = 8) -> Tuned:
-    """Find the weights of scores with the fewest word errors on n-best lists, by MERT (Och 2003).
+    """Return the weights of scores with the fewest word errors on n-best lists, found by MERT (Och 2003).
 
     One weight after the other is set to its optimum, from several starts: each score alone, all alike, and `restarts`
-    random points drawn by `seed`. `references`: the words that were said, by utterance; raises CorpusError where one is
+    random points drawn by `seed`. `references`: {utterance: the words that were said}; raises CorpusError where one is
     missing.
 
         tune(add_scores(lists, {"llrnn": ModelScorer(model)}), read_references("dev.txt")).weights
@@ -672,9 +677,11 @@ class PositionDistortion:
 class Distortion:
     """How much a constraint changes a model on a text: means over the positions of sentences that it allows.
 
-    `forbidden`: probability that the unconstrained model gives to forbidden symbols; `divergence`: KL(q ‖ p) in nats;
-    `best_is_forbidden`: share of positions whose most probable symbol is forbidden; log-perplexities are in nats a
-    word; `outside`: sentences that the constraint does not allow; `steps`: the values at each position.
+    p is the model without the constraint, q with it. `forbidden`: probability that p gives to forbidden symbols;
+    `divergence`: KL(q ‖ p) in nats; `best_is_forbidden`: share of positions whose most probable symbol by p is
+    forbidden; `log_perplexity_free`, `_constrained`, `_of_all`: of p, of q, and of p on all sentences, in nats a word;
+    `held`: whether the constraint is a factor of the model's own prior; `outside`: sentences that the constraint does
+    not allow, which count if it is `soft`; `steps`: the values at each position.
     """
 
     held: bool  # whether the constraint is a factor of the model's own background; then p is the model without it
@@ -728,7 +735,7 @@ def measure_distortion(model: LLRNN, corpus: Corpus, constraint: Constraint) -> 
 
 
 def _nats(log_p: Floats) -> float:
-    """Return the log-perplexity −mean log p in nats; 0 and not −0 where every word is certain."""
+    """Return the log-perplexity, the mean of −log p, in nats; 0.0 and not −0.0 where every word is certain."""
     return float(0.0 - log_p.mean())
 
 

@@ -142,7 +142,7 @@ class TextScores:
 
     @property
     def perplexity_without_ends(self) -> float:
-        """Perplexity over words alone: ends of sentences are left out of sum and count; nan where there is no word."""
+        """The perplexity of the text over words alone, ends of sentences left out of sum and count; NaN if none."""
         return _perplexity(self.log_prob_without_ends, self.words - len(self.sentences), self.unit)
 
     @property
@@ -211,14 +211,14 @@ def score(
     lowercase: bool | None = None,
     oov: Oov | None = None,
 ) -> TextScores:
-    """Return log p of every word of each text, and of the end of each sentence.
+    """Return log p of every word of each text, and of the end of each sentence, as `TextScores`.
 
     `model`: a model, its folder, or an n-gram model (an ARPA file, or a folder that `llrnn ngram` wrote). `texts`:
     sentences as strings, which the model's tokeniser cuts, as sequences of words, or a corpus; `conditions`: for each
     text the input that it was generated from, for models that have one. `unit`: nats, bits or log10. Words are
     lowercased first if `lowercase` says so, by default where the model was trained so. `oov`: words outside the
-    vocabulary, and words of p = 0, are left out of all sums (`skip`); or they are read as the unknown-word symbol
-    (`unk`) or an error (`error`), see `treat_unknown`.
+    vocabulary, and words of p = 0, are left out of all sums (`skip`); or words outside are read as the unknown-word
+    symbol (`unk`) or raise UnknownWordError (`error`); None: `unk` if the model has that symbol, else `error`.
 
         scores = score(model, ["elle dort .", "il dort bien ."], unit="bits")
         for row in scores.rows():

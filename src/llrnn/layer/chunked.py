@@ -167,7 +167,7 @@ class Totals:
         _product(d.t(), self._h[part], self._d_weight, adding=part.start > 0)
 
     def finished(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the gradients of h (N, H), of the weight of every class of words (G, H), and of its bias (G,)."""
+        """Return the summed gradients: of h (N, H), and of the weight (G, H) and bias (G,) of every class of words."""
         return self._d_h, self._d_weight, self._columns.sum(0)
 
 
@@ -388,9 +388,9 @@ def transposed(phi: SparseMatrix, dense: Tensor) -> Tensor:
 
 
 def by_kernels(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """Return Φ W and Φ c for the feature matrix Φ (G, m), W (m, H) and c (m,), by the Triton kernels in one pass.
+    """Return the products Φ W (G, H) and Φ c (G,) of a feature matrix Φ (G, m) with W (m, H) and c (m,).
 
-    On a CPU by their reference in torch. Differentiable once.
+    By one pass of the Triton kernels, on a CPU by their reference in torch. Differentiable, but not twice.
     """
     whole, of_bias = _Product.apply(weight, bias, phi.for_kernels(weight))  # type: ignore[no-untyped-call]
     return whole[: phi.n_classes], of_bias[: phi.n_classes]  # rows come in eights

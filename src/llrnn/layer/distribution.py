@@ -50,15 +50,16 @@ _MOST_WRITTEN = 30_000_000  # numbers in all, for memory
 
 
 class Distribution(torch.distributions.Distribution):
-    """Distributions p(x | K) ∝ b(K, x) exp(a·φ(K, x)) over V words at N positions, normalised exactly.
+    """Distributions p(x | K) ∝ b(K, x) exp(a·φ(K, x)) over V words x at N positions of texts, normalised exactly.
 
-    One of `torch.distributions`: its values are word ids, and `batch_shape` is the shape (…) of the positions, by
-    default (N,): that of `log_prob(words)`, `entropy()` and `log_z`; `sample((5,))` is (5, …), `log_probs()` is (…, V).
-    N × V arrays are made only if small or needed.
+    K is the text before, b the prior, φ the features of a word, a their weights. One of `torch.distributions`: its
+    values are word ids, and `batch_shape` is the shape (…) of the positions, by default (N,): that of
+    `log_prob(words)`, `entropy()` and `log_z`; `sample((5,))` is (5, …), `log_probs()` is (…, V). N × V arrays are made
+    only if small or needed.
 
     `weights`: W and c of a = W h + c; `h` (N, H): hidden vectors; `prior`: log b; `values`: of contextual features,
-    those that depend on the context K; `scale`: multiplies a (one over the temperature; `tempered` divides log b too);
-    `change`: scale and offset of the weights a, position by position. A `LogLinear` makes it:
+    those that depend on K; `scale`: multiplies a (one over the temperature; `tempered` divides log b too); `change`:
+    scale and offset of the weights a, position by position. A `LogLinear` makes it:
 
         p = layer(h)
         p.log_prob(words), p.entropy(), p.top(5), p.sample((10,)), p.tempered(0.8).sample()
@@ -104,7 +105,7 @@ class Distribution(torch.distributions.Distribution):
         return self._shaped((term - log_total).to(self.h.dtype))
 
     def log_probs(self) -> Tensor:
-        """Return log p of every word of the vocabulary at each position, (…, V).
+        """Return log p of every word of the vocabulary at each position, `batch_shape` + (V,); −∞ where impossible.
 
         Example:
 
@@ -503,10 +504,10 @@ class Distribution(torch.distributions.Distribution):
         return self._shaped(torch.cat([static, self.given.joined(context.to(static.dtype), static)], 1))
 
     def entropy(self) -> Tensor:
-        """Return the entropy −Σ p log p in nats, (…), in the dtype of h.
+        """Return the entropy −Σ p log p over words at each position, in nats, of shape `batch_shape`, as dtype of h.
 
-        Computed as Σ_s P(s) [H(s) − log P(s)] − Σ_x p(x) log p(x) over classes s with entropy H(s) within, and single
-        words x that differ from their class. No part is below 0, and none is a difference of large numbers.
+        Computed as Σ_s P(s) [H(s) − log P(s)] − Σ_x p(x) log p(x) over classes s of words with entropy H(s) within, and
+        single words x that differ from their class. No part is below 0, and none is a difference of large numbers.
         """
         prior, position = self.known.prior, self.known.position
         if isinstance(prior, FullPrior) or len(prior.tables) > 1:

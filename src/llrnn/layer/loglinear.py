@@ -177,10 +177,11 @@ class LogLinear(nn.Module):
     ) -> Tensor:
         """Return the mean of −log p of the target words that are not `ignore_index`, a scalar, as `cross_entropy` does.
 
-        `h` (…, H); `targets` (…): word ids; `background`, `values`: see `forward`; `precision`: "half" is float16 and
-        bfloat16 products with float32 sums, on a GPU, where the prior is the same at all positions; "auto" takes it
-        under autocast, or where h or the weights are in half precision; "full" never. Raises InputError where no target
-        is left, or one is no id.
+        `h` (…, H): hidden vectors; `targets` (…): word ids; `background`: log b of the words, (V,) or (…, V), or a
+        `Prior`, None for that of the layer; `values`: of contextual features, an entry for each source; `precision`:
+        "half" is float16 and bfloat16 products with float32 sums, on a GPU, where the prior is the same at all
+        positions; "auto" takes it under autocast, or where h or the weights are in half precision; "full" never. Raises
+        InputError where no target is left, or one is no id.
 
             layer.loss(h, targets).backward()
         """
@@ -191,7 +192,10 @@ class LogLinear(nn.Module):
 
     @eager
     def log_prob(self, h: Tensor, words: Tensor, background: Background | None = None, values: Values = ()) -> Tensor:
-        """Return log p of one word a position, h (…, H), word ids (…) -> (…); `background`, `values`: see `forward`.
+        """Return log p of one word for each position, h (…, H), word ids (…) -> (…); −∞ for a word with prior 0.
+
+        `background`: log b of the words, (V,) or (…, V), or a `Prior`, None for that of the layer; `values`: of
+        contextual features, an entry for each source.
 
         Example:
 

@@ -438,7 +438,7 @@ class ClassMass:
 
     @cached_property
     def words(self) -> AliasTables:
-        """Alias tables that draw a word of a class (words with equal features) in proportion to the prior b(x)."""
+        """Alias tables that draw a word of a given class (words with equal features) in proportion to the prior b."""
         return AliasTables(self._share, self._classes.members, self._classes.member_offsets)
 
 

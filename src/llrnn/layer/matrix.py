@@ -64,7 +64,7 @@ class LowRankBlock(NamedTuple):
 class FeatureMatrix:
     """The m features of V words, as a sparse matrix Φ with one row for each class of words with equal features.
 
-    `names`: of the m features; `groups`: for each feature the kind that it comes from, such as "suffixes"; `class_of`
+    `names`: of the m features; `groups`: for each feature the kind that it comes from, such as "Suffixes"; `class_of`
     (V,): the class of each word id; the row of class s has `values[offsets[s]:offsets[s + 1]]` in the `columns` of the
     same range (compressed rows).
 
@@ -233,9 +233,10 @@ def common_values(key: Ints, values: Floats, count: int) -> Floats:
 
 
 def _entries(matrix: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
-    """Return row, column and value of the non-zero entries of a matrix, row by row, and its shape (V, m).
+    """Return row, column and value of the non-zero entries of a matrix, each (n,), row by row, and its shape (V, m).
 
-    Raises FeatureError if it is not a matrix of numbers with two dimensions.
+    `matrix`: dense or sparse, of numpy, scipy or torch. Raises FeatureError if it is not a matrix of numbers with two
+    dimensions.
     """
     if isinstance(matrix, Tensor):
         matrix = matrix.detach().cpu()

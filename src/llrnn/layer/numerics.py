@@ -65,7 +65,7 @@ def shifted_sums(scores: Tensor, log_mass: Tensor | None, cells: Cells | None = 
 
 
 def are_large(log_sums: Tensor) -> bool:
-    """Return whether some log-sum is beyond ±128 (or NaN), so that float32 sums of that size lose digits."""
+    """Return whether some log-sum is beyond ±128, or NaN: float32 terms of that size would lose digits."""
     if log_sums.numel() <= _FEW:  # one question instead of four operations
         return not all(abs(log_sum) <= _LARGE for log_sum in log_sums.tolist())
     return not bool((log_sums.detach().abs() <= _LARGE).all())
@@ -200,7 +200,7 @@ def add_differences(
 
 
 def log_matmul(left: Tensor, right: Tensor) -> Tensor:
-    """Return log(exp left @ exp right), (N, K), (K, G) -> (N, G), as one product of scaled numbers.
+    """Return log(exp(left) @ exp(right)), (N, K), (K, G) -> (N, G), without overflow.
 
     Results too small beside the largest of their row for the range of the dtype are −∞.
     """
@@ -228,7 +228,7 @@ def in_full(call: Callable[P, R]) -> Callable[P, R]:
 
 
 def computes_in_half(*tensors: Tensor) -> bool:
-    """Return whether the program computes in half precision: under `torch.autocast`, or a tensor has a half dtype."""
+    """Return whether `torch.autocast` is on for the first tensor's device, or one of the tensors has a half dtype."""
     half = any(tensor.dtype.itemsize < torch.float32.itemsize for tensor in tensors)
     return half or torch.is_autocast_enabled(tensors[0].device.type)
 

@@ -616,7 +616,7 @@ def join(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
 
 
 def _union(keys: Sequence[Tensor]) -> Tensor:
-    """Return all keys of some sorted tensors, sorted and without repetition."""
+    """Return the sorted union of several sorted integer tensors, without repetition."""
     listed = [key for key in keys if len(key)]
     if len(listed) > 1 and sum(map(len, listed)) < _FEW_EXCEPTIONS:
         found: Tensor = torch.unique(torch.cat(listed))
@@ -653,7 +653,7 @@ def merged(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _own(position: Tensor, n: int) -> slice:
-    """Return the slice of the entries of position n in a list of positions in rising order."""
+    """Return the slice of the entries equal to n in a tensor of positions in rising order; empty if there are none."""
     first, last = torch.searchsorted(position, torch.tensor([n, n + 1], device=position.device)).tolist()
     return slice(first, last)
 

@@ -68,7 +68,7 @@ class Caches:
         self.derived = WeightCache[LayerWeights]()  # `LayerWeights.derived`
 
     def clear(self) -> None:
-        """Drop all cached values."""
+        """Drop all cached products of the layer's weights."""
         for cache in (self.composed, self.few, self.derived):
             cache.clear()
 

@@ -63,6 +63,8 @@ class Generated:
 class Strategy(ABC):
     """Base class of decoding strategies: how the next word of each sequence is chosen from its distribution.
 
+    Subclasses define `choose`.
+
     generate(model, "le chat", strategy=Sampling(temperature=0.7))
     """
 
@@ -76,7 +78,7 @@ class Strategy(ABC):
 
 @dataclass(frozen=True)
 class Greedy(Strategy):
-    """The decoding strategy that takes the most probable word at every step.
+    """The decoding strategy that takes the most probable word at every step; of equal ones that with the smaller id.
 
     generate(model, "le chat", strategy=Greedy())
     """
@@ -90,8 +92,8 @@ class Greedy(Strategy):
 class Sampling(Strategy):
     """The decoding strategy that draws each word from p^(1/`temperature`), normalised.
 
-    `top_k`: only from the k most probable words; `top_p`: only from the smallest set of words with this probability.
-    Raises ConfigError for a temperature, top_k or top_p out of range.
+    `top_k`: only from the k most probable words; `top_p`: only from the smallest set of words with this probability;
+    None: no limit. Raises ConfigError for a temperature, top_k or top_p out of range.
 
         generate(model, "le chat", strategy=Sampling(temperature=0.7, top_p=0.9))
     """
@@ -397,8 +399,8 @@ def _joined(searches: Sequence[Search]) -> ModelState:
 def read_prefix(model: LLRNN, prefix: tuple[str, ...], conditions: Sequence[object]) -> tuple[Distribution, ModelState]:
     """Return the distributions of the word after the prefix, one for each condition, and the state after the prefix.
 
-    A condition is the input that a text is written from, None for a model without. Raises ZeroMassError where the
-    model's prior allows nothing after the prefix.
+    `prefix`: words, before which a sentence begins; a condition is the input that a text is written from, None for a
+    model without. Raises ZeroMassError where the model's prior allows nothing after the prefix.
     """
     ids = model.vocabulary.symbols_of(prefix, place="prefix")
     distribution, state = model.step(model.start(conditions), [model.vocabulary.eos] * len(conditions))

@@ -113,10 +113,7 @@ class FeatureEmbedding(nn.Module):
         return F.embedding(classes, table)
 
     def few(self, words: Tensor) -> Tensor:
-        """Return the embeddings of a few words, ids (B,) -> (B, size).
-
-        Cheaper than `forward` for a step of decoding.
-        """
+        """Return the embeddings of a few words, ids (B,) -> (B, size); cheaper than `forward` for a decoding step."""
         if self._caches:
             return self.table()[self.class_of[words]]
         return self.psi.rows(self.weight, self.class_of[words])
@@ -262,9 +259,11 @@ class LLRNN(Persistent):
         return self.corpus_settings.get("tokeniser") != "tokenised" and not isinstance(self.tokeniser, Blanks)
 
     def read(self, text: str | Sequence[str]) -> tuple[str, ...]:
-        """Return the words of a text as the model reads them; a sequence of words is cut already.
+        """Return the words of a text as the model reads them: cut by its tokeniser, and lowercased if its text is.
 
-        model.read("L'homme dort.")        # ("l'", "homme", "dort", ".")
+        A sequence of words is not cut again.
+
+        model.read("L'homme dort.") # ("l'", "homme", "dort", ".")
         """
         words = self.tokeniser.tokenise(text) if isinstance(text, str) else text
         return tuple(word.lower() for word in words) if self.reads_lowercase else tuple(words)

@@ -30,7 +30,7 @@ from llrnn.text.encoded import EncodedText, Lazy, Run
 
 
 class Batching(ABC):
-    """Base class of the ways to cut a text into batches for training and scoring.
+    """Base class of the ways to cut a text into batches for training and scoring; subclasses define `plan`.
 
     `carries_state`: whether the rows of a batch go on where those of the batch before ended.
 
@@ -179,8 +179,9 @@ class Continuous(Batching):
 
 @dataclass(frozen=True)
 class Windows(Batching):
-    """Batches of running text cut into windows of `length` words, `rows` windows in a batch, each read from a fresh
-    state.
+    """Batches of running text that is cut into windows of `length` words, each read from a fresh state.
+
+    `rows`: how many windows are in a batch.
 
     evaluate(model, corpus, batching=Windows(length=20))
     """
@@ -199,9 +200,10 @@ class Windows(Batching):
 
 @dataclass(frozen=True)
 class Sliding(Batching):
-    """Batches of windows that slide word by word: every word is predicted from the `length` words before it.
+    """Batches of windows that slide word by word: every word is predicted from the `length` words before it alone.
 
-    Each window is read from a fresh state, `rows` windows in a batch: the protocol of the paper (§5).
+    Each window is read from a fresh state, and only its last prediction counts: the protocol of the paper (§5). `rows`:
+    how many windows are in a batch.
 
         evaluate(model, corpus, batching=Sliding(length=10))
     """

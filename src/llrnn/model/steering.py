@@ -224,7 +224,7 @@ def swap(
 def constrained(model: LLRNN, constraint: Constraint) -> LLRNN:
     """Return a copy of the model with the same weights that only writes strings of a language, such as a grammar's.
 
-    Its prior is b · c instead of b, c = 0 for words that the constraint forbids.
+    Its prior is b · c instead of b, where c is 0 for words that the constraint forbids (more than 0 if it is soft).
 
         generate(constrained(model, backgrounds.Grammar.from_file("json.lark")))
     """
@@ -301,6 +301,8 @@ def _require_finite(names: Sequence[str], *parts: Tensor) -> None:
 
 def steer(model: LLRNN, changes: Sequence[Change]) -> LLRNN:
     """Return a new model with these changes of feature weights applied in order; the given one stays as it is.
+
+    Raises ConfigError for a feature that the model does not have, or weights that overflow.
 
     steer(model, [Change.parse("POS:VERB=+0.5"), Change("Gender:*", scale=0.0)])
     """

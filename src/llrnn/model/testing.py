@@ -373,7 +373,7 @@ def _as_law() -> Iterator[None]:
 
 
 def _same(left: object, right: object) -> bool:
-    """Return whether two states are equal; they may hold tensors, or objects without an equality of their own."""
+    """Return whether two states are equal, compared part by part; they may hold tensors, or objects without `==`."""
     if left is right:  # what says that it is its own copy, as a node of a grammar does
         return True
     if isinstance(left, Tensor) and isinstance(right, Tensor):

@@ -311,9 +311,9 @@ def with_rows(matrix: FeatureMatrix, rows: Sequence[Row], first: int) -> Feature
 
 
 def of_symbols(matrix: FeatureMatrix, symbols: Ints) -> FeatureMatrix:
-    """Return the feature matrix of the symbols with these ids, in this order; all feature columns stay.
+    """Return the feature matrix of some symbols of `matrix` alone, given by their ids, in this order.
 
-    Classes (sets of words with equal features) without a member are dropped.
+    All feature columns stay; classes (sets of words with equal features) without a member are dropped.
     """
     used, class_of = np.unique(matrix.class_of[symbols], return_inverse=True)
     sizes = np.diff(matrix.offsets)
@@ -521,7 +521,7 @@ def _change(left: Floats, now: Floats) -> Floats:
 
 
 def value_attribute(slot: str) -> str:
-    """Return the name of the feature of words that are values of a slot, "Value:SLOT"."""
+    """Return "Value:SLOT", the name of the feature of words that are values of this slot of a dialogue act or table."""
     return f"Value:{slot}"
 
 
