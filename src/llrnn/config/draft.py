@@ -203,9 +203,10 @@ def draft_config(
 class _Texts:
     """The texts of a draft: `files` by part (train, valid, test), and the corpora `train` and `valid` read from them.
 
-    `format`: "conllu" or "text" where file names do not tell, else None; `multiword`: how CoNLL-U words are read, None
-    for plain text; `valid_last`: how many sentences at the end of the training files are held out as `valid`, None
-    where validation files are given; `annotated`: whether words have tags; `near`: see `share_near`.
+    `format`: "conllu" or "text" where file names do not tell, else None; `multiword`: "surface" for CoNLL-U, whose
+    words are taken as they are written, None for plain text; `valid_last`: how many sentences at the end of the
+    training files are held out as `valid`, None where validation files are given; `annotated`: whether words have tags;
+    `near`: see `share_near`.
     """
 
     files: dict[str, list[str]]

@@ -563,7 +563,7 @@ class BackgroundConfig(Strict):
 
 
 def _warn_of_no_counts(listed: str) -> None:
-    """Warn where the file of word frequencies `listed` has no counts: the prior then takes its words for equal."""
+    """Warn where the file of words `listed` has no counts, so that the prior takes all its words for equally likely."""
     if not has_counts(listed):
         warn(
             f"{listed}: one word a line without counts, so that the background takes all of them for equally likely; "

@@ -436,7 +436,8 @@ def embedded_corpora(train: int, valid: int, test: int, lowercase: bool = True) 
 def _said_by_knowledge(config: Config, lexicon: Lexicon, context: Sequence[ContextualFeature]) -> list[str]:
     """Return words that the vocabulary must have though no text has them: of looked-up tables and of slot values.
 
-    Slot values are those of `lexicon.values`, where contextual features or a primed prior may copy them.
+    Slot values are words that the lexicon gives the attribute of a slot in `lexicon.values`; only where contextual
+    features (`context`) or the prior's `primed` may copy them.
     """
     tables = [word for one in context if isinstance(one, Lookup) for word in sorted(one.words_of_table)]
     if not (config.lexicon.values and (context or config.background.primed is not None)):

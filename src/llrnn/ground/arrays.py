@@ -78,5 +78,8 @@ class ByteCache(Generic[Key, Value]):
             self.bytes = 0
 
     def __reduce__(self) -> tuple[type[ByteCache[Key, Value]], tuple[int, Callable[[Key, Value], int]]]:
-        """Copy or pickle as an empty cache of the same size: locks cannot be copied, and values can be made again."""
+        """Return what copy and pickle make the copy from: an empty cache with the same limit and `size_of`.
+
+        Locks cannot be copied, and values can be made again.
+        """
         return type(self), (self.most_bytes, self._size_of)

@@ -50,7 +50,7 @@ class Bar:
 
     @property
     def bounded(self) -> bool:
-        """Whether `value` is finite."""
+        """Whether the bar's `value` is finite."""
         return math.isfinite(self.value)
 
     @property
@@ -134,7 +134,10 @@ def visible(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    r"""Return JSON with every character that `visible` would replace written as \uXXXX; it parses to the same data."""
+    r"""Return JSON with control characters, lone surrogates and characters that reverse text direction as \uXXXX.
+
+    It parses to the same data.
+    """
     return "\n".join("".join(c if visible(c) == c else f"\\u{ord(c):04x}" for c in line) for line in text.split("\n"))
 
 
@@ -252,7 +255,10 @@ def _line(x1: float, y1: float, x2: float, y2: float, opacity: float) -> str:
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", *, cut: bool = False) -> str:
-    """Render an SVG `<text>`; with `cut`, a long text is shortened to 25 characters and shown in full on hover."""
+    """Render an SVG `<text>` at (x, y) in pixels; with `cut`, over 25 characters are cut and shown on hover.
+
+    `anchor`: which point of the text stands there, "start", "middle" or "end".
+    """
     shown = f"<title>{_escaped(text)}</title>{_escaped(shortened(text))}" if cut else _escaped(text)
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{shown}</text>'
 
@@ -356,7 +362,10 @@ class Sheet:
 
 
 class Renderable(ABC):
-    """Base class of results that print as text and tables and show as HTML in a notebook; subclasses define `sheet`."""
+    """Base class of results that print as text and tables, and show as HTML in a notebook.
+
+    Subclasses define `sheet`, what is shown.
+    """
 
     @abstractmethod
     def sheet(self) -> Sheet:
@@ -366,7 +375,7 @@ class Renderable(ABC):
         return self.sheet().__rich__()
 
     def __str__(self) -> str:
-        """Return what a terminal shows, without colours, in lines of at most 120 characters."""
+        """Return what a terminal shows of the result, without colours, in lines of at most 120 characters."""
         from rich.console import Console
 
         console = Console(file=io.StringIO(), width=_WIDTH, color_system=None, highlight=False, emoji=False)
@@ -386,7 +395,7 @@ class Chartable(Renderable):
         """Return the bar or line chart that `sheet` contains."""
 
     def picture(self) -> str:
-        """Return the chart as the content of an SVG file: `Path("why.svg").write_text(why.picture())`."""
+        """Return the result's chart as the content of an SVG file: `Path("why.svg").write_text(why.picture())`."""
         return svg_file(self.chart())
 
 
@@ -402,7 +411,7 @@ class Part:
     factors: tuple[tuple[str, float], ...] = ()
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return table rows of 4 strings, (name, "", "", value), for this summand and then for each of its factors."""
+        """Return table rows of 4 strings, (name, "", "", value in nats): for this summand, then for its factors."""
         of_it = [(Faint(f"  of it {name}"), "", "", Faint(log_text(share))) for name, share in self.factors]
         return [(self.name, "", "", log_text(self.share)), *of_it]
 

@@ -202,8 +202,8 @@ class Alphabet:
 class DFA:
     """A deterministic finite automaton that assigns every string a label: -1 (not accepted), or 0, 1, 2, ….
 
-    It has a move for every state and every character of Unicode; state 0 is the start. Characters without a column of
-    their own move by their kind (lowercase, uppercase, digit, space, sign).
+    It has a move for every state and every character of Unicode; state 0 is the start. A column of `moves` belongs to
+    one character, or to all other characters of a kind (lowercase, uppercase, digit, space, sign).
 
     characters  the characters with columns of their own
     moves       (states, columns) the next states
@@ -278,9 +278,9 @@ class DFA:
         return answers
 
     def refined(self, characters: Iterable[str]) -> DFA:
-        """Return an automaton with the same label for every string that has columns of their own for `characters`.
+        """Return an automaton that labels every string as this one does, with columns of their own for `characters`.
 
-        A column of `moves` belongs to one character or to all others of a kind. So automata can be made comparable.
+        A column of `moves` belongs to one character or to all others of a kind. So two automata get the same columns.
         """
         told = tuple(sorted({*self.characters, *characters}))
         kinds = range(len(self.characters), self.moves.shape[1])
@@ -478,7 +478,10 @@ def first_of(automata: Sequence[DFA]) -> DFA:
 
 
 def _or_else(first: DFA, second: DFA, number: int) -> DFA:
-    """Return the DFA with the labels of `first`, and the label `number` for strings that only `second` accepts."""
+    """Return the DFA with the labels of `first`, and the label `number` for strings that only `second` accepts.
+
+    Strings that neither accepts have the label -1.
+    """
     return first.product(second, lambda x, y: x if x >= 0 or y < 0 else number)
 
 

@@ -104,7 +104,10 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
-        """Read `corpus.json` of a folder; a missing, altered or inconsistent file is a CorpusError that names it."""
+        """Read `corpus.json` of the folder of a built corpus.
+
+        A missing, altered or inconsistent file is a CorpusError that names it.
+        """
         path = folder / MANIFEST
         content = _read(path)
         try:

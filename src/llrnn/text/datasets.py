@@ -394,7 +394,10 @@ class _Fetched:
 
 
 class _FetchedVectors(_Fetched):
-    """The first words of a gzip file of word vectors; the download stops after them."""
+    """A gzip file of word vectors to download, of which the first `file.sentences` words are kept.
+
+    The download stops after them.
+    """
 
     def copy(self, response: http.client.HTTPResponse, target: BinaryIO, progress: Progress | None) -> None:
         done, end, head, lines = 0, _clock() + self.asking.longest, b"", -1

@@ -168,7 +168,7 @@ class EncodedText:
 
         corpus      the text
         vocabulary  with domains or an unknown-word symbol, every word has a symbol and sentences stay whole
-        min_words   pieces with fewer words are left out
+        min_words   pieces with fewer words are dropped
 
         A piece is read from a fresh state and its first word is not predicted; EOS is predicted only where a sentence
         ends.
@@ -378,8 +378,8 @@ def treat_unknown(corpus: Corpus, vocabulary: Vocabulary, oov: Oov | None) -> tu
     """Return (the corpus as a model can read it, {word: count} of its words that the vocabulary does not list).
 
     oov     "error": such words raise an UnknownWordError; "unk": they count as the unknown-word symbol, which must
-            exist; "skip": they are left out of all sums, and read as that symbol or, without one, not at all; None:
-            "unk" if possible
+            exist; "skip": they count in no sum, and are read as that symbol or, without one, not at all; None: "unk"
+            if there is such a symbol, else the corpus is returned unchanged
 
     With an open vocabulary or subword units, every word has a probability: nothing changes and no word is counted. A
     ConfigError for another `oov`, or "unk" without such a symbol.

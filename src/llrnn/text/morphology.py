@@ -73,7 +73,7 @@ class Analyser(ABC):
     def table(self, forms: Iterable[str]) -> Readings:
         """Return the readings of these forms as a table that can be saved, so that the tool need not run again.
 
-        Forms without a reading are left out.
+        Forms without a reading are not in it.
 
         For example:
 

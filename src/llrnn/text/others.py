@@ -80,7 +80,7 @@ class OtherText:
     when        "before" the epochs of the corpus, or "mixed" into each of them
     weight      expected number of times that a sentence is read in an epoch, above 0
     epochs      number of epochs before those of the corpus
-    min_words   the text is cut at words outside the vocabulary; pieces with fewer words are left out
+    min_words   the text is cut at words outside the vocabulary; pieces with fewer words are dropped
     dropped     number of sentences dropped because held-out texts contain them
 
     Make it with `apart_from`, which keeps held-out sentences out of it.
@@ -114,7 +114,7 @@ class OtherText:
 
         corpus      the further training text
         held_out    validation and test texts
-        overlap     "drop": leave them out with a warning that counts them; "refuse": raise a CorpusError
+        overlap     "drop": such sentences are dropped, with a warning that counts them; "refuse": raise a CorpusError
         settings    fields of the class: `when`, `weight`, `epochs`, `min_words`
 
             OtherText.apart_from(Corpus.from_text("novels.txt"), [valid, test], epochs=6)
@@ -134,9 +134,10 @@ class OtherText:
         return cls(corpus, dropped=len(found.numbers), **settings)
 
     def encoded(self, vocabulary: Vocabulary) -> EncodedText:
-        """Return the text as word ids, cut into pieces at words outside the vocabulary (see `EncodedText.of_listed`).
+        """Return the text as symbol ids of `vocabulary`, cut into pieces at words that have none.
 
-        Raises a CorpusError if nothing is left.
+        Pieces of fewer than `min_words` words are dropped; see `EncodedText.of_listed`. Raises a CorpusError if nothing
+        is left.
         """
         text = EncodedText.of_listed(self.corpus, vocabulary, min_words=self.min_words)
         if not text.sentences:

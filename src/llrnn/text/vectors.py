@@ -87,7 +87,7 @@ class WordVectors:
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Sequence[float]]) -> WordVectors:
-        """Return vectors from a mapping word -> numbers, as many for every word; else a LexiconError.
+        """Return vectors from a mapping word -> numbers; a LexiconError unless all words have equally many.
 
         For example:
 

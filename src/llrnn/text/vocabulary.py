@@ -100,7 +100,8 @@ class Domain(ABC):
     def log_mass(self) -> Floats:
         """log Q(c) of each of the C cells, (C,), with Q(c) = Σ q(x) over all strings x of the cell.
 
-        A cell is a set of strings that share one symbol. Strings that a vocabulary lists as words are included.
+        A cell is a set of strings that share one symbol, q(x) the weight of a string in the domain. Strings that a
+        vocabulary lists as words are included.
         """
 
     @property
@@ -120,6 +121,8 @@ class Domain(ABC):
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
         """Sample `count` independent strings x from a cell (set of strings with one symbol), with probability ∝ q(x).
 
+        q(x) is the weight of a string in the domain.
+
         cell        index of the cell in `cells`
         """
 
@@ -131,12 +134,11 @@ class Domain(ABC):
         return None
 
     def log_mass_of(self, letters: str) -> Floats:
-        """Return log Σ q(x) over the strings x of each of the C cells that begin with `letters`, (C,).
+        """Return log Σ q(x) over the strings x of each of the C cells that begin with `letters`, (C,); −∞ if none.
 
-        −∞ where none does.
-
-        A cell is a set of strings that share one symbol; strings that a vocabulary lists are included. A DomainError if
-        a cell is too large for its strings to be listed (`members`) and the subclass does not override this method.
+        A cell is a set of strings that share one symbol, q(x) the weight of a string in the domain; strings that a
+        vocabulary lists are included. A DomainError if a cell is too large for its strings to be listed (`members`) and
+        the subclass does not override this method.
         """
         found = np.full(len(self.cells), -np.inf)
         for cell, strings in self._written_out(letters):
@@ -146,11 +148,11 @@ class Domain(ABC):
     def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
         """Iterate over (score, string) for the strings that begin with the prefix `letters`, highest score first.
 
-        The score of a string x is log q(x) + log_weight[index of the cell of x], a cell being a set of strings with one
-        symbol.
+        The score of a string x is log q(x), its weight in the domain, + log_weight[index of the cell of x].
 
-        log_weight  (C,) added to the score by cell; strings of cells with −∞ are left out
-        least       strings with a lower score are left out
+        log_weight  (number of cells,) added to the score by cell (set of strings with one symbol); strings of cells with −∞
+                    are not returned
+        least       strings with a lower score are not returned
 
         A DomainError if a cell is too large for its strings to be listed (`members`) and the subclass does not override
         this.
@@ -241,10 +243,11 @@ def _check_strings(domain: Domain, cell: int, strings: list[str]) -> None:
 
 
 def log_mass_left(domain: Domain, listed: Sequence[str]) -> Floats:
-    """Return log Q'(c) for each cell of a domain, (C,): log Σ q(x) over the strings x of the cell not in `listed`.
+    """Return log Q'(c) for each cell of a domain, (cells,): log Σ q(x) over the strings x of the cell not in `listed`.
 
-    A cell is a set of strings that share one symbol. −∞ where all its strings are listed. A DomainError where too
-    little is left to be computed exactly (less than 1e-9 of the sum over a cell whose strings cannot be enumerated).
+    A cell is a set of strings that share one symbol, q(x) the weight of a string in the domain. −∞ where all its
+    strings are listed. A DomainError where too little is left to be computed exactly (less than 1e-9 of the sum over a
+    cell whose strings cannot be enumerated).
     """
     located, log_q = domain.locate(listed)
     own = located >= 0
@@ -329,7 +332,7 @@ class Spellings:
         return {name: getattr(self, name) for name in ARRAYS}
 
     def with_words(self, words: Sequence[str]) -> Spellings:
-        """Return a list of these words followed by new ones; the caller ensures that none of them is listed yet."""
+        """Return a list of this one's words followed by `words`; the caller ensures that none of them is listed."""
         new = Spellings.of(words)
         places = [bisect_left(self.order, new._coded(number), key=self._coded) for number in new.order.tolist()]
         ends = np.concatenate([self.ends, new.ends + np.int64(len(self.text))])
@@ -681,10 +684,11 @@ class Vocabulary:
         )
 
     def _left_with(self, words: Sequence[str], sign: float) -> Floats | None:
-        """Return log Q'(c) of the C cells after `words` were added (sign −1) or removed (1), (C,).
+        """Return log Q'(c) of the C cells of the domains after `words` were added (sign −1) or removed (1), (C,).
 
-        Q'(c) is the sum of q(x) over the unlisted strings of cell c. None where there are no domains, or where
-        subtraction would lose precision and it must be computed anew.
+        A cell is a set of strings with one id; Q'(c) is the sum of q(x), the weight of a string in its domain, over the
+        unlisted strings of cell c. None where there are no domains, or where subtraction would lose precision and it
+        must be computed anew.
         """
         if not self.domains:
             return None
@@ -776,7 +780,7 @@ class Vocabulary:
     def beginning_with(self, letters: str) -> Ints:
         """Return the ids of the listed words that begin with `letters`, in alphabetical order of the words.
 
-        EOS and the unknown symbol are left out.
+        EOS and the unknown symbol are not among them.
         """
         order, size = self._in_order, len(letters)
         places, word = range(self.n_words), self.symbol

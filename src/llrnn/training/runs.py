@@ -384,9 +384,10 @@ class RunFolder:
                 )
 
     def _other_keys(self, before: dict[str, Any]) -> str:
-        """Return ` (key = OLD, now NEW; ...)` of configuration keys whose values have changed, for a message.
+        """Return ` (key = OLD, now NEW; ...)` of the configuration keys whose values differ from this run's.
 
-        Keys of `training` are not looked at; empty where none has changed. `before`: the old values by dotted key.
+        For a message; keys of `training` are not looked at; empty where none differs. `before`: the values of the saved
+        run by dotted key.
         """
         both, now = before | self._config, self._config
         other = [name for name in both if before.get(name) != now.get(name) and not name.startswith("training.")]
