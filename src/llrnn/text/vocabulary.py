@@ -150,8 +150,8 @@ class Domain(ABC):
 
         The score of a string x is log q(x), its weight in the domain, + log_weight[index of the cell of x].
 
-        log_weight  (number of cells,) added to the score by cell (set of strings with one symbol); strings of cells with −∞
-                    are not returned
+        log_weight  (number of cells,) added to the score by cell (set of strings with one symbol); strings of cells
+                    with −∞ are not returned
         least       strings with a lower score are not returned
 
         A DomainError if a cell is too large for its strings to be listed (`members`) and the subclass does not override
