@@ -10,7 +10,6 @@ import torch
 
 import llrnn
 from llrnn import backgrounds, contextual, features
-from llrnn.inference.rescoring import measure_distortion
 from llrnn.model.decode import generate
 from llrnn.model.steering import constrained
 
@@ -67,12 +66,6 @@ free, held = trained(backgrounds.Uniform()), trained(grammar)
 for name, model in {"free": free, "masked in decoding": constrained(free, grammar), "trained with it": held}.items():
     loss = llrnn.evaluate(model, test).log_perplexity
     print(f"{name:20} {loss:.3f} nats a word, {100 * well_formed(model):.1f} % well-formed")
-
-before, after = measure_distortion(free, test, grammar), measure_distortion(held, test, grammar)
-print(
-    f"mass on what is forbidden: {before.forbidden:.4f} without training for it; KL {before.divergence:.4f} nats a step"
-)
-print(f"the network that never had to learn it, asked without the grammar: {after.forbidden:.4f}")
 
 # With weights the grammar is a distribution of its own: what can still follow is counted in.
 weighted = backgrounds.Grammar(GRAMMAR, weights={"kind": 4, "near": 1, "both": 1, "most": 1}).bind(vocabulary)

@@ -71,7 +71,6 @@ VERBS += [
     "model info",
     "model pairs",
     "model written",
-    "model distortion",
     "config reference",
     "config schema",
     "config check",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import pytest
 
 import llrnn
 from llrnn import cli
-from llrnn.inference.rescoring import measure_distortion
 from llrnn.knowledge.backgrounds import Automaton, Grammar
 from llrnn.knowledge.backgrounds.constraint import Constraint
+from llrnn.model.steering import constrained
 from llrnn.text.corpus import Corpus
 
 GRAMMAR = """start: sum
@@ -113,65 +114,24 @@ def refused(capsys: Capture, *arguments: str) -> str:
 # --- evaluate ------------------------------------------------------------------------------------------------------
 
 
-def measured(folder: str, constraint: Constraint) -> dict[str, float]:
-    model = llrnn.load(folder)
-    found = measure_distortion(model, Corpus.from_text("test.txt"), constraint)
-    return {name: value for name, value in vars(found).items() if isinstance(value, int | float)}
+WEIGHTED = '( one | two | three <0.1> | "+" | - | "(" | ")" )*<0.1>'
 
 
-def test_two_models_stand_in_one_table(capsys: Capture) -> None:
-    out = done(capsys, "model", "distortion", "free", "held", "test.txt", "--constraint", "sums.lark")
-    lines = out.splitlines()
-    assert lines[0].startswith("Grammar(sums.lark): means over positions")
-    rows = [re.split(r"\s{2,}", line.strip()) for line in lines if " on test.txt " in line]
-    assert [row[0] for row in rows] == ["free on test.txt", "held on test.txt"]
-    for name, row in zip(("free", "held"), rows, strict=True):
-        own = measured(name, Grammar.from_file("sums.lark"))
-        logs = ["divergence", "log_perplexity_free", "log_perplexity_constrained"]
-        expected = [f"{own['words']}", f"{own['forbidden']:.4f}", f"{own['best_is_forbidden']:.1%}"]
-        assert row[1:] == expected + [f"{own[log]:.4f}" for log in logs]
-        assert own["held"] == (name == "held")
-    assert "free on test.txt: the constraint is no factor of its background" in out
-    assert "held on test.txt: the constraint is part of its background" in out
-    assert out.count("3 of 23 sentences are outside the language, left out of all figures above") == 1
-    assert "test.txt:21: '+' at position 3 is outside the language of Grammar(sums.lark), which allows there: " in out
-    assert "test.txt:22: '</s>' at position 3" in out
-
-
-def test_for_programs_there_is_every_position(capsys: Capture) -> None:
-    (found,) = as_json(capsys, "model", "distortion", "free", "test.txt", "--constraint", "sums.lark")
-    own = measured("free", Grammar.from_file("sums.lark"))
-    assert {name: found[name] for name in own} == own
-    assert [one["sentence"] for one in found["outside"]] == ["test.txt:21", "test.txt:22", "test.txt:23"]
-    positions = found["positions"]
-    assert {len(column) for column in positions.values()} == {found["words"]}
-    assert sum(positions["forbidden"]) / found["words"] == pytest.approx(found["forbidden"])
-    words = Path("test.txt").read_text().split("\n")[0].split()
-    assert positions["target"][: len(words) + 1] == [*words, "</s>"]
-
-
-def test_soft_constraints_and_weighted_ones(capsys: Capture) -> None:
-    arguments = ["model", "distortion", "free", "test.txt", "--constraint", "sums.lark", "--violation", "0.01"]
-    (soft,) = as_json(capsys, *arguments)
-    own = measured("free", Grammar.from_file("sums.lark", violation=0.01))
-    assert {name: soft[name] for name in own} == own
-    assert soft["sentences"] == 23
-    out = done(capsys, *arguments)
-    assert "3 of 23 sentences are outside the language, they count" in out
-    spec = 'weighted: ( one | two | three <0.1> | "+" | - | "(" | ")" )*<0.1>'
-    (found,) = as_json(capsys, "model", "distortion", "free", "test.txt", "--constraint", spec)
-    assert found["forbidden"] == 0.0
-    assert found["divergence"] > 0.05
-    assert "all 23 sentences are in the language" in done(
-        capsys, "model", "distortion", "free", "test.txt", "--constraint", spec
-    )
-
-
-def test_a_pattern_counts_what_it_reads(capsys: Capture) -> None:
-    (found,) = as_json(capsys, "model", "distortion", "free", "test.txt", "--constraint", PATTERN)
-    own = measured("free", Automaton('( one | two )+ "+" three', weighted=False))
-    assert {name: found[name] for name in own} == own
-    assert len(found["outside"]) + found["sentences"] == 23
+@pytest.mark.parametrize(
+    ("spec", "language"),
+    [("sums.lark", lambda: Grammar.from_file("sums.lark")), (f"weighted: {WEIGHTED}", lambda: Automaton(WEIGHTED))],
+    ids=["grammar", "weighted"],
+)
+def test_a_text_is_evaluated_by_the_model_held_to_the_language(
+    capsys: Capture, spec: str, language: Callable[[], Constraint]
+) -> None:
+    lines = Path("test.txt").read_text().splitlines()
+    Path("inside.txt").write_text("".join(f"{line}\n" for line in lines if is_total(tuple(line.split()))))
+    (held,) = as_json(capsys, "evaluate", "free", "inside.txt", "--constraint", spec)
+    model = constrained(llrnn.load("free"), language())
+    assert held["log_perplexity"] == llrnn.evaluate(model, Corpus.from_text("inside.txt")).log_perplexity
+    (free,) = as_json(capsys, "evaluate", "free", "inside.txt")
+    assert abs(held["log_perplexity"] - free["log_perplexity"]) > 0.01
 
 
 # --- generate ------------------------------------------------------------------------------------------------------
@@ -242,10 +202,6 @@ def test_conditions_are_told_to_the_model_and_to_the_constraint(capsys: Capture,
     Path("many.jsonl").write_text('{"condition": {"name": "two"}}\n{"condition": {"name": "three"}}\n')
     out = done(capsys, *arguments, "--conditions", "many.jsonl", "--beam", "3")
     assert [line.split()[:2] for line in out.splitlines()] == [["two", "+"]] * 2
-    (row,) = as_json(
-        capsys, "model", "distortion", "condition", "pairs.jsonl", "--constraint", 'pattern: two "+" three'
-    )
-    assert row["log_perplexity_constrained"] == pytest.approx(0.0, abs=1e-6)
     assert "--max-words does nothing with --longest" in refused(capsys, *arguments, "--max-words", "2")
 
 
@@ -321,10 +277,3 @@ def test_a_prefix_outside_the_language(capsys: Capture) -> None:
     assert {*said.rpartition("which allows there: ")[2].split()} == {"one", "two", "three", "("}
     said = refused(capsys, "explain", "held", "--prefix", "one two one", "--word", "one")
     assert "'two' at position 2 is outside the language of Grammar(sums.lark)" in said
-
-
-def test_a_text_outside_the_language_and_pairs(capsys: Capture) -> None:
-    said = refused(capsys, "model", "distortion", "free", "test.txt", "--constraint", "pattern: one two three")
-    assert "found none of 23; test.txt:1: " in said
-    said = refused(capsys, "model", "distortion", "free", "test.txt")
-    assert "--constraint is required" in said

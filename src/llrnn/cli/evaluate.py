@@ -1,13 +1,13 @@
-"""How good models are: `llrnn evaluate`, log-perplexity on texts; `llrnn model pairs`, `written`, `distortion`: which
-sentence of a pair they prefer, what they write from conditions, what holding them to a language changes."""
+"""How good models are: `llrnn evaluate`, log-perplexity on texts; `llrnn model pairs`, `written`: which sentence of a
+pair they prefer, what they write from conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,7 +17,6 @@ from llrnn.ground.files import STANDARD
 from llrnn.inference.evaluation import Evaluation, evaluate
 from llrnn.inference.meanings import told_scores, written_scores
 from llrnn.inference.pairs import read_pairs, score_pairs
-from llrnn.inference.rescoring import Distortion, measure_distortion
 from llrnn.languages.ngrams.arpa import is_arpa
 from llrnn.model.decode import prepared, warn_of_unknown_names
 from llrnn.model.network import LLRNN
@@ -28,7 +27,6 @@ ModelsAndTexts = Annotated[
     list[Path],
     typer.Argument(help="Model folders or ARPA files, then text files, - for standard input, or built corpora."),
 ]
-_NAMED = 3  # sentences outside the language that are named
 
 
 def _is_model(path: Path) -> bool:
@@ -60,18 +58,16 @@ def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def _each(
-    given: list[Path], asked: options.ModelOptions, device: str, *, oov: Oov | None = None, held: bool = True
+    given: list[Path], asked: options.ModelOptions, device: str, *, oov: Oov | None = None
 ) -> Iterator[tuple[Path, LLRNN, Path]]:
     """Yield (model folder, opened model, text file) for every model and every text file among the paths `given`.
 
-    `asked`: the options that change models; `oov`: what n-gram models do with unknown words; `held`: whether
-    --constraint, a language that texts must belong to, is applied too. A ConfigError is raised where model or text is
-    missing.
+    `asked`: the options that change models, and hold them to --constraint, a language that texts must belong to; `oov`:
+    what n-gram models do with unknown words. A ConfigError is raised where model or text is missing.
     """
     folders, files = _told_apart(given)
     for folder in folders:
-        model = asked.open(folder, device, oov=oov)
-        model = asked.constrained(model) if held else model
+        model = asked.constrained(asked.open(folder, device, oov=oov))
         yield from ((folder, model, file) for file in files)
 
 
@@ -96,8 +92,7 @@ def evaluate_verb(
 
     Prints for each model and text the log-perplexity (nats a word), perplexity and bits per character, and the same by
     word frequency and by feature; warnings of the audit, such as probabilities that do not sum to one, on standard
-    error. Exits with 2 where a file cannot be read or a word is refused. Related: `llrnn model pairs`, `written`,
-    `distortion`.
+    error. Exits with 2 where a file cannot be read or a word is refused. Related: `llrnn model pairs`, `written`.
 
     \b
     Example: llrnn evaluate runs/embedded test.conllu
@@ -189,78 +184,3 @@ def written_verb(
             show.text(f"{folder} on {file}, {told_scores(found)}")
     if as_json:
         options.print_json(results)
-
-
-@options.with_model_options
-def distortion_verb(
-    models: ModelsAndTexts,
-    asked: options.ModelOptions,
-    lowercase: options.AsTheModel = None,
-    format: options.TextFormat = "auto",
-    device: options.Device = "cpu",
-    as_json: options.AsJson = False,
-) -> None:
-    """How much holding texts to the language of --constraint changes models, step by step.
-
-    Prints, for each model and text, means over positions: the probability that the model gives to words which the
-    constraint forbids, how often its best word is one of them, the divergence KL, and the log-perplexities without and
-    with the constraint. Exits with 2 on an error.
-
-    Example: llrnn model distortion runs/free runs/held test.tsv --constraint geo.lark
-    """
-    language = asked.language()
-    if language is None:
-        raise ConfigError("--constraint is required, a language to hold texts to; give a grammar, or 'pattern: ...'")
-    report, rows, remarks = list[dict[str, Any]](), list[list[str]](), dict[str, None]()
-    for folder, model, file in _each(models, asked, device, held=False):
-        corpus = options.read_for(model, file, format, lowercase)
-        ready, name = prepared(model, corpus.conditions), f"{folder} on {file}"
-        found = measure_distortion(ready, corpus, language)
-        report.append({"constraint": repr(language), "model": str(folder), "text": str(file)})
-        report[-1] |= _plain(found, ready.vocabulary.symbols)
-        logs = (found.divergence, found.log_perplexity_free, found.log_perplexity_constrained)
-        shares = [f"{found.words:,}", f"{found.forbidden:.4f}", f"{found.best_is_forbidden:.1%}"]
-        rows.append([name, *shares, *(f"{log:.4f}" for log in logs)])
-        remarks |= dict.fromkeys(_remarks(name, str(file), found))  # each once, if it is so for all models
-    options.say(report, as_json, lambda _: _show(repr(language), rows, remarks))
-
-
-def _plain(found: Distortion, symbols: Sequence[str]) -> dict[str, Any]:
-    """Return a distortion (how a constraint changes a model) as a dict for JSON.
-
-    Its means by name, `outside` (the sentences that the constraint forbids), and `positions` (lists with an entry for
-    each predicted word). `symbols`: the vocabulary, for the words at these.
-    """
-    means = {name: value for name, value in vars(found).items() if name not in ("outside", "steps")}
-    steps = {name: column.tolist() for name, column in vars(found.steps).items()}
-    steps["target"] = [symbols[symbol] for symbol in steps["target"]]
-    return {**means, "outside": [asdict(one) for one in found.outside], "positions": steps}
-
-
-def _show(language: str, rows: list[list[str]], remarks: dict[str, None]) -> None:
-    show.text(f"{language}: means over positions, ends of sentences included; nats")
-    show.table(["", "positions", "forbidden mass", "best is forbidden", "KL", "without", "with"], *rows)
-    show.text(
-        "KL: of the model with the constraint from the one without, at a step; without, with: their log-perplexities"
-    )
-    for line in remarks:
-        show.text(line)
-
-
-def _remarks(name: str, file: str, found: Distortion) -> Iterator[str]:
-    """Yield lines that say whether the model has the constraint already, and which sentences the constraint forbids.
-
-    `name`: of model and text, `file`: of the text, both to begin lines with.
-    """
-    held = "part of its background; the figures without it are of the model without that factor"
-    free = "no factor of its background; without it, it is the model as it stands"
-    yield f"{name}: the constraint is {held if found.held else free}"
-    if not found.outside:
-        yield f"{file}: all {found.sentences:,} sentences are in the language"
-        return
-    total = found.sentences + (0 if found.soft else len(found.outside))
-    kept = "they count, at the price of the violation" if found.soft else "left out of all figures above"
-    yield f"{file}: {len(found.outside):,} of {total:,} sentences are outside the language, {kept}"
-    yield from (f"  {each.sentence}: {each.reason}" for each in found.outside[:_NAMED])
-    if not found.soft:
-        yield f"{name}: {found.log_perplexity_of_all:.4f} without the constraint, with those sentences"

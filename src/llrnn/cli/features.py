@@ -11,7 +11,7 @@ import typer
 
 from llrnn import condense, load
 from llrnn.cli import options, show
-from llrnn.cli.evaluate import distortion_verb, pairs_verb, written_verb
+from llrnn.cli.evaluate import pairs_verb, written_verb
 from llrnn.cli.init import config_app, info_verb
 from llrnn.cli.mixing import mix_verb
 from llrnn.config import read_config
@@ -142,5 +142,5 @@ def _show_condensed(valid: Path, found: dict[str, Any]) -> None:
 
 
 model_app = typer.Typer()
-for verb in (info_verb, pairs_verb, written_verb, distortion_verb, mix_verb, condense_verb):
+for verb in (info_verb, pairs_verb, written_verb, mix_verb, condense_verb):
     model_app.command(verb.__name__.removesuffix("_verb"))(verb)

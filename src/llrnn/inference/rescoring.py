@@ -24,16 +24,6 @@ upper envelope of the lines of its list. The errors are therefore constant betwe
 all lists is known exactly for every x at once (Och 2003, minimum error rate training). Weights are improved one after
 the other until none helps, from several starts. Scores keep weights of at least 0, as higher is better; `words` may
 be anything.
-
-How much a constraint changes a model: what it has to take away at every step of a text.
-
-  q(x | K) = p(x | K) c(K, x) / C,    C = Σ_x p(x | K) c(K, x) = Z_constrained / Z_free       both from the same h
-    KL(q ‖ p) = E_q log c − log C         −log(1 − forbidden mass), where c is 1 or 0
-    forbidden mass = Σ_{x outside the language} p(x | K)
-
-p is the free model: the model itself, or, where the constraint is a factor of its background, the model without that
-factor. So a model that was trained without a constraint and one that was trained with it can be compared: how much
-does each put on what is forbidden? Sentences outside the language are left out; in a soft constraint they stay in.
 """
 
 from __future__ import annotations
@@ -46,22 +36,17 @@ from itertools import accumulate, chain, groupby
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from llrnn.ground.arrays import Floats, Ints
-from llrnn.ground.errors import ConfigError, CorpusError, UnknownWordError, ZeroMassError, warn
+from llrnn.ground.errors import ConfigError, CorpusError, UnknownWordError, warn
 from llrnn.inference.nbest import WORDS, Errors, NBest, NBestLists, References, Words, errors_of_lists
-from llrnn.knowledge.backgrounds.base import multiply
-from llrnn.knowledge.backgrounds.constraint import Constraint, without
 from llrnn.knowledge.backgrounds.ngram import NGram
-from llrnn.knowledge.process import Batch, ModelState
+from llrnn.knowledge.process import ModelState
 from llrnn.layer.distribution import Distribution
 from llrnn.layer.numerics import MINUS_INFINITY, require_numbers
-from llrnn.layer.priors import DensePrior, Prior
 from llrnn.model.controllers import evaluating
 from llrnn.model.network import LLRNN
-from llrnn.model.scoring import Sentences, score, sentence_log_probs, walk
-from llrnn.model.steering import swap
+from llrnn.model.scoring import sentence_log_probs
 from llrnn.text.conditions import lowercased
 from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import EncodedText, Oov, look_up
@@ -638,172 +623,3 @@ def rescore(lists: NBestLists, scorers: Mapping[str, Scorer], weights: Weights |
         order = np.argsort(-weights.totals(entry), kind="stable")
         ranked.append(NBest(entry.utterance, tuple(entry.hypotheses[index] for index in order)))
     return Rescored(NBestLists(scored.names, tuple(ranked)), weights)
-
-
-# How much a constraint changes a model: what it has to take away at every step of a text.
-
-
-_AT_ONCE = 4_000_000  # numbers of a batch that may be written out: positions times symbols
-
-
-@dataclass(frozen=True)
-class Outside:
-    """A sentence that a constraint (a grammar, a dictionary) does not allow: its name or number, and the reason."""
-
-    sentence: str
-    reason: str
-
-
-@dataclass(frozen=True, eq=False)
-class PositionDistortion:
-    """How a constraint changes a model at each of N positions of a text, as arrays (N,); ends of sentences included.
-
-    p is the model without the constraint, q with it. `sentence`: index in the corpus; `place`: of the symbol in it;
-    `target`: the symbol id there; `forbidden`: probability that p gives to forbidden symbols; `divergence`: KL(q ‖ p),
-    nats; `best_is_forbidden`: 1 where the most probable symbol of p is forbidden; `log_p`, `log_q`: of the target.
-    """
-
-    sentence: Ints  # (N,) which sentence of the corpus
-    place: Ints  # (N,) which symbol of it, counted from 0
-    target: Ints  # (N,)
-    forbidden: Floats  # (N,) the mass that p puts on symbols outside the language
-    divergence: Floats  # (N,) KL(q ‖ p), nats
-    best_is_forbidden: Ints  # (N,) 1 where the most probable symbol of p is outside
-    log_p: Floats  # (N,) of the target
-    log_q: Floats  # (N,)
-
-
-@dataclass(frozen=True)
-class Distortion:
-    """How much a constraint changes a model on a text: means over the positions of sentences that it allows.
-
-    p is the model without the constraint, q with it. `forbidden`: probability that p gives to forbidden symbols;
-    `divergence`: KL(q ‖ p) in nats; `best_is_forbidden`: share of positions whose most probable symbol by p is
-    forbidden; `log_perplexity_free`, `_constrained`, `_of_all`: of p, of q, and of p on all sentences, in nats a word;
-    `held`: whether the constraint is a factor of the model's own prior; `outside`: sentences that the constraint does
-    not allow, which count if it is `soft`; `steps`: the values at each position.
-    """
-
-    held: bool  # whether the constraint is a factor of the model's own background; then p is the model without it
-    sentences: int  # that count
-    words: int  # of them, with ends of sentences
-    forbidden: float
-    divergence: float
-    best_is_forbidden: float
-    log_perplexity_free: float
-    log_perplexity_constrained: float
-    log_perplexity_of_all: float  # free, with the sentences outside the language
-    outside: tuple[Outside, ...]
-    soft: bool  # then sentences outside the language count too
-    steps: PositionDistortion
-
-
-def measure_distortion(model: LLRNN, corpus: Corpus, constraint: Constraint) -> Distortion:
-    """Return how much a constraint (a grammar, a dictionary) changes a model's next-word distributions on a text.
-
-    Where the constraint is a factor of the model's prior b(K, x), the model without that factor is compared. Sentences
-    that the constraint does not allow are left out, unless it is soft; raises ZeroMassError where none is left.
-
-        measure_distortion(model, Corpus.from_text("test.txt"), backgrounds.Grammar.from_file("json.lark")).forbidden
-    """
-    # where the background is no product with the constraint, the free model is the model itself
-    left = without(model.background, constraint)
-    free = model if left is model.background else swap(model, background=left)
-    bound = constraint.bind(model.vocabulary)
-    text = EncodedText.encode(corpus, model.vocabulary)
-    outside = _outside(corpus, text, bound)
-    counted = [i for i in range(len(corpus)) if constraint.violation or i not in outside]
-    if not counted:
-        first = "".join(f"; {one.sentence}: {one.reason}" for one in [*outside.values()][:1])
-        raise ZeroMassError(f"at least one sentence must be in the language, found none of {len(corpus)}{first}")
-    steps = _steps(free, text, counted, bound)
-    every = steps.log_p if len(counted) == len(corpus) else score(free, text).log_probs.numpy()
-    return Distortion(
-        held=free is not model,
-        sentences=len(counted),
-        words=len(steps.target),
-        forbidden=float(steps.forbidden.mean()),
-        divergence=float(steps.divergence.mean()),
-        best_is_forbidden=float(steps.best_is_forbidden.mean()),
-        log_perplexity_free=_nats(steps.log_p),
-        log_perplexity_constrained=_nats(steps.log_q),
-        log_perplexity_of_all=_nats(every),
-        outside=tuple(outside.values()),
-        soft=constraint.violation > 0,
-        steps=steps,
-    )
-
-
-def _nats(log_p: Floats) -> float:
-    """Return the log-perplexity, the mean of −log p, in nats; 0.0 and not −0.0 where every word is certain."""
-    return float(0.0 - log_p.mean())
-
-
-def _outside(corpus: Corpus, text: EncodedText, constraint: Constraint) -> dict[int, Outside]:
-    """Return {index in the corpus: name and reason} of the sentences that a constraint does not allow.
-
-    `text`: the corpus, encoded. A soft constraint is taken as a strict one.
-    """
-    strict, found = constraint.strict(), dict[int, Outside]()
-    for number, (sentence, symbols) in enumerate(zip(corpus, text.sentences, strict=True)):
-        reason = strict.objection(sentence.condition, symbols.tolist())
-        if reason is not None:
-            found[number] = Outside(sentence.name or f"sentence {number + 1}", reason)
-    return found
-
-
-@torch.no_grad()
-def _steps(free: LLRNN, text: EncodedText, counted: list[int], constraint: Constraint) -> PositionDistortion:
-    """Return how a constraint changes the model `free` at each position of some sentences, in the text's order.
-
-    `counted`: the indices of these sentences; `free`: the model without the constraint.
-    """
-    chosen = sorted(counted, key=lambda i: len(text.sentences[i]))
-    inside = None if text.inside is None else tuple(text.inside[i] for i in chosen)
-    sentences, conditions = [text.sentences[i] for i in chosen], [text.conditions[i] for i in chosen]
-    some = EncodedText(sentences, conditions, text.eos, None, inside)
-    words = max(1, _AT_ONCE // len(free.vocabulary))
-    parts = [_of_batch(free, *found, constraint) for found in walk(free, some, Sentences(min(1024, words)))]
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    number = np.repeat(chosen, some.lengths)
-    place = np.concatenate([np.arange(length) for length in some.lengths])
-    order = np.argsort(number, kind="stable")
-    return PositionDistortion(number[order], place[order], *(column[order] for column in columns))
-
-
-def _of_batch(free: LLRNN, batch: Batch, p: Distribution, constraint: Constraint) -> list[np.ndarray]:
-    """Return the arrays `target`, …, `log_q` of `PositionDistortion` for the unmasked positions of one batch.
-
-    `free`: the model without the constraint; `p`: its distributions at these positions.
-    """
-    conditions = batch.conditions if batch.conditions is not None else [None] * len(batch.inputs)
-    states, _ = constraint.follow([constraint.initial(one) for one in conditions], batch)
-    factor, allowed = constraint.prior(states).to(p.h.device), constraint.allows(states).to(p.h.device)
-    q, forbidden = _times(p, factor), _times(p, DensePrior((~allowed).double().log()))
-    best = p.top(1)[1]
-    columns = [
-        batch.picked(batch.targets),
-        (forbidden.log_z.double() - p.log_z.double()).exp(),
-        (_expected(q, factor) - q.log_z.double() + p.log_z.double()).clamp(min=0.0),
-        (~allowed).gather(1, best)[:, 0].long(),
-        free.targets_log_prob(p, batch).double(),
-        free.targets_log_prob(q, batch).double(),
-    ]
-    return [column.cpu().numpy() for column in columns]
-
-
-def _times(p: Distribution, factor: Prior) -> Distribution:
-    """Return the distribution p with its prior multiplied by `factor`; hidden vectors and features stay."""
-    return Distribution(p.weights, p.h, multiply(p.prior, factor), p.values)
-
-
-def _expected(q: Distribution, factor: Prior) -> Tensor:
-    """Return E_q[log c] at each of N positions, (N,), where log c is the value of `factor` (a prior) for each symbol.
-
-    Symbols with c = 0, which q gives no probability, add 0.
-    """
-    log_c = factor.dense(q.n).log_b.double()
-    possible = log_c > MINUS_INFINITY
-    if not bool(log_c[possible].any()):
-        return log_c.new_zeros(q.n)
-    return (q.log_probs().double().exp() * log_c.where(possible, 0.0)).sum(-1)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import copy
 import math
-import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -23,10 +22,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
 import torch
-from torch import Tensor
 
 from llrnn.ground.errors import BackgroundError, CheckpointError, CorpusError
-from llrnn.knowledge.backgrounds.base import Background, Combined, Mask, Mixture, Product
+from llrnn.knowledge.backgrounds.base import Background, Combined, Mixture
 from llrnn.knowledge.process import Saved
 from llrnn.languages.grammars import notation
 from llrnn.languages.grammars.automaton import LetterColumns, Node, Over
@@ -51,7 +49,6 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 _SMALL = 4_096  # symbols: rows of so many are written out
 _FEW = 64  # allowed symbols that are listed one by one rather than made a table
 _SHOWN = 8  # symbols that a message lists
-_HOW = {"violation", "longest", "weights", "weighted", "name"}  # not which language, but how it is held to
 
 
 class At(NamedTuple):
@@ -138,23 +135,6 @@ class Constraint(Background[At]):
         found._as_exceptions = True
         return found
 
-    def strict(self) -> Self:
-        """Return a copy with `violation` 0: symbols that leave the language are impossible."""
-        found = copy.copy(self)
-        found.violation, found._as_exceptions = 0.0, False
-        return found
-
-    def is_of(self, other: Background) -> bool:
-        """Return whether `other` is a constraint of the same class and formal language as this one.
-
-        They may differ in `violation`, `longest`, `weights`, `weighted` and `name`.
-        """
-        if type(self) is not type(other):
-            return False
-        own, its = self.saved(), other.saved()
-        same = all(own.fields[name] == its.fields[name] for name in own.fields.keys() - _HOW)
-        return own.kind == its.kind and same
-
     def revised(self, revision: Revision) -> Self:
         """Return the constraint bound to the new vocabulary; a new word is allowed where its spelling is."""
         return self.bind(revision.vocabulary)
@@ -187,15 +167,6 @@ class Constraint(Background[At]):
         """
         row = self._row(state)
         return [] if row is None else [self.vocabulary.symbols[symbol] for symbol in row.allowed.tolist()]
-
-    def allows(self, states: Sequence[At]) -> Tensor:
-        """Return which of the V symbols keep each of N sentences in the language, (N, V) bool.
-
-        True for all symbols once a sentence has left it. `states`: as `initial` and `advance` return them.
-        """
-        everything = torch.ones(len(self.vocabulary), dtype=torch.bool)
-        found = [everything if row is None else row.log_b > MINUS_INFINITY for row in map(self._row, states)]
-        return torch.stack(found) if found else everything.new_zeros(0, len(everything))
 
     def prior(self, states: Sequence[At]) -> Prior:
         rows = [self._row(state) for state in states]
@@ -315,23 +286,6 @@ def constraints_of(background: Background) -> tuple[Constraint, ...]:
         return () if background.violation else (background,)
     parts = background.parts if isinstance(background, Combined) and not isinstance(background, Mixture) else ()
     return tuple(constraint for part in parts for constraint in constraints_of(part))
-
-
-def without(background: Background, constraint: Constraint) -> Background:
-    """Return the background without those factors that are the language of this constraint (`Constraint.is_of`).
-
-    If nothing is left, a background with b = 1 for all words; if it has no such factor, the same object.
-    """
-    everything = Mask(forbidden=())  # b = 1, for the cells of an open vocabulary too
-    if constraint.is_of(background):
-        return everything
-    if isinstance(background, Mixture) or not isinstance(background, Combined):
-        return background
-    parts, in_product = background.parts, isinstance(background, Product)
-    left = [without(part, constraint) for part in parts if not (in_product and constraint.is_of(part))]
-    if len(left) == len(parts) and all(map(operator.is_, left, parts)):
-        return background
-    return background.with_parts(left) if left else everything
 
 
 class _Readers:
