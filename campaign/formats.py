@@ -206,8 +206,6 @@ FORMATS: dict[str, Format] = {
     "pairs.jsonl": Format("pairs.jsonl", ("model pairs runs/open {file}",), ways=LINES),
     "n-best": Format("nbest.tsv", ("rescore runs/open {file} --references references.txt", "rescore runs/open {file}")),
     "references": Format("references.txt", ("rescore runs/open nbest.tsv --references {file}",)),
-    "Kaldi": Format("kaldi.txt", ("rescore runs/open {file} --scores kaldi.am",), refusal="{file}|a hypothesis of"),
-    "Kaldi scores": Format("kaldi.am", ("rescore runs/open kaldi.txt --scores {file}",), refusal="{file}|score"),
     "words": Format("added.tsv", cases=36, commands=("words add runs/plain {file} --out {out}",)),
     "words to remove": Format("removed.tsv", ("words remove runs/plain {file} --out {out}",),
                               refusal="{file}|are not listed"),

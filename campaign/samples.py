@@ -188,8 +188,6 @@ def _texts(folder: Path) -> None:
         "nbest.tsv": "#utterance\thypothesis\tam\tlm\n"
         + "".join(f"u{i}\t{lines[i + j]}\t-{10 + j}.5\t-4.{j}\n" for i in range(3) for j in range(3)),
         "references.txt": "".join(f"u{i} {lines[i]}\n" for i in range(3)),
-        "kaldi.txt": "".join(f"u{i}-{j + 1} {lines[i + j]}\n" for i in range(2) for j in range(2)),
-        "kaldi.am": "".join(f"u{i}-{j + 1} {10 + j}.5\n" for i in range(2) for j in range(2)),
     }
     for name, text in written.items():
         (folder / name).write_text(text, encoding="utf8")

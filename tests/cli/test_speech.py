@@ -1,4 +1,4 @@
-"""What a speech engineer tries first: pipes, ARPA files in the place of models, OOVs, Kaldi's lists."""
+"""What a speech engineer tries first: pipes, ARPA files in the place of models, OOVs, lists."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from llrnn import LLRNN, LSTM, Corpus, Vocabulary, cli, features, french
-from llrnn.inference.nbest import Hypothesis, NBest, read_kaldi
+from llrnn.inference.nbest import Hypothesis, NBest
 from llrnn.inference.rescoring import Hotwords
 from llrnn.languages.ngrams import estimate, read_arpa, write_arpa
 from llrnn.text.encoded import EncodedText
@@ -230,19 +230,6 @@ def test_rescoring_by_ngrams_tells_of_unknown_words(capsys: Capture) -> None:
     assert score == pytest.approx(LN_10 * math.fsum(log10_of("le dort .", "u.arpa", capsys)), abs=1e-4)
 
 
-def test_kaldi_lists_are_written_back(capsys: Capture, tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("u-1 le chat\nu-3 la reine dort .\nv-1\n", encoding="utf8")
-    (tmp_path / "am").write_text("u-1 1.5\nu-3 2\nv-1 0\n", encoding="utf8")
-    given = [str(tmp_path / "text"), "--scores", str(tmp_path / "am")]
-    done(capsys, "rescore", "u.arpa", *given, "--out", str(tmp_path / "new"), "--weights", "am=0,llrnn=1")
-    read = {path.name: path.read_text(encoding="utf8") for path in (tmp_path / "new").iterdir()}
-    assert read["text"] == (tmp_path / "text").read_text(encoding="utf8")  # the numbers of the decoder
-    assert [line.split()[0] for line in read["llrnn"].splitlines()] == ["u-1", "u-3", "v-1"]
-    assert read["best"].splitlines()[0] == "u la reine dort ."
-    again = read_kaldi(tmp_path / "new" / "text", [tmp_path / "new" / "am"])
-    assert again.lists == read_kaldi(tmp_path / "text", [tmp_path / "am"]).lists
-
-
 def test_what_is_taken_for_something_else_is_said(capsys: Capture) -> None:
     Path("lat.txt").write_text("u1\n0 1 le 1,1,\n1 2 chat 1,1,\n2\n", encoding="utf8")
     assert "--lattices" in refused(capsys, "rescore", "u.arpa", "lat.txt")
@@ -276,10 +263,6 @@ def test_every_command_of_the_table_runs(
     Path("words.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf8")
     for name in ("nbest.tsv", "dev.tsv"):
         Path(name).write_text(LISTS, encoding="utf8")
-    Path("nbest").mkdir()
-    Path("nbest/text").write_text("u1-1 le chat dort .\nu1-2 la reine dort .\n", encoding="utf8")
-    for name in ("nbest/am", "nbest/lm"):
-        Path(name).write_text("u1-1 3.5\nu1-2 3\n", encoding="utf8")
     for name in ("ref.txt", "dev-ref.txt"):
         Path(name).write_text("u1 le chat dort .\nu2 la reine dort .\n", encoding="utf8")
     Path("lattices.txt").write_text("u1\n0 1 le 1,1,\n1 2 chat 1,1,\n2\n", encoding="utf8")

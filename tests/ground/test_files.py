@@ -23,7 +23,7 @@ from llrnn.ground.errors import LexiconError, LLRNNError
 from llrnn.ground.files import open_file, read_file, replacing, write_atomically, write_lines, write_standard
 from llrnn.inference.keyboard import Keyboard, export_keyboard
 from llrnn.inference.lattices import read_lattices
-from llrnn.inference.nbest import read_kaldi, read_nbest, read_references
+from llrnn.inference.nbest import read_nbest, read_references
 from llrnn.inference.pairs import read_pairs
 from llrnn.knowledge.backgrounds import Dictionary, Grammar
 from llrnn.languages.ngrams import read_arpa
@@ -88,7 +88,6 @@ READERS: dict[str, Reader] = {
     "log": Reader(Records.read, "log.jsonl", json.dumps(asdict(Record("end", 1, 0, 1, 1, None, None, None, 0.1, 0.0)))),
     "pairs": Reader(lambda path: list(read_pairs(path)), "t.tsv", "le chat\tla chat\tgender\n"),
     "n-best lists": Reader(lambda path: list(read_nbest(path)), "t.tsv", "u\tle chat\t-1.5\n"),
-    "Kaldi's lists": Reader(lambda path: read_kaldi(path, [path]), "text", "u-1 2\n"),
     "references": Reader(read_references, "ref", "u le chat\n"),
     "Kaldi's lattices": Reader(read_lattices, "lat.txt", KALDI),
     "units": Reader(units.load, "units.json", '{"kind": "characters", "listed": ["le"]}'),

@@ -29,7 +29,6 @@ from llrnn.inference.nbest import (
     count_errors,
     errors_of_lists,
     oracle,
-    read_kaldi,
     read_nbest,
     read_references,
     write_nbest,
@@ -124,51 +123,6 @@ def test_a_bad_file_is_named(tmp_path: Path, content: bytes, line: int | None, r
     with pytest.raises(CorpusError, match=reason) as caught:
         read_nbest(tmp_path / "n.tsv")
     assert line is None or caught.value.line == line
-
-
-def kaldi(folder: Path, text: str, *scores: str) -> NBestLists:
-    (folder / "n.txt").write_text(text, encoding="utf8")
-    for name, content in zip(("ac.txt", "lm.cost.gz"), scores, strict=False):
-        packed = gzip.compress(content.encode()) if name.endswith("gz") else content.encode()
-        (folder / name).write_bytes(packed)
-    return read_kaldi(folder / "n.txt", [folder / name for name in ("ac.txt", "lm.cost.gz")[: len(scores)]])
-
-
-def test_kaldi(tmp_path: Path) -> None:
-    text = "s-1-2 il dors\ns-1-10\ns-1-1 il dort\nt-1 oui\n"
-    read = kaldi(tmp_path, text, "s-1-1 1.5\ns-1-2 1\ns-1-10 7\nt-1 0\n", "t-1 -1\ns-1-10 1\ns-1-2 2\ns-1-1 inf\n")
-    assert read.names == ("ac", "lm")
-    assert read.lists == (
-        NBest(
-            "s-1",
-            (
-                Hypothesis(("il", "dort"), (-1.5, -math.inf)),
-                Hypothesis(("il", "dors"), (-1.0, -2.0)),
-                Hypothesis((), (-7.0, -1.0)),
-            ),
-        ),
-        NBest("t", (Hypothesis(("oui",), (0.0, 1.0)),)),
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "scores", "place", "reason"),
-    [
-        ("s-1 a\nt a\n", "s-1 1\nt 1\n", "n.txt:2", "UTTERANCE-RANK"),
-        ("s-0 a\n", "s-0 1\n", "n.txt:1", "UTTERANCE-RANK"),
-        ("s-1 a\ns-1 b\n", "s-1 1\n", "n.txt:2", "already in line 1"),
-        ("s-1 a\ns-2 b\n", "s-1 1\n", "n.txt:2", "has none for 's-2'"),
-        ("s-1 a\n", "s-1 1\ns-2 1\n", "ac.txt:2", "which it does not list"),
-        ("s-1 a\n", "s-1 1 2\n", "ac.txt:1", "one score"),
-        ("s-1 a\n", "s-1 nan\n", "ac.txt:1", "must be a number"),
-        ("s-1 a\n", "s-1 -inf\n", "ac.txt:1", "must be a number"),
-    ],
-)
-def test_a_bad_kaldi_line_is_named(tmp_path: Path, text: str, scores: str, place: str, reason: str) -> None:
-    with pytest.raises(CorpusError) as caught:
-        kaldi(tmp_path, text, scores)
-    assert str(caught.value).startswith(f"{tmp_path}/{place}:")
-    assert reason in str(caught.value)
 
 
 def test_references(tmp_path: Path) -> None:
@@ -618,17 +572,6 @@ def test_the_command_without_references_prints_what_was_chosen(capsys: Capture) 
 
 
 @pytest.mark.usefixtures("command")
-def test_the_command_reads_kaldi(capsys: Capture) -> None:
-    lists = read_nbest("test.tsv")
-    named = [(f"{e.utterance}-{i}", h) for e in lists for i, h in enumerate(e.hypotheses, 1)]
-    Path("n.txt").write_text("".join(f"{name} {' '.join(h.words)}\n" for name, h in named), encoding="utf8")
-    Path("am.txt").write_text("".join(f"{name} {-h.scores[0]!r}\n" for name, h in named), encoding="utf8")
-    assert cli.run(["model", "n.txt", "--scores", "am.txt", "--references", "test.txt"]) == 0
-    from_kaldi = capsys.readouterr().out
-    assert from_kaldi == done(capsys, "--references", "test.txt")
-
-
-@pytest.mark.usefixtures("command")
 def test_mistakes_are_one_line(capsys: Capture) -> None:
     assert "belong together" in refused(capsys, "model", "test.tsv", "--dev", "dev.tsv")
     both = ["--dev", "dev.tsv", "--dev-references", "dev.txt", "--weights", "am=1,llrnn=1"]
@@ -637,7 +580,6 @@ def test_mistakes_are_one_line(capsys: Capture) -> None:
     assert "dev.txt:1:1" in refused(capsys, "model", "test.tsv", "--references", "dev.txt")
     assert "none of this name" in refused(capsys, "model", "nothing.tsv")
     assert "--out" in refused(capsys, "model", "test.tsv", "--out", "no/such/folder.tsv")
-    assert "--dev-scores" in refused(capsys, "model", "test.tsv", "--dev-scores", "am.txt")
     Path("short.txt").write_text(Path("test.txt").read_text(encoding="utf8").split("\n")[0] + "\n", encoding="utf8")
     assert "short.txt" in refused(capsys, "model", "test.tsv", "--references", "short.txt")
     Path("odd.tsv").write_text("u1\tdonaudampfschiff\t-1\n", encoding="utf8")

@@ -15,7 +15,7 @@ import typer
 
 from llrnn.cli import options, show
 from llrnn.ground.errors import ConfigError
-from llrnn.ground.files import STANDARD, write_lines
+from llrnn.ground.files import STANDARD
 from llrnn.inference.lattices import MOST_ARCS, NAMES, Lattice, LatticeScores, read_lattices, rescore_lattice
 from llrnn.inference.nbest import (
     Errors,
@@ -25,10 +25,8 @@ from llrnn.inference.nbest import (
     References,
     errors_of_lists,
     oracle,
-    read_kaldi,
     read_nbest,
     read_references,
-    write_kaldi,
     write_nbest,
 )
 from llrnn.inference.rescoring import (
@@ -65,16 +63,9 @@ def rescore_verb(
     weights: Annotated[
         str | None, typer.Option(help=f"Fixed weights: am=1,lm=0.5,{NAME}=0.8,words=0.1 (words: for each word).")
     ] = None,
-    scores: Annotated[
-        list[Path] | None, typer.Option(help="NBEST is Kaldi's text, and this a file of its costs, called after it.")
-    ] = None,
-    dev_scores: Annotated[list[Path] | None, typer.Option(help="The same for --dev.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="The lists with the new score, best first: .tsv, .tsv.gz, or - for standard output. Of Kaldi's lists "
-            "a folder with text, a file of costs for each score, and best: the hypotheses keep their numbers."
-        ),
+        typer.Option(help="The lists with the new score, best first: .tsv, .tsv.gz, or - for standard output."),
     ] = None,
     hotwords: Annotated[
         Path | None,
@@ -104,7 +95,6 @@ def rescore_verb(
     Example: llrnn rescore runs/french nbest.tsv --references ref.txt --dev dev.tsv --dev-references devref.txt
     Example: zcat nbest.tsv.gz | llrnn rescore corpus.arpa - --out - --oov skip
     Example: llrnn rescore runs/french lattices.txt --lattices --weights am=0.1,lm=0,llrnn=1 --paths 100 --out best.tsv
-    Example: llrnn rescore runs/french nbest/text --scores nbest/am --scores nbest/lm --out rescored
     """
     if dev is None:
         options.refuse_idle(context, "without --dev, on which weights are tuned", "seed")
@@ -112,10 +102,8 @@ def rescore_verb(
         raise ConfigError("--dev and --dev-references belong together, found one of them; give both or neither")
     if dev is not None and weights is not None:
         raise ConfigError("weights are given by --weights or found on --dev, found both; leave one out")
-    if bool(dev_scores) != bool(dev is not None and scores):
-        raise ConfigError("--dev-scores belong to --dev as --scores belong to NBEST; give files of scores for both")
     if out is not None:
-        options.make_output_folder(out) if scores else options.require_output_file(out)
+        options.require_output_file(out)
     policy = options.oov_policy(oov)
     if lattices and hotwords is not None:
         raise ConfigError(
@@ -123,16 +111,14 @@ def rescore_verb(
         )
     if not lattices:
         options.refuse_idle(context, "without --lattices", "paths", "beam", "merge")
-    elif scores or dev_scores:
-        raise ConfigError("--scores are files beside Kaldi's n-best lists, found them with --lattices; leave one out")
     given = None if weights is None else Weights.parse(weights)
     names = None if hotwords is None else Hotwords(line for _, line in read_lines(hotwords))
     more = () if names is None else (HOTWORDS,)
     search = partial(rescore_lattice, name=NAME, n=paths, beam=beam, merge=merge) if lattices else None
-    test = _Part.read(nbest, scores, references, search)
+    test = _Part.read(nbest, references, search)
     for name in {NAME, *more} & {*test.lists.names}:
         raise ConfigError(f"{nbest}: the scores must leave the name {name!r} to us, found it; rename the column")
-    development = None if dev is None else _Part.read(dev, dev_scores, dev_references, search)
+    development = None if dev is None else _Part.read(dev, dev_references, search)
     if development is not None and development.lists.names != test.lists.names:
         raise ConfigError(
             f"--dev {dev}: {test.lists.names} are required as in {nbest}, found {development.lists.names}"
@@ -148,7 +134,7 @@ def rescore_verb(
     scored = _with(names, scored)
     result = rescore(scored, {}, chosen)
     if out is not None:
-        _write(out, result, kaldi=bool(scores))
+        write_nbest(out, result.lists)
     rates = {} if test.references is None else _errors(scored, result, test.references)
     if shared.cut:
         show.note(_told_cut(shared.cut))
@@ -173,15 +159,6 @@ def _with(names: Hotwords | None, scored: NBestLists) -> NBestLists:
     return scored if names is None else add_scores(scored, {HOTWORDS: names})
 
 
-def _write(out: Path, result: Rescored, *, kaldi: bool) -> None:
-    """Write the rescored lists: to a .tsv file, or with `kaldi` to a folder in Kaldi's form, with the file "best"."""
-    if not kaldi:
-        write_nbest(out, result.lists)
-        return
-    write_kaldi(out, result.lists)
-    write_lines(out / "best", (" ".join((utterance, *words)) for utterance, words in result.best.items()))
-
-
 @dataclass(frozen=True)
 class _Part:
     """What is rescored: n-best lists, or word lattices from which lists are made, with transcripts if given.
@@ -196,17 +173,16 @@ class _Part:
     search: Search | None = None
 
     @classmethod
-    def read(cls, nbest: Path, scores: Sequence[Path] | None, references: Path | None, search: Search | None) -> _Part:
+    def read(cls, nbest: Path, references: Path | None, search: Search | None) -> _Part:
         """Read the file `nbest`: n-best lists or, where `search` is given, word lattices, to be searched by it.
 
-        `scores`: Kaldi's files of costs that belong to it, None for lists with scores; `references`: a file of what was
-        said, or None. A ConfigError is raised where an utterance has no reference.
+        `references`: a file of what was said, or None. A ConfigError is raised where an utterance has no reference.
         """
         lattices = [] if search is None else read_lattices(nbest)
         if search is not None:  # the lists are found later: they depend on the weights
             lists = NBestLists(NAMES, tuple(NBest(one.utterance, (Hypothesis((), (0.0, 0.0)),)) for one in lattices))
         else:
-            lists = read_kaldi(nbest, scores) if scores else read_nbest(nbest)
+            lists = read_nbest(nbest)
         known = {entry.utterance for entry in lists}
         found = None if references is None else read_references(references, known)
         missing = sorted(known - {*found}) if found is not None else []

@@ -3,9 +3,6 @@
     #utterance	hypothesis	am	lm                      a header, if any, names the scores; they are logarithms:
     utt7	il dort	-10.5	-4.2                            higher is better
 
-    utt7-1 il dort                                          Kaldi's form: a file of texts, named UTTERANCE-RANK,
-    utt7-1 10.5                                             and a file for each score; they are costs: lower is better
-
 References are Kaldi texts, `utt7 il dort`. A hypothesis may have no words, and may come twice; an impossible one has
 the score -inf. `.gz` may stand behind every name.
 
@@ -24,10 +21,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import groupby
-from os import fspath
-from pathlib import Path, PurePath
 
 import numpy as np
 
@@ -48,14 +43,10 @@ _NAME = re.compile(r"[^\s,=]+")
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One hypothesis of a recogniser or translator: its `words`, and its log-scores, one for each name in `NBestLists`.
-
-    `rank`: its number in Kaldi's files, from 1; None elsewhere.
-    """
+    """One hypothesis of a recogniser or translator: its `words`, and its log-scores, one for each name in `NBestLists`."""
 
     words: Words
     scores: tuple[float, ...] = ()
-    rank: int | None = field(default=None, compare=False)  # its number in Kaldi's files
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +130,12 @@ def _lines(path: StrPath) -> Iterator[Line]:
     return (Line(path, number, text) for number, text in read_lines(path) if text.strip())
 
 
-def _score(line: Line, text: str, *, negate: bool = False) -> float:
-    """Return the log-score that `text` is; with `negate` it is a cost, whose negative is returned.
+def _score(line: Line, text: str) -> float:
+    """Return the log-score that `text` is.
 
     −inf is the score of an impossible hypothesis. Anything but a number below infinity is a CorpusError at that line.
     """
     value = float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
-    value = -value if negate else value
     if not value < math.inf:
         line.fail(f"a score must be a number, found {quoted(text)}; correct it or leave the hypothesis out", text)
     return value
@@ -188,7 +178,7 @@ def _utterance_in(line: Line, columns: Sequence[str], names: Sequence[str]) -> s
     if len(columns) < 3:
         line.fail(
             f"utterance TAB hypothesis TAB score ... is required, found {len(columns)} columns; separate them by TABs, "
-            "or say what it is: --scores FILE beside Kaldi's lists, --lattices"
+            "or say what it is: --lattices"
         )
     if len(columns) != 2 + len(names):
         wanted = f"{len(names)} scores ({', '.join(names)}) are required as in the first line"
@@ -199,29 +189,6 @@ def _utterance_in(line: Line, columns: Sequence[str], names: Sequence[str]) -> s
     return utterance
 
 
-def read_kaldi(path: StrPath, scores: Sequence[StrPath]) -> NBestLists:
-    """Return the n-best lists in Kaldi's text and score files, lines `UTTERANCE-RANK words` and `UTTERANCE-RANK cost`.
-
-    `path`: the texts; `scores`: files of costs (−log, lower is better), each a score called after its file. Hypotheses
-    are sorted by rank. Raises CorpusError with the line for anything else.
-
-        lists = read_kaldi("nbest/text", ["nbest/am", "nbest/lm"])
-    """
-    if not scores:
-        raise CorpusError("at least one file of scores is required beside the texts, found none; name one", path=path)
-    texts: dict[str, Line] = _by_key(_lines(path))
-    if not texts:
-        raise CorpusError("at least one hypothesis is required, but the file has none", path=path)
-    columns = [_kaldi_scores(file, texts) for file in scores]
-    found: dict[str, list[Hypothesis]] = {}
-    for key, line in texts.items():
-        utterance, rank = _ranked(line, key)
-        hypothesis = Hypothesis(tuple(line.text.split()[1:]), tuple(column[key] for column in columns), rank)
-        found.setdefault(utterance, []).append(hypothesis)
-    lists = (NBest(utterance, tuple(sorted(own, key=lambda h: h.rank or 0))) for utterance, own in found.items())
-    return NBestLists(tuple(PurePath(file).name.removesuffix(".gz").split(".")[0] for file in scores), tuple(lists))
-
-
 def _by_key(lines: Iterable[Line]) -> dict[str, Line]:
     """Return {first word: line} of these lines; raise CorpusError if two lines begin with the same word."""
     found: dict[str, Line] = {}
@@ -230,28 +197,6 @@ def _by_key(lines: Iterable[Line]) -> dict[str, Line]:
         if key in found:
             line.fail(f"every name may come once, found {quoted(key)} already in line {found[key].number}; rename one")
         found[key] = line
-    return found
-
-
-def _ranked(line: Line, key: str) -> tuple[str, int]:
-    utterance, dash, rank = key.rpartition("-")
-    if not (utterance and dash and rank.isascii() and rank.isdigit() and len(rank) <= 9 and int(rank) > 0):
-        line.fail(f"a hypothesis is named UTTERANCE-RANK, with ranks 1, 2, ..., found {quoted(key)}; rename it")
-    return utterance, int(rank)
-
-
-def _kaldi_scores(path: StrPath, texts: Mapping[str, Line]) -> dict[str, float]:
-    found = {}
-    for key, line in _by_key(_lines(path)).items():
-        parts = line.text.split()
-        if len(parts) != 2:
-            line.fail(f"a name and one score are required, found {len(parts)} words; keep these two")
-        if key not in texts:
-            line.fail(f"a hypothesis of the file of texts is required, found {quoted(key)}, which it does not list")
-        found[key] = _score(line, parts[1], negate=True)
-    for key, line in texts.items():
-        if key not in found:
-            line.fail(f"every hypothesis needs a score, but {fspath(path)} has none for {quoted(key)}; add it")
     return found
 
 
@@ -277,23 +222,6 @@ def read_references(path: StrPath, known: Container[str] | None = None) -> dict[
 def write_nbest(path: StrPath, lists: NBestLists) -> None:
     """Write n-best lists as a TSV file that `read_nbest` reads, with a header; the file is replaced atomically."""
     write_lines(path, ["\t".join((*_HEADER, *lists.names)), *(row for entry in lists for row in _rows(entry))])
-
-
-def write_kaldi(folder: StrPath, lists: NBestLists) -> None:
-    """Write n-best lists as a folder that `read_kaldi` reads: a file `text`, and one of costs (−score) for each score.
-
-    Hypotheses keep the ranks that they were read with, so that other files of the same lists still fit; those without a
-    rank are numbered from 1. Lines are in the order of ranks.
-    """
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    named = [
-        (f"{join_words([entry.utterance])}-{number if h.rank is None else h.rank}", h)
-        for entry in lists
-        for number, h in sorted(enumerate(entry.hypotheses, 1), key=lambda pair: pair[1].rank or pair[0])
-    ]
-    write_lines(Path(folder) / "text", (" ".join((key, join_words(h.words))).rstrip() for key, h in named))
-    for place, name in enumerate(lists.names):
-        write_lines(Path(folder) / name, (f"{key} {0.0 - h.scores[place]!r}" for key, h in named))
 
 
 def _rows(entry: NBest) -> Iterator[str]:

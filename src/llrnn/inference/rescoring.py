@@ -1,6 +1,6 @@
 """Rescoring n-best lists: a model chooses among what a recogniser thought possible.
 
-    lists = read_nbest("nbest.tsv")                                     or read_kaldi("nbest.txt", ["ac.txt", "lm.txt"])
+    lists = read_nbest("nbest.tsv")
     scored = add_scores(lists, {"llrnn": ModelScorer(model)})           each distinct prefix is scored once
     weights = tune(scored_dev, read_references("dev.txt")).weights      fewest word errors on a development set
     result = rescore(lists, {"llrnn": ModelScorer(model)}, weights)     result.best["utt7"], result.lists
@@ -610,8 +610,8 @@ def add_scores(lists: NBestLists, scorers: Mapping[str, Scorer]) -> NBestLists:
 def rescore(lists: NBestLists, scorers: Mapping[str, Scorer], weights: Weights | None = None) -> Rescored:
     """Score n-best lists with scorers, and rank the hypotheses of each list anew by the weighted sum of all scores.
 
-    `lists` come from `read_nbest` or `read_kaldi`; `scorers`: {name of the new score: scorer}; `weights`: from `tune`
-    or `Weights.parse`, of old and new scores, by default 1 for every score. Raises ConfigError where a score has no
+    `lists` come from `read_nbest`; `scorers`: {name of the new score: scorer}; `weights`: from `tune` or
+    `Weights.parse`, of old and new scores, by default 1 for every score. Raises ConfigError where a score has no
     weight.
 
         rescore(read_nbest("nbest.tsv"), {"llrnn": ModelScorer(model)}).best["utt7"]
