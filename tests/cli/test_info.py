@@ -55,7 +55,6 @@ KINDS: dict[str, tuple[Callable[[], LLRNN], str]] = {
     "mixed in": (lambda: with_context(mixed=[ngram()]), "mixed:             NGram("),
     "recent": (lambda: with_context(background=backgrounds.Recent(ngram(), mu=0.4)), "background:        Recent("),
     "sum": (mixed, "background:        Mixture("),
-    "coarsened": (lambda: small_model(output_features=small_features().coarsened(20)), "classes:           20"),
     "condensed": (
         lambda: condense(small_model(output_features=features.Identity() + small_vectors()), 1.2, text=small_corpus()),
         "classes",

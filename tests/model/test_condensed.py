@@ -19,7 +19,7 @@ from llrnn.layer import costs
 from llrnn.model.scoring import score
 from llrnn.model.steering import untied
 from llrnn.text.encoded import EncodedText
-from test_coarsened import dense
+from test_coarse import dense
 
 H = 6
 

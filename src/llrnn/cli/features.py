@@ -116,12 +116,9 @@ def condense_verb(
     """Make a trained model cheaper: fewer multiplications for log Z, where the least log-perplexity is lost.
 
     Words stay distinct: rare ones are distinguished by a few real-valued features that are computed from their old
-    ones. To train a model with fewer classes (words with equal features) from the start, set features.coarsen in its
-    configuration. Prints the log-perplexity on --valid before and after; exits with 2 where --out holds another model.
+    ones. Prints the log-perplexity on --valid before and after; exits with 2 where --out holds another model.
 
-    \b
     Example: llrnn model condense runs/french --fewer 6 --valid valid.conllu --out runs/condensed
-    Example: llrnn train french.toml --set features.coarsen.classes=7000 --out runs/coarse
     """
     options.refuse_overwriting(out, None, force)
     opened = load(model)

@@ -872,21 +872,11 @@ class LexiconConfig(Strict):
             refuse_unused(self, ["support"], "is for values or columns", "neither")
 
 
-class CoarsenConfig(Strict):
-    """Merges classes (sets of words with equal output features) for a cheaper sum over the vocabulary.
-
-    Rare words that are alike share the mean of their output features; input features stay as they are.
-    """
-
-    classes: int = Field(ge=1, description="classes of output features, at most")
-
-
 class FeaturesConfig(Strict):
     """The features of words: φ, by which words are predicted, and ψ, by which the network reads them."""
 
     output: list[AnyFeature] = Field([], description="output features φ")
     input: list[AnyFeature] | None = Field(None, description="input features ψ; the same as φ by default")
-    coarsen: CoarsenConfig | None = Field(None, description="fewer classes of φ, for a cheaper sum in Z")
 
 
 class Config(Strict):
@@ -910,7 +900,7 @@ class Config(Strict):
     training: TrainingSettings = Field(TrainingSettings(), description="how to train")
 
     def check(self) -> None:
-        if self.kind == "softmax" and (self.features.output or self.features.input or self.features.coarsen):
+        if self.kind == "softmax" and (self.features.output or self.features.input):
             raise ValueError("kind = 'softmax' is identity features: leave [features] out")
         if self.kind == "llrnn" and not self.features.output:
             raise ValueError("kind = 'llrnn' needs [features] output = [...]")

@@ -23,7 +23,7 @@ from llrnn.ground.errors import ConfigError, ZeroMassError, warn
 from llrnn.ground.files import map_values, parse_toml, read_file
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, entity_words
-from llrnn.knowledge.backgrounds.base import absolute_discount, symbol_mass
+from llrnn.knowledge.backgrounds.base import absolute_discount
 from llrnn.knowledge.backgrounds.constraint import constraints_of
 from llrnn.knowledge.contextual import Again, ContextualFeature, ContextualInput, Lookup
 from llrnn.knowledge.contextual.lookup import value_words
@@ -151,8 +151,6 @@ class Project:
         context.vocabulary = vocabulary
         output, given = _features(config, context)
         background = _background(config.background, context)
-        if (coarsen := config.features.coarsen) is not None:
-            output = output.coarsened(coarsen.classes, mass=symbol_mass(background, vocabulary))
         made = cls(
             config,
             corpora,

@@ -65,7 +65,7 @@ def condense(model: LLRNN, fewer: float, *, text: Corpus, batching: Batching | N
         raise ConfigError("condense needs a text, to see how the network's state varies, found no sentence; give some")
     linear = [name for one in model.contextual if isinstance(one, LinearFeature) for name in one.names]
     if linear:
-        raise ConfigError(f"{linear[0]!r} is made of features that rare words would lose: train with features.coarsen")
+        raise ConfigError(f"{linear[0]!r} is made of features that rare words would lose: train with fewer features")
     encoded = EncodedText.encode(text, model.vocabulary)
     V, H = model.output_features.n_symbols, model.layer.weight.shape[1]
     blocks = _low_rank_blocks(model, _Moments.of(model, encoded))

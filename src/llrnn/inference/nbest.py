@@ -43,7 +43,7 @@ _NAME = re.compile(r"[^\s,=]+")
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One hypothesis of a recogniser or translator: its `words`, and its log-scores, one for each name in `NBestLists`."""
+    """One hypothesis of a recogniser or translator: its `words` and log-scores, one for each name in `NBestLists`."""
 
     words: Words
     scores: tuple[float, ...] = ()

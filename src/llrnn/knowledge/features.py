@@ -1,8 +1,7 @@
 """What is known of a symbol: features φ(x), as `(symbol) -> {name: value}`.
 
 A user writes one method, `__call__`; what depends on the vocabulary (the most frequent words, the commonest suffixes)
-is settled in `fitted`. `phi + psi` puts features side by side, `phi.scaled(0.5)` sets how large they are;
-`phi.coarsened(4000)` merges rare words.
+is settled in `fitted`. `phi + psi` puts features side by side, `phi.scaled(0.5)` sets how large they are.
 """
 
 from __future__ import annotations
@@ -22,13 +21,12 @@ import numpy as np
 from llrnn.ground.arrays import LARGEST_FLOAT32, Floats, Ints, runs
 from llrnn.ground.errors import FeatureError, LexiconError, shown_number, warn
 from llrnn.ground.files import StrPath
-from llrnn.layer import coarse
 from llrnn.layer.matrix import FeatureMatrix, SparseMatrix
 from llrnn.text.vectors import WordVectors, cases, principal_components
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 __all__ = [
-    "Attributes", "CellAttributes", "Coarsened", "FeatureMatrix", "FeatureSummary", "Features", "Function",
+    "Attributes", "CellAttributes", "FeatureMatrix", "FeatureSummary", "Features", "Function",
     "Identity", "Numeric", "Prefixes", "Shape", "Suffixes", "Vectors", "compile_features", "summarise",
 ]  # fmt: skip
 
@@ -137,22 +135,6 @@ class Features(ABC):
     def of_listed(self) -> Features:
         """Return these features for words that the vocabulary lists; other strings of an open vocabulary have none."""
         return self._each(OfListed)
-
-    def coarsened(self, classes: int, *, mass: Floats | None = None, seed: int = 0) -> Coarsened:
-        """Return these features with words merged into at most `classes` classes, each with the mean of its words.
-
-        Similar rare words are merged first. A class is a set of words with equal features: normalisation costs one term
-        for each.
-
-        mass        (V,) weight of each symbol, its unnormalised probability; by default its count plus one half
-        seed        of the random projection by which words are compared
-
-        For output features only: the network still reads every word by its own features, unless it is given others to
-        read. To make a trained model cheaper, use `llrnn.condense`.
-
-            phi = (Identity(top=2500) + Suffixes(4) + Vectors("vectors-fr.npz")).coarsened(4000)
-        """
-        return Coarsened(self, classes, mass, seed)
 
     def deviations(self) -> Iterable[str]:
         """Return strings whose features may differ from those of other unlisted strings with the same symbol.
@@ -268,57 +250,6 @@ class OfListed(Wrapped):
 
     def __repr__(self) -> str:
         return f"{self._inner!r}.of_listed()"
-
-
-class Coarsened(Wrapped):
-    """Features with words merged into at most `classes` classes (sets of words with equal features) at the least loss.
-
-    Made by `Features.coarsened`, which explains the arguments; see `layer.coarse`.
-    """
-
-    def __init__(self, inner: Features, classes: int, mass: Floats | None, seed: int) -> None:
-        super().__init__(inner)
-        if classes < 1:
-            raise FeatureError(f"coarsened(classes=N) needs N of 1 or more, found {classes}")
-        self._classes, self._mass, self._seed = classes, mass, seed
-        self._made: tuple[Vocabulary, FeatureMatrix, FeatureMatrix] | None = None
-
-    def compiled(self, vocabulary: Vocabulary) -> tuple[FeatureMatrix, FeatureMatrix]:
-        """Return two feature matrices over the vocabulary, with equal columns: before words are merged, and after.
-
-        A row belongs to a class of words with equal features; the second matrix has at most `classes` rows. The last
-        result is cached.
-        """
-        if self._made is None or self._made[0] is not vocabulary:
-            fine = compile_features(self._inner, vocabulary)
-            mass = np.asarray(vocabulary.counts) + 0.5 if self._mass is None else self._mass
-            made = coarse.coarsened(fine, self._classes, mass, seed=self._seed)
-            self._made = vocabulary, fine, made
-        return self._made[1:]
-
-    def with_features(self, other: Features) -> Coarsened:
-        """Return coarsened features of as many classes, in which those of `other` are added before merging."""
-        return Coarsened(self._inner + other, self._classes, self._mass, self._seed)
-
-    def fitted(self, vocabulary: Vocabulary) -> Features:
-        self.compiled(vocabulary)
-        return self._fitted(vocabulary)
-
-    def __call__(self, symbol: str) -> Mapping[str, float]:
-        vocabulary = self._require_fitted()
-        return self.compiled(vocabulary)[1].row(vocabulary.id(symbol))
-
-    def declared(self) -> tuple[str, ...]:
-        return tuple(name for part in self._inner.parts() for name in part.declared())
-
-    def notes(self, vocabulary: Vocabulary) -> tuple[str, ...]:
-        fine, made = self.compiled(vocabulary)
-        alone = int((np.diff(made.member_offsets) == 1).sum())
-        told = f"coarsened: {fine.n_classes:,} classes as {made.n_classes:,}; {alone:,} words stand alone"
-        return (told, *(note for part in self._inner.parts() for note in part.notes(vocabulary)))
-
-    def __repr__(self) -> str:
-        return f"({self._inner!r}).coarsened({self._classes})"
 
 
 class Function(Features):
@@ -772,8 +703,6 @@ def compile_features(features: Features, vocabulary: Vocabulary) -> FeatureMatri
 
         phi = compile_features(Identity(top=2500) + Suffixes(3), vocabulary)
     """
-    if isinstance(features, Coarsened):
-        return features.compiled(vocabulary)[1]
     columns = _ColumnNumbers()
     parts = [_compiled(columns, part.fitted(vocabulary), part.group, vocabulary) for part in features.parts()]
     if not columns.names:

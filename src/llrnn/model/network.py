@@ -28,7 +28,7 @@ from llrnn.ground.errors import ConfigError, InputError, NumericalError, ZeroMas
 from llrnn.knowledge.backgrounds.base import Background, Uniform
 from llrnn.knowledge.contextual.base import ContextualFeature
 from llrnn.knowledge.contextual.inputs import ContextualInput
-from llrnn.knowledge.features import Coarsened, Features, compile_features
+from llrnn.knowledge.features import Features, compile_features
 from llrnn.knowledge.process import Batch, ModelState, PackedStates, Process, State
 from llrnn.layer import costs
 from llrnn.layer.chunked import product
@@ -150,8 +150,8 @@ class LLRNN(Persistent):
     ) -> None:
         """Make an untrained model over a vocabulary from its features, its prior and its network.
 
-        `output_features`: φ, of the words to predict; `input_features`: ψ, of the words read (by default the same,
-        before any merging of classes by `Coarsened`); `background`: the prior b(K, x) over the next word, uniform by
+        `output_features`: φ, of the words to predict; `input_features`: ψ, of the words read (by default the
+        same); `background`: the prior b(K, x) over the next word, uniform by
         default; `controller`: the network that computes h (else an LSTM); `contextual`: output features that depend on
         the text before; `contextual_inputs`: numbers that do, which the network reads beside the word; `mixed`:
         distributions p_k that are mixed in with weights w_k(h) by the network; `tied`: one weight matrix for ψ and φ;
@@ -164,9 +164,9 @@ class LLRNN(Persistent):
         super().__init__()
         self.vocabulary, self.tied, self.word_dropout = vocabulary, tied, word_dropout
         output_features, input_features = _with_static(contextual, output_features, input_features, tied)
-        fine, self.output_features = _compiled(output_features, vocabulary)
+        self.output_features = _compiled(output_features, vocabulary)
         same = input_features is None or input_features is output_features
-        self.input_features = fine if same else _compiled(input_features, vocabulary)[0]
+        self.input_features = self.output_features if same else _compiled(input_features, vocabulary)
         self.background: Background = (background or Uniform()).bind(vocabulary)
         self.contextual = tuple(
             one.bind(vocabulary).on(self.output_features).beside(self.background) for one in contextual
@@ -626,26 +626,13 @@ def _with_static(contextual: Sequence[ContextualFeature], output: Any, inputs: G
     for feature in contextual:
         static = feature.static
         if static is not None and isinstance(output, Features):
-            output = _beside(output, static)
-            inputs = _beside(inputs, static) if tied and isinstance(inputs, Features) and not same else inputs
+            output = output + static
+            inputs = inputs + static if tied and isinstance(inputs, Features) and not same else inputs
     return output, None if same else inputs
 
 
-def _beside(features: Features, static: Features) -> Features:
-    return features.with_features(static) if isinstance(features, Coarsened) else features + static
-
-
-def _compiled(features: Features | FeatureMatrix | None, vocabulary: Vocabulary) -> tuple[FeatureMatrix, FeatureMatrix]:
-    """Return two feature matrices over the vocabulary: one for the words that are read, one for those predicted.
-
-    They are the same object unless features are `Coarsened` (classes merged for prediction). Raises ConfigError for
-    None.
-    """
-    if isinstance(features, FeatureMatrix):
-        return features, features
+def _compiled(features: Features | FeatureMatrix | None, vocabulary: Vocabulary) -> FeatureMatrix:
+    """Return features as a matrix over the vocabulary, one that is a matrix already as it is; ConfigError for None."""
     if features is None:
         raise ConfigError("output features are required")
-    if isinstance(features, Coarsened):
-        return features.compiled(vocabulary)
-    made = compile_features(features, vocabulary)
-    return made, made
+    return features if isinstance(features, FeatureMatrix) else compile_features(features, vocabulary)

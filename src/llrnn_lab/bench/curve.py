@@ -2,7 +2,7 @@
 
     softmax            `configs/table4/rnn-bias.toml`: tied weights, begins as the unigram distribution
     adaptive softmax   torch's, with frequent words and clusters that begin as the unigram distribution
-    LL-RNN, G classes  the features of a configuration, coarsened (`layer.coarse`)
+    LL-RNN, G classes  the features of a configuration, merged into so many classes (`coarse.py`)
 
 All have the same body, batches, dropout and optimizer, and every one chooses among the same learning rates: after
 `pilot` seconds the best on validation goes on. Time is that of making the model, merging classes among it, and of
@@ -23,12 +23,16 @@ import torch
 from llrnn.config import Config, read_config
 from llrnn.config.project import Project
 from llrnn.ground.rendering import Chartable, LineChart, Sheet, TextTable
+from llrnn.knowledge.backgrounds.base import symbol_mass
+from llrnn.knowledge.features import compile_features
+from llrnn.model.network import LLRNN
 from llrnn.model.scoring import score
 from llrnn.text.encoded import EncodedText
 from llrnn.training.loop import train
 from llrnn.training.settings import TrainingSettings
 from llrnn_lab.bench import torch_peer
 from llrnn_lab.bench.adaptive import Point, equal_time, now
+from llrnn_lab.bench.coarse import coarsened
 from llrnn_lab.bench.french import CONFIGS, require_prepared
 
 SOFTMAX, ADAPTIVE = "softmax", "adaptive softmax"
@@ -84,10 +88,9 @@ def curve(
     same = [*changes, *_same_training(softmax)]
     made: dict[tuple[str, float], Iterator[Point]] = {}
     outputs: dict[str, int] = {}
+    config = read_config(configs / f"{ours}.toml", same, data=data)
     for number in classes:
-        fewer = [f"features.coarsen.classes={number}"] if number else []
-        config = read_config(configs / f"{ours}.toml", [*same, *fewer], data=data)
-        found, G = _ours(config, rates, watch)
+        found, G = _ours(config, rates, watch, number)
         name = f"LL-RNN, {G:,} classes"
         outputs[name] = G
         made |= {(name, rate): points for rate, points in found.items()}
@@ -141,11 +144,16 @@ def _settings(config: Config, rate: float, device: torch.device) -> TrainingSett
     return config.training.changed(learning_rate=rate, epochs=10_000, patience=None, average=None, log_every=every)
 
 
-def _ours(config: Config, rates: Sequence[float], watch: Watch) -> tuple[dict[float, Iterator[Point]], int]:
-    """The points of a model of the library for each rate, all from the same weights; its classes."""
+def _ours(
+    config: Config, rates: Sequence[float], watch: Watch, classes: int = 0
+) -> tuple[dict[float, Iterator[Point]], int]:
+    """The points of a model of the library for each rate, all from the same weights; its classes.
+
+    `classes`: how many its output features are merged into; 0: none is merged.
+    """
     project = Project.from_config(config)
     started = now(watch.device)
-    first = project.model()
+    first = _merged(project, classes) if classes else project.model()
     before = now(watch.device) - started
     text, valid = project.corpora["train"], project.corpora["valid"][: watch.sentences]
     encoded, batching = EncodedText.encode(valid, first.vocabulary), config.training.batches.make()
@@ -166,6 +174,22 @@ def _ours(config: Config, rates: Sequence[float], watch: Watch) -> tuple[dict[fl
         return watch.points(f"{first.output_features.n_classes:,} classes, {rate:g}", steps(), before, judge)
 
     return {rate: points(rate) for rate in rates}, first.output_features.n_classes
+
+
+def _merged(project: Project, classes: int) -> LLRNN:
+    """A model of the project that predicts by classes with mean features, and reads words by their own."""
+    config, vocabulary = project.config, project.vocabulary
+    fine = compile_features(project.output_features, vocabulary)
+    return LLRNN(
+        vocabulary,
+        output_features=coarsened(fine, classes, symbol_mass(project.background, vocabulary)),
+        input_features=fine,
+        background=project.background,
+        controller=config.controller.make(),
+        tied=config.tied,
+        word_dropout=config.word_dropout,
+        seed=config.training.seed,
+    )
 
 
 def _adaptive(

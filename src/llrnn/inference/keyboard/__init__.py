@@ -145,7 +145,7 @@ def _check(model: LLRNN) -> None:
     if found is not None:
         raise ConfigError(
             "a keyboard holds an LSTM, static features of up to 65,535 classes and a static background, found "
-            f"{found}; train such a model (configs/typing/llrnn.toml), or set features.coarsen"
+            f"{found}; train such a model (configs/typing/llrnn.toml)"
         )
 
 

@@ -1,4 +1,4 @@
-"""Fewer classes: rows of Φ merged where least is lost, so that a rich model has a cheap sum in Z.
+"""Fewer classes: rows of Φ merged where least is lost, so that a rich model has a cheap sum in Z (`llrnn bench curve`).
 
 A merged class has the mean row of its members, weighted by background mass: only φ is coarser, p sums to one as before,
 and within a class words differ by b(x). A cell of an open vocabulary is a member as a word is: its b is the mass of all

@@ -1,4 +1,4 @@
-"""Coarsened features: fewer classes with mean rows, an exact sum, and input features as they were."""
+"""Merged classes: fewer, with mean rows, an exact sum, and input features as they were."""
 
 from __future__ import annotations
 
@@ -29,14 +29,13 @@ from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import ConfigError, FeatureError
 from llrnn.knowledge.backgrounds.base import symbol_mass
 from llrnn.knowledge.features import compile_features
-from llrnn.layer import coarse
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model import network
 from llrnn.model.network import FeatureEmbedding
 from llrnn.model.scoring import score
-from llrnn.model.testing import check_features
 from llrnn.model.words import Entry, add, remove
 from llrnn.text.encoded import EncodedText
+from llrnn_lab.bench import coarse
 from strategies import QUICK
 from test_words import open_features
 
@@ -47,8 +46,15 @@ def phi() -> features.Features:
     return small_features() + small_vectors()
 
 
+def merged(classes: int = CLASSES, *, seed: int = 0) -> tuple[FeatureMatrix, FeatureMatrix]:
+    """The matrix of `phi`, and the same merged into so many classes."""
+    fine = compile_features(phi(), small_vocabulary())
+    return fine, coarse.coarsened(fine, classes, np.asarray(small_vocabulary().counts) + 0.5, seed=seed)
+
+
 def coarse_model(classes: int = CLASSES, *, tied: bool = True) -> LLRNN:
-    return small_model(output_features=phi().coarsened(classes), tied=tied).double()
+    fine, made = merged(classes)
+    return small_model(output_features=made, input_features=fine, tied=tied).double()
 
 
 def dense(matrix: FeatureMatrix) -> Floats:
@@ -83,21 +89,14 @@ def test_log_p_is_brute_force_with_the_mean_rows() -> None:
 
 
 def test_as_many_classes_as_there_are_change_nothing() -> None:
-    fine = small_model(output_features=phi(), tied=True)
-    for classes in (fine.output_features.n_classes, 10**6):
-        same = small_model(output_features=phi().coarsened(classes), tied=True)
-        assert same.input_features is same.output_features
-        for name in ("class_of", "offsets", "columns", "values"):
-            assert np.array_equal(getattr(same.output_features, name), getattr(fine.output_features, name))
-        text = EncodedText.encode(small_corpus(), fine.vocabulary)
-        assert torch.equal(score(same, text).log_probs, score(fine, text).log_probs)
+    fine = compile_features(phi(), small_vocabulary())
+    for classes in (fine.n_classes, 10**6):
+        assert coarse.coarsened(fine, classes, np.ones(fine.n_symbols)) is fine
 
 
 def test_words_alone_keep_their_rows_and_the_input_stays_fine() -> None:
     vocabulary = small_vocabulary()
-    fine, (read, made) = compile_features(phi(), vocabulary), phi().coarsened(CLASSES).compiled(vocabulary)
-    assert np.array_equal(read.class_of, fine.class_of)
-    assert np.array_equal(read.values, fine.values)
+    fine, made = merged()
     merged_of = [np.unique(fine.class_of[made.class_of == s]) for s in range(made.n_classes)]
     alone = [s for s, old in enumerate(merged_of) if len(old) == 1]
     assert 0 < len(alone) < CLASSES
@@ -114,13 +113,10 @@ def test_words_alone_keep_their_rows_and_the_input_stays_fine() -> None:
 
 
 def test_the_same_every_time() -> None:
-    vocabulary = small_vocabulary()
-    one, two = (compile_features(phi().coarsened(CLASSES, seed=5), vocabulary) for _ in range(2))
-    other = compile_features(phi().coarsened(CLASSES, seed=6), vocabulary)
+    one, two, other = (merged(seed=seed)[1] for seed in (5, 5, 6))
     assert np.array_equal(one.class_of, two.class_of)
     assert np.array_equal(one.values, two.values)
     assert not np.array_equal(one.class_of, other.class_of)
-    check_features(phi().coarsened(CLASSES), vocabulary)
 
 
 @QUICK
@@ -187,10 +183,10 @@ def finite_vocabulary() -> Vocabulary:
 def test_cells_are_merged_with_words_and_all_strings_sum_to_one(classes: int) -> None:
     vocabulary, background = finite_vocabulary(), backgrounds.Discounted.from_corpus(small_corpus())
     mass = symbol_mass(background, vocabulary)
-    phi = open_features().coarsened(classes, mass=mass)
-    model = LLRNN(vocabulary, output_features=phi, background=background, controller=llrnn.GRU(5)).double()
+    made = coarse.coarsened(compile_features(open_features(), vocabulary), classes, mass)
+    model = LLRNN(vocabulary, output_features=made, background=background, controller=llrnn.GRU(5)).double()
     shaken(model, 2.0)
-    made, n = model.output_features, vocabulary.n_words
+    n = vocabulary.n_words
     assert made.n_classes == classes
     strings = ["".join(letters) for length in (1, 2, 3) for letters in product("abcde", repeat=length)]
     unlisted = [string for string in strings if string not in vocabulary]
@@ -264,10 +260,8 @@ def test_a_batch_of_few_words_composes_their_rows_alone(monkeypatch: pytest.Monk
 
 
 def test_mistakes_are_one_line() -> None:
-    vocabulary = small_vocabulary()
-    with pytest.raises(FeatureError, match="1 or more, found 0"):
-        phi().coarsened(0)
+    fine, made = merged(5)
     with pytest.raises(FeatureError, match="a mass of each of the"):
-        compile_features(phi().coarsened(5, mass=np.ones(3)), vocabulary)
+        coarse.coarsened(fine, 5, np.ones(3))
     with pytest.raises(ConfigError, match="tied weights need the same features"):
-        small_model(output_features=phi().coarsened(5), input_features=small_features(), tied=True)
+        small_model(output_features=made, input_features=small_features(), tied=True)

@@ -1,4 +1,4 @@
-"""`llrnn model condense`, and fewer classes by configuration."""
+"""`llrnn model condense`: a trained model made cheaper."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from llrnn import load
 from test_cli import Capture, done, refused
-from test_mixing import SMALL, place
+from test_mixing import place
 
 __all__ = ["place"]
 
@@ -27,17 +26,3 @@ def test_a_trained_model_is_condensed(place: Path, capsys: Capture, monkeypatch:
     done(capsys, "generate", out, "--count", "2")
     assert "--valid" in refused(capsys, *given, "--force")
     assert "--force" in refused(capsys, *given, "--valid", valid)
-
-
-def test_a_configuration_is_coarsened(place: Path, capsys: Capture) -> None:
-    config, out = str(place / "quick.toml"), str(place / "by config")
-    classes = ["--set", "features.coarsen.classes=30"]
-    summary = json.loads(done(capsys, "config", "features", config, *classes, "--json"))
-    assert summary["classes"] == 30
-    assert any("as 30" in note for note in summary["notes"])
-    done(capsys, "train", config, *classes, *SMALL, "--out", out)
-    model = load(out)
-    assert model.output_features.n_classes == 30 < model.input_features.n_classes
-    assert "greater than or equal to 1" in refused(
-        capsys, "config", "features", config, "--set", "features.coarsen.classes=0"
-    )
