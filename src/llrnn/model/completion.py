@@ -43,7 +43,7 @@ Step = Callable[[ModelState, Sequence[int]], tuple[Distribution, ModelState]]
 
 @dataclass(frozen=True)
 class Completion:
-    """A proposed word, spelled with the letters typed so far, and its log p given the prefix.
+    """A proposed word, which begins with the letters typed so far, and its log p given the words before, in nats.
 
     `cell`: for a string outside the vocabulary, the name of the set of strings that it belongs to, such as 4-digit
     numbers (they share one symbol); None for listed words.
@@ -61,16 +61,16 @@ class Completion:
 
     @cached_property
     def cell(self) -> str | None:
-        """The name of the cell (a set of strings that share one symbol, such as all 4-digit numbers) of a word that is
-        not listed.
+        """The name of the set of strings that an unlisted word belongs to, such as 4-digit numbers; None if listed.
 
-        None for a listed word. Computed on first access.
+        All strings of such a set (a cell) share one symbol of the vocabulary. Computed on first access.
         """
         return self.find_cell()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return {"word", "log_p", "p", "cell"} as plain data, for JSON; "cell" names the set of unlisted strings,
-        or is None.
+        """Return the word, "log_p", "p" and "cell" as a dict for JSON, the first under "word".
+
+        "cell" is the name of the set of strings that an unlisted word belongs to, None for a listed one.
         """
         return {"word": self.word, "log_p": self.log_p, "p": self.p, "cell": self.cell}
 
@@ -82,8 +82,8 @@ class NextWords:
     """The distribution of the next word after a prefix, with a search for the best words that begin with given letters.
 
     Candidates are the words of the vocabulary and the strings of its domains (infinite sets with probabilities, such as
-    numbers or spellings). `p`: the model's distribution at one position; raises ZeroMassError where no word is
-    possible.
+    numbers or spellings). `p`: the model's distribution of the next symbol, at one position; raises ZeroMassError where
+    no word is possible.
     """
 
     def __init__(self, model: LLRNN, p: Distribution) -> None:
@@ -91,10 +91,11 @@ class NextWords:
 
     @cached_property
     def _static(self) -> tuple[Ints, Floats, Floats] | None:
-        """Three arrays from which log p of any symbol is computed, if the prior is one table; else None.
+        """Three arrays from which log p of any symbol is computed, or None where the prior is not one table.
 
-        The class of each symbol (symbols with equal features share one), the score less log-normaliser of each class,
-        and the prior log b of each symbol: log p is the sum of the last two.
+        The class of each symbol, (V,) (symbols with equal features share one); the score less log-normaliser of each
+        class, (G,); and the prior log b of each symbol, (V,): log p is the sum of the last two. None too with changed
+        feature weights.
         """
         mass = self.p.static_mass
         if mass is None or self.p.changes_weights:
@@ -106,7 +107,7 @@ class NextWords:
 
     @cached_property
     def _first(self) -> list[tuple[float, int]]:
-        """The most probable symbols, as pairs (log p, id), best first."""
+        """The 16 most probable symbols as pairs (log p, symbol id), best first."""
         return self._top(_FIRST)
 
     def _top(self, k: int) -> list[tuple[float, int]]:
@@ -114,7 +115,7 @@ class NextWords:
         return [*zip(log_p, symbols, strict=True)]
 
     def log_p(self, symbols: Ints) -> Floats:
-        """Return log p of the symbols with these ids, (n,) -> (n,) float64."""
+        """Return log p of the symbols with these ids as the next one, (n,) -> (n,) float64, in nats."""
         if self._static is not None:
             klass, scores, log_b = self._static
             return np.asarray(scores[klass[symbols]] + log_b[symbols])
@@ -123,11 +124,11 @@ class NextWords:
 
     @cached_property
     def by_domain(self) -> list[Floats]:
-        """For each domain, an array over its cells: what log p of a string has besides log q, its log-probability in
-        the domain.
+        """For each domain an array over its cells: log p(x) − log q(x), which all strings x of a cell share.
 
         A domain is an infinite set of strings with probabilities q, such as numbers; its cells are the subsets that
-        share one symbol. The entry is log p(cell | K) minus the log of the cell's mass Σ q; −∞ where that is 0.
+        share one symbol. The entry is log p(cell | K) minus the log of Σ q over the cell's unlisted strings; −∞ where
+        that sum is 0.
         """
         sizes = [len(domain.cells) for domain in self.vocabulary.domains]
         if not sizes:
@@ -137,16 +138,16 @@ class NextWords:
         return np.split(weight, np.cumsum(sizes)[:-1])
 
     def cell_of(self, text: str) -> str | None:
-        """Return the name of the cell that an unlisted string belongs to, or None.
+        """Return the name of the cell of a string: a set of strings that share one symbol, such as all 4-digit numbers.
 
-        A cell is a set of strings that share one symbol of the vocabulary, such as all 4-digit numbers.
+        `text`: an unlisted string of some domain. None where symbols are no words (`NextUnits`).
         """
         return self.vocabulary.symbol(self.vocabulary.id(text))
 
     def best_listed(self, letters: str, k: int) -> list[tuple[float, str]]:
         """Return (log p, word) of the k best vocabulary words that begin with `letters`, in no particular order.
 
-        More than k where words tie with the last; impossible words are left out.
+        "" for any word. More than k where words tie with the last; impossible words are left out.
         """
         if not letters:
             return self._best_of_all(k)
@@ -158,9 +159,9 @@ class NextWords:
         return [(float(log_p[i]), self.vocabulary.symbol(int(symbols[i]))) for i in at.tolist() if log_p[i] > -np.inf]
 
     def _best_of_all(self, k: int) -> list[tuple[float, str]]:
-        """Return (log p, word) of the k most probable vocabulary words.
+        """Return (log p, word) of the k most probable vocabulary words, best first; impossible ones are left out.
 
-        The end of the sentence and the unknown word are left out.
+        So are the end of the sentence and the unknown-word symbol.
         """
         vocabulary, pairs = self.vocabulary, self._first
         none = {vocabulary.eos} | ({vocabulary.id(vocabulary.unknown)} if vocabulary.unknown else set())
@@ -173,10 +174,10 @@ class NextWords:
     def best_strings(
         self, letters: str, k: int, found: Iterable[float] = (), known: Container[str] = ()
     ) -> Iterator[tuple[float, str]]:
-        """Yield (log p, string) of strings outside the vocabulary that may be among the k best and begin with
-        `letters`.
+        """Yield (log p, string) of unlisted strings that begin with `letters` and may be among the k best words.
 
-        `found`: log p of words found already, which the strings have to beat; `known`: strings to leave out.
+        Best first within each domain (infinite set of strings, such as numbers). `found`: log p of words found already,
+        which the strings have to beat; `known`: strings to leave out.
         """
         best = heapq.nlargest(k, found)[::-1]  # a heap: the worst of the k best comes first
         for domain, weight in zip(self.vocabulary.domains, self.by_domain, strict=True):
@@ -190,7 +191,7 @@ class NextWords:
                     (heapq.heappush if len(best) < k else heapq.heappushpop)(best, log)
 
     def log_mass(self, letters: str) -> float:
-        """Return log p(the next word begins with `letters` | K), over all words and strings; −∞ if there are none.
+        """Return log p(the next word begins with `letters` | K), summed over all words and strings; −∞ if none does.
 
         The end of the sentence is no word.
         """
@@ -204,21 +205,20 @@ class NextWords:
 
 
 class NextUnits(NextWords):
-    """The distribution of the next word for a model whose symbols are parts of words, characters or byte pairs.
+    """The distribution of the next word for a model whose symbols are parts of words: characters or byte pairs.
 
         p(x | K) = Π p(unit | K, units before it)        which falls with every unit: what is best comes first
 
-    Words that hold a character that is not listed are proposed where it was typed. Only the units that a word is cut
-    into by the tokenisation count, no other way to spell it.
+    Words that hold a character that the model does not list are proposed where it was typed. Only the units that the
+    tokenisation cuts a word into count, no other way to spell it.
     """
 
     def __init__(
         self, model: LLRNN, p: Distribution, state: ModelState, units: Units, step: Step | None = None
     ) -> None:
-        """Take the distribution `p` of the first unit, the model's `state` after the prefix, and the `units` of its
-        words.
+        """Take the distribution `p` of the first unit after a prefix, and the model's `state` there.
 
-        `step`: called in place of `model.step`, for example to count steps.
+        `units`: how words are cut into units; `step`: called in place of `model.step`, for example to count steps.
         """
         super().__init__(model, p)
         self._step, self._state, self._units = step or model.step, state, units
@@ -235,9 +235,7 @@ class NextUnits(NextWords):
         return islice(self._ranked(letters), k)
 
     def _ranked(self, letters: str) -> Iterator[tuple[float, str]]:
-        """Yield (log p, word) of all words that begin with `letters`, by falling log p: best-first search over
-        units.
-        """
+        """Yield (log p, word) of all words that begin with `letters`, by falling log p: best-first search."""
         order, waiting = count(), list[tuple[float, int, _Place, int]]()
 
         def wait(place: _Place, rank: int) -> None:
@@ -260,8 +258,9 @@ class NextUnits(NextWords):
                 wait(_Place(log, text, path, self._candidates(letters, text, p), state), 0)
 
     def _candidates(self, letters: str, text: str, p: Distribution) -> list[tuple[float, int, str]]:
-        """Return (log p, symbol id, text) of the units that may come after `text` in a word beginning with
-        `letters`, best first.
+        """Return (log p, symbol id, text) of the units that may follow `text` in a word beginning with `letters`.
+
+        Best first. `p`: the distribution of the next unit. The unit for a line end ends the word.
         """
         found, rest, log_p = list[tuple[float, int, str]](), letters[len(text) :], p.log_probs()[0].double().tolist()
         for symbol, piece in enumerate(self._pieces):
@@ -277,8 +276,9 @@ class NextUnits(NextWords):
         return [self._units.text_of(self.vocabulary.symbol(symbol)) for symbol in range(len(self.vocabulary))]
 
     def log_mass(self, letters: str) -> float:
-        """Return log p(the next word begins with `letters` | K), summed over the unit sequences that first cover the
-        letters.
+        """Return log p(the next word begins with `letters` | K), summed over the shortest unit sequences that do.
+
+        −∞ if there are none.
         """
         found, waiting = list[float](), [(0.0, "", self.p, self._state)]
         while waiting:
@@ -293,8 +293,10 @@ class NextUnits(NextWords):
 
 @dataclass(frozen=True)
 class _Place:
-    """A node of the search for words: log p and text of the units so far, their ids, the possible next units, the
-    state.
+    """A node of the search for words over units: the units so far, and what may follow.
+
+    `log`: log p of the units; `text`: their letters; `path`: their ids; `candidates`: (log p, id, text) of each
+    possible next unit, best first; `state`: the model's after them.
     """
 
     log: float
@@ -305,11 +307,11 @@ class _Place:
 
 
 class Completions(Sequence[Completion], Renderable):
-    """The most probable words for the letters typed, best first: a sequence of `Completion`.
+    """The most probable words for the letters typed, best first: a sequence of `Completion`; prints as a table.
 
     `best` is their tuple; `log_mass` the log-probability that the next word begins with the letters; `share(one)` is
-    p(x | K, begins with the letters). It prints as a table. `after`: the distribution of the next word; `prefix`: the
-    words before; `k`: how many words; `without`: words to leave out.
+    p(x | K, begins with the letters). `after`: the distribution of the next word; `prefix`: the words before; `k`: how
+    many words at most; `without`: words to leave out.
 
         [one.word for one in complete(model, "la reine est", "gr")]
     """
@@ -347,7 +349,7 @@ class Completions(Sequence[Completion], Renderable):
         return self._after.log_mass(self._typed)
 
     def share(self, one: Completion) -> float:
-        """Return p(x | K, x begins with the letters) of one of the completions, between 0 and 1."""
+        """Return p(x | K, x begins with the letters) of one of the completions: its p over that of all such words."""
         return math.exp(min(one.log_p - self.log_mass, 0.0))
 
     def sheet(self) -> Sheet:
@@ -357,9 +359,10 @@ class Completions(Sequence[Completion], Renderable):
 
 
 class Completer:
-    """A keyboard that completes words in a text that grows: each word is read by the model once.
+    """Completes words in a text that grows, as a keyboard does: each word is read by the model once.
 
-    `model`: the model that predicts; `condition`: the input that the text is written from, if the model reads one.
+    `model`: the model that predicts; `condition`: the input that the text is written from, if the model reads one, None
+    for none. Words that are given to `read` may come again, if the model has such a prior (`backgrounds.Recent`).
 
         keyboard = Completer(model)
         keyboard.complete("la reine est", "gr").best
@@ -370,9 +373,10 @@ class Completer:
         self._read: list[tuple[str, NextWords, ModelState]] = []
 
     def read(self, sentence: str | Sequence[str]) -> None:
-        """Make a finished sentence a part of the text before, whose words may come again in the next ones.
+        """Add a finished sentence (a text, or its words) to the text before, so that its words may come again later.
 
-        Raises ConfigError if words do not come again in this model, or if it was given a condition that is no text.
+        Raises ConfigError if words do not come again in this model, or if the completer has a condition that is no text
+        before.
         """
         before = Before(()) if self._condition is None else self._condition
         if not (isinstance(before, Before) and self.model.background.text_before):
@@ -386,9 +390,10 @@ class Completer:
     def complete(
         self, prefix: str | Sequence[str] = "", letters: str = "", *, k: int = 3, without: Collection[str] = ()
     ) -> Completions:
-        """Return the k most probable words after `prefix` that begin with `letters`; words in `without` are left out.
+        """Return the k most probable words after `prefix` that begin with `letters`, best first.
 
-        Raises ConfigError if k < 1 or the letters begin with a space.
+        `prefix`: the text of the sentence before, or its words; `letters`: "" for any word; words in `without` are left
+        out. Raises ConfigError if k < 1 or the letters begin with a space.
 
             keyboard.complete("la reine est", "gr", k=5)[0].word
         """
@@ -401,9 +406,10 @@ class Completer:
             return Completions(self.after(words), words, letters, k, without)
 
     def after(self, words: tuple[str, ...]) -> NextWords:
-        """Return the distribution of the next word after these words.
+        """Return the distribution of the next word after these words, the beginning of a sentence.
 
-        Words shared with the last call are not read again.
+        Words shared with the last call are not read again. Where words come again, those of the text that the
+        vocabulary does not list are listed first.
         """
         if isinstance(self._condition, Before):
             self._list(Before(words))
@@ -423,7 +429,10 @@ class Completer:
         return known[-1][1]
 
     def _list(self, sentence: Before) -> None:
-        """List the words of the text before and of the sentence that are not, each with the probability that it had."""
+        """Replace the model by one that also lists the words of the text before and of this sentence, if any are new.
+
+        Each keeps the probability that it had. What was read is then forgotten.
+        """
         listed = add_from_conditions(self.model, [self._condition, sentence])
         if listed is not self.model:
             self.model = listed
@@ -457,9 +466,9 @@ def complete(
 
 
 def split_letters(model: LLRNN, text: str) -> tuple[tuple[str, ...], str]:
-    """Split a text into the words before, and the letters of the word that is being typed (none after a space).
+    """Return the words of a text, and the letters of the word that is being typed at its end ("" after a space).
 
-    split_letters(model, "la reine est gr")        # (("la", "reine", "est"), "gr")
+    split_letters(model, "la reine est gr") # (("la", "reine", "est"), "gr")
     """
     words = [*model.tokeniser.tokenise(text)]
     typed = words.pop() if words and not text[-1].isspace() else ""

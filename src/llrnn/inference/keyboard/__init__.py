@@ -40,7 +40,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def export_keyboard(model: LLRNN, path: str | Path, *, words: int | None = None) -> int:
-    """Write a keyboard file, a compact 8-bit model that completes words; return its size in bytes.
+    """Write a keyboard file, a compact 8-bit copy of a model that completes words, to `path`; return its size in bytes.
 
     `words`: keep only so many words, the most probable ones under the prior b(K, x); None: all. Raises ConfigError for
     models that the small reader does not support (it takes an LSTM, static features and a static prior b, the same at
@@ -54,7 +54,7 @@ def export_keyboard(model: LLRNN, path: str | Path, *, words: int | None = None)
 
 
 def keyboard_page(content: bytes, *, title: str = "Typing") -> str:
-    """Return the HTML of a page that completes words as one types, offline; model and program are inside.
+    """Return the HTML of a page that completes words as one types, offline; model and program are inside it.
 
     `content`: a keyboard file as bytes, from `keyboard_bytes`; `title`: the heading of the page.
 
@@ -73,10 +73,10 @@ def keyboard_page(content: bytes, *, title: str = "Typing") -> str:
 
 
 def keyboard_bytes(model: LLRNN, *, words: int | None = None) -> bytes:
-    """Return a keyboard file as bytes: a compact 8-bit model that completes words, to be read by `Keyboard`.
+    """Return a keyboard file as bytes: a compact 8-bit copy of a model that completes words, to be read by `Keyboard`.
 
     `words`: keep only so many words, the most probable ones under the prior b(K, x); None: all. Raises ConfigError for
-    models that the small reader does not support.
+    models that `Keyboard` does not support (see `export_keyboard`), or without a word to propose.
     """
     _check(model)
     vocabulary, log_b = model.vocabulary, _log_b(model)
@@ -129,7 +129,10 @@ def keyboard_bytes(model: LLRNN, *, words: int | None = None) -> bytes:
 
 
 def _check(model: LLRNN) -> None:
-    """Raise ConfigError with the first reason why a keyboard file cannot hold a model, such as contextual features."""
+    """Raise ConfigError with the first reason why a keyboard file cannot hold this model; return None if it can.
+
+    It can if the model is over words, by an LSTM with static features and prior, but for words that come again.
+    """
     classes, background = max(model.output_features.n_classes, model.input_features.n_classes), _base(model)
     again = model.contextual if all(isinstance(one, Again) for one in model.contextual) else ()
     reasons = (
@@ -150,15 +153,16 @@ def _check(model: LLRNN) -> None:
 
 
 def _base(model: LLRNN) -> Background:
-    """Return the prior of the model without the words that come again."""
+    """Return the model's prior over the next word without the part that expects words of the text to come again."""
     return model.background.base if isinstance(model.background, Recent) else model.background
 
 
 def _recent(model: LLRNN, listed: list[int], arrays: Arrays, scaled: Arrays) -> dict[str, Any] | None:
-    """Describe how words come again for a keyboard file's header; None where they do not.
+    """Return how words of the text come again, as settings for a keyboard file's header; None if they do not.
 
-    Added are, to `arrays`, which of the `listed` words have other forms, and to `scaled` the weights of the features of
-    words that came last and of words of the sentence, 0 where the model has none.
+    `listed`: ids of the words in the file. Added in place: to `arrays`, which of these words are rare, so that their
+    other forms may come too; to `scaled` and `arrays`, weights and biases of two features, being the word that came
+    last and being a word of the sentence, 0 where the model has none.
     """
     if not isinstance(model.background, Recent):
         return None
@@ -194,16 +198,17 @@ def _lstm(model: LLRNN) -> list[tuple[NDArray[np.float64], NDArray[np.float64], 
 
 
 def _quantised(name: str, matrix: NDArray[np.float64]) -> Arrays:
-    """Return {name: the matrix as 8-bit integers from −127 to 127, name.scale: a float32 scale for each row}."""
+    """Return {name: the matrix in 8-bit integers from −127 to 127, "name.scale": a float32 factor for each row}."""
     scale = np.maximum(np.abs(matrix).max(1), 1e-12) / 127
     return {name: np.round(matrix / scale[:, None]).astype(np.int8), f"{name}.scale": scale.astype(np.float32)}
 
 
 def _domains(model: LLRNN, arrays: Arrays) -> list[dict[str, Any]]:
-    """Describe the sets of strings outside the vocabulary (numbers, spellings) for a keyboard file's header.
+    """Return name, alphabet and limits of lengths of the model's domains, for a keyboard file's header.
 
-    The automaton that recognises each set, and the classes of each of its symbols by label and length, are added to
-    `arrays`; returned are name, alphabet and boundaries of lengths of each set.
+    A domain is a set of strings outside the vocabulary, such as numbers or spellings. Added to `arrays` in place: the
+    automaton that recognises its strings, and feature classes by its label and the length of a string. Raises
+    ConfigError for domains of other kinds, or automata that are too large.
     """
     found, first = list[dict[str, Any]](), model.vocabulary.n_words
     classes = {"cells": model.input_features.class_of, "output_cells": model.output_features.class_of}

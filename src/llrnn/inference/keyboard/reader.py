@@ -32,7 +32,11 @@ _TYPES = {"i8": np.int8, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "f3
 
 
 class _WordPlace(NamedTuple):
-    """What a file knows of a word: its classes, log b (−∞ where it is not listed), whether its other forms are news."""
+    """What a keyboard file knows of a word: its classes as input and as output, its prior, and whether it is rare.
+
+    A class is a set of words with equal features, given by its index; `log_b`: log of the prior, −∞ where the word is
+    not listed; `rare`: whether other forms of the word are expected after it, too.
+    """
 
     input_class: int
     output_class: int
@@ -43,7 +47,8 @@ class _WordPlace(NamedTuple):
 class Keyboard:
     """A keyboard file opened for completion: a small language model that needs numpy only.
 
-    `words`: the words that it can propose, sorted; `header`: what the file says of itself.
+    `content`: the bytes of the file (`Keyboard.read` opens it by its path); `words`: the words that it can propose,
+    sorted; `header`: what the file says of itself, a dict.
 
         Keyboard.read("french.kb").complete(["la", "reine", "est"], "gr", k=3)
     """
@@ -78,7 +83,7 @@ class Keyboard:
 
     @classmethod
     def read(cls, path: StrPath) -> Keyboard:
-        """Open a file that `llrnn export keyboard` wrote.
+        """Return the keyboard in a file that `llrnn export keyboard` or `export_keyboard` wrote.
 
         Raises CheckpointError where it is missing, cut short or another file.
         """
@@ -93,9 +98,9 @@ class Keyboard:
     ) -> list[tuple[str, float]]:
         """Return the k most probable words after `prefix` that begin with `letters`: (word, log p), best first.
 
-        `before`: the words that the user wrote before this sentence, last one last, which may come again. Fewer than k
-        are returned where fewer words begin so; equal ones are in the order of their spelling. Words of the prefix that
-        the model does not know are skipped.
+        `prefix`: the words of the sentence so far; those that the model does not know are skipped. `before`: the words
+        that the user wrote before this sentence, last one last, which may come again. Fewer than k are returned where
+        fewer words begin so; equal ones are in the order of their spelling. Letters keep the capitals that were typed.
         """
         small = self.header["lowercase"]
         prefix, before = ([word.lower() if small else word for word in text] for text in (prefix, before))
@@ -117,9 +122,11 @@ class Keyboard:
     def _again(
         self, before: Sequence[str], prefix: Sequence[str], scores: Floats, weights: Floats
     ) -> tuple[dict[str, float], float]:
-        """Return log p of the words that came, or whose other forms did, and log Z, by which all words are less.
+        """Return unnormalised log p of words that came in the text, or whose other forms did, and the log-normaliser.
 
-        `scores`, `weights`: what `_after` returns. Strings that are neither listed nor were typed have mass in Z alone.
+        The latter, log Z, is to be subtracted from log p of all words; {} and 0.0 for a file in which words do not come
+        again. `before`, `prefix`: the words before the sentence, and in it; `scores`, `weights`: what `_after` returns.
+        Strings that are neither listed nor were typed count in Z alone.
         """
         own = self.header.get("recent")
         if own is None:
@@ -143,17 +150,21 @@ class Keyboard:
         return found, float(np.log(max(1.0 - gone, 0.0) + come))
 
     def _forms(self, word: str) -> dict[str, float]:
-        """Return what a word that was read counts for: itself and, if it is rare, its other forms, with sum one."""
+        """Return {form: share} that a word in the text counts for: the word and, if it is rare, its other forms.
+
+        Shares sum to one. Other forms are inflected ones that the file knows.
+        """
         place, share = self._find(word), self.header["recent"]["share"]
         rare = self._inflections.forms(word) if place and place.rare else {}
         forms = {form: share * one for form, one in rare.items() if self._find(form)}
         return {**forms, word: 1.0 - sum(forms.values())}
 
     def _after(self, words: Sequence[str]) -> tuple[Floats, Floats]:
-        """Return log p(x) − log b(x) of the words x of each class (words with equal features) after these words, and
-        the weights of the word that came last and of words of the sentence, beside it.
+        """Return log p(x) − log b(x) of the words x of each class, (G,), after `words`, and two feature weights, (2,).
 
-        States of prefixes are cached: only words after the longest common prefix with the last call are read.
+        A class is a set of words with equal features, b the prior. The weights are those of being the word that came
+        last, and of being a word of the sentence. Unknown words are skipped. States of prefixes are cached: only words
+        after the longest common prefix with the last call are read.
         """
         known = self._read
         if not known:
@@ -182,7 +193,7 @@ class Keyboard:
         return after, scores - (whole.max() + np.log(np.exp(whole - whole.max()).sum())), again
 
     def _place(self, word: str) -> _WordPlace | None:
-        """Return what is known of a word, or of the set of strings it belongs to (such as numbers).
+        """Return what the file knows of a word, or else of the set of strings that it belongs to (such as numbers).
 
         None for a word that is neither listed nor in any of these sets.
         """
@@ -205,7 +216,7 @@ class Keyboard:
 
 
 def _column(characters: str, character: str) -> int:
-    """Return the column of a character in an automaton's table: its own, or that of its kind.
+    """Return the column of a character in an automaton's table: its index in `characters`, or else that of its kind.
 
     Kinds come after `characters`, in this order: lowercase, uppercase, digits, white space, other signs.
     """
