@@ -18,7 +18,7 @@ export_app = typer.Typer()
 
 @export_app.callback()
 def _group() -> None:
-    """Write a model as one small file that other programs read."""
+    """Write a model as one small file that other programs read: the commands of `llrnn export`."""
 
 
 @export_app.command("keyboard")

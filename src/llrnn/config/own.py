@@ -95,7 +95,10 @@ class OwnTable(BaseModel):
 
     @property
     def found(self) -> Any:
-        """The class that the table's `kind` names; raises ConfigError where it cannot be used."""
+        """The class that the table's `kind` names.
+
+        Raises ConfigError where it cannot be imported or is no subclass of `base`.
+        """
         return find_kind(self.group, self.kind, self.base)
 
     @model_validator(mode="after")

@@ -59,9 +59,9 @@ class LLRNNError(Exception):
 
 
 class LLRNNWarning(UserWarning):
-    """Base class of warnings of something possible but probably not intended.
+    """Base class of llrnn's warnings: something is possible but probably not intended.
 
-    The command line shows one as one line on standard error.
+    The command line shows each as one line on standard error.
     """
 
 
@@ -210,11 +210,11 @@ class TrainingError(LLRNNError):
 
 
 class NonFiniteError(TrainingError, NumericalError):
-    """Training met NaN or infinity in the loss, a gradient or a weight."""
+    """Training met NaN or infinity in the loss, a gradient or a weight; the message names it and the step."""
 
 
 class LostWorkerError(TrainingError):
-    """Another process of the same distributed training has ended."""
+    """Another process of the same distributed training has ended, so that this one cannot go on."""
 
 
 class DatasetError(LLRNNError):

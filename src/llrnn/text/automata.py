@@ -308,9 +308,10 @@ class DFA:
         return self.product(other, lambda x, y: x if y < 0 else -1)
 
     def minimised(self) -> DFA:
-        """Return the minimal automaton that labels every string alike, its states in breadth-first order.
+        """Return the automaton with the fewest states that labels every string as this one does.
 
-        Automata of equal labels and equal `characters` become equal arrays.
+        Its states are in breadth-first order, so that automata of equal labels and equal `characters` become equal
+        arrays.
         """
         moves = np.repeat(np.arange(len(self.labels))[:, None], self.moves.shape[1], axis=1)
         moves[:, self._usable] = self.moves[:, self._usable]  # columns without characters stay where they are

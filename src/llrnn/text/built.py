@@ -230,7 +230,7 @@ class Column:
         return np.asarray(self.array[places], dtype=np.int64)
 
     def blocks(self) -> Iterator[Ints]:
-        """Return an iterator over the whole column in consecutive int64 arrays of about a million numbers."""
+        """Return an iterator over all numbers of the file in consecutive int64 arrays of about a million each."""
         return (self[start : start + BLOCK] for start in range(0, len(self), BLOCK))
 
 
@@ -499,10 +499,11 @@ class BuiltCorpus(Corpus, Stored):
         return self._plain.columns["words"].blocks()
 
     def encoded(self, vocabulary: Vocabulary, *, to_train_on: bool = False) -> BuiltText:
-        """Return the text as ids of `vocabulary`; a word that has no id there is an UnknownWordError.
+        """Return the text as symbol ids of `vocabulary`; a word that has no id there is an UnknownWordError.
 
-        to_train_on     True: sentences have keys, and the first occurrence of each word in `vocabulary.as_new` has the
-                        id of its cell (a set of unlisted strings), so that the model learns to expect new words
+        to_train_on     True: sentences have keys (hashes of their words), and the first occurrence of each word in
+                        `vocabulary.as_new` has the id of its cell (a set of unlisted strings), so that the model learns
+                        to expect new words
         """
         text = self._in_ids_of(vocabulary)
         if not to_train_on:

@@ -26,7 +26,11 @@ class Inflections:
 
     @classmethod
     def learnt(cls, words: Iterable[str], *, least: int = 3) -> Inflections:
-        """Return the rules of some word types; a rule that fewer than `least` stems follow is left out."""
+        """Return the rules of endings that a set of word types shows; `words`: the types, repetitions do not count.
+
+        A rule is kept if `least` stems or more follow it, that is, have both endings. Words with other signs than
+        letters are ignored.
+        """
         of_stem: dict[str, list[str]] = {}
         for word in sorted({*words}):
             for stem, ending in _splits(word) if word.isalpha() else ():
@@ -40,8 +44,9 @@ class Inflections:
         return cls(rules)
 
     def forms(self, word: str) -> dict[str, float]:
-        """Return the `MOST_FORMS` likeliest other forms of a word, with shares that sum to one; {} if there are
-        none.
+        """Return {form: share} of the likeliest other forms of a word, at most `MOST_FORMS` (40); shares sum to 1.
+
+        {} if no rule fits the word.
         """
         rate: dict[str, float] = {}
         for stem, ending in _splits(word):
@@ -53,6 +58,9 @@ class Inflections:
 
 
 def _splits(word: str) -> Iterator[tuple[str, str]]:
-    """Yield the (stem, ending) pairs of a word."""
+    """Yield the (stem, ending) pairs of a word: stems of 4 letters or more, endings of 0 to 4 letters.
+
+    None for a word of fewer than 4 letters.
+    """
     for length in range(min(_LONGEST_ENDING, len(word) - _SHORTEST_STEM) + 1):
         yield word[: len(word) - length], word[len(word) - length :]

@@ -127,7 +127,9 @@ class Domain(ABC):
         """
 
     def members(self, cell: int) -> Sequence[str] | None:
-        """Return all strings of a cell (set of strings with one symbol), or None if there are more than `MOST_MEMBERS`.
+        """Return all strings of a cell (set of strings with one symbol); None if there are more than 2,000,000.
+
+        Also None, as here, where a subclass cannot list them.
 
         cell        index of the cell in `cells`
         """
