@@ -34,7 +34,7 @@ State = Any  # of some process, where several kinds of them are kept side by sid
 
 @dataclass(frozen=True)
 class Saved:
-    """A background, contextual feature or input in the form that a model folder stores.
+    """A background (prior), contextual feature or input in the form that a model folder stores.
 
     kind        the name under which its class is found again
     fields      settings as plain data, which JSON can write
@@ -90,9 +90,9 @@ def own_restorer(saved: Saved, group: str, base: type, again: str) -> Callable[[
 
 @dataclass(frozen=True, eq=False)
 class PackedStates(Sequence[S]):
-    """A batch of `n` states of a background or contextual feature in a form that only that reads, such as a tensor.
+    """A batch of `n` states of a background (prior) or contextual feature in a form that only that reads.
 
-    It stands for a list of states: `len` works, indexing raises a TypeError.
+    Such as a tensor. It stands for a list of states: `len` works, indexing raises a TypeError.
     """
 
     n: int
@@ -142,7 +142,7 @@ class Process(ABC, Generic[S]):
 
     @property
     def is_static(self) -> bool:
-        """Whether the results of this process depend on neither condition nor prefix; then no states are kept."""
+        """Whether the results of this process depend on neither condition (input) nor prefix; it then has no states."""
         return False
 
     @property

@@ -111,8 +111,8 @@ class Client:
         """Return which words of the prefix and of `words` are not in the model's vocabulary, with similar ones.
 
         They are in `.unknown` of the result, each once, with `.word` and `.near` (filled for the first five only);
-        `.prefix` has the words of the prefix as the model reads them. `query`: model, background, condition, changes
-        (`QueryOptions`).
+        `.prefix` has the words of the prefix as the model reads them. `query`: model, background (prior), condition
+        (input) and changes, see `QueryOptions`.
         """
         return self._ask("read", ReadAnswer.model_validate, prefix, query, words=list(words))
 
@@ -121,8 +121,8 @@ class Client:
     ) -> Next:
         """Return the `top` most probable words after the prefix, best first; each has `word`, `p` and `log_p`.
 
-        The probabilities of `words` are in `.words` of the result. `query`: model, background, condition and changes,
-        see `QueryOptions`. A `ServerError` is raised for a word that the model does not know.
+        The probabilities of `words` are in `.words` of the result. `query`: model, background (prior), condition
+        (input) and changes, see `QueryOptions`. A `ServerError` is raised for a word that the model does not know.
 
         client.next("la reine est", top=5, words=["grande"])
         """
@@ -134,8 +134,8 @@ class Client:
         """Return the `k` most probable words after the prefix that begin with `letters`, best first, in `.best`.
 
         `mass`: also compute the log-probability that the next word begins with the letters (`log_mass`, else None), and
-        the `share` of each word in that probability. `query`: model, background, condition, changes, see
-        `QueryOptions`.
+        the `share` of each word in that probability. `query`: model, background (prior), condition (input) and changes,
+        see `QueryOptions`.
 
             client.complete("la reine est", "gr")
         """
@@ -151,7 +151,7 @@ class Client:
         """Split log p of `word` after the prefix, or its difference from a rival's, by prior and features.
 
         An `Explanation` is returned, with a rival a `Comparison`, as by `llrnn.explain`; both print as a table of
-        summands in nats. `query`: model, background, condition and changes, see `QueryOptions`.
+        summands in nats. `query`: model, background (prior), condition (input) and changes, see `QueryOptions`.
 
         print(client.explain("la petite", word="maison", rival="maisons"))
         """
@@ -161,8 +161,8 @@ class Client:
         """Attribute the weight of a feature after the prefix to features of earlier words, as `llrnn.influence` does.
 
         The result has `.weight` and `.terms`, the contribution of each feature of each word. `feature`: its name; a
-        `ServerError` is raised where the model has none of this name. `query`: model, background, condition, changes,
-        see `QueryOptions`.
+        `ServerError` is raised where the model has none of this name. `query`: model, background (prior), condition
+        (input) and changes, see `QueryOptions`.
 
         print(client.influence("les petites", feature="Number:Plur"))
         """
@@ -184,8 +184,8 @@ class Client:
 
         Each is a `Written`, whose `str` is the word. `top_k`, `top_p`: draw from the k most probable words, or from the
         fewest with this probability together, None for all; `greedy`: always take the most probable word; `max_words`:
-        stop after so many. Equal seed and request give the same text. `query`: model, background, condition, changes,
-        see `QueryOptions`.
+        stop after so many. Equal seed and request give the same text. `query`: model, background (prior), condition
+        (input) and changes, see `QueryOptions`.
 
         for word in client.generate("le chat", temperature=0.7): print(word)
         """
@@ -225,8 +225,8 @@ class Client:
         """Return a score for each text: log p (nats) of every word, the end of the sentence included, and their sum.
 
         `conditions`: the input that each text is generated from, or None; None for all: no text has one. A ConfigError
-        is raised where `texts` is one string, or `query` has a condition. `query`: model, background and changes, see
-        `QueryOptions`.
+        is raised where `texts` is one string, or `query` has a condition. `query`: model, background (prior) and
+        changes, see `QueryOptions`.
 
             client.score(["elle dort ."])[0].log_p
         """
@@ -335,7 +335,8 @@ class Writing(Iterator[Written]):
 def _query(query: QueryOptions, prefix: Prefix | None = None) -> dict[str, Any]:
     """Return the JSON fields that queries share, as a dict: model, background, condition, changes and prefix.
 
-    Options that are None are not in it, nor is `prefix` where that is None; `changes` is a list of dicts, maybe empty.
+    The background is a prior by name, the condition the input of a text. Options that are None are not in it, nor is
+    `prefix` where that is None; `changes` is a list of dicts, maybe empty.
     """
     said: dict[str, Any] = {name: value for name, value in query.items() if name != "changes" and value is not None}
     if prefix is not None:

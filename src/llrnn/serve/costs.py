@@ -76,10 +76,10 @@ def cost_of_strings(count: int) -> Cost:
 
 
 def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
-    """Return the estimated cost of a whole request to a model, in units of reading one word; nothing is refused here.
+    """Return the estimated cost of a whole request to a model, in units of reading one word.
 
-    Exception: patterns in `changes` that would search too many names raise a `Refused` (422). A TypeError is raised for
-    a class of request that has no cost.
+    A `Refused` (422) is raised where patterns in its changes of weights would be compared with too many names, a
+    TypeError for a class of request that has no cost. Whether the cost is allowed is checked by `admit`.
     """
     match request:
         case messages.WriteRequest():
@@ -105,8 +105,8 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
 def _query_cost(served: Served, request: messages.Query) -> float:
     """Return the cost of reading the prefix of a request and answering it, without the words to be generated.
 
-    The unit is reading one word. Counted are the words of the prefix (six times for `influence`), the condition,
-    changes of weights, and what the kind of request adds: words listed, or looked up.
+    The unit is reading one word. Counted are the words of the prefix (six times for `influence`), the condition
+    (input), changes of weights, and what the kind of request adds: words listed, or looked up.
     """
     cost = _words_cost(request, [served.model.read(request.prefix)]) * (
         6 if isinstance(request, messages.InfluenceRequest) else 1

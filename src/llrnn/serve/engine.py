@@ -97,9 +97,9 @@ class EncodedPrefix:
 def encode(ready: PreparedModel, text: str | Sequence[str], steering: Steering, place: str) -> EncodedPrefix:
     """Return a prefix or text as the model reads it: words, symbol ids, condition and changes of weights.
 
-    `ready`: the model with its condition; `text`: is cut by the model's tokeniser where it is one string; `steering`:
-    (scale, offset) of the weights, or None; `place`: the field of the request, named in the UnknownWordError that is
-    raised for a word which the model cannot read.
+    `ready`: the model with its condition (the input that the text is generated from); `text`: is cut by the model's
+    tokeniser where it is one string; `steering`: (scale, offset) of the weights, or None; `place`: the field of the
+    request, named in the UnknownWordError that is raised for a word which the model cannot read.
     """
     written = ready.model.read(text)
     ids = ready.model.vocabulary.symbols_of(written, place=place)
@@ -234,8 +234,9 @@ def _scored(model: LLRNN, text: EncodedPrefix, log_p: Tensor) -> dict[str, Any]:
 def _of_words(vocabulary: Vocabulary, words: Sequence[str], log_p: Tensor) -> Tensor:
     """Return log p of each word and of the end of the text, (words + 1,), from log p of the predicted symbols.
 
-    `log_p`: (symbols + 1,). Where the vocabulary has units of words, those of a word are summed; for a string outside
-    the vocabulary, its log-probability within its cell (the set of strings that share its symbol) is added.
+    `log_p`: (symbols + 1,). Where words are spelled as several units (subwords), those of a word are summed; for a
+    string outside the vocabulary, its log-probability within its cell (the set of strings that share its symbol) is
+    added.
     """
     units = vocabulary.units
     if units is not None:
@@ -354,7 +355,8 @@ class Question(Generic[R]):
     """A request about what follows a prefix, encoded for its model, which can be answered in a batch with others.
 
     Questions of one model with equal `batch_key` are answered together, by the static method `answer` of the subclass.
-    Making one raises an LLRNNError where the request names a word, feature, background or condition that cannot be.
+    Making one raises an LLRNNError where the request names a word, feature, background (prior) or condition (input of a
+    text) that cannot be.
     """
 
     batch_key: Hashable = None
@@ -366,7 +368,10 @@ class Question(Generic[R]):
         self.asked = encode(ready, request.prefix, steering(ready, request.changes), request.place)
 
     def header(self) -> Answer:
-        """Return what every answer begins with: {"model": name, "background": name, "prefix": words as read}."""
+        """Return what every answer begins with: {"model": name, "background": name, "prefix": words as read}.
+
+        The background is the prior that the model is used with.
+        """
         return {"model": self.served.name, "background": self.request.background, "prefix": list(self.asked.words)}
 
 
@@ -448,8 +453,9 @@ def read_words(served: Served, request: messages.ReadRequest) -> Answer:
 class CompleteQuestion(Question[messages.CompleteRequest]):
     """A question for the most probable words that begin with some letters; prefixes of any length share a batch.
 
-    Where the vocabulary has units of words, the search takes further steps of the network, and only prefixes of one
-    length are read together. It is made of a served model and (request, scope); the scope is charged for these steps.
+    Where words are spelled as several units (subwords), the search takes further steps of the network, and only
+    prefixes of one length are read together. It is made of a served model and (request, scope); the scope is charged
+    for these steps.
     """
 
     def __init__(self, served: Served, asked: tuple[messages.CompleteRequest, RequestScope]) -> None:
@@ -508,9 +514,10 @@ class _StatefulQuestion(Question[R], ABC):
 
     @abstractmethod
     def after(self, p: Distribution, state: ModelState) -> Any:
-        """Return the answer to this question.
+        """Return the answer to this question, a dict for JSON, or what further steps continue (`Text`).
 
-        `p`: distribution of the word after the prefix, one row; `state`: the model state there, one row.
+        `p`: distribution of the word after the prefix, one row; `state`: the model state there, one row. Subclasses
+        define it.
         """
 
 
@@ -520,8 +527,9 @@ class ExplainQuestion(_StatefulQuestion[messages.ExplainRequest]):
     def after(self, p: Distribution, state: ModelState) -> Answer:
         """Return a dict with model, background, prefix, word, rival and comparison (`messages.ExplainAnswer`).
 
-        `word` and `rival` have log p split into summands; `rival` and `comparison` are None where no rival was given.
-        `p`, `state`: distribution of the next word and model state after the prefix, one row each.
+        `background`: name of the prior; `word` and `rival` have log p split into summands; `rival` and `comparison` are
+        None where no rival was given. `p`, `state`: distribution of the next word and model state after the prefix, one
+        row each.
         """
         word, *rest = self.model.read([self.request.word, *filter(None, [self.request.rival])])
         found = explain_next(self.model, p, state, self.asked.words, word, rest[0] if rest else None)
@@ -572,7 +580,7 @@ class WriteQuestion:
 
 @dataclass(frozen=True, eq=False)
 class PendingText:
-    """The beam search of one condition, not ended yet, with the question that it answers."""
+    """The beam search of texts for one condition (input), not ended yet, with the question that it answers."""
 
     question: WriteQuestion
     search: Search
@@ -585,7 +593,7 @@ class PendingText:
     def answer(self) -> Answer:
         """Return {"best": the texts found so far, best first, as many as asked for; "warnings": about the condition}.
 
-        A text is a dict with text, words, log_prob and finished.
+        The condition is the input of the texts. A text is a dict with text, words, log_prob and finished.
         """
         asked = self.question
         said = [spoken(asked.model, one, asked.condition) for one in self.search.found()[: asked.request.count]]
@@ -643,7 +651,8 @@ class ScoreQuestion:
     def pieces(self) -> Iterator[tuple[int, ...]]:
         """Yield tuples of indices of texts of the request, with one condition and similar lengths, to read in one pass.
 
-        A pass has at most 512 positions, padding included, or one text where that is longer.
+        A condition is the input that a text is generated from. A pass has at most 512 positions, padding included, or
+        one text where that is longer.
         """
         units, by_condition = self.served.model.vocabulary.units, dict[str | None, list[int]]()
         lengths = np.array([1 + len(words if units is None else units.sentence(words)) for words in self._words])
@@ -657,7 +666,7 @@ class ScoreQuestion:
     def add(self, piece: Sequence[int]) -> None:
         """Compute and keep the scores of one piece, a tuple of indices of the request's texts.
 
-        An UnknownWordError or a `Refused` is raised for a text or condition that the model cannot read.
+        An UnknownWordError or a `Refused` is raised for a text or condition (input) that the model cannot read.
         """
         ready = self.served.ready(self.request.background, self._conditions[piece[0]])
         if ready.names not in self._changed:
@@ -770,8 +779,8 @@ class Engine:
         """Return the most probable next words after a prefix, as a dict with the fields of `messages.Next`.
 
         `top` lists {"word", "log_p", "p", "cell"}, best first, and `words` the same of those asked for by name. A
-        `Refused` is raised for an unknown word (400), an unknown model, background or feature (404), or where no word
-        can follow (409).
+        `Refused` is raised for an unknown word (400), an unknown model, background (prior) or feature (404), or where
+        no word can follow (409).
         """
         return await self._ask(NextQuestion, request)
 

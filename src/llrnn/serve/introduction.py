@@ -142,9 +142,10 @@ def _prefixes(model: LLRNN, texts: Sequence[Sequence[str]]) -> list[tuple[str, .
 
 
 def _last_content(model: LLRNN, words: Sequence[str]) -> int:
-    """Return the index, 2 or more, of the last word that is worth as much as any word of the text (`_worth`).
+    """Return the index of the last word, from index 2 on, whose `_worth` is the greatest of the text.
 
-    Where there is no such word, 2, or the length of a shorter text.
+    `_worth` ranks words from 0 to 4, content words highest. Where there is no such word, 2, or the length of a shorter
+    text.
     """
     worth = [0 if word not in model.vocabulary else _worth(model, model.vocabulary.id(word)) for word in words]
     late = [place for place in range(_SHORTEST, len(words)) if worth[place] == max(worth)]

@@ -833,7 +833,7 @@ class WrittenText(TextAnswer):
 class Finished(WrittenText):
     """The last event of a streamed text: the whole text, prefix included, and log p of the generated words.
 
-    `warnings`: acts, slots and values of the condition that the model has not seen in training.
+    `warnings`: acts, slots and values of the condition (input) that the model has not seen in training.
     """
 
     warnings: Warnings = ()
@@ -842,7 +842,7 @@ class Finished(WrittenText):
 class GenerateAnswer(TextAnswer, AskedAnswer):
     """The answer to `generate` with `"stream": false`: the whole text, and each generated word with its features.
 
-    `warnings`: acts, slots and values of the condition that the model has not seen in training.
+    `warnings`: acts, slots and values of the condition (input) that the model has not seen in training.
     """
 
     words: tuple[Written, ...]
@@ -860,7 +860,7 @@ class ConditionTexts(Answer):
 
 
 class WriteAnswer(ModelAnswer):
-    """The answer to `write`: `texts` has an entry for each condition (input), in the order of the request."""
+    """The answer to `write`: `texts` has a `ConditionTexts` for each condition (input), in the order of the request."""
 
     texts: tuple[ConditionTexts, ...]
 

@@ -139,7 +139,7 @@ class Served:
     def _bytes_of(self, key: tuple[str, str | None], ready: PreparedModel) -> int:
         """Return an upper estimate of the bytes of a prepared model, for the cache: condition and added words.
 
-        `key`: (name of the background, condition as text or None).
+        `key`: (name of the background, a prior; condition, the input of texts, as text or None).
         """
         own_words = 0 if ready.model is self.variants[key[0]] else len(ready.model.vocabulary)
         return 1000 + _BYTES_A_CHARACTER * len(key[1] or "") + _BYTES_A_WORD * own_words
@@ -168,8 +168,8 @@ class Served:
     def _listing(self, background: str, condition: object, tell: Callable[[str], None]) -> LLRNN:
         """Return the model with this background (prior), the words of a parsed condition added to its vocabulary.
 
-        Conditions with the same new words share one cached model. `tell` is called with a message on words that cannot
-        be added.
+        A condition is the input of texts; those with the same new words share one cached model. `tell` is called with a
+        message on words that cannot be added.
         """
         model = self.variants[background]
         found = ((slot, word) for slot, words in values_of(condition) for word in words)
@@ -434,7 +434,10 @@ class FairQueue:
             self._paid = {who: paid for who, paid in self._paid.items() if who in present}
 
     def _pay(self, client: Client, cost: float) -> None:
-        """Charge a cost to the client and to its address, and keep what they had paid: newcomers begin with that."""
+        """Charge the cost of a job to the client, (address, port), and to its address.
+
+        What they had paid before is kept: a new client, or address, begins with that much.
+        """
         for who, level in ((client[0], ""), (client, client[0])):
             self._level[level] = self._paid[who]
             self._paid[who] += cost

@@ -57,7 +57,7 @@ _RESTORERS: dict[str, Restorer] = {
 
 
 def register(kind: str, restorer: Restorer) -> None:
-    """Register the function that restores a kind of background from a model folder; an earlier one is replaced.
+    """Register the function that restores a kind of background (prior) from a model folder.
 
     kind        the `kind` of what `Background.saved` of the class returns
     restorer    a function (saved, parts) -> background; `parts`: the backgrounds of `saved.parts`, restored before
@@ -68,7 +68,7 @@ def register(kind: str, restorer: Restorer) -> None:
 
 
 def restore(saved: Saved) -> Background:
-    """Return the background that a model folder stores as `saved`: the inverse of `Background.saved`.
+    """Return the background (prior) that a model folder stores as `saved`: the inverse of `Background.saved`.
 
     Raises a CheckpointError for an unknown kind, and for an object of the user's class that was not registered: give it
     again at loading, `llrnn.load(folder, background=...)`.

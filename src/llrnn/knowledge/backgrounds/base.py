@@ -70,16 +70,18 @@ class Background(Process[S]):
         """
 
     def factors(self, state: S) -> list[tuple[str, Prior]]:
-        """Return the factors of a product as (name, log b at this one state as a `Prior`) pairs, for explanations.
+        """Return the factors of a prior that is a product, as (name, log b at this one state) pairs.
 
-        A background that is no product is its only factor. `state`: as `initial` and `advance` return it.
+        For explanations; log b is a `Prior`. A background that is no product is its only factor. `state`: as `initial`
+        and `advance` return it.
         """
         return [(repr(self), self.prior([state]))]
 
     def shares(self, state: S) -> list[tuple[str, float, Prior]]:
-        """Return the parts of a mixture at one state as (name, log weight, log b as a `Prior`) triples.
+        """Return the parts of a prior that is a mixture, at one state, as (name, log weight, log b) triples.
 
-        For explanations; [] if the background is no mixture. `state`: as `initial` and `advance` return it.
+        For explanations; log b is a `Prior`. [] if the background is no mixture. `state`: as `initial` and `advance`
+        return it.
         """
         return []
 
@@ -172,7 +174,7 @@ class Combined(Background[Together]):
         return all(part.is_static for part in self.parts)
 
     def with_parts(self, parts: Iterable[Background]) -> Self:
-        """Return a copy of this combination, with the same weights, whose parts are replaced by these backgrounds."""
+        """Return a copy of this combination, with the same weights, whose parts are these backgrounds (priors)."""
         made = copy.copy(self)
         made.parts = tuple(parts)
         return made
@@ -477,7 +479,7 @@ class Unigram(UnboundBackground):
 
     @classmethod
     def from_corpus(cls, *corpora: Corpus, smoothing: float = 0.0) -> Unigram:
-        """Return a unigram background of all corpora together: counts of words, and one "</s>" for each sentence.
+        """Return a unigram prior of all corpora together: counts of words, and one "</s>" for each sentence.
 
         `smoothing`: added to every count; with 0, words that do not occur have probability 0.
         """
@@ -489,7 +491,7 @@ class Unigram(UnboundBackground):
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], *, smoothing: float = 0.0) -> Unigram:
-        """Return a unigram background from a frequency file, lines `form TAB count` (`text.lexicon.read_frequencies`).
+        """Return a unigram prior from a frequency file, lines `form TAB count` (`text.lexicon.read_frequencies`).
 
         `smoothing`: added to every count; with 0, words that are not in the file have probability 0.
         """
@@ -533,7 +535,7 @@ class Discounted(UnboundBackground):
 
     @classmethod
     def from_corpus(cls, *corpora: Corpus, frequencies: Mapping[str, float] | None = None) -> Discounted:
-        """Return the background from the counts of words, and of one "</s>" for each sentence, in all corpora together.
+        """Return the prior from the counts of words, and of one "</s>" for each sentence, in all corpora together.
 
         `frequencies`: {word: count} of a larger list, whose words get probability though the corpora lack them; None:
         none.
@@ -726,7 +728,7 @@ class Mask(Background[MaskState]):
 
 
 def symbol_mass(background: Background, vocabulary: Vocabulary) -> Floats:
-    """Return b(x) of every symbol of the vocabulary, (V,), for a background that does not depend on the context.
+    """Return b(x) of every symbol of the vocabulary, (V,), for a prior that does not depend on the context.
 
     It is not normalised. For one that depends on the context, each symbol's count in the vocabulary plus one half.
     """

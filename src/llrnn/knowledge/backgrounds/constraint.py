@@ -280,7 +280,7 @@ def _read_text(path: str | PathLike[str]) -> str:
 def constraints_of(background: Background) -> tuple[Constraint, ...]:
     """Return the constraints that every text must satisfy: the strict ones (violation 0) among a background's factors.
 
-    Parts of a mixture are not among them; () if there are none.
+    A background is a prior over the next word. Parts of a mixture are not among them; () if there are none.
     """
     if isinstance(background, Constraint):
         return () if background.violation else (background,)
@@ -289,7 +289,10 @@ def constraints_of(background: Background) -> tuple[Constraint, ...]:
 
 
 class _Readers:
-    """A callable condition -> `SymbolReader` of a bound constraint; pickled as the constraint, without its caches."""
+    """A callable condition (input of a text) -> `SymbolReader` of a bound constraint, the reader of its language.
+
+    It is pickled as the constraint, without its caches.
+    """
 
     def __init__(self, constraint: Constraint) -> None:
         self._constraint, self._of = constraint, constraint._readers()

@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LazyAnswers(PackedStates[S]):
-    """A batch of N states of a background of which only the next word's log b is kept, computed on first use.
+    """A batch of N states of a background (prior) of which only the next word's log b is kept, computed on first use.
 
     `n`: N; `make`: a function that returns log b, (N, V).
     """
@@ -57,7 +57,7 @@ class LazyAnswers(PackedStates[S]):
 
 @dataclass(frozen=True, eq=False)
 class Scanned(PackedStates[Place]):
-    """A batch of N states of a `Model` background, given by the inner model's next-word distributions.
+    """A batch of states of a `Model` background at N positions: the inner model's next-word distributions there.
 
     pieces      distribution objects, each over some of the positions
     order       (N,) the index of each position in the concatenation of the pieces
@@ -364,8 +364,8 @@ class HuggingFace(Background[tuple[int, ...]]):
     def from_folder(cls, path: str | PathLike[str], *, context: int | None = None) -> HuggingFace:
         """Return the background in a folder that `save_pretrained` of model and tokenizer wrote; nothing is downloaded.
 
-        `context`: the most tokens that it sees. Raises a BackgroundError if the folder holds no such model, a
-        MissingExtraError without the package transformers.
+        `context`: the most tokens that it sees, None: as many as it can. Raises a BackgroundError if the folder holds
+        no such model, a MissingExtraError without the package transformers.
         """
         try:
             from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -529,7 +529,7 @@ class HuggingFace(Background[tuple[int, ...]]):
 
     @classmethod
     def restored(cls, saved: Saved) -> HuggingFace:
-        """Make the background from what its method `saved` returned.
+        """Make the background (prior over the next token) from what its method `saved` returned.
 
         Raises a CheckpointError if the folder is gone, or its config.json has changed.
         """

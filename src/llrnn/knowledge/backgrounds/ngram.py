@@ -105,7 +105,8 @@ class CrossFitted(Background[Any]):
     def restored(cls, whole: Background, folds: int) -> Background:
         """Return the background from a model folder, which stores `whole`, the n-grams of all of the text, alone.
 
-        It can be used, but training with it raises a TrainingError. A `whole` that is no `NGram` is returned itself.
+        The background is a prior over the next word; it can be used, but training with it raises a TrainingError. A
+        `whole` that is no `NGram` is returned itself.
         """
         if not isinstance(whole, NGram):
             return whole  # other backgrounds were cross-fitted too, once
@@ -115,7 +116,7 @@ class CrossFitted(Background[Any]):
 
     @property
     def whole(self) -> Background:
-        """The n-gram background that was estimated on all of the corpus; used outside training."""
+        """The n-gram background (prior) that was estimated on all of the corpus; used outside training."""
         return self._parts[0]
 
     def bind(self, vocabulary: Vocabulary) -> Self:
@@ -229,9 +230,9 @@ class NGram(Background[int]):
 
     @classmethod
     def from_path(cls, path: str | PathLike[str], *, restrict: bool = False) -> NGram:
-        """Return the n-gram background in an ARPA file (also gzip), or in a folder that `llrnn ngram estimate` wrote.
+        """Return the n-gram background (prior) in an ARPA file (also gzip), or in a folder of `llrnn ngram estimate`.
 
-        `restrict`: drop words that the vocabulary does not list, instead of an error when it is bound.
+        `restrict`: drop words that the vocabulary does not list, instead of an error when it is bound to one.
         """
         return cls(read_table(path), restrict=restrict)
 
@@ -245,7 +246,7 @@ class NGram(Background[int]):
         folds: int = 10,
         restrict: bool = False,
     ) -> Background:
-        """Return a background of modified Kneser-Ney n-grams, which are estimated when it is bound to a vocabulary.
+        """Return a prior of modified Kneser-Ney n-grams, which are estimated when it is bound to a vocabulary.
 
         order       the length of the longest n-grams
         min_counts  by order, the count below which n-grams are dropped
@@ -367,7 +368,7 @@ class NGram(Background[int]):
 
     @classmethod
     def restored(cls, saved: Saved) -> NGram:
-        """Make the n-gram background from what its method `saved` returned."""
+        """Make the n-gram background (prior over the next word) from what its method `saved` returned."""
         return cls(table_from(saved.fields, saved.tensors))
 
     def __repr__(self) -> str:
@@ -375,7 +376,7 @@ class NGram(Background[int]):
 
 
 def over_own_words(table: ngrams.NGramTable) -> NGram:
-    """Return an n-gram background bound to a vocabulary of exactly the words that the table lists.
+    """Return an n-gram background (prior) bound to a vocabulary of exactly the words that the table lists.
 
     If the table has `<unk>`, it stands for all other words.
     """
@@ -438,7 +439,7 @@ def _as_tensor(states: Sequence[int] | Tensor) -> Tensor:
 
 
 class _Estimated(UnboundBackground):
-    """A background of n-grams of a corpus, which are estimated when it is bound: `bind` returns an `NGram`.
+    """A background (prior) of n-grams of a corpus, which are estimated when it is bound: `bind` returns an `NGram`.
 
     order       the length of the longest n-grams
     min_counts  by order, the count below which n-grams are dropped

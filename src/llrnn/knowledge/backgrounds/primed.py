@@ -61,7 +61,8 @@ class Priming(Background[LogWeights]):
     """The factor of `Primed`: evidence(condition)[x] · boost for an entity x, `absent` without evidence, 1 on others.
 
     An entity is a word, or a cell (a set of unlisted strings that share a symbol), that should be used if the condition
-    supports it. The state is {symbol id: log factor} of the entities with evidence; arguments are those of `Primed`.
+    (input of the text) supports it. The state is {symbol id: log factor} of the entities with evidence; arguments are
+    those of `Primed`.
     """
 
     _table: Table  # once it is bound
@@ -88,9 +89,9 @@ class Priming(Background[LogWeights]):
     def _found(self, vocabulary: Vocabulary) -> dict[str, int]:
         """Return {entity: symbol id} of the entities that the vocabulary lists: words, and cells by their symbols.
 
-        An entity is what the condition must support; a cell is a set of unlisted strings with one symbol. Unlisted
-        words are not in the result; an UnknownWordError is raised for one that is in no cell either, and not read as
-        unknown.
+        An entity is what the condition (input of a text) must support; a cell is a set of unlisted strings with one
+        symbol. Unlisted words are not in the result; an UnknownWordError is raised for one that is in no cell either,
+        and not read as unknown.
         """
         n = len(vocabulary.words)
         cells = {name: cell for cell, name in enumerate(vocabulary.symbols[n:], n)}
@@ -102,7 +103,8 @@ class Priming(Background[LogWeights]):
     def initial(self, condition: object = None) -> LogWeights:
         """Return {symbol id: log factor} of the entities with evidence in the condition; it holds for the whole text.
 
-        A cell takes the largest factor of its words. Raises a BackgroundError if a strength is infinite or NaN.
+        The condition is the input of the text. A cell, a set of unlisted strings with one symbol, takes the largest
+        factor of its words. Raises a BackgroundError if a strength is infinite or NaN.
         """
         primed: dict[int, float] = {}
         for symbol, strength in self._with_evidence(self.evidence(condition)):
@@ -123,7 +125,7 @@ class Priming(Background[LogWeights]):
     def follow(self, states: Sequence[LogWeights], batch: Batch) -> tuple[Sequence[LogWeights], Sequence[LogWeights]]:
         """Return the state of each position of the batch that is not padding, row by row, and the states after it.
 
-        No symbol changes a state; `states`: those of the rows.
+        `states`: one for each row, {symbol id: log factor}; no symbol changes a state.
         """
         counts = batch.mask.sum(1).tolist()
         return [state for state, n in zip(states, counts, strict=True) for _ in range(int(n))], states
@@ -147,8 +149,9 @@ class Priming(Background[LogWeights]):
     def revised(self, revision: Revision) -> Self:
         """Return the factor for a vocabulary with words added or removed.
 
-        A word that is taken out of an entity cell becomes an entity; one that the new vocabulary has no place for is
-        none.
+        An entity is a word, or a cell (set of unlisted strings with one symbol), that the condition (input of a text)
+        must support. A new word that was in an entity cell becomes an entity; a removed word that the new vocabulary
+        cannot read is none any more.
         """
         old, new = self.vocabulary, revision.vocabulary
         moved = [word for word in (*old.words, *new.words) if (word in old) != (word in new)]
@@ -207,13 +210,14 @@ class Primed(Combined):
         support: float = 0.9,
         cells: bool = False,
     ) -> Self:
-        """Return a primed background with entities and maximum-likelihood weights from sentences with conditions.
+        """Return a primed prior with entities and maximum-likelihood weights from sentences with conditions.
 
         base        a background that does not depend on the context, such as `Unigram`; else a BackgroundError
         slots, support      entities are `entity_words(corpus, slots, support)`
         cells       True: all cells of an open vocabulary are entities too
 
-        `absent` is at least 1e-6, so that no word is impossible only because it was not seen.
+        Conditions are the inputs that sentences are generated from; a cell is a set of unlisted strings with one
+        symbol. `absent` is at least 1e-6, so that no word is impossible only because it was not seen.
 
             Primed.fitted(Unigram.from_corpus(train), train, vocabulary)
         """
@@ -246,7 +250,11 @@ class Primed(Combined):
 
     @property
     def entities(self) -> frozenset[str]:
-        """The entities that were given by name, words and cells; with `cells=True`, all cells are entities too."""
+        """The entities (what the condition, the input, must support) that were given by name: words and cells.
+
+        A cell is a set of unlisted strings with one symbol, whose name is given; with `cells=True`, all cells are
+        entities too, and not among these.
+        """
         return self._factor.entities
 
     def prior(self, states: Sequence[tuple[State, ...]]) -> Prior:
@@ -316,9 +324,9 @@ def _values(condition: object) -> Iterator[tuple[str, str | None]]:
 def _counted(base: Background, factor: Priming, corpus: Corpus) -> tuple[Floats, Floats]:
     """Return counts and base probabilities, each (sentences, 3), for the fit of `Primed`.
 
-    The columns are: words that are no entities, entities with evidence in the sentence's condition, entities without.
-    Counted are the words of each sentence; probabilities are those of all words of the kind, by the base alone. Raises
-    a ZeroMassError if the base gives a word of the corpus probability 0.
+    The columns are: words that are no entities, entities with evidence in the sentence's condition (its input),
+    entities without. Counted are the words of each sentence; probabilities are those of all words of the kind, by the
+    base alone. Raises a ZeroMassError if the base gives a word of the corpus probability 0.
     """
     vocabulary = factor.vocabulary
     mass = torch.softmax(base.prior([]).dense(1).log_b[0], 0).numpy()

@@ -105,7 +105,7 @@ class RecentPlaces(PackedStates[Heard]):
 
     @cached_property
     def log_base(self) -> Tensor:
-        """log of the base background of each of the E words that were read, at its position, (E,)."""
+        """log of the base background (prior) of each of the E words that were read, at its position, (E,)."""
         return self.prior.at(self.position, self.word)
 
     @cached_property
@@ -127,7 +127,7 @@ class Recent(Background[Heard]):
 
     base        the background (prior over the next word) that words of the text are added to
     mu, kappa   μ, above 0, and κ, 0 or more; N is the sum of n over all words
-    window      how many words before the sentence are looked at, where the condition is a `Before` or a text
+    window      how many words before the sentence are looked at; the condition has them, a `Before` or a text
     fading      f = 1 / (1 + d / fading) for the word d places before the sentence; None: 1. In the sentence f = 1
     inflections rules for other forms of words that the vocabulary counts twice at most; None: words alone come again
     share       the part of a word's count that goes to its other forms
@@ -175,7 +175,7 @@ class Recent(Background[Heard]):
 
     @classmethod
     def fitted(cls, base: Background, corpus: Corpus, vocabulary: Vocabulary, **settings: Any) -> Self:
-        """Return the background, bound to `vocabulary`, with the μ and κ under which a running text is likeliest.
+        """Return the prior, bound to `vocabulary`, with the μ and κ under which a running text is likeliest.
 
         corpus      sentences with the text before each as condition, as from `Corpus.running`
         settings    keyword arguments of `Recent` other than mu and kappa
@@ -261,7 +261,10 @@ class Recent(Background[Heard]):
         return self._after(state, [symbol])._replace(base=self.base.advance(state.base, symbol))
 
     def _after(self, state: Heard, symbols: Sequence[int]) -> Heard:
-        """Return the state after some symbol ids, of which only the first may be EOS; that of the base is kept."""
+        """Return the state after some symbol ids, of which only the first may be EOS: their words are appended.
+
+        EOS makes the words before it a part of the text before. The state of the base background is not advanced.
+        """
         if symbols[0] == self.vocabulary.eos:
             state = self._ended(state)
         comes = [0 <= symbol < self.vocabulary.n_words and symbol != self.vocabulary.eos for symbol in symbols]
@@ -424,7 +427,7 @@ class Recent(Background[Heard]):
 
     @classmethod
     def restored(cls, base: Background, rules: Mapping[str, Mapping[str, float]] | None = None, **fields: Any) -> Self:
-        """Make the background from what its method `saved` returned: its base, and the fields.
+        """Make the background (prior) from what its method `saved` returned: its base, and the fields.
 
         rules       the rules of `inflections`; None: it has none
         fields      keyword arguments of `Recent`

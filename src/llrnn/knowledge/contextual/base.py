@@ -91,7 +91,7 @@ class NamedProcess(Process[S]):
 class Following(NamedProcess[S]):
     """A contextual feature or input without states of its own: it uses those of the process `followed`.
 
-    `followed` is a background or feature, whose states a model then computes once for both.
+    `followed` is a background (prior over the next word) or feature, whose states a model then computes once for both.
     """
 
     followed: Process[S]
@@ -154,7 +154,10 @@ class ContextualFeature(NamedProcess[S]):
         return self
 
     def beside(self, background: Background) -> Self:
-        """Return a copy that knows the background (prior over the next word) of the model; by default itself."""
+        """Return a copy for a model with this background (prior over the next word); by default the feature itself.
+
+        A model calls it, so that a feature can follow the background's states.
+        """
         return self
 
     def value(self, state: S) -> tuple[Value, Mapping[int, Value]]:
@@ -207,7 +210,10 @@ class LinearFeature(ContextualFeature[S]):
     @property
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """The names of the J static features φ_j, in the order of the last axis of `slopes`."""
+        """The names of the J static features φ_j of words that the contextual features are linear in.
+
+        In the order of the last axis of `slopes`.
+        """
 
     @abstractmethod
     def slopes(self, states: Sequence[S]) -> Tensor:
@@ -515,7 +521,7 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
     def progress(self, state: CopyProgress) -> list[list[float]]:
         """Return [unsaid, begun, said], the numbers of the condition's values in each stage, for each slot of `slots`.
 
-        Without `slots`, a list of one such list, for all slots together.
+        The condition is the input of the text. Without `slots`, a list of one such list, for all slots together.
         """
         counts = [[0.0, 0.0, 0.0] for _ in self.slots or ("all",)]
         for _, column, k in self._own(state):
@@ -539,7 +545,8 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
 class Pointing(ConditionFeature):
     """Base class of features that are 1 on certain words of the condition's values and 0 elsewhere.
 
-    There is one feature for all slots, or one for each of `slots`, named `Class:slot`.
+    The condition is the input of the text: slots with values. There is one feature for all slots, or one for each of
+    `slots`, named `Class:slot`.
     """
 
     @property

@@ -46,9 +46,9 @@ class Read(NamedTuple):
 class FrameState(NamedTuple):
     """The state of `Framed`: the condition's values, and the sentence so far, as words and with values read as slots.
 
-    `values`: (words, slot) pairs, longest value first; `words`: of the sentence; `read`: its last symbols, words or
-    `<slot>` for a value; `fold`: which part of the training text the sentence is in, −1 outside training; `said`: the
-    values, as words, that the sentence has said.
+    The condition is the input of the sentence. `values`: (words, slot) pairs, longest value first; `words`: of the
+    sentence; `read`: its last symbols, words or `<slot>` for a value; `fold`: which part of the training text the
+    sentence is in, −1 outside training; `said`: the values, as words, that the sentence has said.
     """
 
     values: Values
@@ -79,7 +79,7 @@ class FrameState(NamedTuple):
         return ("<s>", *(one.symbol for one in self.read))[-order:]
 
     def going_on(self) -> set[str]:
-        """Return the next words of all values of the condition whose first words the sentence ends with."""
+        """Return the next words of all values of the condition (input) whose first words the sentence ends with."""
         return {
             value[k]
             for value, _ in self.values
@@ -126,9 +126,9 @@ class Framed(ContextualFeature[FrameState]):
     def counted(cls, corpus: Corpus, *, order: int = 6, folds: int = 10) -> Framed:
         """Return the feature with counts of what stands before values, from sentences with conditions.
 
-        `order`: the longest context, in symbols; `folds`: in how many parts the text is cut, so that in training a
-        sentence does not use counts of its own part, 0 or at least 2. Raises a FeatureError if no sentence says a value
-        of its condition.
+        A condition is the input that a sentence is generated from: slots with values. `order`: the longest context, in
+        symbols; `folds`: in how many parts the text is cut, so that in training a sentence does not use counts of its
+        own part, 0 or at least 2. Raises a FeatureError if no sentence says a value of its condition.
         """
         if folds < 0 or folds == 1:
             raise FeatureError(f"Framed.counted(folds=...) must be 0, or 2 or more, found {folds}")
@@ -192,7 +192,7 @@ class Framed(ContextualFeature[FrameState]):
     def _listed(self, values: Values) -> list[int | None]:
         """Return the id of the first word of each value, None where the vocabulary does not list all of its words.
 
-        `values`: (words, slot) pairs of the condition.
+        `values`: (words, slot) pairs of the condition (input of a sentence).
         """
         known = self.vocabulary
         return [known.id(words[0]) if all(word in known for word in words) else None for words, _ in values]
@@ -205,7 +205,7 @@ class Framed(ContextualFeature[FrameState]):
     def opinion(self, state: FrameState) -> dict[str, float]:
         """Return {slot s: log p(s | the words before) − log p(s)} at a state, for all `slots`; cached.
 
-        p(s) is the probability that the next value of the condition that is said is one of slot s.
+        p(s) is the probability that the next value of the condition (input) that is said is one of slot s.
         """
         context = state.context(self._order)
         return self._known.get((context, state.fold), lambda: self._made(context, state.fold))
@@ -246,7 +246,10 @@ class Framed(ContextualFeature[FrameState]):
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Framed:
-        """Make the feature from the `fields` of what `saved` returned; it cannot be trained with: folds are lost."""
+        """Make the feature from the `fields` of what `saved` returned; training with it raises a TrainingError.
+
+        The folds, counts of the parts of the training text, are not saved.
+        """
         counts = {tuple(context): Counter(slots) for context, slots in fields["counts"]}
         return cls(counts, order=fields["order"])
 
@@ -257,8 +260,8 @@ class Framed(ContextualFeature[FrameState]):
 def _beginnings(condition: object, words: Iterable[str], order: int) -> Iterator[tuple[Context, str]]:
     """Yield (context, slot) for each value of the condition that a sentence says.
 
-    The context is the last `order` symbols before the value, fewer at the beginning: words, or `<slot>` for a value. Of
-    values that overlap, the longest counts.
+    The condition is the input of the sentence: slots with values. The context is the last `order` symbols before the
+    value, fewer at the beginning: words, or `<slot>` for a value. Of values that overlap, the longest counts.
     """
     text, state, states = tuple(words), FrameState.of(condition), list[FrameState]()
     for word in text:

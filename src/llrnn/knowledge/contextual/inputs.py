@@ -95,7 +95,8 @@ class SlotProgress(Following[CopyProgress], ContextualInput[CopyProgress]):
 class PredictedSlot(Following[FrameState], ContextualInput[FrameState]):
     """A contextual input of the network: log p(s | the words before) − log p(s) for each slot s, one number each.
 
-    It tells which slot's value is likely next. `framed`: the feature with the counts of what stands before values.
+    It tells of which slot of the condition (input of a text) a value is likely to be said next. `framed`: the feature
+    with the counts of what stands before values.
 
         PredictedSlot(Framed.counted(corpus))
     """

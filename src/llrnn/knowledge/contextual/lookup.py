@@ -94,8 +94,9 @@ class Matching:
     def before(self, kb: KnowledgeBase, condition: object) -> TableRows:
         """Return the rows of the table that hold for a condition as long as the sentence has mentioned no `subject`.
 
-        They are those of the name mentioned last in the condition's fields `history`, else those whose columns `on`
-        have the values that the condition's fields of these names have; () if there are none.
+        A condition is the input of a text. They are those of the name mentioned last in the condition's fields
+        `history`, else those whose columns `on` have the values that the condition's fields of these names have; () if
+        there are none.
         """
         index = self.index(kb)
         given = [(name, text) for name, text in fields_of(condition) if text is not None]
@@ -262,7 +263,7 @@ def value_words(
 
 
 class LookupState(NamedTuple):
-    """The state of `Lookup`: condition, prefix, and which feature values are 1 because of the table.
+    """The state of `Lookup`: condition (input), prefix, and which feature values are 1 because of the table.
 
     `right`: flat indices into the array of values, (words of the columns, features), of those that are 1 now; `rows`:
     the rows of the table that the query returned.
@@ -309,8 +310,9 @@ class Lookup(ContextualFeature[LookupState]):
     domain      {column: words} to treat as words of the column too, such as those of a former table
     words       splits a value into words
 
-    A closed vocabulary must list all words of the columns. In one with unknown or open words, a word that is not listed
-    is no word of any column. States belong to the table that they were made for.
+    The condition is the input that the text is generated from. A closed vocabulary must list all words of the columns.
+    In one with unknown or open words, a word that is not listed is no word of any column. States belong to the table
+    that they were made for.
 
         Lookup(table, Matching(subject="name", on=["food", "area"]), "phone", "address", name="venues")
     """
@@ -348,7 +350,7 @@ class Lookup(ContextualFeature[LookupState]):
     def with_table(self, kb: KnowledgeBase) -> Lookup:
         """Return an unbound copy that looks up another table; words of this one still count as words of their columns.
 
-        They are 0 unless the new table has them too.
+        So their feature values are 0, not correct now, unless rows of the new table have them.
 
         Example:
 
@@ -427,7 +429,7 @@ class Lookup(ContextualFeature[LookupState]):
     def _values(self, column: TableColumn, rows: Rows, condition: object) -> list[tuple[str, ...]]:
         """Return the distinct values of a column in some rows of the table, each as a tuple of words; empty ones not.
 
-        `condition`: for errors.
+        `condition`: the input of the text, for errors.
         """
         found = [row[column.name] for row in rows if column.name in row]
         texts = dict.fromkeys(text if isinstance(text, str) else repr(text) for text in found if text is not None)
@@ -448,7 +450,8 @@ class Lookup(ContextualFeature[LookupState]):
     def _spelled(self, column: TableColumn, text: str, condition: object) -> tuple[str, ...]:
         """Return the words of a value `text` that a query returned, but the column of the table does not have.
 
-        A FeatureError if one of its words is not among those of the column; `condition`: for the message.
+        A FeatureError if one of its words is not among those of the column; `condition`: the input of the text, for the
+        message.
         """
         words = tuple(self._words(text))
         if not column.words.issuperset(words):

@@ -201,7 +201,7 @@ class Look:
     ending: str
 
     def attributes(self, endings: frozenset[str]) -> tuple[str, ...]:
-        """Return the features of the look, such as (`Looks:lowercase`, `Ends:ment`, `Ends:ent`).
+        """Return the features of strings with this look, such as (`Looks:lowercase`, `Ends:ment`, `Ends:ent`).
 
         endings     the listed endings; those that `ending` ends with have a feature each
         """
@@ -383,10 +383,11 @@ class PairedStates:
 
     @cached_property
     def forward(self) -> list[Floats]:
-        """The forward probabilities α_t for t = 0, 1, …, (P,) each, until less than 1e-16 is left.
+        """The forward probabilities α_t, (P,), for t = 0, 1, …, until Σ α_t is less than 1e-16.
 
-        α_t(p) is the probability that the first t characters of a string lead to the pair p. A DomainError if strings
-        of more than 2,000 characters still have a noticeable probability.
+        α_t(p) is the probability that the first t characters of a string lead to the pair p of a state of the character
+        model and one of the automaton. A DomainError if strings of more than 2,000 characters still have a noticeable
+        probability.
         """
         found, alpha = list[Floats](), np.zeros(len(self.state))
         alpha[0] = 1.0
@@ -404,7 +405,7 @@ class PairedStates:
     def by_length(self) -> Floats:
         """The probability of all strings of length t with label l (kind of string), at [t, l], (T + 1, labels).
 
-        T is the length beyond which less than 1e-16 is left.
+        Strings longer than T have a probability below 1e-16 together.
         """
         return np.stack([self.ended(alpha) for alpha in self.forward])
 

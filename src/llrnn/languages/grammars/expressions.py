@@ -133,7 +133,7 @@ class One(Expression):
 
 @dataclass(frozen=True)
 class Concatenation(Expression):
-    """The strings that are made of one string of each part in turn; the empty string if there are no parts."""
+    """The strings that are made of one string of each of `parts` in turn; the empty string if there are no parts."""
 
     parts: tuple[Expression, ...]
 
@@ -351,7 +351,8 @@ def columns_of(expression: Expression, letters: Sequence[str], over: Over) -> Le
     letters     all letters that an automaton may read: symbols of the vocabulary, or characters
     over        which of the two: "symbols" or "characters"
 
-    If the expression has parts that are computed from a condition, every letter has a column of its own.
+    If the expression has parts that are computed from a condition (the input of a text), every letter has a column of
+    its own.
     """
     if holes_of(expression):
         return LetterColumns(letters, [Letter(letter) for letter in letters], over)
@@ -369,7 +370,8 @@ def compiled(
 
     columns     the partition of the letters, made of the same expression (`columns_of`)
     weighted    False: weights are ignored, every string of the language has weight 1
-    holes       sub-expressions that a condition will fill in; the i-th is read as a letter of column columns.count + i
+    holes       sub-expressions that a condition (input) fills in; the i-th is read as a letter of column count + i
+                (`columns.count`)
 
     A BackgroundError if it becomes too large, or a part comes from the condition and is not in `holes`; an
     InfiniteMassError if the empty string is repeated for ever.
@@ -400,7 +402,7 @@ class _Builder:
 
     columns     the partition of the letters into columns (classes of letters read alike)
     weighted    False: all weights are taken as 1
-    holes       sub-expression that a condition will fill in -> the column that is read in its place
+    holes       sub-expression that a condition (input of a text) fills in -> the column that is read in its place
 
     States are numbered from 0; the start state is added last.
     """

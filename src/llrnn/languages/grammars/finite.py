@@ -213,8 +213,8 @@ class TerminalAutomaton:
     ) -> TerminalAutomaton:
         """Compile an expression to a deterministic automaton over columns (classes of letters); weights are ignored.
 
-        holes       sub-expressions that a condition will fill in; the i-th is read as a letter of column columns.count
-                    + i
+        holes       sub-expressions that a condition (input) fills in; the i-th is read as a letter of column
+                    columns.count + i
         """
         if isinstance(expression, ex.Listed) and (columns.sizes == 1).all():
             return cls._listed(expression.entries, columns)
@@ -325,9 +325,9 @@ class Filled(Language):
     def _closed(self, places: Iterable[_Place]) -> _Places | None:
         """Return these places and all that are reached from them by entering or leaving a hole, as a frozenset.
 
-        A hole is a part of the expression that the condition fills in. A place is (hole or -1, state of the shared
-        automaton, state within the hole). Places from which no string can be completed are dropped; None if none
-        remains.
+        A hole is a part of the expression that the condition (input of a text) fills in. A place is (hole or -1, state
+        of the shared automaton, state within the hole). Places from which no string can be completed are dropped; None
+        if none remains.
         """
         found, stack = set[_Place](), list(places)
         while stack:
@@ -341,7 +341,7 @@ class Filled(Language):
         """Return the places that are reached from a place without reading a letter: into a hole, or out of its end.
 
         A place is (hole or -1, state of the shared automaton, state within the hole); a hole is a part of the
-        expression that the condition fills in.
+        expression that the condition (input of a text) fills in.
         """
         hole, state, within = place
         if hole >= 0:

@@ -789,7 +789,7 @@ class _SymbolicParser:
         return self.tokens[self.place]
 
     def takes(self, *signs: str) -> str:
-        """Consume and return the next token if it is one of these signs; else return "" and consume nothing."""
+        """Consume and return the next token if it is one of `signs`, such as "(" or "*"; else return ""."""
         if self.next.kind != "sign" or self.next.text not in signs:
             return ""
         self.place += 1
@@ -887,7 +887,7 @@ _NAMES = {made: name for name, made in _CLASSES.items()}
 def described(expression: Expression) -> list[Any]:
     """Return an expression as nested JSON-compatible lists, from which `restored` makes it again.
 
-    A part that is computed from a condition is a BackgroundError.
+    A part that is computed from a condition (input of a text) is a BackgroundError.
     """
     match expression:
         case One(atom):

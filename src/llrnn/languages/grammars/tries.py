@@ -114,7 +114,7 @@ class Ends:
             self.marks[symbols] = True
 
     def mark(self, marked: Bools) -> None:
-        """Set `marked`, a mask over the vocabulary, (V,), to True at these symbols, in place."""
+        """Set `marked`, a mask over the vocabulary, (V,), to True at the symbols of this set, in place."""
         if len(self.marks):
             marked |= self.marks
         else:

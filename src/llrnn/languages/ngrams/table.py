@@ -130,7 +130,7 @@ class Level:
         return len(self.word)
 
     def keys(self, n_words: int) -> Ints:
-        """Return context · n_words + word for each n-gram, (m,), which ascends.
+        """Return a key for each n-gram, context · n_words + word, (m,); keys ascend, since n-grams are sorted.
 
         n_words     number of words of the model
         """
@@ -699,7 +699,10 @@ class Trie:
         return states, torch.cat(after)
 
     def advance(self, state: int, word: int) -> int:
-        """Return the state after one more word, given by number; a state is a number as `states` returns."""
+        """Return the state after one more word, given by its number.
+
+        A state is the number of the listed n-gram that stands for the words so far, -1 for none; see `states`.
+        """
         return int(self.states(torch.tensor([state]), torch.tensor([[word]]))[0, 0])
 
     def log_prob_of(self, states: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
