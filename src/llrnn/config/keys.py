@@ -384,8 +384,8 @@ class ConditionConfig(Strict):
     def controller(self, own: ControllerConfig, conditions: Iterable[object]) -> Controller:
         """Return the network that the table `own` describes, with attention to an encoder of conditions behind layer 1.
 
-        `conditions`: those of the training text, which the encoder's vocabulary is made from. For `reading = "numbers"`
-        the network is returned without attention.
+        `conditions`: the inputs that training texts are generated from, which the encoder's vocabulary is made from.
+        For `reading = "numbers"` the network is returned without attention.
         """
         if self.reading == "numbers":
             return own.make()
@@ -680,7 +680,7 @@ class CopiedConfig(RowConfig):
 class ContinuedConfig(RowConfig):
     """A contextual feature: 1 on the next word of a slot value of the condition whose first words were just said.
 
-    One feature for all slots.
+    The condition is the input that the text is generated from; one feature for all its slots.
     """
 
     makes = {"continued": contextual.Continued}
@@ -688,9 +688,10 @@ class ContinuedConfig(RowConfig):
 
 
 class FramedConfig(Strict):
-    """A contextual feature on the words of slot values of the condition: how well the words before announce the slot.
+    """A contextual feature on the first word of each unsaid slot value: how well the words before announce the slot.
 
-    That is counted in the training text: `at` announces an area.
+    Slots are those of the condition, the input that the text is generated from; the rest is counted in the training
+    text.
     """
 
     kind: Literal["framed"]
@@ -737,14 +738,14 @@ AnyContextual = Annotated[
 
 
 class FramedInputConfig(FramedConfig):
-    """Numbers that the network reads: for each slot of the condition, how well the words before announce its value."""
+    """Numbers that the network reads: how well the words before announce each slot of the condition (the input)."""
 
     def make(self, context: Context) -> ContextualInput:
         return contextual.PredictedSlot(super().make(context))
 
 
 class SlotsInputConfig(Strict):
-    """Numbers that the network reads: how many slot values of the condition are unsaid, begun and said."""
+    """Numbers that the network reads: how many slot values of the condition (the input) are unsaid, begun and said."""
 
     kind: Literal["slots"]
     slots: list[str] = Field([], description="of these slots, one by one; of all together by default")

@@ -162,7 +162,7 @@ class Alphabet:
         return rows, lengths
 
     def others(self, column: int) -> Ints:
-        """Return the code points, sorted, of one of the last five columns: other characters of one kind.
+        """Return the code points, sorted, of one of the last five columns (classes): all other characters of one kind.
 
         column      n to n + 4, where n is the number of distinguished characters, for the kinds lowercase, uppercase,
                     digit, space and sign; the distinguished characters of the kind are not among them
@@ -425,7 +425,7 @@ def _classes(*values: Ints) -> Ints:
 def _distances(moves: Ints, goal: Bools) -> Ints:
     """Return the least number of moves from each state to a state in `goal`, (states,); -1 if none is reachable.
 
-    moves       (states, columns) the next states
+    moves       (states, columns) the next state for each class of characters
     goal        (states,) whether a state is a goal
     """
     distances, reached, step = np.where(goal, 0, -1), goal, 0
@@ -438,7 +438,7 @@ def _distances(moves: Ints, goal: Bools) -> Ints:
 def _numbered(moves: Ints, labels: Ints, *, start: int) -> tuple[Ints, Ints]:
     """Return the moves and labels of the states reachable from `start`, renumbered breadth first; `start` becomes 0.
 
-    moves       (states, columns) the next states
+    moves       (states, columns) the next state for each class of characters
     labels      (states,) the label of strings that end there
     """
     place = np.full(len(labels), -1)

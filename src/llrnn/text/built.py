@@ -488,7 +488,7 @@ class BuiltCorpus(Corpus, Stored):
 
     @property
     def size(self) -> int:
-        """Size of all column files together, in bytes."""
+        """Size of all files of numbers of the corpus together, in bytes."""
         return sum(map(self.manifest.size, COLUMNS))
 
     def run_blocks(self) -> Iterator[Ints]:

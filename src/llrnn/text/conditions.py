@@ -92,7 +92,10 @@ class Before:
 
     @classmethod
     def of(cls, text: str) -> Before:
-        """Return the condition of a text that is split at blanks: `Before.of("elle est partie .")`."""
+        """Return the words of a text, split at blanks, as the input (condition) that a sentence is generated from.
+
+        The words are those before the sentence: `Before.of("elle est partie .")`.
+        """
         return cls(text.split())
 
     @property
@@ -132,7 +135,8 @@ def lowercased(condition: object) -> object:
 def check_depth(condition: object) -> None:
     """Raise a CorpusError for a condition with lists and records over 50 deep, or with a value of an unknown kind.
 
-    Values are None, finite numbers, texts, lists, records, an `Act` or a `Before`.
+    A condition is the input that a text is generated from: None, a finite number, a text, a list, a record, an `Act` or
+    a `Before`.
     """
     level = [condition]
     for _ in range(DEEPEST + 1):
@@ -159,7 +163,7 @@ def _check_sayable(value: object) -> None:
 
 
 def parse_act(text: str) -> Act:
-    """Return the dialogue act that a text describes; a fault is a CorpusError with `.column` and `.reason`.
+    """Return the dialogue act that a text describes; a fault is a CorpusError with `.reason` and `.column` (from 1).
 
     text        such as `inform(name='chef's table';food=thai)`
 
@@ -243,7 +247,10 @@ def _value(text: str, place: int) -> tuple[str, int]:
 
 
 def check_conditions(conditions: str) -> None:
-    """Raise a CorpusError unless `conditions`, how conditions in files are read, is "plain" or "act"."""
+    """Raise a CorpusError unless `conditions` is "plain" or "act": how conditions in files are read.
+
+    A condition is the input that a text is generated from; "act" reads each as a dialogue act.
+    """
     if conditions not in ("plain", "act"):
         raise CorpusError(f"conditions must be 'plain' or 'act', found {conditions!r}; choose one")
 
@@ -258,7 +265,10 @@ def _problem(text: str, place: int, reason: str) -> CorpusError:
 
 
 class Value(NamedTuple):
-    """One value of a slot of a condition: the slot's name, and the value as a tuple of words."""
+    """One value of a slot: the slot's name, and the value as a tuple of words.
+
+    Slots are the fields of a condition, the input that a text is generated from.
+    """
 
     slot: str
     words: tuple[str, ...]
@@ -267,8 +277,8 @@ class Value(NamedTuple):
 def fields_of(condition: object) -> Iterator[tuple[str, str | None]]:
     """Return (slot, text) pairs of a condition in order; a slot may occur several times, and its text be None.
 
-    An `Act` has slots, a record its fields, whose lists and records give a pair for each element; any other condition
-    has none. A CorpusError for more than 1,000 pairs.
+    A condition is the input that a text is generated from. An `Act` has slots, a record its fields, whose lists and
+    records give a pair for each element; any other condition has none. A CorpusError for more than 1,000 pairs.
 
     For example:
 
@@ -300,7 +310,8 @@ def _texts(value: object) -> Iterator[str | None]:
 def values_of(condition: object) -> tuple[Value, ...]:
     """Return every value of a condition's slots that a text could mention, once each, split into words.
 
-    `x or y` is two values; yes, no, true, false, none, dontcare and ? are not returned.
+    A condition is the input that a text is generated from, slots are its fields. `x or y` is two values; yes, no, true,
+    false, none, dontcare and ? are not returned.
 
         values_of({"food": "thai or greek", "kids": "yes"})     # Value("food", ("thai",)), Value("food", ("greek",))
     """
@@ -364,7 +375,10 @@ class ConditionTokenizer(ABC):
 
     @abstractmethod
     def tokens(self, condition: object) -> list[Token]:
-        """Return the tokens of a condition in order, each a tuple of feature names, such as ("Word:cheap",)."""
+        """Return the tokens of a condition in order, each a tuple of feature names, such as ("Word:cheap",).
+
+        A condition is the input that a text is generated from: a text, a record, a dialogue act and so on.
+        """
 
     def settings(self) -> dict[str, Any]:
         """Return a dict of the tokenizer's `kind` and the arguments that it was made with, as a configuration has them.
@@ -377,7 +391,8 @@ class ConditionTokenizer(ABC):
 class Words(ConditionTokenizer):
     """An encoder's tokenizer that reads a condition as a sequence of words, each with its identity as only feature.
 
-    For an act or record, these are the act's name, and each slot's name before its value.
+    A condition is the input that a text is generated from. For an act or record, the words are the act's name, and each
+    slot's name before its value.
 
     For example:
 
@@ -458,7 +473,8 @@ class Characters(ConditionTokenizer):
 class Whole(ConditionTokenizer):
     """An encoder's tokenizer that reads a condition as one token: a category, a topic, a user.
 
-    The token of a record or act has a feature for each field, such as `food=thai`; any other condition has one feature.
+    A condition is the input that a text is generated from. The token of a record or act has a feature for each field,
+    such as `food=thai`; any other condition has one feature.
     """
 
     kind = "whole"
@@ -534,7 +550,8 @@ class NumericFields:
     def vector(self, condition: object) -> list[float]:
         """Return the standardised vector of one condition, in the order of `columns`; an absent number is 0.
 
-        Raises a ConfigError for a missing condition, an unknown field, or a number that every training condition had.
+        A condition is the input that a text is generated from, here a record or vector of numbers. Raises a ConfigError
+        for a missing condition, an unknown field, or a lack of a number that every training condition had.
         """
         if condition is None:
             raise ConfigError("this model writes from numbers, and no condition was given; give one to every sequence")
@@ -568,8 +585,8 @@ class NumericFields:
 def numbers_of(condition: object, names: Collection[str]) -> Numbers:
     """Return {field: finite number, or None} of a condition: a record, or a list or vector with fields "0", "1", …
 
-    `names`: the fields to take; empty: all. Raises a ConfigError if a field is no number, or the condition of another
-    kind.
+    A condition is the input that a text is generated from. `names`: the fields to take; empty: all. Raises a
+    ConfigError if a field is no number, or the condition of another kind.
     """
     plain = condition.tolist() if hasattr(condition, "tolist") else condition  # of numpy or torch
     if isinstance(plain, list | tuple):
@@ -593,7 +610,8 @@ def numbers_of(condition: object, names: Collection[str]) -> Numbers:
 def _tokens(condition: object, of_slot: Callable[[str, str | None], Iterable[Token]]) -> list[Token]:
     """Return a condition's tokens (tuples of feature names): of the act, if it is one, then of each slot in order.
 
-    `of_slot(slot, text)` makes those of a slot; its text is None where it has no value.
+    A condition is the input that a text is generated from. `of_slot(slot, text)` makes the tokens of a slot; its text
+    is None where it has no value.
     """
     act = [(f"Act:{condition.name}",)] if isinstance(condition, Act) else []
     return [*act, *(token for slot, text in fields_of(condition) for token in of_slot(slot, text))]
@@ -602,7 +620,8 @@ def _tokens(condition: object, of_slot: Callable[[str, str | None], Iterable[Tok
 def _linear(condition: object) -> list[str]:
     """Return a condition as one list of words: the name of the act, and each slot's name before its value's words.
 
-    A text is split at white space; of a list without slots, all texts in it are.
+    A condition is the input that a text is generated from. A text is split at white space; of a list without slots, all
+    texts in it are.
     """
     if isinstance(condition, str):
         return condition.split()
@@ -615,9 +634,10 @@ def _linear(condition: object) -> list[str]:
 
 
 def make_tokenizer(settings: Mapping[str, Any]) -> ConditionTokenizer:
-    """Return the tokenizer of conditions that `settings` describe: those of `ConditionTokenizer.settings`.
+    """Return the tokenizer of conditions (inputs that texts are generated from) that `settings` describe.
 
-    settings    "kind" ("words", "slots", "spelled" or "whole"; any other is a ConfigError), and arguments of its class
+    settings    of `ConditionTokenizer.settings`: "kind" ("words", "slots", "spelled" or "whole"; any other is a
+                ConfigError), and arguments of its class
 
     For example:
 

@@ -156,7 +156,8 @@ class Corpus:
         path        the file
         format      "conllu", "text", "jsonl" or "tsv"; "auto": by its extension
         lowercase   whether words are lowercased
-        conditions  "act": conditions are dialogue acts (JSON lines and TSV only)
+        conditions  "act": conditions, the inputs that sentences are generated from, are dialogue acts (JSON lines and
+                    TSV only); "plain": they are kept as they are
         surface     whether multiword tokens are whole (CoNLL-U only)
         cut         a function that splits a line into sentences and words, such as `Tokeniser.sentences` (text only)
 
@@ -234,7 +235,10 @@ class Corpus:
         return Counter(token.form for sentence in self.sentences for token in sentence.tokens)
 
     def lowercased(self) -> Corpus:
-        """Return a copy of the corpus with every word lowercased; conditions stay as they are."""
+        """Return a copy of the corpus with every word lowercased.
+
+        Conditions, the inputs that sentences are generated from, stay as they are.
+        """
         sentences = (
             replace(sentence, tokens=tuple(replace(token, form=token.form.lower()) for token in sentence.tokens))
             for sentence in self.sentences
@@ -244,7 +248,8 @@ class Corpus:
     def running(self, window: int) -> Corpus:
         """Return the corpus as one running text: the condition of each sentence is the `window` words before it.
 
-        A CorpusError if a sentence has a condition already, or `window` is below 1.
+        A condition is the input that a sentence is generated from. A CorpusError if a sentence has one already, or
+        `window` is below 1.
 
         For example:
 
@@ -393,8 +398,9 @@ def delexicalise(corpus: Corpus, slots: Collection[str]) -> Corpus:
 def relexicalise(words: Sequence[str], condition: object) -> list[str]:
     """Return words with placeholders such as SLOT_NAME replaced by the words of the condition's values.
 
-    Several values of a slot are used in their order, the last one again if there are more placeholders. A placeholder
-    of a slot that the condition does not have stays as it is.
+    The condition is the dialogue act or record that the words were generated from. Several values of a slot are used in
+    their order, the last one again if there are more placeholders. A placeholder of a slot that the condition does not
+    have stays as it is.
 
         relexicalise(["SLOT_NAME", "is", "cheap"], {"name": "alamo"})       # ["alamo", "is", "cheap"]
     """

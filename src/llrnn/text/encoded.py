@@ -248,7 +248,7 @@ class EncodedText:
     def run(self) -> Run:
         """Return all sentences as one sequence EOS, a sentence, EOS, …, that is read by position.
 
-        A TrainingError if sentences have conditions or are cut.
+        A TrainingError if sentences have conditions (inputs that they are generated from) or are pieces of sentences.
         """
         symbols, keys, inside = self.stream(), self.keys, self.inside
         if keys is not None:  # the end of a sentence has its key too
@@ -265,7 +265,7 @@ class EncodedText:
     def stream(self) -> Ints:
         """Return all sentences as one array of ids: EOS, a sentence, EOS, a sentence, EOS, ...
 
-        A TrainingError if sentences have conditions or are cut.
+        A TrainingError if sentences have conditions (inputs that they are generated from) or are pieces of sentences.
         """
         if any(condition is not None for condition in self.conditions):
             raise TrainingError("sentences with conditions cannot be run together: use the batching by sentences")
@@ -284,7 +284,10 @@ class EncodedText:
         return counts
 
     def digest(self) -> str:
-        """Return the SHA-256, as hexadecimal digits, of all sentences in order, with their conditions and cuts."""
+        """Return the SHA-256, as hexadecimal digits, of all sentences in order, with their conditions and cuts.
+
+        Conditions are the inputs that sentences are generated from; cuts say which ends of a sentence are missing.
+        """
         digest = hashlib.sha256()
         for sentence, condition in zip(self.sentences, self.conditions, strict=True):
             plain = json.dumps(condition, sort_keys=True, default=_plain)
@@ -293,7 +296,10 @@ class EncodedText:
         return digest.hexdigest()
 
     def fingerprints(self) -> Ints:
-        """Return the 64-bit hashes of all distinct sentences that are not cut, sorted, as signed integers."""
+        """Return the 64-bit hashes of all distinct whole sentences (of their ids), sorted, as signed integers.
+
+        Pieces of sentences that were cut at unlisted words are not among them.
+        """
         numbers = range(len(self.sentences)) if self.cut is None else np.flatnonzero(~self.cut.any(1)).tolist()
         whole = (self.sentences[number] for number in numbers)
         digests = {hashlib.blake2b(sentence.tobytes(), digest_size=8).digest() for sentence in whole}

@@ -324,7 +324,7 @@ def read_text(path: StrPath, *, lowercase: bool = False, cut: Cut | None = None)
 
 
 def read_tsv(path: StrPath, *, lowercase: bool = False, conditions: Conditions = "plain") -> Iterator[Sentence]:
-    """Return the sentences of a file with two columns, `condition TAB target`.
+    """Yield the sentences of a file with two columns, `condition TAB target`.
 
         formal  could you help me
         inform(name=x;food=thai)        x serves thai food
@@ -333,13 +333,14 @@ def read_tsv(path: StrPath, *, lowercase: bool = False, conditions: Conditions =
     lowercase   whether conditions and targets are lowercased
     conditions  "plain": conditions are texts; "act": every one must be a dialog act, and is parsed
 
-    Targets are split at white space; an empty one is an error. An empty condition means none. Blank lines are skipped.
+    A sentence is the target, its condition the input that it is generated from. Targets are split at white space; an
+    empty one is an error. An empty condition means none. Blank lines are skipped. Faults raise a CorpusError.
     """
     return _conditioned(path, _tsv_record, lowercase, conditions)
 
 
 def read_jsonl(path: StrPath, *, lowercase: bool = False, conditions: Conditions = "plain") -> Iterator[Sentence]:
-    """Return the sentences of a JSON lines file.
+    """Yield the sentences of a JSON lines file; the condition is the input that the target is generated from.
 
         {"target": "the cost was 37 euros", "condition": {"price": 37}}
         {"target": ["the", "cost"]}
@@ -349,7 +350,8 @@ def read_jsonl(path: StrPath, *, lowercase: bool = False, conditions: Conditions
     lowercase   whether targets, and texts in conditions, are lowercased
     conditions  "plain": any JSON value; "act": every one must be a dialog act, "inform(food=thai)", and is parsed
 
-    A target that is a string is split at white space; an empty one is an error. Blank lines are skipped.
+    A target that is a string is split at white space; an empty one is an error. Blank lines are skipped. Faults raise a
+    CorpusError.
     """
     return _conditioned(path, _json_record, lowercase, conditions)
 
@@ -475,9 +477,9 @@ class _JsonRecord:
         return words
 
     def act(self) -> Act:
-        """Return the condition of the line as a dialogue act; a CorpusError if it is none.
+        """Return the condition of the line, the input that its text is generated from, as a dialogue act.
 
-        The error has the exact column of the fault where the JSON string has no escapes.
+        A CorpusError if it is none, with the exact column of the fault where the JSON string has no escapes.
         """
         given = self.fields.get("condition")
         if not isinstance(given, str) or not given.strip():

@@ -39,7 +39,7 @@ MOST_COLUMNS = 2_000
 
 @dataclass(frozen=True, repr=False)
 class KnowledgeBase:
-    """An immutable table of rows {column: text}, which features can look up and conditions refer to.
+    """An immutable table of rows {column: text}, which contextual features can look up.
 
     name        the name of the table
     rows        the rows; a missing value has no key. Values are stripped and stored as text

@@ -122,7 +122,10 @@ class Units(ABC):
         return [unit for word in words for unit in self.of(word)]
 
     def corpus(self, corpus: Corpus) -> Corpus:
-        """Return a corpus whose sentences are sequences of units; annotations and conditions are dropped."""
+        """Return a corpus whose sentences are sequences of subword units; annotations of words are dropped.
+
+        So are conditions (inputs that sentences are generated from).
+        """
         sentences = [self.sentence(sentence.words) for sentence in corpus]
         return Corpus.from_sentences(sentences, name=corpus.name)
 

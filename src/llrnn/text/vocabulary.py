@@ -85,7 +85,7 @@ class Domain(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name of the domain in reports and error messages, such as `number`."""
+        """The name of the domain (set of strings with weights) in reports and error messages, such as `number`."""
 
     @property
     @abstractmethod
@@ -171,9 +171,9 @@ class Domain(ABC):
         return iter(sorted(found, key=lambda one: (-one[0], one[1])))
 
     def _written_out(self, letters: str) -> Iterator[tuple[int, list[str]]]:
-        """Yield (index of a cell, its strings that begin with `letters`) for every cell.
+        """Yield (index of a cell, its strings that begin with `letters`) for every cell of the domain.
 
-        A DomainError if one cannot be listed.
+        A cell is a set of strings with one symbol. A DomainError if one has too many strings to be listed (`members`).
         """
         for number, cell in enumerate(self.cells):
             members = self.members(number)
@@ -197,9 +197,10 @@ class Domain(ABC):
 
     @abstractmethod
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the domain as JSON-compatible data, and arrays by name, for `llrnn.domains.restore`.
+        """Return the domain (set of strings with weights) as JSON-compatible data, and arrays by name.
 
-        The data have a key `"kind"`, which selects the deserialiser (see `llrnn.domains.register`).
+        For `llrnn.domains.restore`. The data have a key `"kind"`, which selects the deserialiser (see
+        `llrnn.domains.register`).
         """
 
 
@@ -451,7 +452,10 @@ class Vocabulary:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The listed words by id, without cells; built at first use where the vocabulary was opened from a file."""
+        """The listed words by id, without cells (sets of unlisted strings with one id).
+
+        The tuple is built at first use where the vocabulary was opened from a file.
+        """
         return tuple(self._spellings or ())
 
     @property
@@ -588,7 +592,7 @@ class Vocabulary:
         return iter(self.symbols)
 
     def __contains__(self, word: object) -> bool:
-        """Return whether a word is listed; False for a string that only a domain holds."""
+        """Return whether a word is listed; False for a string that only a domain (infinite set of strings) holds."""
         return self._find(word) is not None
 
     def __eq__(self, other: object) -> bool:
@@ -657,7 +661,7 @@ class Vocabulary:
     def of_words(self, stay: Ints) -> Vocabulary:
         """Return a vocabulary that lists only the words with the ids `stay`, an ascending array, renumbered from 0.
 
-        Removed words become unlisted strings of their cells, if a domain holds them.
+        Removed words become unlisted strings, with the id of their cell (set of strings), if a domain holds them.
         """
         gone = np.delete(np.arange(self.n_words), stay)
         given = np.delete(self._all_counts, gone)
@@ -737,12 +741,12 @@ class Vocabulary:
         return self.ids(words if self.units is None else self.units.sentence(words), place=place)
 
     def locate(self, words: Sequence[str], *, place: str = "") -> tuple[Ints, Floats]:
-        """Return the id of each word (or of its cell), (n,), and its log-probability given that id, (n,).
+        """Return the id of each word, or of its cell (set of unlisted strings), (n,), and log p(word | id), (n,).
 
         The second is 0 for a listed word, and log q(x) / Q'(c) for a string x of a cell c (q(x): its weight in the
         domain, Q'(c): the sum over the unlisted strings of the cell). So log p(x) = log p(id) + this.
 
-        A word without a place is an UnknownWordError; `place` says in it where the word was found.
+        A word without an id is an UnknownWordError; `place` says in it where the word was found.
 
             ids, log_inside = vocabulary.locate(["chat", "1987"])
         """
@@ -970,7 +974,7 @@ def with_others(listed: Mapping[str, int], unknown: str | None, total: int, sent
 
 
 def disjoint(domains: Sequence[Domain]) -> tuple[Domain, ...]:
-    """Return the domains, each without the strings of those before it.
+    """Return the domains (sets of strings with weights), each without the strings of those before it.
 
     A DomainError where one cannot be cut so, or is inconsistent (`check`).
     """
