@@ -90,9 +90,9 @@ def own_restorer(saved: Saved, group: str, base: type, again: str) -> Callable[[
 
 @dataclass(frozen=True, eq=False)
 class PackedStates(Sequence[S]):
-    """A batch of `n` states of a background (prior) or contextual feature in a form that only that reads.
+    """A batch of `n` states of a background (prior) or contextual feature in a form of its own, such as a tensor.
 
-    Such as a tensor. It stands for a list of states: `len` works, indexing raises a TypeError.
+    It stands for a list of states: `len` works, indexing raises a TypeError. Only the process that made it can read it.
     """
 
     n: int

@@ -691,7 +691,7 @@ class Mask(Background[MaskState]):
         return bound
 
     def revised(self, revision: Revision) -> Self:
-        """Return the mask bound to the revised vocabulary.
+        """Return the mask bound to the new vocabulary of `revision`, in which words were added or removed.
 
         A new word that is not named is forbidden by `allowed=...` and allowed by `forbidden=...`.
         """

@@ -285,8 +285,7 @@ _LIMIT = 50.0  # nats: a word that the expert forbids has this little, since fea
 
 
 class Expert(Following[S], ContextualFeature[S]):
-    """A contextual feature made of a background b_e (prior over the next word): the network chooses how far to follow
-    it.
+    """A contextual feature made of a background b_e (prior): the network chooses how far to follow it.
 
         φ_e(K, x) = log b_e(K, x) − log b_ref(x)        its weight a_e: 0 not at all, 1 as it is, below 0 against it
 
@@ -491,9 +490,9 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
 
     @property
     def state_key(self) -> object:
-        """A key that is equal for all such features of one vocabulary, whatever their slots: their states are equal.
+        """A key that is equal for all features of this kind with one vocabulary, whatever their slots.
 
-        A model computes the states of processes with equal keys once.
+        Their states are equal; a model computes the states of processes with equal keys once.
         """
         return ConditionFeature, id(self.vocabulary)
 

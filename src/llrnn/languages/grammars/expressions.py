@@ -370,8 +370,8 @@ def compiled(
 
     columns     the partition of the letters, made of the same expression (`columns_of`)
     weighted    False: weights are ignored, every string of the language has weight 1
-    holes       sub-expressions that a condition (input) fills in; the i-th is read as a letter of column count + i
-                (`columns.count`)
+    holes       sub-expressions that a condition (input) fills in; the i-th is read as a letter of column
+                columns.count + i
 
     A BackgroundError if it becomes too large, or a part comes from the condition and is not in `holes`; an
     InfiniteMassError if the empty string is repeated for ever.

@@ -476,11 +476,12 @@ def _adjusted(counted: list[Counted], n: int, scratch: Scratch, size: int) -> In
 def _discounts(adjusted: Ints, size: int, order: int) -> tuple[Floats, str]:
     """Return the Kneser-Ney discounts of an order, (4,), and a note if the text is too small to estimate them, else "".
 
-    At [k] stands what is subtracted from a count of k, at [3] also from greater ones; 0 at [0].
+    At [k] stands what is subtracted from a count of k, at [3] also from greater ones; 0 at [0]. With a note, they are
+    fixed values.
 
     adjusted    (n-grams,) the Kneser-Ney counts of the order
     size        number of n-grams that are looked at together
-    order       for the note; with it, fixed discounts are returned
+    order       the order, for the note
     """
     t = np.zeros(6, dtype=np.int64)  # how many n-grams have the counts 0 to 4, and 5 or more
     for rows in _pieces(len(adjusted), size):
