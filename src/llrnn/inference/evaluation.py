@@ -51,10 +51,7 @@ class Coverage:
 
     @property
     def suspicious(self) -> bool:
-        """Whether features cover words that only the test has by over 0.05 more than rare words of training.
-
-        The share of words that have such a feature is meant, as a difference of `only_here` and `rare_in_training`.
-        """
+        """Whether `only_here` exceeds `rare_in_training` by over 0.05: features seem to be made from the test text."""
         return self.only_here > self.rare_in_training + 0.05
 
 

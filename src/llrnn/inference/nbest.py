@@ -203,7 +203,8 @@ def _by_key(lines: Iterable[Line]) -> dict[str, Line]:
 def read_references(path: StrPath, known: Container[str] | None = None) -> dict[str, Words]:
     """Return {utterance: words} from a file of reference transcripts, lines `UTTERANCE words` as Kaldi writes them.
 
-    `known`: utterances that may occur; another one is a CorpusError. None: any. So is a file without a line.
+    `known`: utterances that may occur, None for any. Raises CorpusError for another utterance, one that comes twice, or
+    a file without a line.
 
         references = read_references("ref.txt")
     """

@@ -289,10 +289,11 @@ class Distribution(torch.distributions.Distribution):
 
     @numerics.eager
     def _sums(self, position: Tensor | None, word: Tensor) -> Found:
-        """Return the log-normaliser (N,), and log b + a·φ of E (position, word) pairs, (E,), float64, less `origin`.
+        """Return the log-normaliser (N,), and log b + a·φ of E (position, word) pairs, (E,), each minus `origin`.
 
-        `position` (E,), in rising order; None: one word for each position. The cheapest of four exact ways to the
-        normaliser is taken, or that named by `way`, and another where digits would be lost.
+        `origin` is what all words at the position share; both are float64. `position` (E,), in rising order; None: one
+        word for each position. The cheapest of four exact ways to the normaliser is taken, or that named by `way`, and
+        another where digits would be lost.
         """
         way = self.way or ("words" if self.static_mass is None and self._prefers_words() else "static")
         found = self._static(position, word) if way == "static" else None
@@ -318,7 +319,7 @@ class Distribution(torch.distributions.Distribution):
     def _by_words(self, position: Tensor, word: Tensor) -> Found:
         """Return the log-normaliser (N,), and log b + a·φ of E (position, word) pairs, (E,), by a sum over all words.
 
-        Both are float64 and less `origin`. `position`, `word` (E,): the pairs.
+        Both are float64 and minus `origin`, what all words at the position share. `position`, `word` (E,): the pairs.
         """
         terms, shift = self.word_terms
         log_sum, asked = numerics.class_logsumexp(terms, None, None, position, word)
@@ -362,8 +363,8 @@ class Distribution(torch.distributions.Distribution):
         """Return the log-normaliser (N,), and log b + a·φ of E (position, word) pairs, (E,), by sums over classes.
 
         To the sums over whole classes the difference is added that exceptions make: words whose prior or contextual
-        features differ at a position. Both are float64 and less `origin`. None where digits would be lost: the caller
-        then takes another way. `position`, `word` (E,): the pairs.
+        features differ at a position. Both are float64 and minus `origin`, what all words at the position share. None
+        where digits would be lost: the caller then takes another way. `position`, `word` (E,): the pairs.
         """
         known, prior, dtype = self.known, self.known.prior, self.h.dtype
         rows, columns = self._pairs(position, word)
@@ -436,8 +437,8 @@ class Distribution(torch.distributions.Distribution):
         """Return the log-normaliser (N,), and log b + a·φ of E (position, word) pairs, (E,), exceptions apart.
 
         Classes of words are summed without their exceptions, words whose prior or contextual features differ at a
-        position; these are then added one by one. Both are float64 and less `origin`. `position`, `word` (E,): the
-        pairs.
+        position; these are then added one by one. Both are float64 and minus `origin`, what all words at the position
+        share. `position`, `word` (E,): the pairs.
         """
         log_rest, score = numerics.class_logsumexp(self.scores, *self.log_mass, *self._pairs(position, word))
         terms, static = self._terms(position, word, score)
@@ -454,11 +455,11 @@ class Distribution(torch.distributions.Distribution):
         return Pairs(torch.cat([position, self.known.position]), self.classes.class_of[words])
 
     def _terms(self, position: Tensor, word: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log b + a·φ of E (position, word) pairs, (E,) float64 less `origin`, and scores of the exceptions.
+        """Return log b + a·φ of E (position, word) pairs, (E,) float64 minus `origin`, and scores of the exceptions.
 
-        `score`: the scores by static features of the given pairs and then of the exceptions, in the order of `_pairs`;
-        the second part is returned as it is. Exceptions are (position, word) pairs whose prior or contextual features
-        differ from the general ones.
+        `origin` is what all words at the position share; `score`: the scores by static features of the given pairs and
+        then of the exceptions, in the order of `_pairs`; the second part is returned as it is. Exceptions are
+        (position, word) pairs whose prior or contextual features differ from the general ones.
         """
         asked, static = score[: len(position)], score[len(position) :]
         if self.values:

@@ -432,7 +432,10 @@ class ClassMass:
 
     @cached_property
     def best_log_b(self) -> Tensor:
-        """The largest prior value log b of a word in each class (words with equal features), (G,); −∞ if all are."""
+        """The largest prior value log b of a word in each class (set of words with equal features), (G,).
+
+        −∞ for a class whose words all have b = 0.
+        """
         lowest = torch.full_like(self.log_mass, MINUS_INFINITY)
         return lowest.scatter_reduce(0, self._class_of, self.log_b, "amax")
 

@@ -150,14 +150,14 @@ class LLRNN(Persistent):
     ) -> None:
         """Make an untrained model over a vocabulary from its features, its prior and its network.
 
-        `output_features`: φ, of the words to predict; `input_features`: ψ, of the words read (by default the
-        same); `background`: the prior b(K, x) over the next word, uniform by
-        default; `controller`: the network that computes h (else an LSTM); `contextual`: output features that depend on
-        the text before; `contextual_inputs`: numbers that do, which the network reads beside the word; `mixed`:
-        distributions p_k that are mixed in with weights w_k(h) by the network; `tied`: one weight matrix for ψ and φ;
-        `word_dropout`: the share of input words that training drops; `seed`: of the initial weights, None skips
-        initialisation. A controller that has weights already (trained, loaded, of a class of your own) keeps them.
-        Raises ConfigError for names that clash, or sizes that do not fit.
+        `output_features`: φ, of the words to predict; `input_features`: ψ, of the words read (by default the same);
+        `background`: the prior b(K, x) over the next word, uniform by default; `controller`: the network that computes
+        h (else an LSTM); `contextual`: output features that depend on the text before; `contextual_inputs`: numbers
+        that do, which the network reads beside the word; `mixed`: distributions p_k that are mixed in with weights
+        w_k(h) by the network; `tied`: one weight matrix for ψ and φ; `word_dropout`: the share of input words that
+        training drops; `seed`: of the initial weights, None skips initialisation. A controller that has weights already
+        (trained, loaded, of a class of your own) keeps them. Raises ConfigError for names that clash, or sizes that do
+        not fit.
 
             LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(64))
         """
@@ -632,7 +632,10 @@ def _with_static(contextual: Sequence[ContextualFeature], output: Any, inputs: G
 
 
 def _compiled(features: Features | FeatureMatrix | None, vocabulary: Vocabulary) -> FeatureMatrix:
-    """Return features as a matrix over the vocabulary, one that is a matrix already as it is; ConfigError for None."""
+    """Return features compiled to a matrix over the vocabulary; a `FeatureMatrix` is returned as it is.
+
+    Raises ConfigError for None.
+    """
     if features is None:
         raise ConfigError("output features are required")
     return features if isinstance(features, FeatureMatrix) else compile_features(features, vocabulary)

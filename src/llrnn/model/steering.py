@@ -253,7 +253,7 @@ def tables_of(model: LLRNN) -> dict[str, Lookup]:
 def require_experts(model: LLRNN, names: Iterable[str]) -> None:
     """Raise ConfigError unless the model has an expert of each of these names.
 
-    An expert is a contextual feature that is the log p of another distribution.
+    An expert is a contextual feature whose value on a word is its log p by another distribution.
     """
     given, tables = list(names), ", ".join(tables_of(model))
     _require_contextual(model, given)

@@ -406,8 +406,8 @@ def _sides(model: LLRNN) -> list[FeatureMatrix]:
 def _fine(model: LLRNN, side: FeatureMatrix) -> FeatureMatrix:
     """Return the matrix in which to look up features of new words for `side`, one of the model's two matrices.
 
-    It is that of the input features if it has the same feature names: its classes of words are never merged
-    (coarsened), as those of `side` may be. Else it is `side`.
+    It is that of the input features if it has the same feature names, else `side`: in older models `side` may have
+    merged classes of words.
     """
     return model.input_features if side.names == model.input_features.names else side
 
