@@ -155,7 +155,7 @@ class Evaluation(Renderable):
 
     @property
     def perplexity(self) -> float:
-        """exp(`log_perplexity`), a word or end of sentence; infinity above 709 nats, which no float can hold."""
+        """exp(`log_perplexity`), over words and ends of sentences; infinity above 709 nats, which no float can hold."""
         return math.exp(self.log_perplexity) if self.log_perplexity < 709.0 else math.inf
 
     def sheet(self, name: str = "evaluation") -> Sheet:

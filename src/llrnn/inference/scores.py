@@ -142,7 +142,7 @@ class TextScores:
 
     @property
     def perplexity_without_ends(self) -> float:
-        """The perplexity of the text over words alone, ends of sentences left out of sum and count; NaN if none."""
+        """The perplexity of the text over words alone, without ends of sentences; NaN if there is no word."""
         return _perplexity(self.log_prob_without_ends, self.words - len(self.sentences), self.unit)
 
     @property

@@ -204,9 +204,10 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def known(self) -> Knowledge:
-        """The centred prior and all contextual feature values, as one `Knowledge` with a common list of exceptions.
+        """The prior and all contextual feature values, as one `Knowledge` with a common list of exceptions.
 
-        Exceptions are the (position, word) pairs whose log b or feature values differ from those of most words there.
+        The prior is `centred`, scaled at each position so that log b is near 0. Exceptions are the (position, word)
+        pairs whose log b or feature values differ from those of most words there.
         """
         return join(self.centred[0], self.values, self.n)
 
@@ -505,7 +506,7 @@ class Distribution(torch.distributions.Distribution):
         return self._shaped(torch.cat([static, self.given.joined(context.to(static.dtype), static)], 1))
 
     def entropy(self) -> Tensor:
-        """Return the entropy −Σ p log p over words at each position, in nats, of shape `batch_shape`, as dtype of h.
+        """Return the entropy −Σ p log p over words at each position, in nats, of shape `batch_shape` and h's dtype.
 
         Computed as Σ_s P(s) [H(s) − log P(s)] − Σ_x p(x) log p(x) over classes s of words with entropy H(s) within, and
         single words x that differ from their class. No part is below 0, and none is a difference of large numbers.
@@ -632,7 +633,7 @@ class Distribution(torch.distributions.Distribution):
     def _walked(self, prior: SparsePrior, k: int) -> tuple[Tensor, Tensor]:
         """Return log p and ids of the k most probable words, two tensors (N, k), best first, without a look at all V.
 
-        `prior`: the centred prior, of one table (and exceptions).
+        `prior`: the scaled one in `centred`, with one table; a few (position, word) pairs may have values of their own.
         """
         scores, log_total = self.scores.detach(), self.require_mass().log_total.detach()
         known, own = self.known, list[list[drawing.Word]]([] for _ in range(self.n))

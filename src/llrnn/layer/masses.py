@@ -307,7 +307,8 @@ class Classes(torch.nn.Module):
     def log_mass_dense(self, prior: DensePrior, position: Tensor, word: Tensor) -> Tensor:
         """Return log Σ b(x) over the words of every class at N positions, (N, G), for a prior of N × V values.
 
-        The E words `word` (E,) at the positions `position` (E,) are left out of the sums; −∞ where no word is left.
+        A class is a set of words with equal features. The E words `word` (E,) at the positions `position` (E,) are left
+        out of the sums; −∞ where no word is left.
         """
         log_b = prior.log_b
         if len(position):

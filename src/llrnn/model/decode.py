@@ -399,8 +399,8 @@ def _joined(searches: Sequence[Search]) -> ModelState:
 def read_prefix(model: LLRNN, prefix: tuple[str, ...], conditions: Sequence[object]) -> tuple[Distribution, ModelState]:
     """Return the distributions of the word after the prefix, one for each condition, and the state after the prefix.
 
-    `prefix`: words, before which a sentence begins; a condition is the input that a text is written from, None for a
-    model without. Raises ZeroMassError where the model's prior allows nothing after the prefix.
+    `prefix`: the first words of a sentence; a condition is the input that a text is written from, None for a model
+    without. Raises ZeroMassError where the model's prior allows nothing after the prefix.
     """
     ids = model.vocabulary.symbols_of(prefix, place="prefix")
     distribution, state = model.step(model.start(conditions), [model.vocabulary.eos] * len(conditions))
