@@ -158,7 +158,7 @@ def run(arguments: list[str] | None = None) -> int:
     """Run one command line, such as ["train", "config.toml"], and return its exit code.
 
     0 where all went well, 2 after a mistake of the user, which is printed as one line on standard error, 130 after
-    Ctrl-C.
+    Ctrl-C. `arguments`: None for those of the process.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("always", LLRNNWarning)

@@ -139,9 +139,10 @@ def run(
 ) -> Demo:
     """Train and test the three models of the demo, generate sentences, explain one word, and return all of it.
 
-    `sentences`: training sentences; validation and test have a tenth of that each. `should_stop`: asked during
-    training; where it returns True, a TrainingError is raised. `follow(name, records)`: runs a training by iterating
-    over its records and returns them all; it may show progress.
+    `sentences`: training sentences; validation and test have a tenth of that each; `epochs`: of each training, at most;
+    `seed`: decides weights, order and samples. `should_stop`: asked during training; where it returns True, a
+    TrainingError is raised. `follow(name, records)`: runs a training by iterating over its records and returns them
+    all; it may show progress.
     """
     size = max(1, sentences // 10)
     corpora = embedded_corpora(sentences, size, size)
@@ -204,7 +205,11 @@ def write_report(demo: Demo, folder: Path) -> Path:
 
 
 def train_demo(out: Path, *, sentences: int, epochs: int, seed: int) -> Demo:
-    """Train the demo's models with progress bars, write report and models to the folder `out`, return the results."""
+    """Train the demo's models with progress bars, write report and models to the folder `out`, return the results.
+
+    `sentences`: of the training text; `epochs`: of each training, at most; `seed`: decides weights, order and samples.
+    Raises TrainingError after Ctrl-C.
+    """
     make_output_folder(out)
     with interruptible() as stop:
         demo = run(

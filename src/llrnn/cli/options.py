@@ -134,9 +134,10 @@ Dynamic = Annotated[
 
 
 def following_named(cache: float | None, words: int | None, step: float | None) -> DocumentContext | None:
-    """Return the settings of --cache, --cache-words and --dynamic, with which a model adapts to a document as it reads.
+    """Return how a model adapts to a document as it reads, from --cache, --cache-words and --dynamic.
 
-    None where none is given: each sentence is then read by itself. A ConfigError is raised for --cache-words alone.
+    In this order: the share of the cache, how many words it holds, and the step size of dynamic evaluation. None where
+    none is given: each sentence is then read by itself. A ConfigError is raised for --cache-words alone.
     """
     if words is not None and cache is None:
         raise ConfigError("--cache-words is how many words --cache holds, found no --cache; give it as well")
@@ -499,9 +500,10 @@ def write_each_line(model: LLRNN, path: Path, write: Callable[[list[object]], li
 
 
 def _each(write: Callable[[list[object]], list[Generated]], conditions: list[object]) -> list[Generated | LLRNNError]:
-    """Return a generated text, or an error, for each condition (input to generate from).
+    """Return a generated text, or an error, for each condition (input to generate from), in their order.
 
-    All are generated in one batch or, where that fails, one by one, so that only those that fail have an error.
+    `write` generates a text for each of a list. All are generated in one batch or, where that fails, one by one, so
+    that only those that fail have an error.
     """
     try:
         return [*write(conditions)] if conditions else []
@@ -512,9 +514,10 @@ def _each(write: Callable[[list[object]], list[Generated]], conditions: list[obj
 
 
 def _condition(model: LLRNN, path: Path, text: str) -> object:
-    """Return the condition (input to generate from) in one line of a file; where it cannot be parsed, return the error.
+    """Return the condition (input to generate from) in one line of a file; the error itself, if it cannot be parsed.
 
-    `path`: the file; .jsonl means that lines are JSON objects with the key "condition".
+    `model`: says how its conditions are written; `path`: the file; .jsonl means that lines are JSON objects with the
+    key "condition"; `text`: the line.
     """
     try:
         if not path.name.removesuffix(".gz").endswith(".jsonl"):

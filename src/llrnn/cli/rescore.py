@@ -229,7 +229,8 @@ def _told_cut(cut: Mapping[str, int]) -> str:
 def _errors(scored: NBestLists, result: Rescored, references: References) -> dict[str, Errors]:
     """Return the word errors of the hypotheses that are chosen by each score alone, by all together, and at best.
 
-    Keys: "NAME alone" for each score, "rescored", and "oracle", the hypotheses with the fewest errors.
+    `scored`: the lists; `result`: their ranking by all scores; `references`: what was said. Keys: "NAME alone" for each
+    score, "rescored", and "oracle", the hypotheses with the fewest errors.
     """
     counted = errors_of_lists(scored, references)
     alone = {f"{name} alone": Weights.only(name, scored.names).errors(scored, counted) for name in scored.names}

@@ -417,7 +417,8 @@ def remove_verb(
 def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool, more: str = "") -> None:
     """Save a model whose vocabulary was changed to `out`, and print how many words were added or removed.
 
-    `done`: "added" or "removed"; `count`: how many; `more`: appended to the line.
+    `done`: "added" or "removed"; `count`: how many; `as_json`: print JSON instead of a line; `more`: appended to the
+    line.
     """
     options.make_output_folder(out)
     model.save(out)

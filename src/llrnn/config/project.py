@@ -288,9 +288,9 @@ def _more_mass(given: keys.AnyBackground, part: str) -> str:
 
 
 def _require_language(model: LLRNN, corpus: Corpus) -> None:
-    """Raise ZeroMassError at the first sentence that a constraint of the prior b(K, x), such as a grammar, forbids.
+    """Raise ZeroMassError at the first sentence of a corpus that a constraint of the model's prior forbids.
 
-    Nothing where the prior has no constraint.
+    A constraint is a factor of the prior b(K, x), such as a grammar; nothing is checked where there is none.
     """
     if not (constraints := constraints_of(model.background)):
         return
@@ -524,9 +524,10 @@ def _features(config: Config, context: Context) -> tuple[Features, Features | No
 
 
 def _background(given: keys.AnyBackground, context: Context) -> Background:
-    """Return the prior b(K, x) of a configuration: of its kind, then mixed or multiplied with what its table adds.
+    """Return the prior b(K, x) that a configuration's table `given` describes.
 
-    These are `recent`, `primed`, `grammar` and `dictionary`, applied in this order.
+    First that of its kind, then around it what else the table has: `recent`, `primed`, `grammar` and `dictionary`, in
+    this order. `context`: what it is made from.
     """
     around = (one for one in (given.recent, given.primed, given.grammar, given.dictionary) if one is not None)
     return reduce(lambda base, one: one.around(base, context), around, given.make(context))

@@ -66,7 +66,7 @@ class LLRNNWarning(UserWarning):
 
 
 def warn(message: str, stacklevel: int = 3) -> None:
-    """Give an `LLRNNWarning`.
+    """Give the warning `message` as an `LLRNNWarning`.
 
     `stacklevel` is that of `warnings.warn`; by default the warning names the line that called the caller.
     """

@@ -463,9 +463,10 @@ class Breakdown:
         return TextTable(("part", "weight a", value_name, "share"), tuple(rows))
 
     def waterfall(self, name: str, title: str) -> BarChart:
-        """Return a chart in which each bar starts where the last one ended; the last bar, `name`, is the total from 0.
+        """Return a chart in which each bar starts where the last one ended; the last bar is the total, from 0.
 
-        Infinite bars move nothing: the next one starts where they start.
+        `name`: of the last bar; `title`: of the chart. Infinite bars move nothing: the next one starts where they
+        start.
         """
         bars, at = list[Bar](), 0.0
         for bar in self._bars(unsaid=1.0):
@@ -474,7 +475,10 @@ class Breakdown:
         return BarChart((*bars, Bar(name, self.total, is_sum=True)), title, "nats", linked=True)
 
     def balance(self, title: str, x_label: str) -> BarChart:
-        """Return a chart in which each summand is a bar from 0, to the right if above 0; the last bar is the total."""
+        """Return a chart in which each summand is a bar from 0, to the right if above 0; the last bar is the total.
+
+        `title`: of the chart; `x_label`: of its axis.
+        """
         return BarChart((*self._bars(), Bar("sum", self.total, is_sum=True)), title, x_label)
 
     def _bars(self, unsaid: float | None = None) -> list[Bar]:

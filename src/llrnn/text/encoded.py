@@ -367,7 +367,7 @@ class TrainingSummary:
         return cls(text.counts(n_symbols), text.fingerprints())
 
     def having_read(self, others: Iterable[EncodedText]) -> TrainingSummary:
-        """Return a copy with the sentence hashes of further texts added; the counts stay as they are."""
+        """Return a copy of the summary with the sentence hashes of the texts `others` added; counts stay."""
         found = [self.sentences, *(text.fingerprints() for text in others)]
         return replace(self, sentences=np.unique(np.concatenate(found)))
 

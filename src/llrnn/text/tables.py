@@ -205,9 +205,9 @@ def _check_columns(columns: Sequence[str], refuse: Refuse = TableError) -> None:
 
 
 def _csv_records(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, values) for each record of a CSV file that is not blank.
+    """Yield (line number from 1, values) for each record of a CSV file that is not blank.
 
-    The line is that on which the record begins.
+    The line is that on which the record begins; `delimiter`: between values. A TableError for a faulty file.
     """
     lines = (line + "\n" for _, line in read_lines(path, error=TableError))
     reader, begin = csv.reader(lines, delimiter=delimiter, strict=True), 1

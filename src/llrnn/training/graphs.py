@@ -105,7 +105,8 @@ class CudaGraphs:
 def updater_for(model: LLRNN, settings: TrainingSettings, workers: Workers) -> Updater:
     """Return what updates the model's weights batch by batch: by replayed CUDA graphs, or else step by step.
 
-    CUDA graphs are used for a model on a GPU whose steps `can_be_captured` allows.
+    CUDA graphs are used for a model on a GPU where `can_be_captured` is true of these arguments; `workers`: the
+    processes that train together.
     """
     if model.device.type == "cuda" and can_be_captured(model, settings, workers):
         return GraphedUpdater(model, settings, workers, CudaGraphs())

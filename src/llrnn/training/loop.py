@@ -171,9 +171,11 @@ class _Run:
     def held(
         self, should_stop: Callable[[], bool], on_step: Callable[[int, int, int], None]
     ) -> Generator[Record, None, None]:
-        """Train, and yield the records of the training while it runs; arguments as those of `train`.
+        """Train, and yield the records of the training while it runs.
 
-        At the end, or after an error, the folder is released and the model is put in eval mode.
+        `should_stop` is called before every step: True ends the training with a checkpoint; `on_step` after every step
+        with the epoch, how many of its batches are done, and how many it has. At the end, or after an error, the folder
+        is released and the model is put in eval mode.
         """
         try:
             yield from self.records(should_stop, on_step)

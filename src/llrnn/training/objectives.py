@@ -218,8 +218,9 @@ class ImportanceSampling:
     def words(self, model: LLRNN, p: Distribution, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         """Draw S words from the prior b(K, x) at each of the N positions of p; return them and log Σ_x b(K, x).
 
-        Shapes are (N, S), indices of words, and (N,). Where the prior is static (the same everywhere), one draw serves
-        all positions: (1, S) and (1,). S is `self.samples`.
+        `p`: the distribution of `model` there; `generator`: decides the draws, None for torch's own. Shapes are (N, S),
+        indices of words, and (N,). Where the prior is static (the same everywhere), one draw serves all positions: (1,
+        S) and (1,). S is `self.samples`.
         """
         q = self.background(model, p.prior, p.n)
         return q.sample((self.samples,), generator=generator).t(), q.log_z
@@ -227,8 +228,9 @@ class ImportanceSampling:
     def log_terms(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
         """Return the logarithms of the terms whose sum estimates Z, (N, 1 + S): the target's, then the S samples'.
 
-        `p`: the model's distribution at the batch's N positions; S is `self.samples`. A sample that is the target has
-        −∞. Raises ZeroMassError where the prior b(K, x) gives a target probability 0.
+        `p`: the distribution of `model` at the batch's N positions; `generator`: decides the draws, None for torch's
+        own; S is `self.samples`. A sample that is the target has −∞. Raises ZeroMassError where the prior b(K, x) gives
+        a target probability 0.
         """
         self.require_scores(model)
         targets = batch.picked(batch.targets)
