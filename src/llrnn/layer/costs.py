@@ -164,9 +164,11 @@ def direct(size: Size, *, training: bool = False, cached: bool = False, costs: U
 
 
 class WayChoice(NamedTuple):
-    """The two ways to compute the scores of all classes of words, as `Work` each: composed and direct.
+    """The two ways to compute the scores of all classes of words: composed, h (Φ W)ᵀ, and direct, Φ (W h), as `Work`
+    each.
 
-    `taken`: the one with fewer estimated seconds; `left`: the other.
+    Φ is the feature matrix, W its weights, h the hidden vectors. `taken`: the way with fewer estimated seconds; `left`:
+    the other.
     """
 
     taken: Work
@@ -174,11 +176,11 @@ class WayChoice(NamedTuple):
 
 
 def choice(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> WayChoice:
-    """Return both ways to the scores of all classes of words, composed and direct, as the faster one and the other.
+    """Return both ways to the scores of all classes of words as a `WayChoice`, the faster one as `taken`.
 
-    Faster is which takes fewer estimated seconds; composed if both take as long. `training`: count the backward pass;
-    `cached`: the product Φ W of features and weights is there already; `costs`: the seconds of operations on the
-    device.
+    The ways are composed, h (Φ W)ᵀ, and direct, Φ (W h), for feature matrix Φ and weights W; faster is which takes
+    fewer estimated seconds, composed if both take as long. `training`: count the backward pass; `cached`: the product Φ
+    W is there already; `costs`: the seconds of operations on the device.
     """
     usual, other = (way(size, training=training, cached=cached, costs=costs) for way in (composed, direct))
     return WayChoice(other, usual) if other.seconds(costs) < usual.seconds(costs) else WayChoice(usual, other)
@@ -186,10 +188,10 @@ def choice(size: Size, *, training: bool = False, cached: bool = False, costs: U
 
 @lru_cache(maxsize=1024)  # asked at every step
 def cheapest(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
-    """Return the `Work` of the faster way to the scores of all classes of words, composed or direct, by seconds.
+    """Return the `Work` of the way to the scores of all classes of words that takes fewer estimated seconds.
 
-    `training`: count the backward pass; `cached`: the product Φ W of features and weights is there already; `costs`:
-    the seconds of operations on the device.
+    The ways are composed, h (Φ W)ᵀ, and direct, Φ (W h), for feature matrix Φ and weights W. `training`: count the
+    backward pass; `cached`: the product Φ W is there already; `costs`: the seconds of operations on the device.
     """
     return choice(size, training=training, cached=cached, costs=costs).taken
 

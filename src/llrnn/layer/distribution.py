@@ -107,6 +107,8 @@ class Distribution(torch.distributions.Distribution):
     def log_probs(self) -> Tensor:
         """Return log p of every word of the vocabulary at each position, `batch_shape` + (V,); −∞ where impossible.
 
+        Raises ZeroMassError at a position where no word is possible.
+
         Example:
 
             p.log_probs().exp().sum(-1)          # ones

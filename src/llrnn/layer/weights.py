@@ -199,10 +199,10 @@ class LayerWeights(NamedTuple):
         return Size(positions, phi.n_classes, m, phi.entries, H, low_rank_blocks)
 
     def work(self, h: Tensor, *, training: bool = False) -> Work:
-        """Return the cheaper of the two ways to the scores of all classes of words, as a `Work` with its counts.
+        """Return the cheaper of two ways to the scores of all classes of words, as a `Work` with its counts.
 
-        `h` (N, H): gives the number of positions and the device; `training`: count the backward pass even if no
-        gradient is needed now.
+        The ways are composed, h (Φ W)ᵀ, and direct, Φ (W h), for the feature matrix Φ. `h` (N, H): gives the number of
+        positions and the device; `training`: count the backward pass even if no gradient is needed now.
         """
         cached, unit = self.caches, costs.unit_costs(h.device.type, torch.get_num_threads())
         training = training or (not cached and needs_gradient(h, self.weight, self.bias))
