@@ -95,32 +95,29 @@ def test_parts_by_their_names_and_by_cutting(here: Path) -> None:
 # --- what is written -------------------------------------------------------------------------------------------------
 
 
-def same_as_the_study(words: int, study: str, *, lists: bool = True) -> None:
-    """The sizes for a text of so many words are those of the study's configuration."""
-    corpus = Corpus.from_sentences([[f"w{i % (words // 3)}" for i in range(k, k + 20)] for k in range(0, words, 20)])
-    made, hand = sizes_for(corpus, lists=lists), read_config(CONFIGS / study)
-    spelling, identity = hand.domains[1], hand.features.output[0]
-    assert (made["hidden"], made["layers"]) == (hand.controller.hidden, hand.controller.layers)
-    for key in ("order", "endings", "longest", "lengths"):
-        assert made[key] == getattr(spelling, key)
-    assert made["identity"] == identity.top  # type: ignore[union-attr]
-    assert made["batch"] == hand.training.batches.words  # type: ignore[union-attr]
-    for key in ("learning_rate", "weight_decay", "average", "epochs"):
-        assert made[key] == getattr(hand.training, key)
-    assert made["word_dropout"] == hand.word_dropout
-
-
 @pytest.mark.parametrize(
-    ("words", "study"),
-    [(37_500, "open/small/llrnn.toml"), (55_000, "open/small/llrnn.toml"), (350_000, "open/llrnn.toml")],
+    ("words", "hidden", "layers", "identity", "endings", "batch", "learning_rate", "epochs"),
+    [
+        (5_000, 192, 1, 500, 277, 256, 0.00162, 30),
+        (20_000, 384, 1, 500, 300, 512, 0.002, 30),
+        (355_000, 576, 2, 2305, 496, 2048, 0.00303, 30),
+        (2_300_000, 768, 2, 8526, 762, 2048, 0.00152, 14),
+    ],
 )
-def test_sizes_are_those_of_the_study(words: int, study: str) -> None:
-    same_as_the_study(words, study)
+def test_sizes_follow_from_the_words_of_the_text(
+    words: int, hidden: int, layers: int, identity: int, endings: int, batch: int, learning_rate: float, epochs: int
+) -> None:
+    corpus = Corpus.from_sentences([[f"w{i % (words // 3)}" for i in range(k, k + 20)] for k in range(0, words, 20)])
+    made, wanted = sizes_for(corpus), (hidden, layers, identity, endings, batch, learning_rate, epochs)
+    keys = ("hidden", "layers", "identity", "endings", "batch", "learning_rate", "epochs")
+    assert tuple(made[key] for key in keys) == wanted
 
 
-@pytest.mark.parametrize(("words", "study"), [(20_000, "open/little/llrnn.toml"), (350_000, "open/llrnn.toml")])
-def test_sizes_without_lists_are_those_of_the_study(words: int, study: str) -> None:
-    same_as_the_study(words, study, lists=False)
+def test_more_text_never_makes_a_smaller_network() -> None:
+    lines = [[f"w{k % 997}"] * 20 for k in range(10_000)]
+    sizes = [sizes_for(Corpus.from_sentences(lines[:n])) for n in (10, 100, 1000, 3000, 10_000)]
+    for key in ("hidden", "layers", "batch", "endings", "identity"):
+        assert [one[key] for one in sizes] == sorted(one[key] for one in sizes)
 
 
 def test_without_a_list_spelling_is_learnt_from_all_words(here: Path) -> None:

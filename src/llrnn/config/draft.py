@@ -4,16 +4,16 @@
     print(draft)                     # what was found
     draft.write()                    # then: llrnn train config.toml --out runs/mine
 
-The recipe is `text.toml`, with a few numbers to fill in. Sizes are those of `configs/open`, which were chosen on
-validation texts: Turkish and Estonian, 37,000 and 56,000 words, for little text (20,000 of them where there is no list
-of words), French, 355,000 words, for more of it, and French with two million words of other text for much of it. What
-had to be made (lists joined and weighted, attributes of words) lies in a folder beside the
-configuration, `config-data`.
+The recipe is `text.toml`; its numbers follow from how many words the training text has (`sizes_for`), with lists of
+words or without. They were chosen on validation texts: Turkish, Estonian, Welsh, Maltese and French of 20,000 to
+355,000 words, and French with two million words of other text. What had to be made (lists joined and weighted,
+attributes of words) lies in a folder beside the configuration, `config-data`.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,48 +50,50 @@ _HELD_OUT = 1000  # sentences for validation, at most; a tenth of a smaller text
 _ENOUGH_RARE = 50  # types, to learn from how new words are spelled; else from all
 _LEAK = 0.02  # of the sentences of validation: more make its figures too good
 _NEAR, _RUNNING, _ENOUGH_TWICE = 20, 0.2, 50  # see `share_near`; a text in any order has 0.1
-_WINDOW = 10_000  # words before that come again in a running text: configs/open/little
+_WINDOW = 10_000  # words before that come again in a running text
 _TEXT = re.compile(r"\.(conllu?|txt|text)(\.gz)?$", re.IGNORECASE)
 _ANNOTATED = re.compile(r"\.conllu?(\.gz)?$", re.IGNORECASE)
 _NUMBER = re.compile(r"-?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?")
 _PART = re.compile(r"(?:^|[-_.])(train|dev|valid|validation|test)(?=[-_.]|$)", re.IGNORECASE)
 
-# sizes by how much text there is; `identity`: words that are told apart, at most; `batch`: words
-_KEYS = (
-    "hidden layers identity order endings longest lengths word_dropout batch learning_rate weight_decay average epochs"
-)
-_ROWS: dict[str, tuple[Any, ...]] = {
-    "no list": (384, 1, 500, 6, 300, 5, [4, 8, 12], 0.2, 512, 0.002, 0.01, 0.99, 30),  # configs/open/little
-    "little": (256, 2, 500, 6, 1500, 6, [4, 8, 12], 0.2, 512, 0.001, 0.01, 0.99, 40),  # configs/open/small
-    "more": (512, 2, 2500, 5, 500, 4, [4, 7, 10], 0.1, 2048, 0.003, 0.01, 0.998, 40),  # configs/open
-    "much": (768, 2, 8000, 5, 500, 4, [4, 7, 10], 0.1, 2048, 0.0015, 0.05, 0.998, 14),  # configs/open/more
-}
-_SMALLEST = {True: 36_000, False: 20_000}  # words: the smallest text that was measured, with lists and without
-_BOUNDS = (120_000, 1_500_000)  # words: where little text ends, and where much of it begins
+_LITTLE, _MUCH = 120_000, 1_000_000  # words: where little text ends, and where much of it begins
 
 
-def sizes_for(train: Corpus, *, lists: bool = True) -> dict[str, Any]:
-    """Return network and training sizes for a training text, by key of the recipe `text.toml`: hidden, batch ...
+def sizes_for(train: Corpus) -> dict[str, Any]:
+    """Return network and training sizes for a training text, as values of the recipe `text.toml` by key.
 
-    `lists`: whether word lists besides the text will be used. The sizes are those that were best on texts of about this
-    many words; for texts smaller than any that was measured, batch and network shrink.
+    With N words in the text, and n = max(1, N / 40,000):
 
-        sizes_for(corpus, lists=False)["layers"]       # 1, of little text
+        hidden = 384 n^0.17        identity = 500 n^0.7         endings = 300 n^0.23
+        batch = 512 √(N / 20,000)  learning rate = 0.002 (batch / 512)^0.3
+
+    `hidden`: units of a layer; `identity`: how many of the most frequent words have a feature of their own; `endings`:
+    how many endings are features; `batch`: words. Below 20,000 words, the smallest text that was measured, the network
+    shrinks with the text; above a million, fewer epochs with a smaller rate and more decay are needed.
+
+        sizes_for(corpus)["layers"]       # 1, of little text
     """
-    counts, words = train.counts(), train.tokens
-    row = "little" if lists else "no list"
-    row = row if words < _BOUNDS[0] else "more" if words < _BOUNDS[1] else "much"
-    made = dict(zip(_KEYS.split(), _ROWS[row], strict=True))
-    batch = max(64, min(made["batch"], words * made["batch"] // _SMALLEST[lists]))
-    rare = row != "no list" and sum(count <= wordlists.RARE for count in counts.values()) >= _ENOUGH_RARE
-    return made | {
-        "hidden": made["hidden"] if words >= 10_000 else 128,
-        "identity": max(1, min(made["identity"], sum(count >= _OFTEN for count in counts.values()))),
-        "endings": min(made["endings"], max(20, len(counts) // 6)),
+    counts, words = train.counts(), max(1, train.tokens)
+    n, little, much = max(1.0, words / 40_000), words < _LITTLE, words >= _MUCH
+    batch = int(min(2048, max(64, 512 * math.sqrt(words / 20_000))))
+    often = sum(count >= _OFTEN for count in counts.values())
+    rare = sum(count <= wordlists.RARE for count in counts.values())
+    return {
+        "hidden": 64 * max(2, round(6 * n**0.17 * min(1.0, words / 20_000) ** 0.5)),
+        "layers": 1 if little else 2,
+        "identity": max(1, min(round(500 * n**0.7), often)),
+        "order": 6 if little else 5,
+        "endings": min(round(300 * n**0.23), max(20, len(counts) // 6)),
+        "longest": 5 if little else 4,
+        "lengths": [4, 8, 12] if little else [4, 7, 10],
+        "word_dropout": 0.2 if little else 0.1,
         "batch": batch,
-        "average": max(0.5, min(made["average"], round(1 - 0.3 * batch / max(words, batch), 3))),
-        "min_counts": [0] if row == "no list" else [0, 0, 0, 2],
-        "seen_at_most": wordlists.RARE if rare else None,
+        "learning_rate": round(0.002 * (batch / 512) ** 0.3 / (2 if much else 1), 5),
+        "weight_decay": 0.05 if much else 0.01,
+        "average": max(0.5, round(1 - 0.4 * batch / max(words, batch), 4)),
+        "epochs": 14 if much else 30,
+        "min_counts": [0] if little else [0, 0, 0, 2],
+        "seen_at_most": wordlists.RARE if rare >= _ENOUGH_RARE and not little else None,
     }
 
 
@@ -173,8 +175,7 @@ def draft_config(
     given = _Drafting(Path(out), lowercase, tokenise)
     texts = given.texts([str(file) for file in files], [str(file) for file in valid])
     known = given.knowledge(texts, [*map(str, lexicons)], dict(analysers or {}), [*map(str, lists)])
-    outside = known["list"] is not None and not known["derived"]
-    running = (texts.near or 0.0) > _RUNNING and not outside
+    running = (texts.near or 0.0) > _RUNNING
     seen = given.vectors(texts, None if vectors is None else str(vectors))
     text = fill_recipe(
         "text.toml",
@@ -190,7 +191,7 @@ def draft_config(
             "valid_last": texts.valid_last,
             "format": texts.format,
             "multiword": texts.multiword,
-            **sizes_for(texts.train, lists=outside),
+            **sizes_for(texts.train),
             **known,
         },
     )
@@ -360,7 +361,6 @@ class _Drafting:
         often = _OFTEN_WITH_ANALYSER if analysers else _OFTEN
         return {
             "list": str(self.made("frequencies.tsv")) if listed else None,
-            "derived": bool(derived),  # the list is made of the text itself
             "annotated": ["train"] if texts.annotated else None,
             "min_count": often if texts.annotated else None,
             "tables": tables or None,
@@ -375,7 +375,7 @@ class _Drafting:
         Only where the text is annotated and has under 120,000 words. Returns the path of the table of their attributes
         that it writes, as a list of one; an empty list where nothing is derived.
         """
-        if not texts.annotated or texts.train.tokens >= _BOUNDS[0]:
+        if not texts.annotated or texts.train.tokens >= _LITTLE:
             return []
         forms, lexicon = wordlists.derived_forms(texts.train)
         if not forms:

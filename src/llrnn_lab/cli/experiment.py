@@ -42,6 +42,7 @@ STUDIES = {
     "semantic-parsing": ("semantic_parsing", "run_one"),
     "char-nlg": ("char_nlg", "run_one"),
     "open-vocabulary": ("open_vocabulary", "run_one"),
+    "own-texts": ("own_texts", "run_one"),
     "real-lists": ("real_lists", "run_one"),
 }
 
@@ -310,6 +311,30 @@ def open_vocabulary_verb(
         tell=tell,
     )
     typer.echo((out / "open-vocabulary.md").read_text(encoding="utf8"))
+
+
+@experiment_app.command("own-texts")
+def own_texts_verb(
+    data: Data,
+    out: Out,
+    settings: Annotated[list[str] | None, typer.Option("--setting", help="tr-20k-lists, ...; all by default.")] = None,
+    systems: Annotated[list[str] | None, typer.Option("--system", help="llrnn, bpe, ...; all by default.")] = None,
+    seeds: Seeds = 1,
+    parallel: Parallel = 1,
+    deadline: Annotated[float | None, typer.Option(help="Begin no model after so many seconds.")] = None,
+    device: Device = "cpu",
+) -> None:
+    """What `llrnn init` writes against rivals with the same text, lists and cache, in five languages.
+
+    Example: llrnn experiment own-texts --data ../shared/data --out runs/own --setting tr-20k-lists
+    """
+    from llrnn_lab.studies import own_texts
+
+    chosen, which = settings or own_texts.SETTINGS, systems or own_texts.SYSTEMS
+    own_texts.run(
+        data, out, chosen, which, seeds=seeds, processes=parallel, device=present(device), deadline=deadline, tell=tell
+    )
+    typer.echo((out / "own-texts.md").read_text(encoding="utf8"))
 
 
 @experiment_app.command("typing")
