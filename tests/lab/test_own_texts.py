@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from helpers import sentence_log_probs, small_corpus
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, backgrounds, features
@@ -59,7 +60,7 @@ def test_every_system_is_trained_and_has_the_budget(tmp_path: Path, monkeypatch:
     jobs = [study.job_of(prepared, system) for system in study.SYSTEMS]
     assert [read_config(job.config, job.changes, data=prepared).controller.hidden > 0 for job in jobs] == [True] * 4
     for job in jobs:
-        result = study.run_one(job, data=prepared, out=tmp_path / "models", device=study.torch.device("cpu"))
+        result = study.run_one(job, data=prepared, out=tmp_path / "models", device=torch.device("cpu"))
         assert result["parameters"] <= study._budget(prepared / "llrnn.toml")
         assert result["tests"]["test"]["characters"] == sum(len(w) + 1 for one in whole[230:] for w in one.words)
         assert 0.3 < result["tests"]["test"]["bits_per_character"] < 8

@@ -290,7 +290,7 @@ def table(found: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _mean_bits(found: Mapping[str, Mapping[str, Any]], name: str) -> float:
     """Return the mean over seeds; 0 where there is none."""
-    all_of_it = [
+    all_of_it: list[float] = [
         one["tests"]["test"]["bits_per_character"] for key, one in found.items() if key.rpartition(".")[0] == name
     ]
     return sum(all_of_it) / max(1, len(all_of_it))
