@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import llrnn
 from llrnn import LLRNN, Corpus, cli
+from llrnn.config import read_config
 from llrnn.config.draft import draft_config
 from llrnn.config.project import Project
 from llrnn.inference.harness import HarnessLM
@@ -85,6 +88,49 @@ def test_every_way_gives_one_log_p(model: LLRNN) -> None:
     assert score_sentences(model, [("a", [tuple(typed[0])])]).log_probs[0][0] == pytest.approx(by_words.log_prob, 1e-4)
     harness = HarnessLM(model)._pair("L'ami de", " Paris")
     assert (len(harness.ids), harness.start) == (4, 3)
+
+
+def test_one_question_has_one_answer_and_one_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """evaluate, score, the command line and the server, of natural text with words that come again, spelled ones too."""
+    (tmp_path / "train.txt").write_text("".join(f"{one}\n" for one in (SENTENCES + RAW) * 12), encoding="utf8")
+    draft_config([tmp_path / "train.txt"], out=tmp_path / "c.toml").write()
+    config = read_config(tmp_path / "c.toml", ["background.recent={window=40,weight=0.3}"])
+    folder, text = str(tmp_path / "model"), tmp_path / "t.txt"
+    Project.from_config(config).model().double().save(folder)
+    lines = ["Zorglub dort.", "L'oie aime Zorglub, dit-il.", "Zorglub mange 1987 oies."]
+    text.write_text("\n".join(lines), encoding="utf8")
+    model = llrnn.load(folder)
+    corpus = replace(Corpus.from_sentences([model.read(line) for line in lines]), cut_by=model.cut_by)
+    spelled = sum(word not in model.vocabulary for one in corpus for word in one.words)
+    assert spelled == 5
+    found = {}
+    for read, own in {"alone": corpus, "running": corpus.running(40)}.items():
+        scored, evaluated = llrnn.score(model, own), llrnn.evaluate(model, own)
+        assert scored.contract == evaluated.contract
+        line = f"reading:{read}|words:18|end:yes|unknown:spelled {spelled}|tokens:unicode|case:lower|llrnn:"
+        assert str(scored.contract).startswith(line)
+        flags = ["--running"] if read == "running" else []
+        assert cli.run(["evaluate", folder, str(text), "--json", *flags]) == 0
+        (by_evaluate,) = json.loads(capsys.readouterr().out)
+        assert cli.run(["score", folder, str(text), "--json", *flags]) == 0
+        by_score = json.loads(capsys.readouterr().out)
+        assert by_score["contract"] == by_evaluate["contract"] == str(scored.contract)
+        assert (by_score["reading"], by_evaluate["reading"]) == (read, read)
+        nats = [-one / 18 for one in (scored.log_prob, by_score["log_prob"])]
+        assert [*nats, by_evaluate["log_perplexity"]] == pytest.approx([evaluated.log_perplexity] * 3, abs=1e-6)
+        found[read] = scored
+    assert found["running"].log_prob > found["alone"].log_prob + 1  # a positive control: Zorglub comes again
+    asked = ScoreQuestion(Served("m", model), messages.ScoreRequest(texts=tuple(lines)))
+    for piece in asked.pieces():
+        asked.add(piece)
+    for one, own in zip(asked.answer()["scores"], found["alone"].sentences, strict=True):
+        assert one["log_prob"] == pytest.approx(own.log_prob, abs=1e-6)
+        assert one["kinds"] == list(own.kinds)
+        n = sum(kind != "listed" for kind in own.kinds)
+        assert one["contract"].startswith(
+            f"reading:alone|words:{len(own.words)}|end:yes|unknown:spelled {n}|tokens:uni"
+        )
+    assert found["alone"].sentences[2].kinds == ("spelled", "listed", "number", "spelled", "listed", "listed")
 
 
 def test_text_leaves_as_it_is_written(model: LLRNN) -> None:

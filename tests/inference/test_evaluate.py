@@ -116,7 +116,7 @@ def test_an_honest_model_has_no_problems() -> None:
     assert found.audit.contexts_checked == 30
     assert found.audit.words_counted == found.audit.words_expected == found.words
     assert found.audit.seen_in_training == 0.0
-    assert "no unknown-word symbol" in found.audit.unknown_policy
+    assert "|unknown:none|" in str(found.contract)
 
 
 # --- what the audit finds ------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_unknown_words_are_counted_where_they_have_a_symbol() -> None:
     found = evaluate(model, TEST)
     outside = sum(1 for sentence in TEST for word in sentence.words if word not in vocabulary)
     assert outside > 0
-    assert f"{outside} words outside the vocabulary were counted as <unk>" in found.audit.unknown_policy
+    assert f"|unknown:<unk> {outside}|" in str(found.contract)
 
 
 def test_an_unlisted_word_is_an_error_that_names_the_sentence() -> None:

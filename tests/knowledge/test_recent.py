@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -184,16 +184,22 @@ def test_who_reads_a_text_says_how_and_what_was_spelled() -> None:
     """A running text has its words listed as it goes; that they were spelled is said nevertheless."""
     recent, alone = with_recent(), model_with(base())
     spelled = sum(word not in alone.vocabulary for sentence in TEXT for word in sentence.words)
-    running = (recent, TEXT.running(WINDOW), "read as one running text")
-    for model, text, read in (running, (recent, TEXT, "each read by itself"), (alone, TEXT, "each read by itself")):
-        found = repr(evaluate(model, text).sheet())
-        assert f"4 sentences, {read})" in found
-        assert f"{spelled} words that are not listed were spelled out" in found
-        assert f"4 sentences, {read}, " in str(score(model, text))
+    for model, text, read in (
+        (recent, TEXT.running(WINDOW), "running"),
+        (recent, TEXT, "alone"),
+        (alone, TEXT, "alone"),
+    ):
+        line = f"reading:{read}|words:{text.tokens + 4}|end:yes|unknown:spelled {spelled}|tokens:given|case:lower|"
+        evaluated, scored = evaluate(model, text), score(model, text)
+        assert str(evaluated).split("\n")[1].startswith(line)
+        assert str(scored).split("\n")[1].startswith(line)
+        assert scored.totals()["contract"] == str(evaluated.contract)
+        kinds = Counter(kind for one in scored.sentences for kind in one.kinds)
+        assert (kinds["spelled"], kinds["number"]) == (spelled - 2, 2)
     assert (
         evaluate(recent, TEXT.running(3)).reading
         == evaluate(alone, TEXT, batching=Continuous(2, 4)).reading
-        == "running text"
+        == "running"
     )
 
 
@@ -291,7 +297,8 @@ def test_evaluate_and_score_agree(running: bool) -> None:
     text = TEXT.running(WINDOW) if running else TEXT
     one, other = evaluate(model, text), score(model, text)
     assert one.log_perplexity == pytest.approx(-other.log_prob / other.words, abs=1e-9)
-    assert one.reading == other.reading == ("running text" if running else "sentences")
+    assert one.contract == other.contract
+    assert one.reading == ("running" if running else "alone")
 
 
 def test_half_of_the_sentences_are_trained_alone() -> None:

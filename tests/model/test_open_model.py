@@ -406,9 +406,7 @@ def test_evaluation_counts_and_spells_out_unlisted_words(trained: Trained) -> No
     assert result.audit.problems() == [p for p in result.audit.problems() if "covers" in p or "sentences" in p]
     assert result.audit.worst_sum_error < 1e-9
     assert outside > 0
-    assert result.audit.unknown_policy == (
-        f"{outside} words that are not listed were spelled out, each with its own probability"
-    )
+    assert result.contract.spelled == outside
     assert result.words == test.tokens + len(test) == result.audit.words_counted
     nats = -sum(sum(step_log_probs(model, sentence.words)) for sentence in test)
     assert result.bits_per_character == pytest.approx(nats / math.log(2) / result.characters)

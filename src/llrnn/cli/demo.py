@@ -31,6 +31,7 @@ from llrnn.ground.files import write_atomically
 from llrnn.ground.rendering import Heading, LineChart, Sheet, Strong, TextTable
 from llrnn.inference.evaluation import Evaluation
 from llrnn.inference.explanation import Comparison
+from llrnn.text.contract import require_comparable
 from llrnn.training.runs import Record
 
 SENTENCES, EPOCHS = 6000, 6
@@ -86,6 +87,7 @@ class Demo:
 
     def results(self) -> TextTable:
         """Return the table of results, a row for each model, with the one of the lowest test log-perplexity in bold."""
+        require_comparable({one.name: one.test.contract for one in self.contenders})
         best = min(self.contenders, key=lambda one: one.test.log_perplexity)
         rows = (tuple(map(Strong, one.row())) if one is best else one.row() for one in self.contenders)
         header = ("model", "classes", "valid", "test", "test perplexity", "bits/char", "words/s")
@@ -99,6 +101,7 @@ class Demo:
         return Sheet(
             (
                 self.results(),
+                (str(self.contenders[0].test.contract),),
                 LineChart(curves, "learning curves", "epoch", "log-perplexity on validation (nats)"),
                 (Heading("Sentences that the LL-RNN wrote"),),
                 *((" ".join(words),) for words in self.sentences),

@@ -21,6 +21,7 @@ from llrnn.languages.ngrams.arpa import is_arpa
 from llrnn.model.decode import prepared, warn_of_unknown_names
 from llrnn.model.network import LLRNN
 from llrnn.text.built import is_built
+from llrnn.text.contract import Contract, difference
 from llrnn.text.encoded import Oov
 
 ModelsAndTexts = Annotated[
@@ -107,7 +108,7 @@ def evaluate_verb(
         options.refuse_idle(
             context, "with --cache and --dynamic, which read sentence by sentence", "batches", "running"
         )
-    results = []
+    results, contracts = [], dict[Path, dict[str, Contract]]()
     for folder, model, file in _each(models, asked, device, oov=policy):
         corpus = options.read_for(model, file, format, lowercase, running=running)
         warn_of_unknown_names(model, corpus.conditions)
@@ -115,13 +116,17 @@ def evaluate_verb(
         judged = partial(evaluate, batching=batching, seed=seed, oov=policy, following=following)
         with options.advising_oov(policy):
             result = judged(model if running else prepared(model, corpus.conditions), corpus)
-        own = {name: getattr(result, name) for name in ("perplexity", "ppl1", "log10_prob")}
+        own = {name: getattr(result, name) for name in ("perplexity", "ppl1", "log10_prob", "reading")}
         results.append({"model": str(folder), "text": str(file), **own, **asdict(result)})
+        results[-1]["contract"] = str(result.contract)
+        contracts.setdefault(file, {})[f"{folder} on {file}"] = result.contract
         if not as_json:
             show.evaluation(f"{folder} on {file}", result)
             show.text(_as_srilm(result)) if policy is not None else None
     if as_json:
         options.print_json(results)
+    for found in map(difference, contracts.values()):
+        show.note(f"warning: {found}") if found is not None else None
 
 
 def _as_srilm(result: Evaluation) -> str:

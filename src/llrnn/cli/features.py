@@ -16,6 +16,7 @@ from llrnn.cli.init import config_app, info_verb
 from llrnn.cli.mixing import mix_verb
 from llrnn.config import read_config
 from llrnn.config.project import Project
+from llrnn.inference.evaluation import contract_of
 from llrnn.knowledge.features import FeatureSummary, summarise
 from llrnn.layer import costs
 from llrnn.layer.costs import Forecast, WayChoice, Work
@@ -123,10 +124,12 @@ def condense_verb(
     options.refuse_overwriting(out, None, force)
     opened = load(model)
     text = options.read_for(opened, valid, format, lowercase)
-    made = condense(opened, fewer, text=text, batching=options.batching_for(batches, opened, text))
+    batching = options.batching_for(batches, opened, text)
+    made = condense(opened, fewer, text=text, batching=batching)
     options.make_output_folder(out)
     made.save(out)
-    options.say({"out": str(out), **made.provenance["condensed"]}, as_json, partial(_show_condensed, valid))
+    found = {"out": str(out), **made.provenance["condensed"], "contract": str(contract_of(made, text, batching))}
+    options.say(found, as_json, partial(_show_condensed, valid))
 
 
 def _show_condensed(valid: Path, found: dict[str, Any]) -> None:
@@ -134,7 +137,8 @@ def _show_condensed(valid: Path, found: dict[str, Any]) -> None:
     blocks = ", ".join(f"{n:,} by {r}" for n, r in found["bands"])
     show.text(
         f"{found['out']}: {found['fewer']:.1f} times fewer multiplications than a softmax; {found['alone']:,} classes "
-        f"as they were, {blocks} features; log-perplexity on {valid}: {before:.4f} before, {after:.4f} now"
+        f"as they were, {blocks} features; log-perplexity on {valid}: {before:.4f} before, {after:.4f} now\n"
+        f"{found['contract']}"
     )
 
 

@@ -10,6 +10,7 @@ import typer
 
 from llrnn import load, mix
 from llrnn.cli import options, show
+from llrnn.inference.evaluation import contract_of
 
 
 def mix_verb(
@@ -43,16 +44,19 @@ def mix_verb(
     options.refuse_overwriting(out, None, force)
     members = [load(model, device=place) for model in models]
     text = None if valid is None else options.read_for(members[0], valid, format, lowercase)
+    batching = None if text is None else options.batching_for(batches, members[0], text)
     mixed = mix(
         members,
         valid=text,
         weights=None if weights is None else options.numbers_in("--weights", weights),
-        batching=None if text is None else options.batching_for(batches, members[0], text),
+        batching=batching,
         names=names,
     )
     options.make_output_folder(out)
     mixed.save(out)
-    options.say({"out": str(out), "models": names, **mixed.provenance["mixed"]}, as_json, partial(_show_mixed, valid))
+    told = {} if text is None else {"contract": str(contract_of(mixed, text, batching))}
+    found = {"out": str(out), "models": names, **mixed.provenance["mixed"], **told}
+    options.say(found, as_json, partial(_show_mixed, valid))
 
 
 def _show_mixed(valid: Path | None, found: dict[str, Any]) -> None:
@@ -62,4 +66,4 @@ def _show_mixed(valid: Path | None, found: dict[str, Any]) -> None:
         rows.append((name, f"{weight:.4f}", *(() if own is None else (f"{own:.4f}",))))
     show.table(*rows)
     mixed = f"log-perplexity {found['log_perplexity']:.4f} on {valid}" if valid else "no --valid, so nothing was fitted"
-    show.text(f"{found['out']}: {mixed}")
+    show.text("\n".join([f"{found['out']}: {mixed}", *([found["contract"]] if valid else [])]))

@@ -27,6 +27,7 @@ from llrnn.languages.ngrams import UNKNOWN, kneser_ney
 from llrnn.model.checkpoint import ngram_model
 from llrnn.model.ensembles import fitted_shares
 from llrnn.text.built import BuiltCorpus, is_built
+from llrnn.text.contract import Contract, require_comparable
 from llrnn.text.readers import read_lines
 from llrnn.text.vocabulary import EOS
 
@@ -235,6 +236,8 @@ def query_verb(
     log10 = (log_p / math.log(10)).tolist()
     rows = [dict(zip(_QUERY, row, strict=True)) for row in zip(words, log10, length.tolist(), strict=True)]
     options.say(rows, as_json, _show_query)
+    if not as_json:
+        show.text(str(Contract.of(Corpus.from_sentences([words[:-1]]), vocabulary)))
 
 
 _QUERY = ("word", "log10", "length")
@@ -276,6 +279,7 @@ def interpolate_verb(
         scores = [score(ngram_model(one), held) for one in tables]
         shares = fitted_shares(torch.tensor([[p for one in found.sentences for p in one.log_p] for found in scores]))
         alone = [found.perplexity for found in scores]
+        contracts = dict(zip(names, (found.contract for found in scores), strict=True))
     else:
         shares = options.numbers_in("--weights", weights or "")
     table = ngrams.interpolated(tables, shares, names=names)
@@ -283,7 +287,9 @@ def interpolate_verb(
     report: dict[str, Any] = {"out": str(out), "models": names, "weights": shares, "perplexities": alone}
     report["ngrams"] = [len(level) for level in table.levels]
     if held is not None:
-        report["perplexity"] = score(ngram_model(table), held).perplexity
+        mixed = score(ngram_model(table), held)
+        require_comparable({**contracts, str(out): mixed.contract})
+        report |= {"perplexity": mixed.perplexity, "contract": str(mixed.contract)}
     told(report, out, as_json, _show_interpolated)
 
 
@@ -311,6 +317,7 @@ def _show_interpolated(report: dict[str, Any]) -> None:
     rows.append([report["out"], "", f"{report['perplexity']:.3f}" if "perplexity" in report else ""])
     show.table(*rows)
     show.text(f"{report['out']}: {'/'.join(f'{count:,}' for count in report['ngrams'])} n-grams")
+    show.text(report["contract"]) if "contract" in report else None
 
 
 @ngram_app.command("prune")

@@ -10,7 +10,7 @@ import math
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -38,7 +38,7 @@ from llrnn.model.scoring import Batching, Sentences
 from llrnn.model.steering import Change, constrained, experts, require_experts, steer, swap, tables_of
 from llrnn.text.built import BuiltCorpus, is_built
 from llrnn.text.conditions import lowercased
-from llrnn.text.corpus import delexicalise
+from llrnn.text.corpus import Format, delexicalise, format_of
 from llrnn.text.encoded import Oov, warn_of_capitals
 from llrnn.text.raw import warn_if_raw
 from llrnn.text.readers import read_lines
@@ -597,6 +597,8 @@ def read_for(
     )
     if not model.cuts_text:
         warn_if_raw(corpus)
+    elif format_of(file, cast(Format, format)) == "text":
+        corpus = replace(corpus, cut_by=model.cut_by)
     warn_of_capitals(model.vocabulary, corpus)
     slots = model.provenance.get("config", {}).get("corpus", {}).get("delexicalised")
     return delexicalise(corpus, slots) if slots else corpus

@@ -22,6 +22,7 @@ from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_lines, write_standard
 from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_settings, open_base
+from llrnn.inference.evaluation import contract_of
 from llrnn.model import decode
 from llrnn.model.checkpoint import holds_model
 from llrnn.model.completion import split_letters
@@ -101,6 +102,8 @@ def train_verb(
         else:
             best = f", best validation {last.best:.4f}" if last.best is not None else ""
             show.text(f"trained {last.step} steps{best}: {out}")
+            if (valid := project.corpora.get("valid")) is not None:
+                show.text(str(contract_of(model, valid, settings.training.batches.make())))
     if last.event == "interrupted":
         raise typer.Exit(workers.exit_code_when_stopped)
 
@@ -122,8 +125,9 @@ def score_verb(
 ) -> None:
     """Log-probability of every word and sentence of a text.
 
-    Prints tab-separated rows, of words: sentence_id, word_id, word, surprisal, known; totals and unknown words on
-    standard error. Exits with 2 where a file cannot be read, or a word is unknown and refused.
+    Prints tab-separated rows, of words: sentence_id, word_id, word, surprisal, known, kind (listed, spelled, number or
+    unknown); totals, unknown words and how words were counted on standard error. Exits with 2 where a file cannot be
+    read, or a word is unknown and refused.
 
     \b
     Example: llrnn score runs/embedded test.conllu --unit bits
@@ -342,7 +346,8 @@ def adapt_verb(
         f"{out}: log-perplexity on the text held out: base {before:.4f}, "
         f"mixed with n-grams of the domain {start:.4f}, adapted {last.best:.4f}"
     )
-    options.say(report, as_json, lambda _: show.text(line))
+    report["contract"] = str(contract_of(model, held_out))
+    options.say(report, as_json, lambda _: show.text(f"{line}\n{report['contract']}"))
 
 
 def _parts(text: Corpus, valid: Corpus | None) -> tuple[Corpus, Corpus]:

@@ -3,8 +3,9 @@
     log-perplexity = −mean log p(word)                     natural logarithm, ends of sentences included
     bits per character = −Σ log₂ p / characters            a space or line end counts after every word
 
-Every figure comes with its audit (DESIGN §6): that Σ p = 1, how many words were counted, what became of unknown words,
-whether test sentences were in the training text, and whether knowledge covers test words better than training words.
+Every figure comes with its contract, how words were counted and what became of unknown ones (`text.contract`), and its
+audit (DESIGN §6): that Σ p = 1, that all words were counted, whether test sentences were in the training text, and
+whether knowledge covers test words better than training words.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ import torch
 from llrnn.ground.errors import AuditError
 from llrnn.ground.rendering import Line, Renderable, Sheet, Strong, TextTable
 from llrnn.inference.documents import DocumentContext
-from llrnn.inference.scores import READ, Reading, reading_of
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import Batching, Sentences, Tally, tally, walk
 from llrnn.model.words import with_text_words
+from llrnn.text.contract import LEFT_OUT, Contract, Reading, reading_of
 from llrnn.text.corpus import Corpus, require_corpus
 from llrnn.text.encoded import EncodedText, Oov, treat_unknown
 
@@ -69,7 +70,6 @@ class Audit:
     contexts_checked: int
     words_counted: int
     words_expected: int
-    unknown_policy: str
     seen_in_training: float | None  # share of sentences; None where the model does not know its training text
     coverage: dict[str, Coverage]  # by feature group
 
@@ -103,7 +103,7 @@ class Audit:
         overlap = "unknown" if self.seen_in_training is None else f"{self.seen_in_training:.1%}"
         sums = f"Σp = 1 within {self.worst_sum_error:.1e} at {self.contexts_checked} contexts"
         counted = f"{self.words_counted:,} of {self.words_expected:,} words counted"
-        said = [f"{sums}; {counted}; {self.unknown_policy}; sentences seen in training: {overlap}"]
+        said = [f"{sums}; {counted}; sentences seen in training: {overlap}"]
         said += [
             f"{group} fires on {share.rare_in_training:.1%} of rare training types, "
             f"on {share.only_here:.1%} of the types found here alone"
@@ -116,10 +116,10 @@ class Audit:
 class Evaluation(Renderable):
     """Perplexity of one model on one text, with that of some of its words and an audit; prints as tables.
 
+    Prints as tables. `contract` says in one line how words were read and counted: compare figures of equal lines.
     `words` counts ends of sentences too; `characters` counts a space or line end after every word; `log_perplexity`:
     nats a word; `by_frequency`: of words by how often training had them; `by_feature`: of words by feature; `oovs`:
-    number of words that the vocabulary does not list; `reading`: whether sentences were read by themselves, or as one
-    text.
+    number of words that the vocabulary does not list.
 
         print(evaluate(model, Corpus.from_file("test.txt")).perplexity)
     """
@@ -132,8 +132,13 @@ class Evaluation(Renderable):
     by_frequency: dict[str, Slice]
     by_feature: dict[str, Slice]
     audit: Audit
+    contract: Contract
     oovs: int = 0  # words that the vocabulary does not list; with `oov="skip"` they are not among `words`
-    reading: Reading = "sentences"  # each by itself, or as one running text, with what came before
+
+    @property
+    def reading(self) -> Reading:
+        """How the text was read: "alone", each sentence by itself, or "running", with what came before."""
+        return self.contract.reading
 
     @property
     def log10_prob(self) -> float:
@@ -161,12 +166,11 @@ class Evaluation(Renderable):
     def sheet(self, name: str = "evaluation") -> Sheet:
         figures = (
             f": log-perplexity {self.log_perplexity:.4f} nats a word, perplexity {self.perplexity:.1f}, "
-            f"{self.bits_per_character:.3f} bits per character "
-            f"({self.words:,} words with ends of sentence, {self.sentences:,} sentences, {READ[self.reading]})"
+            f"{self.bits_per_character:.3f} bits per character ({self.sentences:,} sentences)"
         )
         some = dict(list(self.by_feature.items())[:_FEATURES_SHOWN])
         tables = [_table("seen in training", self.by_frequency), _table("feature of the word", some)]
-        found = (table for table in tables if table.rows)
+        found = [(str(self.contract),), *(table for table in tables if table.rows)]
         return Sheet(((Strong(name), figures), *found, *self.audit.lines()), warnings=tuple(self.audit.problems()))
 
 
@@ -198,18 +202,20 @@ def evaluate(
     """
     require_model(model)
     require_corpus(corpus)
-    corpus, missing = treat_unknown(corpus, model.vocabulary, oov)
-    outside = sum(n for word, n in corpus.counts().items() if word not in model.vocabulary)  # before all are listed
+    given, own, skips = corpus, model.vocabulary, oov == "skip"
+    corpus, missing = treat_unknown(corpus, own, oov)
     model = with_text_words(model, corpus)
     text = EncodedText.encode(corpus, model.vocabulary)
     oovs, found = missing.total(), tally(model, text, batching) if following is None else following.tally(model, text)
     words, characters, unknown = corpus.tokens + len(corpus), corpus.characters, model.vocabulary.unknown
-    if oov == "skip" and unknown is not None:
-        own = np.arange(len(model.vocabulary)) == model.vocabulary.id(unknown)
-        words -= int(found.words[own].sum())
+    if skips and unknown is not None:
+        left_out = np.arange(len(model.vocabulary)) == model.vocabulary.id(unknown)
+        words -= int(found.words[left_out].sum())
         characters -= sum((len(word) + 1) * n for word, n in corpus.counts().items() if _is_unknown(word, model))
-        found = Tally(np.where(own, 0, found.words), np.where(own, 0.0, found.nats))
+        found = Tally(np.where(left_out, 0, found.words), np.where(left_out, 0.0, found.nats))
     counted, nats = int(found.words.sum()), float(found.nats.sum())
+    treatment = {"treatment": LEFT_OUT} if skips else {}
+    contract = Contract.of(given, own, words, reading=_reading(corpus, batching, following), **treatment)
     return Evaluation(
         words=words,
         sentences=len(corpus),
@@ -218,17 +224,27 @@ def evaluate(
         bits_per_character=nats / math.log(2) / max(characters, 1),
         by_frequency=_by_frequency(model, found) if model.vocabulary.units is None else {},  # seen are units
         by_feature=_by_feature(model, found),
-        audit=_audit(
-            model, corpus, text, counted, contexts_checked, seed, oovs if oov == "skip" else outside, oov == "skip"
-        ),
+        audit=_audit(model, corpus, text, counted, contexts_checked, seed, skips),
+        contract=contract,
         oovs=oovs,
-        reading=_reading(corpus, batching, following),
     )
+
+
+def contract_of(model: LLRNN, corpus: Corpus, batching: Batching | None = None) -> Contract:
+    """Return how words are counted where `model.scoring.score`, or a training that validates, reads a corpus.
+
+    Where the symbols of the model are units of words, such as characters, these are counted, and `tokens` says so.
+    """
+    own, reading = model.vocabulary, _reading(corpus, batching, None)
+    if own.units is None:
+        return Contract.of(corpus, own, reading=reading)
+    words = EncodedText.encode(corpus, own).n_targets
+    return Contract.of(corpus, own, words, reading=reading, tokens="units")
 
 
 def _reading(corpus: Corpus, batching: Batching | None, following: DocumentContext | None) -> Reading:
     apart = following is None and (batching is None or isinstance(batching, Sentences))
-    return reading_of(corpus) if apart else "running text"
+    return reading_of(corpus) if apart else "running"
 
 
 def _is_unknown(word: str, model: LLRNN) -> bool:
@@ -269,34 +285,15 @@ def _by_feature(model: LLRNN, found: Tally) -> dict[str, Slice]:
 
 
 def _audit(
-    model: LLRNN,
-    corpus: Corpus,
-    text: EncodedText,
-    counted: int,
-    contexts: int,
-    seed: int,
-    outside: int,
-    skips: bool,
+    model: LLRNN, corpus: Corpus, text: EncodedText, counted: int, contexts: int, seed: int, skips: bool
 ) -> Audit:
-    unknown = model.vocabulary.unknown
-    units = model.vocabulary.units
     left_out = sum(n for word, n in corpus.counts().items() if _is_unknown(word, model)) if skips else 0
-    if skips:
-        policy = f"{outside} words outside the vocabulary were left out"
-    elif units is not None:
-        policy = "every word was spelled out, by its units"
-    elif model.vocabulary.is_open:
-        policy = f"{outside} words that are not listed were spelled out, each with its own probability"
-    elif unknown is None:
-        policy = "every word is listed; there is no unknown-word symbol"
-    else:
-        policy = f"{outside} words outside the vocabulary were counted as {unknown}"
+    units = model.vocabulary.units
     return Audit(
         worst_sum_error=_check_contexts(model, text, contexts, seed),
         contexts_checked=min(contexts, counted),
         words_counted=counted,
         words_expected=int(text.lengths.sum()) if units else corpus.tokens + len(corpus) - left_out,
-        unknown_policy=policy,
         seen_in_training=None if model.training_summary is None else model.training_summary.share_of(text),
         coverage=_coverage(model, text),
     )

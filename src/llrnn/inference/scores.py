@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.ground.files import StrPath
 from llrnn.knowledge.backgrounds.ngram import NGram
@@ -32,7 +32,7 @@ from llrnn.model.decode import prepared
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import sentence_log_probs
 from llrnn.model.words import with_text_words
-from llrnn.text.conditions import Before
+from llrnn.text.contract import LEFT_OUT, Contract, reading_of
 from llrnn.text.corpus import Corpus, Sentence
 from llrnn.text.encoded import EncodedText, Oov, treat_unknown
 from llrnn.text.units import Units
@@ -41,9 +41,6 @@ from llrnn.text.vocabulary import EOS, Vocabulary
 Unit = Literal["nats", "bits", "log10"]
 By = Literal["words", "sentences"]
 
-Reading = Literal["sentences", "running text"]
-READ: dict[Reading, str] = {"sentences": "each read by itself", "running text": "read as one running text"}
-
 UNITS: dict[str, float] = {"nats": math.e, "bits": 2.0, "log10": 10.0}
 
 
@@ -51,14 +48,20 @@ UNITS: dict[str, float] = {"nats": math.e, "bits": 2.0, "log10": 10.0}
 class SentenceScore:
     """log p of each word of one sentence, in `unit` (nats, bits, log10); `words` ends with EOS, the end of sentence.
 
-    `log_p`: one for each of `words`, NaN for a word that is left out of all sums; `known`: False for a word that the
-    model reads as its unknown-word symbol, or not at all.
+    `log_p`: one for each of `words`, NaN for a word that is left out of all sums; `kinds`: how each word has its
+    probability, "listed", "spelled", "number" or another domain, or "unknown" for a word that the model reads as its
+    unknown-word symbol, or not at all.
     """
 
     words: tuple[str, ...]
     log_p: tuple[float, ...]  # NaN: the word is left out of all sums
-    known: tuple[bool, ...]  # False: the model does not list the word, and its symbol for unknown words stands for it
+    kinds: tuple[str, ...]  # as `Vocabulary.kinds` has them
     unit: Unit = "nats"
+
+    @property
+    def known(self) -> tuple[bool, ...]:
+        """For each word whether it has a probability of its own: False where the unknown-word symbol stands for it."""
+        return tuple(kind != "unknown" for kind in self.kinds)
 
     @property
     def counted(self) -> list[float]:
@@ -89,24 +92,24 @@ class SentenceScore:
         return _perplexity(self.log_prob, len(self.counted), self.unit)
 
     def plain(self) -> dict[str, Any]:
-        """Return the score as a dict for JSON with the keys `words`, `log_p`, `log_prob`, `perplexity` and `known`."""
-        return {name: getattr(self, name) for name in ("words", "log_p", "log_prob", "perplexity", "known")}
+        """Return a dict for JSON with the keys `words`, `log_p`, `log_prob`, `perplexity`, `known` and `kinds`."""
+        return {name: getattr(self, name) for name in ("words", "log_p", "log_prob", "perplexity", "known", "kinds")}
 
 
 @dataclass(frozen=True)
 class TextScores:
-    """Scores of the sentences of a text, in their order, with totals over all of them; prints as one line.
+    """Scores of the sentences of a text, in their order, with totals over all of them; prints as two lines.
 
-    `unit`: nats, bits or log10; `numbers`: of the sentences' lines, () for 1, 2, 3, …; `reading`: whether each sentence
-    was read by itself, or with the text before.
+    `contract`: how words were read and counted, the second line; `unit`: nats, bits or log10; `numbers`: of the
+    sentences' lines, () for 1, 2, 3, ….
 
     for row in score(model, ["elle dort ."]).rows(): print(row["word"], row["surprisal"])
     """
 
     sentences: tuple[SentenceScore, ...]
+    contract: Contract
     unit: Unit = "nats"
     numbers: tuple[int, ...] = ()  # of their lines, where these are not 1, 2, 3…
-    reading: Reading = "sentences"
 
     @property
     def words(self) -> int:
@@ -157,10 +160,11 @@ class TextScores:
         """Return totals of the whole text as a dict for JSON.
 
         Keys: `unit`, `words`, `sentences`, `log_prob`, `log_prob_without_ends`, `perplexity`,
-        `perplexity_without_ends`, `ppl1`, `reading`, `oovs`, `zero_probabilities` and `unknown`.
+        `perplexity_without_ends`, `ppl1`, `reading`, `contract`, `oovs`, `zero_probabilities` and `unknown`.
         """
         names = ("unit", "words", "log_prob", "log_prob_without_ends", "perplexity", "perplexity_without_ends", "ppl1")
-        own = {name: getattr(self, name) for name in (*names, "reading")}
+        own = {name: getattr(self, name) for name in names}
+        own |= {"reading": self.contract.reading, "contract": str(self.contract)}
         unknown = self.unknown
         told = {"oovs": sum(unknown.values()), "zero_probabilities": self.zero_probabilities, "unknown": unknown}
         return {**own, "sentences": len(self.sentences), **told}
@@ -168,16 +172,16 @@ class TextScores:
     def rows(self, by: By = "words") -> Iterator[dict[str, Any]]:
         """Yield a dict for each word (`by="words"`) or sentence (`by="sentences"`), as `pandas.DataFrame` takes them.
 
-        Keys for a word: `sentence_id`, `word_id`, `word`, `surprisal`, `known`; for a sentence: `sentence_id`, `words`
-        (number, its end included), `log_prob`, `perplexity`, `unknown` (number), `sentence`. Words are numbered from 1,
-        sentences too unless they have numbers of lines. Raises ConfigError for another `by`.
+        Keys for a word: `sentence_id`, `word_id`, `word`, `surprisal`, `known`, `kind`; for a sentence: `sentence_id`,
+        `words` (number, its end included), `log_prob`, `perplexity`, `unknown` (number), `sentence`. Words are numbered
+        from 1, sentences too unless they have numbers of lines. Raises ConfigError for another `by`.
         """
         if by not in get_args(By):
             raise ConfigError(f"rows are by words or by sentences, found {by!r}; choose one")
         for number, one in zip(self.numbers or count(1), self.sentences, strict=False):
             if by == "words":
-                for place, row in enumerate(zip(one.words, one.surprisals, one.known, strict=True), 1):
-                    named = zip(("word", "surprisal", "known"), row, strict=True)
+                for place, row in enumerate(zip(one.words, one.surprisals, one.known, one.kinds, strict=True), 1):
+                    named = zip(("word", "surprisal", "known", "kind"), row, strict=True)
                     yield {"sentence_id": number, "word_id": place, **dict(named)}
             else:
                 figures = {"words": len(one.counted), "log_prob": one.log_prob, "perplexity": one.perplexity}
@@ -195,10 +199,10 @@ class TextScores:
         some = ", ".join(map(repr, [*missing][:4])) + (", ..." if len(missing) > 4 else "")
         told = f"; {sum(missing.values()):,} words are unknown: {some}" if missing else "; no word is unknown"
         return (
-            f"{len(self.sentences):,} sentences, {READ[self.reading]}, {self.words:,} words with ends of sentence: "
+            f"{len(self.sentences):,} sentences, {self.words:,} words with ends of sentence: "
             f"log p {self.log_prob:.4f} {self.unit}, perplexity {self.perplexity:.3f}; without ends "
             f"{self.log_prob_without_ends:.4f} {self.unit}, perplexity {self.perplexity_without_ends:.3f}; "
-            f"ppl1 {self.ppl1:.3f}{told}"
+            f"ppl1 {self.ppl1:.3f}{told}\n{self.contract}"
         )
 
 
@@ -235,19 +239,16 @@ def score(
     if ngram is not None and conditioned:
         raise ConfigError("an n-gram model does not look at conditions, found a text that has some; leave them out")
     read, missing = treat_unknown(corpus, opened.vocabulary, oov)
-    ready = with_text_words(prepared(opened, read.conditions), read) if conditioned else opened
+    own = prepared(opened, read.conditions) if conditioned and reading_of(corpus) == "alone" else opened
+    ready, skipped = with_text_words(own, read), dict[str, str]()
     text = EncodedText.encode(read, ready.vocabulary)
     log_probs = sentence_log_probs(ready, text) if ngram is None else _by_ngrams(ngram, text)
-    found = replace(_scores(read, ready.vocabulary, text, log_probs, unit), reading=reading_of(corpus))
-    if oov != "skip":
-        return found
-    pairs = zip(corpus, found.sentences, strict=True)
-    return replace(found, sentences=tuple(_skipping(sentence, own, missing) for sentence, own in pairs))
-
-
-def reading_of(corpus: Corpus) -> Reading:
-    """Return "running text" if sentences are read with the text before (`Corpus.running`), else "sentences"."""
-    return "running text" if any(isinstance(one, Before) for one in corpus.conditions) else "sentences"
+    found = _scores(read, own.vocabulary, log_probs, unit)
+    if oov == "skip":
+        found = [_skipping(sentence, one, missing) for sentence, one in zip(corpus, found, strict=True)]
+        skipped = {"treatment": LEFT_OUT}
+    words = sum(len(one.counted) for one in found)
+    return TextScores(tuple(found), Contract.of(corpus, own.vocabulary, words, **skipped), unit)
 
 
 def _skipping(sentence: Sentence, found: SentenceScore, missing: Container[str]) -> SentenceScore:
@@ -256,11 +257,11 @@ def _skipping(sentence: Sentence, found: SentenceScore, missing: Container[str])
     `found`: the score of what the model could read; `missing`: the words outside the vocabulary, which `found` lacks
     where the model has no symbol for them.
     """
-    words, read = (*sentence.words, EOS), iter(zip(found.log_p, found.known, strict=True))
+    words, read = (*sentence.words, EOS), iter(zip(found.log_p, found.kinds, strict=True))
     unread = missing if len(found.words) < len(words) else ()  # the model has no symbol for them
-    pairs = [(math.nan, False) if word in unread else next(read) for word in words]
-    log_p = tuple(one if known and one > -math.inf else math.nan for one, known in pairs)
-    return SentenceScore(words, log_p, tuple(known for _, known in pairs), found.unit)
+    pairs = [(math.nan, "unknown") if word in unread else next(read) for word in words]
+    log_p = tuple(one if kind != "unknown" and one > -math.inf else math.nan for one, kind in pairs)
+    return SentenceScore(words, log_p, tuple(kind for _, kind in pairs), found.unit)
 
 
 def _corpus(model: LLRNN, texts: Corpus | Sequence[str | Sequence[str]], conditions: Sequence[object] | None) -> Corpus:
@@ -271,14 +272,15 @@ def _corpus(model: LLRNN, texts: Corpus | Sequence[str | Sequence[str]], conditi
             raise ConfigError("a corpus has its conditions, found others beside it; give one of them")
         corpus = texts
     else:
-        corpus = Corpus.from_sentences(
-            [model.tokeniser.tokenise(one) if isinstance(one, str) else one for one in texts], name="texts"
-        )
+        cut = [model.tokeniser.tokenise(one) if isinstance(one, str) else one for one in texts]
+        raw = any(isinstance(one, str) for one in texts)
+        corpus = replace(Corpus.from_sentences(cut, name="texts"), cut_by=model.cut_by if raw else "given")
     if conditions is not None:
         if len(conditions) != len(corpus):
             raise ConfigError(f"one condition for each of {len(corpus)} texts is required, found {len(conditions)}")
         pairs = zip(corpus, conditions, strict=True)
-        corpus = Corpus([replace(sentence, condition=condition) for sentence, condition in pairs], corpus.name)
+        given = [replace(sentence, condition=condition) for sentence, condition in pairs]
+        corpus = Corpus(given, corpus.name, corpus.cut_by)
     if not len(corpus):
         raise CorpusError("at least one text is required to score, found none; give a list of them")
     for sentence in corpus:
@@ -292,30 +294,25 @@ def _by_ngrams(ngram: NGram, text: EncodedText) -> list[Floats]:
     return np.split(ngram.score(stream)[0].double().numpy(), np.cumsum(text.lengths)[:-1])
 
 
-def _scores(
-    corpus: Corpus, vocabulary: Vocabulary, text: EncodedText, log_probs: Sequence[Floats], unit: Unit
-) -> TextScores:
-    factor = 1.0 / math.log(UNITS[unit])
-    unknown = None if vocabulary.unknown is None else vocabulary.id(vocabulary.unknown)
-    made = []
-    for sentence, symbols, log_p in zip(corpus, text.sentences, log_probs, strict=True):
-        if vocabulary.units is not None:
-            symbols, log_p = _by_word(sentence.words, symbols, log_p, vocabulary.units)
-        pairs = zip(sentence.words, symbols.tolist(), strict=True)
-        known = (symbol != unknown or word == vocabulary.unknown for word, symbol in pairs)
-        converted = tuple((log_p * factor).tolist())
-        made.append(SentenceScore((*sentence.words, EOS), converted, (*known, True), unit))
-    return TextScores(tuple(made), unit)
+def _scores(corpus: Corpus, vocabulary: Vocabulary, log_probs: Sequence[Floats], unit: Unit) -> list[SentenceScore]:
+    """Return log p of each sentence in `unit`, from `log_probs` of its symbols in nats.
 
-
-def _by_word(words: Sequence[str], symbols: Ints, log_p: Floats, units: Units) -> tuple[Ints, Floats]:
-    """Return for n words the symbol of the first unit of each, (n,), and log p summed over the units of each, (n + 1,).
-
-    Units are characters or byte pairs: `symbols` are their ids and `log_p` their log p, in the order of the text. The
-    last sum is that of the end of the sentence.
+    `vocabulary`: the model's own, which says whether a word is listed.
     """
+    factor, made, types = 1.0 / math.log(UNITS[unit]), [], list(corpus.counts())
+    kinds = dict(zip(types, vocabulary.kinds(types), strict=True))
+    for sentence, log_p in zip(corpus, log_probs, strict=True):
+        own = log_p if vocabulary.units is None else _by_word(sentence.words, log_p, vocabulary.units)
+        converted = tuple((own * factor).tolist())
+        listed = (*(kinds[word] for word in sentence.words), "listed")
+        made.append(SentenceScore((*sentence.words, EOS), converted, listed, unit))
+    return made
+
+
+def _by_word(words: Sequence[str], log_p: Floats, units: Units) -> Floats:
+    """Return log p of each word, summed over its units (characters or byte pairs), and of the end of the sentence."""
     first = np.cumsum([0, *(len(units.of(word)) for word in words)])
-    return symbols[first[:-1]], np.add.reduceat(log_p, first)
+    return np.asarray(np.add.reduceat(log_p, first))
 
 
 def _perplexity(log_prob: float, words: int, unit: str) -> float:

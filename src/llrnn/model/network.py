@@ -258,6 +258,12 @@ class LLRNN(Persistent):
         """
         return self.corpus_settings.get("tokeniser") != "tokenised" and not isinstance(self.tokeniser, Blanks)
 
+    @property
+    def cut_by(self) -> str:
+        """The kind of tokeniser that cuts text, such as "learnt"; "given" where words stand between blanks already."""
+        kind = (self.provenance.get("tokeniser") or {"kind": Blanks.kind})["kind"]
+        return "given" if kind == Blanks.kind else str(kind)
+
     def read(self, text: str | Sequence[str]) -> tuple[str, ...]:
         """Return the words of a text as the model reads them: cut by its tokeniser, and lowercased if its text is.
 

@@ -43,6 +43,9 @@ from llrnn.serve.costs import HYPOTHESIS_COST, NEARED, STEP_COST, Cost, admit, c
 from llrnn.serve.introduction import telling
 from llrnn.serve.messages import Query, Refused
 from llrnn.serve.served import Batcher, PreparedModel, RequestScope, Served, current_scope, together
+from llrnn.text.conditions import Before
+from llrnn.text.contract import Contract
+from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 Answer = dict[str, Any]
@@ -673,8 +676,16 @@ class ScoreQuestion:
             self._changed[ready.names] = steering(ready, self.request.changes)
         changed = self._changed[ready.names]
         texts = [encode(ready, self._words[index], changed, f"texts.{index}") for index in piece]
-        for index, found in zip(piece, score(ready.model, texts), strict=True):
-            self.scores[index] = found
+        for index, text, found in zip(piece, texts, score(ready.model, texts), strict=True):
+            self.scores[index] = {**found, **self._counted(ready.model, text, self.request.texts[index])}
+
+    def _counted(self, model: LLRNN, read: EncodedPrefix, text: str | Sequence[str]) -> Answer:
+        """Return the kinds of the words of a text, its end included, and the line that says how they were counted."""
+        running = isinstance(read.condition, Before)
+        own, tokens = (self.served.model if running else model).vocabulary, model.cut_by
+        corpus = Corpus.from_sentences([read.words])
+        known = {"reading": "running" if running else "alone", "tokens": tokens if isinstance(text, str) else "given"}
+        return {"kinds": [*own.kinds(read.words), "listed"], "contract": str(Contract.of(corpus, own, **known))}
 
     def answer(self) -> Answer:
         """Return {"model", "background", "scores"}; scores has a dict (`messages.Score`) for each text of the request.

@@ -869,12 +869,15 @@ class Score(Answer):
     """The score of one text: `log_p` (nats) of each of its `words`, the end of the sentence included.
 
     `log_prob` is the sum, `perplexity` the exponential of minus their mean; infinities are null in JSON.
+    `contract` says how words were read and counted, as `llrnn evaluate` does.
     """
 
     words: tuple[str, ...]
     log_p: tuple[LogProbability, ...]
+    kinds: Annotated[tuple[str, ...], Field(description="of each word: listed, spelled, number or unknown")]
     log_prob: LogProbability
     perplexity: Perplexity
+    contract: Annotated[str, Field(description="how words were counted; compare figures of equal lines")]
 
 
 class ScoreAnswer(ModelAnswer):

@@ -437,7 +437,7 @@ class BuiltCorpus(Corpus, Stored):
         plain = BuiltText.plain(folder, manifest)
         sentences = Lazy(range(manifest.sentences), sentence)
         own = {"sentences": sentences, "name": str(folder), "folder": folder, "manifest": manifest, "_plain": plain}
-        for name, value in own.items():
+        for name, value in {**own, "cut_by": "given"}.items():
             object.__setattr__(self, name, value)
 
     def __add__(self, other: Corpus) -> NoReturn:

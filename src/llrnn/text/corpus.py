@@ -76,6 +76,7 @@ class Corpus:
 
     sentences: Sequence[Sentence]
     name: str = ""
+    cut_by: str = "given"  # the kind of tokeniser that made its words; "given": they came cut already
 
     def __post_init__(self) -> None:
         for first in self.sentences[:1]:  # the others are like it
@@ -203,13 +204,14 @@ class Corpus:
     def __getitem__(self, index: slice) -> Corpus: ...
     def __getitem__(self, index: int | slice) -> Sentence | Corpus:
         if isinstance(index, slice):
-            return Corpus(self.sentences[index], self.name)
+            return Corpus(self.sentences[index], self.name, self.cut_by)
         return self.sentences[index]
 
     def __add__(self, other: Corpus) -> Corpus:
         if not isinstance(other, Corpus):
             return NotImplemented
-        return Corpus((*self.sentences, *other.sentences), " + ".join(filter(None, (self.name, other.name))))
+        name = " + ".join(filter(None, (self.name, other.name)))
+        return Corpus((*self.sentences, *other.sentences), name, self.cut_by)
 
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
@@ -243,7 +245,7 @@ class Corpus:
             replace(sentence, tokens=tuple(replace(token, form=token.form.lower()) for token in sentence.tokens))
             for sentence in self.sentences
         )
-        return Corpus(tuple(sentences), self.name)
+        return Corpus(tuple(sentences), self.name, self.cut_by)
 
     def running(self, window: int) -> Corpus:
         """Return the corpus as one running text: the condition of each sentence is the `window` words before it.
@@ -263,7 +265,7 @@ class Corpus:
         ends = list(accumulate((len(sentence.tokens) for sentence in self), initial=0))[: len(self)]
         before = (Before(words, max(0, end - window), end) for end in ends)
         sentences = (replace(one, condition=own) for one, own in zip(self, before, strict=True))
-        return Corpus(tuple(sentences), self.name)
+        return Corpus(tuple(sentences), self.name, self.cut_by)
 
     def split(self, *sizes: int) -> tuple[Corpus, ...]:
         """Return consecutive parts with these numbers of sentences, then the rest: one part more than sizes.
@@ -392,7 +394,7 @@ def delexicalise(corpus: Corpus, slots: Collection[str]) -> Corpus:
     """
     if isinstance(slots, str):
         raise CorpusError(f"slots must be names of slots, found the str {slots!r}; write [{slots!r}]")
-    return Corpus(tuple(_without_values(sentence, slots) for sentence in corpus), corpus.name)
+    return Corpus(tuple(_without_values(sentence, slots) for sentence in corpus), corpus.name, corpus.cut_by)
 
 
 def relexicalise(words: Sequence[str], condition: object) -> list[str]:

@@ -414,7 +414,8 @@ def treat_unknown(corpus: Corpus, vocabulary: Vocabulary, oov: Oov | None) -> tu
         place = next(one.name for one in corpus if first in one.words)
         raise UnknownWordError(first, size=len(vocabulary), place=place, others=others)
     if oov == "skip" and vocabulary.unknown is None:
-        return Corpus(tuple(_without(sentence, missing) for sentence in corpus), corpus.name), missing
+        kept = tuple(_without(sentence, missing) for sentence in corpus)
+        return Corpus(kept, corpus.name, corpus.cut_by), missing
     return corpus, missing
 
 

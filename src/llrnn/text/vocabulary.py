@@ -819,6 +819,20 @@ class Vocabulary:
         """
         return float(self.locate([word])[1][0])
 
+    def kinds(self, words: Sequence[str]) -> list[str]:
+        """Return how each word has its probability: "listed", "spelled", "number", or "unknown".
+
+        An unlisted word of a domain other than spellings has the name of its domain, as numbers do; an unknown one has
+        no probability of its own. Where symbols are units of words, every word is spelled.
+
+            vocabulary.kinds(["le", "zorglub", "1987"])        # ["listed", "spelled", "number"]
+        """
+        if self.units is not None:
+            return ["spelled"] * len(words)
+        names, n = ["spelled" if cell.source == "spelling" else cell.source for cell in self.cells], self.n_words
+        found = zip(words, self.find(words)[0].tolist(), strict=True)
+        return [names[i - n] if i >= n else "listed" if word in self else "unknown" for word, i in found]
+
     def cells_of(self, words: Sequence[str]) -> Ints:
         """Return the id of the cell (set of strings with one id) that contains each word, (n,); -1 if no domain does.
 

@@ -119,6 +119,7 @@ def _summary(found: Evaluation) -> dict[str, Any]:
         "log_perplexity": found.log_perplexity,
         "bits_per_character": found.bits_per_character,
         "words": found.words,
+        "contract": asdict(found.contract),
         "by_frequency": {name: asdict(part) for name, part in found.by_frequency.items()},
         "audit": asdict(found.audit),
         "problems": found.audit.problems(),

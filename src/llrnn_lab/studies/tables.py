@@ -10,6 +10,7 @@ from typing import Any
 
 from llrnn.ground.errors import MissingExtraError
 from llrnn.ground.files import write_atomically
+from llrnn.text.contract import Contract, require_comparable
 
 Results = Mapping[str, Sequence[Mapping[str, Any]]]  # the results of all seeds, by name
 
@@ -30,6 +31,9 @@ def perplexity_table(results: Results, tests: Sequence[str]) -> str:
     """A row for each model: classes, epochs, log-perplexity on training, validation and the tests."""
     header = ["model", "classes", "features", "seeds", "training", "valid", *tests]
     rows = []
+    for test in tests:
+        found = {name: seeds[0]["tests"][test].get("contract") for name, seeds in results.items()}
+        require_comparable({name: Contract(**one) for name, one in found.items() if one is not None})
     for name, seeds in results.items():
         columns = [mean_and_spread([one["tests"][test]["log_perplexity"] for one in seeds]) for test in tests]
         rows.append(

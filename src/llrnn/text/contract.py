@@ -1,0 +1,94 @@
+"""How a perplexity was counted, in one line that stands beside the figure, as sacreBLEU's signature does beside BLEU.
+
+    reading:alone|words:12,345|end:yes|unknown:spelled 2,561|tokens:learnt|case:lower|llrnn:0.2.0
+
+Figures may be compared where their lines agree, the number of spelled words apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+from llrnn import __version__
+from llrnn.ground.errors import ConfigError
+from llrnn.text.conditions import Before
+from llrnn.text.corpus import Corpus
+from llrnn.text.vocabulary import Vocabulary
+
+Reading = Literal["alone", "running"]
+LEFT_OUT = "left out"
+
+
+@dataclass(frozen=True)
+class Contract:
+    """How the words of a perplexity were read and counted; `str` of it is one line.
+
+    reading     "alone": each sentence by itself; "running": with the text before it
+    words       how many were counted, ends of sentences included
+    spelled     how many of them the model does not list, each with a probability of its own, numbers included
+    unknown     how many words had no probability of their own, and
+    treatment   what became of these: the symbol that stood for all, such as `<unk>`, or "left out" of the words
+    tokens      the kind of tokeniser that cut the text; "given": the words came cut already
+    case        "lower" where no word has a capital, else "mixed"
+    """
+
+    reading: Reading
+    words: int
+    spelled: int
+    unknown: int
+    treatment: str
+    tokens: str
+    case: Literal["lower", "mixed"]
+
+    @classmethod
+    def of(cls, corpus: Corpus, own: Vocabulary, words: int | None = None, **known: Any) -> Contract:
+        """Return the contract of a corpus, of which `words` were counted; None: all, and ends of sentences.
+
+        `own`: the words of the model, before those of a running text are added; `known`: fields of the class, where
+        they do not follow from the corpus.
+        """
+        counts, kinds = corpus.counts(), Counter[str]()
+        for kind, n in zip(own.kinds(list(counts)), counts.values(), strict=True):
+            kinds[kind] += n
+        lower = all(word == word.lower() for word in counts)
+        found = {"reading": reading_of(corpus), "tokens": corpus.cut_by, "case": "lower" if lower else "mixed"}
+        found |= {"treatment": own.unknown or "unknown", "unknown": kinds["unknown"]}
+        spelled = kinds.total() - kinds["listed"] - kinds["unknown"]
+        return cls(
+            **{**found, "words": corpus.tokens + len(corpus) if words is None else words, "spelled": spelled, **known}
+        )
+
+    def __str__(self) -> str:
+        unlisted = {"spelled": self.spelled, self.treatment: self.unknown}
+        told = " ".join(f"{what} {n:,}" for what, n in unlisted.items() if n) or "none"
+        counted = f"reading:{self.reading}|words:{self.words:,}|end:yes|unknown:{told}"
+        return f"{counted}|tokens:{self.tokens}|case:{self.case}|llrnn:{__version__}"
+
+
+def reading_of(corpus: Corpus) -> Reading:
+    """Return how a corpus is read: each sentence alone, or as a running text (`Corpus.running`)."""
+    return "running" if any(isinstance(one, Before) for one in corpus.conditions) else "alone"
+
+
+def difference(contracts: Mapping[str, Contract]) -> str | None:
+    """Return why figures, by their names, must not stand in one table: two that were counted differently; else None.
+
+    How many words are spelled may differ: each has a probability of its own, as listed ones have.
+    """
+    for (first, one), (name, other) in pairwise(contracts.items()):
+        if replace(one, spelled=0) != replace(other, spelled=0):
+            return f"perplexities must be counted alike to be compared, found {one} ({first}) and {other} ({name})"
+    return None
+
+
+def require_comparable(contracts: Mapping[str, Contract]) -> None:
+    """Raise a ConfigError where figures, by their names, must not stand in one table (`difference`).
+
+    require_comparable({"a": evaluate(a, text).contract, "b": evaluate(b, text).contract})
+    """
+    if (found := difference(contracts)) is not None:
+        raise ConfigError(f"{found}; evaluate both in the same way")
