@@ -91,7 +91,7 @@ def test_every_way_gives_one_log_p(model: LLRNN) -> None:
 
 
 def test_one_question_has_one_answer_and_one_contract(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """evaluate, score, the command line and the server, of natural text with words that come again, spelled ones too."""
+    """evaluate, score, the command line and the server, of natural text whose words come again."""
     (tmp_path / "train.txt").write_text("".join(f"{one}\n" for one in (SENTENCES + RAW) * 12), encoding="utf8")
     draft_config([tmp_path / "train.txt"], out=tmp_path / "c.toml").write()
     config = read_config(tmp_path / "c.toml", ["background.recent={window=40,weight=0.3}"])

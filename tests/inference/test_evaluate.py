@@ -21,14 +21,17 @@ from llrnn import (
     Lexicon,
     Vocabulary,
     Windows,
+    cli,
     contextual,
+    domains,
     evaluate,
     explain,
     features,
     generate,
 )
-from llrnn.ground.errors import AuditError, CorpusError, FeatureError, NumericalError, UnknownWordError
+from llrnn.ground.errors import AuditError, ConfigError, CorpusError, FeatureError, NumericalError, UnknownWordError
 from llrnn.inference.evaluation import BANDS, Audit, Coverage
+from llrnn.text.contract import Contract, difference, require_comparable
 from llrnn.text.encoded import EncodedText, TrainingSummary
 
 TEST = small_corpus()[40:]
@@ -173,7 +176,7 @@ def test_a_model_that_does_not_know_its_training_text_says_so(model: LLRNN) -> N
 
 
 def test_problems_are_named() -> None:
-    bad = Audit(0.5, 10, 9, 10, "", 0.9, {"Leak": Coverage(0.1, 0.9), "Fine": Coverage(0.5, 0.5)})
+    bad = Audit(0.5, 10, 9, 10, 0.9, {"Leak": Coverage(0.1, 0.9), "Fine": Coverage(0.5, 0.5)})
     problems = bad.problems()
     assert len(problems) == 4
     assert "sum to one" in problems[0]
@@ -190,6 +193,42 @@ def test_unknown_words_are_counted_where_they_have_a_symbol() -> None:
     outside = sum(1 for sentence in TEST for word in sentence.words if word not in vocabulary)
     assert outside > 0
     assert f"|unknown:<unk> {outside}|" in str(found.contract)
+
+
+def test_figures_that_are_counted_differently_are_in_no_table() -> None:
+    few, many, closed = (
+        Vocabulary.from_corpus(small_corpus()[:n], top=top, unknown=unknown, domains=held)
+        for n, top, unknown, held in (
+            (40, 50, None, [domains.Spelling(["un", "deux"])]),
+            (300, None, None, [domains.Spelling(["un", "deux"])]),
+            (40, 50, "<unk>", []),
+        )
+    )
+    one, more, other = (Contract.of(TEST, vocabulary) for vocabulary in (few, many, closed))
+    assert one.spelled > more.spelled
+    assert difference({"one": one, "more": more}) is None
+    assert difference({"all listed": Contract.of(TEST[:1], many), "all": Contract.of(TEST[:1], few)}) is None
+    lines = [other, Contract.of(TEST.running(9), many), Contract.of(TEST, many, 7), replace(one, case="mixed")]
+    for line in [*lines, Contract.of(replace(TEST, cut_by="learnt"), many)]:
+        with pytest.raises(ConfigError, match="counted alike") as caught:
+            require_comparable({"one": one, "more": more, "other": line})
+        assert f"{more} (more) and {line} (other)" in str(caught.value)
+
+
+def test_models_that_count_differently_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.txt").write_text("\n".join(" ".join(one.words) for one in TEST), encoding="utf8")
+    vocabularies = {
+        "all": Vocabulary.from_corpus(small_corpus()),
+        "some": Vocabulary.from_corpus(TEST[:9], unknown="<unk>"),
+    }
+    for name, vocabulary in vocabularies.items():
+        LLRNN(vocabulary, output_features=features.Identity(), controller=GRU(4)).save(tmp_path / name)
+    paths = [str(tmp_path / name) for name in ("all", "some", "t.txt")]
+    assert cli.run(["evaluate", *paths]) == 0
+    found = " ".join(capsys.readouterr().err.split())
+    assert "perplexities must be counted alike to be compared" in found
+    assert cli.run(["evaluate", paths[0], paths[0], paths[2]]) == 0
+    assert "counted alike" not in capsys.readouterr().err
 
 
 def test_an_unlisted_word_is_an_error_that_names_the_sentence() -> None:

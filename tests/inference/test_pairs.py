@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from helpers import walked
+from llrnn import cli
 from llrnn.ground.errors import CorpusError, UnknownWordError
 from llrnn.inference.pairs import Accuracy, Pair, PairScores, read_pairs, score_pairs, write_pairs
 from llrnn.knowledge.backgrounds import Unigram
@@ -53,6 +55,15 @@ def test_tsv_without_header_and_numbers(tmp_path: Path) -> None:
     ]
 
 
+def test_two_columns_are_enough(tmp_path: Path) -> None:
+    for header in ("", "good\tbad\n"):
+        (tmp_path / "p.tsv").write_text(f"{header}il dort\til dorment\n\nil est\til es\n", encoding="utf8")
+        assert read_pairs(tmp_path / "p.tsv") == [
+            Pair(("il", "dort"), ("il", "dorment")),
+            Pair(("il", "est"), ("il", "es")),
+        ]
+
+
 def test_blimp(tmp_path: Path) -> None:
     line = '{"sentence_good": "Cats sleep.", "sentence_bad": "Cats sleeps.", "field": "syntax", "UID": "agreement"}\n'
     (tmp_path / "p.jsonl").write_text(line, encoding="utf8")
@@ -62,7 +73,7 @@ def test_blimp(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "place", "message"),
     [
-        ("p.tsv", "a\tb\n", "1:4", "3 to 5 columns"),
+        ("p.tsv", "a b\n", "1:4", "2 to 5 columns"),
         ("p.tsv", "good\tbad\tgroup\na\t \tg\n", "2:3", "bad must have a word"),
         ("p.tsv", "a\ta\tg\n", "1:3", "must differ"),
         ("p.tsv", "a\tb\tg\tone\n", "1:7", "distance must be a whole number"),
@@ -122,6 +133,30 @@ def test_scores_are_those_of_a_walk_step_by_step(rows: int) -> None:
         assert good == pytest.approx(walked(model, pair.good), abs=1e-4)
         assert bad == pytest.approx(walked(model, pair.bad), abs=1e-4)
     assert scores.right == tuple((g > b) for g, b in zip(scores.log_p_good, scores.log_p_bad, strict=True))
+
+
+def test_every_pair_has_its_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the library, in JSON and in a file; a pair with a word that is not listed comes last."""
+    model = model_of([sentence for pair in PAIRS for sentence in (pair.good, pair.bad)])
+    model.save(tmp_path / "m")
+    lines = ["il xyz\til dort", *("\t".join(map(" ".join, (pair.good, pair.bad))) for pair in PAIRS)]
+    (tmp_path / "p.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf8")
+    scores = score_pairs(model, read_pairs(tmp_path / "p.tsv"))
+    folder, file, out = (str(tmp_path / name) for name in ("m", "p.tsv", "out.tsv"))
+    assert cli.run(["model", "pairs", folder, file, "--json", "--out", out]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    rows = scores.rows()
+    assert found["results"] == rows
+    assert [row["good"] for row in rows] == [*(" ".join(pair.good) for pair in PAIRS), "il xyz"]
+    assert [row["right"] for row in rows] == [*scores.right, None]
+    assert [(row["log_p_good"], row["log_p_bad"]) for row in rows[:3]] == [
+        *zip(scores.log_p_good, scores.log_p_bad, strict=True)
+    ]
+    header, *written = (line.split("\t") for line in Path(out).read_text(encoding="utf8").splitlines())
+    assert header == ["model", "pairs", *rows[0]]
+    assert [float(line[5]) for line in written[:3]] == list(scores.log_p_good)
+    assert written[3] == [folder, file, "il xyz", "il dort", "", "_", "_", "_"]
+    assert cli.run(["model", "pairs", folder, file, "--out", str(tmp_path / "no" / "out.tsv")]) == 2
 
 
 def test_unknown_words_and_no_pairs() -> None:

@@ -158,7 +158,7 @@ def test_rows_are_numbered_from_one() -> None:
     ]
     assert math.fsum(row["surprisal"] for row in rows) == pytest.approx(-found.log_prob)
     header, *lines = found.tsv().splitlines()
-    assert header.split("\t") == ["sentence_id", "word_id", "word", "surprisal", "known"]
+    assert header.split("\t") == ["sentence_id", "word_id", "word", "surprisal", "known", "kind"]
     assert [float(line.split("\t")[3]) for line in lines] == [row["surprisal"] for row in rows]  # nothing is lost
     by_sentence = list(found.rows("sentences"))
     assert [row["log_prob"] for row in by_sentence] == [one.log_prob for one in found.sentences]
@@ -214,7 +214,7 @@ def test_the_verb_says_what_the_library_says(capsys: Capture, folder: Path) -> N
     wanted = score(model, Corpus.from_file(text), unit="bits")
     out, err = run(capsys, "score", model, text, "--unit", "bits")
     assert out == wanted.tsv()
-    assert " ".join(err.split()) == str(wanted)
+    assert err.split() == str(wanted).split()
     assert run(capsys, "score", model, text, "--unit", "bits", "--by", "sentences")[0] == wanted.tsv("sentences")
     found = json.loads(run(capsys, "score", model, text, "--unit", "bits", "--json")[0])
     assert found["log_prob"] == wanted.log_prob
@@ -227,6 +227,9 @@ def test_the_verb_reads_a_pipe(arpa: Path) -> None:
     command = [sys.executable, "-m", "llrnn", "score", str(arpa), "-", "--unit", "log10"]
     done = subprocess.run(command, input=given, capture_output=True, text=True, env=os.environ, check=True)
     assert done.stdout == score(arpa, TEXTS, unit="log10").tsv()
+    blank = subprocess.run(command, input=f"\n{given}", capture_output=True, text=True, env=os.environ, check=True)
+    numbers = [int(row.split("\t")[0]) for row in done.stdout.splitlines()[1:]]
+    assert [int(row.split("\t")[0]) for row in blank.stdout.splitlines()[1:]] == [number + 1 for number in numbers]
     assert "1 words are unknown: 'xyz'" in " ".join(done.stderr.split())
 
 

@@ -464,7 +464,7 @@ def test_the_last_word_of_a_cell_that_is_an_entity() -> None:
         open_words(), output_features=features.CellAttributes(), background=background, controller=GRU(3)
     ).double()
     shaken(model, 2.0)
-    full = add(model, [Entry(digit) for digit in digits])
+    full = add(model, [Entry(digit) for digit in digits], unchanged=True)
     assert isinstance(full.background, Primed)
     assert full.background.entities == frozenset(digits)
     again = remove(full, digits)

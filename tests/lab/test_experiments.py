@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from llrnn import french
+from llrnn import Corpus, Vocabulary, french
 from llrnn.cli import run
 from llrnn.ground.errors import ConfigError, LexiconError
 from llrnn.ground.files import write_atomically
+from llrnn.text.contract import Contract
 from llrnn.text.readers import conllu_lines
 from llrnn.text.vectors import WordVectors
 from llrnn_lab.clusters import cluster_words, tokenise
@@ -20,7 +22,7 @@ from llrnn_lab.studies import prepare as preparation
 from llrnn_lab.studies import table4
 from llrnn_lab.studies.jobs import Job
 from llrnn_lab.studies.prepare import find_source, prepare
-from llrnn_lab.studies.tables import markdown, mean_and_spread
+from llrnn_lab.studies.tables import markdown, mean_and_spread, perplexity_table
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data"
@@ -183,3 +185,19 @@ def test_a_folder_that_lacks_a_model_of_the_table_is_refused(tmp_path: Path) -> 
     (tmp_path / "best.toml").write_text("")
     with pytest.raises(ConfigError, match=r"needs rnn-bias\.toml there, found best"):
         table4.jobs(tmp_path)
+
+
+def test_a_table_has_figures_of_one_contract() -> None:
+    """Results of before contracts have none, and stay."""
+    own = asdict(Contract.of(Corpus.from_sentences([["a", "b"]]), Vocabulary(["a", "b", "</s>"])))
+    row = {"classes": 1, "features": 1, "train": 1.0, "valid": 1.0}
+    tests = [
+        {"log_perplexity": 1.5},
+        {"log_perplexity": 2.5, "contract": own},
+        {"log_perplexity": 3.5, "contract": own},
+    ]
+    results = {f"m{n}": [{**row, "tests": {"t": one}}] for n, one in enumerate(tests)}
+    assert perplexity_table(results, ["t"]).count("\n") == 5
+    tests[2]["contract"] = {**own, "reading": "running"}
+    with pytest.raises(ConfigError, match="counted alike"):
+        perplexity_table(results, ["t"])

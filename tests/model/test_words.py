@@ -28,13 +28,14 @@ from llrnn.knowledge.backgrounds import (
     Uniform,
     Unigram,
 )
+from llrnn.knowledge.backgrounds.base import symbol_mass
 from llrnn.knowledge.contextual import ContextualFeature, Expert, Repeated
 from llrnn.knowledge.features import Features, compile_features
 from llrnn.knowledge.process import Batch, State
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.decode import generate
 from llrnn.model.scoring import score
-from llrnn.model.words import Entry, add, read_words, remove
+from llrnn.model.words import Entry, add, likened, read_words, remove
 from llrnn.text.encoded import EncodedText, TrainingSummary
 from llrnn.text.vocabulary import EOS
 from test_ngrams import quiet
@@ -148,9 +149,9 @@ def prefixes() -> list[tuple[str, ...]]:
 
 
 def entries(model: LLRNN) -> list[Entry]:
-    """Words with counts and attributes; in an open vocabulary also some without counts."""
+    """Words with counts and attributes, and some without counts."""
     some = [Entry(form, frozenset({"POS:NOUN"}), 3 + i) for i, form in enumerate(NEW[:2])]
-    return some + [Entry(form, count=None if model.vocabulary.is_open else 2) for form in NEW[2:]]
+    return some + [Entry(form, count=None if model.vocabulary.is_open or form != "1234" else 2) for form in NEW[2:]]
 
 
 # --- laws ------------------------------------------------------------------------------------------------------------
@@ -185,7 +186,7 @@ def test_strings_that_nobody_listed_change_by_the_same_factor(make: Callable[[],
 
 def test_a_word_that_its_cell_says_all_of_is_as_probable_as_before() -> None:
     model = built(open_vocabulary(), features.CellAttributes(), Discounted.from_corpus(small_corpus()))
-    more = add(model, [Entry(form) for form in NEW])
+    more = add(model, [Entry(form) for form in NEW], unchanged=True)
     ids, inside = model.vocabulary.locate(NEW)
     n = len(model.vocabulary.words)
     before = distributions(model, prefixes())
@@ -279,9 +280,32 @@ def test_a_count_is_a_share_of_all_counts() -> None:
     assert add(more, [Entry("zorg", count=1), Entry("bulg", count=1)]).provenance["words added"] == 3
 
 
+@pytest.mark.parametrize("make", [open_model, lambda: closed_model(unigram()), MODELS["open, n-grams"]])
+def test_without_a_count_a_word_has_what_words_like_it_have(make: Callable[[], LLRNN]) -> None:
+    """By sets of names of features, over all pairs of words; all else keeps its ratios (the laws above)."""
+    model = make()
+    new = Entry("zorglubier", frozenset({"POS:NOUN"}))
+    b = symbol_mass(model.background, model.vocabulary)
+    more = add(model, [new])
+    phi, words = model.output_features, [word for word in model.vocabulary.words if word != EOS]
+    own = {*more.output_features.row(more.vocabulary.id(new.form))}
+    assert not any(name.startswith("New:") for name in own)
+    rows = {word: {*phi.row(model.vocabulary.id(word))} for word in words}
+    alike = {word: len(own & row) / len(own | row) for word, row in rows.items()}
+    best = [word for word in words if alike[word] == max(alike.values())]
+    share = np.mean([b[model.vocabulary.id(word)] for word in best]) / b.sum()
+    assert 0 < len(best) < len(words)
+    (found,) = likened(model, [new])
+    assert found.share == pytest.approx(share, rel=1e-12)
+    if more.background.is_static:
+        mass = symbol_mass(more.background, more.vocabulary)
+        assert mass[more.vocabulary.id(new.form)] == pytest.approx(share * b.sum(), rel=1e-12)
+    assert more.vocabulary.counts[more.vocabulary.id(new.form)] == 0
+
+
 def test_mass_leaves_the_cell() -> None:
     model = open_model()
-    more = add(model, [Entry("1234"), Entry("77", count=5)])
+    more = add(model, [Entry("1234"), Entry("77", count=5)], unchanged=True)
     b, new = (np.exp(m.background.prior([]).dense(1).log_b[0].numpy()) for m in (model, more))
     n, total = len(model.vocabulary.words), sum(model.vocabulary.counts)
     cells, inside = model.vocabulary.locate(["1234", "77"])
@@ -297,7 +321,7 @@ def test_the_last_string_of_a_cell_takes_all_and_brings_it_back() -> None:
     model = built_small(vocabulary)
     cell = vocabulary.symbols.index("‹number:digits1›")
     digits = [str(digit) for digit in range(10)]
-    full = add(model, [Entry(digit) for digit in digits])
+    full = add(model, [Entry(digit) for digit in digits], unchanged=True)
     before, after = distributions(model, [()]), distributions(full, [()])
     assert after[0, cell + 10] == -np.inf
     npt.assert_allclose(np.exp(after).sum(), 1.0)
@@ -489,7 +513,6 @@ def test_a_mask_takes_a_new_word_for_one_of_the_others() -> None:
         ([Entry("\ud800", count=1)], "surrogate"),
         ([Entry("qq", count=1), Entry("qq", count=1)], "'qq' comes again"),
         ([Entry("qq", count=0)], "above 0"),
-        ([Entry("qq")], "a count is required"),
         ([Entry("qq", frozenset({"POS:NUON"}), 1)], "found 1 that are not: 'POS:NUON' of 'qq'"),
     ],
 )
@@ -587,7 +610,8 @@ def test_the_verbs_add_and_remove(folder: Path, capsys: Capture) -> None:
     Path("words.tsv").write_text("zorglub\tPOS:NOUN\t3\nchatouille\t_\t1\n", encoding="utf8")
     assert cli.run(["words", "add", "model", "words.tsv", "--out", "more", "--json"]) == 0
     size = len(small_vocabulary())
-    assert json.loads(capsys.readouterr().out) == {"out": "more", "added": 2, "listed": size + 2}
+    found = json.loads(capsys.readouterr().out)
+    assert found == {"out": "more", "added": 2, "listed": size + 2, "priors": found["priors"]}
     assert load("more").vocabulary.words[-2:] == ("zorglub", "chatouille")
     assert cli.run(["words", "remove", "more", "words.tsv", "--out", "more"]) == 0
     assert capsys.readouterr().out == f"more: 2 words removed, {size} listed now\n"
@@ -596,17 +620,17 @@ def test_the_verbs_add_and_remove(folder: Path, capsys: Capture) -> None:
     )
 
 
-def test_words_without_a_count_are_told(folder: Path, capsys: Capture) -> None:
-    open_model().save("open")
-    for table, told in (
-        ("zorglub\t_\t3\n", "1 words added, "),
-        ("zorglub\nzorg\n", "; 2 without a count (third column): the prior stays as it was"),
-    ):
-        Path("words.tsv").write_text(table, encoding="utf8")
-        assert cli.run(["words", "add", "open", "words.tsv", "--out", "more", "--force"]) == 0
-        said = capsys.readouterr().out
-        assert told in said
-        assert ("without a count" in said) == ("\t3" not in table)
+def test_the_prior_of_each_word_is_told(folder: Path, capsys: Capture) -> None:
+    model = load("model")
+    Path("words.tsv").write_text("zorglub\tPOS:NOUN\t3\nzorg\n", encoding="utf8")
+    assert cli.run(["words", "add", "model", "words.tsv", "--out", "more", "--json"]) == 0
+    priors = json.loads(capsys.readouterr().out)["priors"]
+    log_b = load("more").background.prior([]).dense(1).log_b[0].exp()
+    assert [*priors] == ["zorglub", "zorg"]
+    assert list(priors.values()) == pytest.approx((log_b[-2:] / log_b.sum()).tolist())
+    assert priors["zorglub"] == pytest.approx(3 / model.vocabulary.total / float(log_b.sum()))
+    assert cli.run(["words", "add", "model", "words.tsv", "--out", "more", "--force"]) == 0
+    assert f"zorg {priors['zorg']:.3g}" in " ".join(capsys.readouterr().out.split())
 
 
 def test_another_model_is_replaced_only_when_that_is_said(folder: Path) -> None:
@@ -632,7 +656,6 @@ def test_a_model_of_small_letters_gets_small_words(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "arguments", "said"),
     [
-        ("zorglub\t_\n", ["add", "model", "words.tsv", "--out", "x"], "a count is required"),
         ("le\t_\t2\n", ["add", "model", "words.tsv", "--out", "x"], "'le' (words.tsv:1)"),
         ("</s>\t_\t2\n", ["add", "model", "words.tsv", "--out", "x"], "'</s>' (words.tsv:1) can be no new word"),
         ("\t_\t2\n", ["add", "model", "words.tsv", "--out", "x"], "(words.tsv:1) can be no new word: it is empty"),

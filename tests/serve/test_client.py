@@ -266,9 +266,10 @@ def test_influence_is_that_of_the_library() -> None:
 
 
 def test_scores_have_infinities() -> None:
+    own = {"kinds": ["listed", "listed"], "contract": "reading:alone|words:2"}
     scores = [
-        {"words": ["la", "</s>"], "log_p": [-1.0, -2.0], "log_prob": -3.0, "perplexity": math.exp(1.5)},
-        {"words": ["le", "</s>"], "log_p": [None, -2.0], "log_prob": None, "perplexity": None},
+        {"words": ["la", "</s>"], "log_p": [-1.0, -2.0], "log_prob": -3.0, "perplexity": math.exp(1.5), **own},
+        {"words": ["le", "</s>"], "log_p": [None, -2.0], "log_prob": None, "perplexity": None, **own},
     ]
     with serving(saying({"model": "m", "background": "own", "scores": scores})) as server:
         possible, impossible = Client(server.address).score(["la", ("le",)], conditions=["x", None], background="own")

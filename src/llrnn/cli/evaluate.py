@@ -13,10 +13,11 @@ import typer
 
 from llrnn.cli import options, show
 from llrnn.ground.errors import ConfigError
-from llrnn.ground.files import STANDARD
+from llrnn.ground.files import STANDARD, write_lines
 from llrnn.inference.evaluation import Evaluation, evaluate
 from llrnn.inference.meanings import told_scores, written_scores
 from llrnn.inference.pairs import read_pairs, score_pairs
+from llrnn.inference.scores import tabbed
 from llrnn.languages.ngrams.arpa import is_arpa
 from llrnn.model.decode import prepared, warn_of_unknown_names
 from llrnn.model.network import LLRNN
@@ -142,22 +143,31 @@ def pairs_verb(
         list[Path], typer.Argument(help="Model folders, then minimal pairs: .tsv or .jsonl as BLiMP writes it.")
     ],
     asked: options.ModelOptions,
+    out: Annotated[Path | None, typer.Option(help="A .tsv file for the results of every pair.")] = None,
     device: options.Device = "cpu",
     as_json: options.AsJson = False,
 ) -> None:
     """Which sentence of minimal pairs models prefer: accuracy, by group and distance.
 
     Prints, for each model and file of pairs, the share of pairs whose grammatical sentence has the higher probability,
-    with 95 % intervals. Exits with 2 where a file cannot be read.
+    with 95 % intervals; --json and --out have log p of both sentences of every pair. A .tsv has the grammatical
+    sentence, the other one, and perhaps their group. Exits with 2 where a file cannot be read.
 
+    \b
     Example: llrnn model pairs runs/embedded pairs.jsonl
+    Example: llrnn model pairs runs/a runs/b pairs.tsv --out results.tsv
     """
-    results = []
+    results, rows = [], list[dict[str, Any]]()
+    if out is not None:
+        options.require_output_file(out)
     for folder, model, file in _each(models, asked, device):
-        scores = score_pairs(model, read_pairs(file))
-        results.append({"model": str(folder), "pairs": str(file), **scores.summary()})
+        scores, names = score_pairs(model, read_pairs(file)), {"model": str(folder), "pairs": str(file)}
+        results.append({**names, **scores.summary(), "results": scores.rows()})
+        rows += [{**names, **row} for row in scores.rows()]
         if not as_json:
             show.pairs(f"{folder} on {file}", scores)
+    if out is not None:
+        write_lines(out, tabbed(rows))
     if as_json:
         options.print_json(results)
 

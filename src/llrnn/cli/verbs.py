@@ -28,7 +28,7 @@ from llrnn.model.checkpoint import holds_model
 from llrnn.model.completion import split_letters
 from llrnn.model.ensembles import member
 from llrnn.model.scoring import score
-from llrnn.model.words import add, read_words, remove
+from llrnn.model.words import add, likened, read_words, remove
 from llrnn.text.built import COLUMNS, BuiltCorpus, Listing, build_corpus
 from llrnn.text.corpus import Format, format_of
 from llrnn.text.datasets import DATASETS, get
@@ -384,18 +384,18 @@ def add_verb(
     """Add words to a trained model without training it, and write the new model to a folder.
 
     Their features follow from their spelling and from the attributes in the table, their prior from the count there;
-    without a count, it stays what it was for the word as a string outside the vocabulary. The probabilities of all
-    other words change by one factor in every context. Prints how many words were added; exits with 2 where a line is
+    without a count, it is the mean of that of the words with most of its features. The probabilities of all other words
+    change by one factor in every context. Prints the prior probability of each word; exits with 2 where a line is
     wrong.
 
     Example: llrnn words add runs/embedded words.tsv --out runs/more-words
     """
     options.refuse_overwriting(out, model, force)
     old = load(model)
-    entries = read_words(words, lowercase=old.reads_lowercase)
-    uncounted = sum(entry.count is None for entry in entries)
-    kept = f"; {uncounted} without a count (third column): the prior stays as it was" if uncounted else ""
-    _write(add(old, entries), out, "added", len(entries), as_json, kept)
+    entries = likened(old, read_words(words, lowercase=old.reads_lowercase))
+    shares = {one.form: one.share or 0.0 for one in entries}
+    priors = {form: share / (1 + sum(shares.values())) for form, share in shares.items()}
+    _write(add(old, entries), out, "added", len(entries), as_json, priors)
 
 
 @words_app.command("remove")
@@ -416,21 +416,24 @@ def remove_verb(
     options.refuse_overwriting(out, model, force)
     old = load(model)
     forms = [entry.form for entry in read_words(words, lowercase=old.reads_lowercase)]
-    _write(remove(old, forms), out, "removed", len(forms), as_json)
+    _write(remove(old, forms), out, "removed", len(forms), as_json, {})
 
 
-def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool, more: str = "") -> None:
+def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool, priors: dict[str, float]) -> None:
     """Save a model whose vocabulary was changed to `out`, and print how many words were added or removed.
 
-    `done`: "added" or "removed"; `count`: how many; `as_json`: print JSON instead of a line; `more`: appended to the
-    line.
+    `done`: "added" or "removed"; `count`: how many; `as_json`: print JSON instead of a line and a table; `priors`: the
+    prior probability of each word that was added, {} for none.
     """
     options.make_output_folder(out)
     model.save(out)
-    report = {"out": str(out), done: count, "listed": len(model.vocabulary.words)}
-    options.say(
-        report, as_json, lambda said: show.text(f"{out}: {count} words {done}, {said['listed']} listed now{more}")
-    )
+    listed = len(model.vocabulary.words)
+    if as_json:
+        options.print_json({"out": str(out), done: count, "listed": listed, **({"priors": priors} if priors else {})})
+        return
+    show.text(f"{out}: {count} words {done}, {listed} listed now")
+    if priors:
+        show.table(["word", "prior probability"], *([form, f"{prior:.3g}"] for form, prior in priors.items()))
 
 
 data_app = typer.Typer()

@@ -116,10 +116,10 @@ class Audit:
 class Evaluation(Renderable):
     """Perplexity of one model on one text, with that of some of its words and an audit; prints as tables.
 
-    Prints as tables. `contract` says in one line how words were read and counted: compare figures of equal lines.
-    `words` counts ends of sentences too; `characters` counts a space or line end after every word; `log_perplexity`:
-    nats a word; `by_frequency`: of words by how often training had them; `by_feature`: of words by feature; `oovs`:
-    number of words that the vocabulary does not list.
+    `contract` says in one line how words were read and counted: compare figures of equal lines. `words`
+    counts ends of sentences too; `characters` counts a space or line end after every word; `log_perplexity`: nats a
+    word; `by_frequency`: of words by how often training had them; `by_feature`: of words by feature; `oovs`: number of
+    words that the vocabulary does not list.
 
         print(evaluate(model, Corpus.from_file("test.txt")).perplexity)
     """

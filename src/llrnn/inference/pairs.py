@@ -9,7 +9,7 @@ In files they are TSV, or JSON lines as BLiMP has them; `.gz` behind either:
 
     {"sentence_good": "il dort .", "sentence_bad": "il dorment .", "UID": "verb-number", "distance": 1}
 
-TSV columns: good, bad, group, and perhaps distance and distractors, empty or `_` where unknown; a first line that
+TSV columns: good, bad, and perhaps group, distance and distractors, empty or `_` where unknown; a first line that
 begins with `good TAB bad` is a header. In JSON lines `group` wins over `UID`, `place` may be given, and other keys are
 left alone: BLiMP has many. Sentences are split at whitespace; a list of sentences are readings of one.
 
@@ -84,6 +84,7 @@ class Pair:
 
 
 _HEADER = ("good", "bad", "group", "distance", "distractors")
+_ROW = (*_HEADER[:3], "log_p_good", "log_p_bad", "right")
 _KEYS = ("sentence_good", "sentence_bad", "group", "distance", "distractors", "place", "complete")
 
 
@@ -159,11 +160,11 @@ def _joined(sentence: Words, readings: Readings) -> str | list[str]:
 
 def _read_tsv(line: Line) -> Fields:
     texts = line.text.split("\t")
-    if not 3 <= len(texts) <= len(_HEADER):
+    if not 2 <= len(texts) <= len(_HEADER):
         names, column = " ".join(_HEADER), len("\t".join(texts[: len(_HEADER)])) + 1
-        line.fail(f"3 to 5 columns separated by a TAB ({names}) are required, found {len(texts)}", column)
+        line.fail(f"2 to 5 columns separated by a TAB ({names}) are required, found {len(texts)}", column)
     starts = [1 + sum(len(text) + 1 for text in texts[:index]) for index in range(len(texts))]
-    values: list[object] = [*texts[:2], texts[2].strip(), *map(_number, texts[3:])]
+    values: list[object] = [*texts[:2], *map(str.strip, texts[2:3]), *map(_number, texts[3:])]
     return dict(zip(_KEYS, zip(values, starts, strict=True), strict=False))
 
 
@@ -337,6 +338,17 @@ class PairScores:
                 for name in ("by_group", "by_distance", "by_distractors")
             },
         }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a dict for each pair: `good`, `bad`, `group`, `log_p_good`, `log_p_bad` (nats) and `right`.
+
+        Pairs that are left out come last, with None for the last three.
+        """
+        scored = [*zip(self.log_p_good, self.log_p_bad, self.right, strict=True), *[(None,) * 3] * len(self.left_out)]
+        return [
+            dict(zip(_ROW, (" ".join(pair.good), " ".join(pair.bad), pair.group, *own), strict=True))
+            for pair, own in zip((*self.pairs, *self.left_out), scored, strict=True)
+        ]
 
     def by(self, key: Callable[[Pair], K | None]) -> dict[K, Accuracy]:
         """Return {value of `key`: accuracy of the pairs that have it}, sorted by value.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from os import PathLike
@@ -190,9 +190,7 @@ class TextScores:
 
     def tsv(self, by: By = "words") -> str:
         """Return the rows as tab-separated text with a header line: one for each word, or for each sentence (`by`)."""
-        rows = list(self.rows(by))
-        lines = [[*rows[0]], *([_printed(value) for value in row.values()] for row in rows)]
-        return "".join("\t".join(line) + "\n" for line in lines)
+        return "".join(f"{line}\n" for line in tabbed(list(self.rows(by))))
 
     def __str__(self) -> str:
         missing = self.unknown
@@ -328,8 +326,15 @@ def _perplexity(log_prob: float, words: int, unit: str) -> float:
         return math.inf
 
 
+def tabbed(rows: Sequence[Mapping[str, object]]) -> list[str]:
+    """Return rows with equal keys, one at least, as lines of TSV: the keys, then the values of each row."""
+    return ["\t".join(rows[0]), *("\t".join(map(_printed, row.values())) for row in rows)]
+
+
 def _printed(value: object) -> str:
-    """Return a value as text for TSV: numbers in full, True and False as 1 and 0, tabs and line ends as escapes."""
+    """Return a value as text for TSV: numbers in full, True and False as 1 and 0, None as _, tabs, line ends as escapes."""
+    if value is None:
+        return "_"
     if isinstance(value, str):
         return value.replace("\t", "\\t").replace("\n", "\\n")
     return str(int(value)) if isinstance(value, bool) else str(value)

@@ -45,6 +45,7 @@ from llrnn.ground.errors import (
     quoted,
 )
 from llrnn.ground.files import StrPath
+from llrnn.knowledge.backgrounds.base import symbol_mass
 from llrnn.knowledge.backgrounds.constraint import constraints_of
 from llrnn.knowledge.contextual.lookup import Lookup
 from llrnn.knowledge.features import Numeric, Shape
@@ -62,6 +63,7 @@ __all__ = [
     "Entry",
     "add",
     "add_from_conditions",
+    "likened",
     "read_words",
     "remove",
     "try_add_from_conditions",
@@ -82,8 +84,8 @@ _COUNT = re.compile(r"0*[1-9][0-9]{0,14}")
 class Entry:
     """A word to add to a model's vocabulary: its spelling `form`, names of its features, `attributes`, and a count.
 
-    `count`: how often it was seen, beside the counts of the model's corpus; None: it takes the probability that it had
-    as a string outside the vocabulary. `place`: file and line that it was read from, for messages.
+    `count`: how often it was seen, beside the counts of the model's corpus; None: it gets what words with its features
+    have (`likened`), `share`. `place`: file and line that it was read from, for messages.
 
         Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)
     """
@@ -92,6 +94,7 @@ class Entry:
     attributes: frozenset[str] = field(default_factory=frozenset)
     count: int | None = None
     place: str = ""  # file:line
+    share: float | None = None  # its prior mass, as a part of that of all other symbols, where no count says it
 
     def __str__(self) -> str:
         return f"{quoted(self.form)} ({self.place})" if self.place else quoted(self.form)
@@ -188,7 +191,7 @@ class FeatureColumns:
         """
         given = {name for name in map(self.find, entry.attributes) if name is not None}
         shown = {**self._no_vector, **dict(self._shown(entry.form, cell))}
-        if entry.count is None and cell is not None:
+        if entry.count is entry.share is None and cell is not None:
             shown[f"New:{cell.source}"] = "CellAttributes"  # it is as new as it was when its cell stood for it
         if not given & self._identities:
             shown |= dict.fromkeys(self._identity(entry, cell), "Identity")
@@ -327,16 +330,58 @@ def of_symbols(matrix: FeatureMatrix, symbols: Ints) -> FeatureMatrix:
     )
 
 
-def add(model: LLRNN, entries: Iterable[Entry]) -> LLRNN:
+def likened(model: LLRNN, entries: Iterable[Entry]) -> list[Entry]:
+    """Return words to add with their prior mass `share`: by their counts, or else that of listed words like them.
+
+        share(x) = mean of b(y) / Σ_z b(z) over y in L(x)        L(x) = argmax_y |φ(x) ∩ φ(y)| / |φ(x) ∪ φ(y)|
+
+    y: listed words with b(y) > 0, z: all symbols, b: the prior of the model, by counts where it depends on the context.
+    L(x) are the words with the features of x, if there are any. All other words keep their ratios: b(y) stays, Σ_z b(z)
+    grows.
+
+        likened(model, [Entry("cachalot", frozenset({"POS:NOUN"}))])[0].share
+    """
+    old, phi, given = model.vocabulary, _fine(model, model.output_features), list(entries)
+    mass = symbol_mass(getattr(model.background, "base", model.background), old)
+    mass /= mass.sum()
+    mass[[old.eos, *range(old.n_words, len(old)), *([] if old.unknown is None else [old.id(old.unknown)])]] = 0.0
+    if not mass.any():
+        return given
+    columns, cells = FeatureColumns(phi, old), old.in_domains([entry.form for entry in given])[0].tolist()
+    looks = [None if cell < 0 else old.cells[cell] for cell in cells]
+    pairs = zip(given, looks, strict=True)
+    rows = [columns.row(replace(one, share=0.0), look) if one.count is None else None for one, look in pairs]
+    shares = {row: _mean_of_alike(mass, phi, row) for row in dict.fromkeys(rows) if row is not None}
+    counted = [(one.count or 0) / max(old.total, 1) for one in given]
+    found = (own if row is None else shares[row] for own, row in zip(counted, rows, strict=True))
+    return [replace(one, share=share) for one, share in zip(given, found, strict=True)]
+
+
+def _mean_of_alike(mass: Floats, phi: FeatureMatrix, row: Row) -> float:
+    """Return the mean of `mass`, (V,), over the symbols whose mass is above 0 that have most features of `row`.
+
+    Words are compared by |φ ∩ φ'| / |φ ∪ φ'|, whatever the values of their features.
+    """
+    sizes, own = np.diff(phi.offsets), np.isin(phi.columns, [column for column, _ in row])
+    shared = np.bincount(np.repeat(np.arange(phi.n_classes), sizes), own, phi.n_classes)
+    alike = (shared / np.maximum(sizes + len(row) - shared, 1))[phi.class_of]
+    alike[mass == 0] = -1.0
+    return float(mass[alike == alike.max()].mean())
+
+
+def add(model: LLRNN, entries: Iterable[Entry], *, unchanged: bool = False) -> LLRNN:
     """Return a new model that lists these words too, after those of `model`, which stays as it is; weights are copied.
 
-    The new words have the features that their attributes and spelling give, and so weights at once. Raises
+    The new words have the features that their attributes and spelling give, and so weights at once. A word without a
+    count gets what words with its features have (`likened`) or, with `unchanged`, the probability that it had as a
+    string outside the vocabulary. The probabilities of all other words change by one factor in every context. Raises
     VocabularyError for words that are listed already or not allowed, FeatureError for unknown attributes.
 
         add(model, [Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)])
     """
     given, old = list(entries), model.vocabulary
     _check_new(given, old)
+    given = given if unchanged else likened(model, given)
     forms = [entry.form for entry in given]
     new = old.with_words(forms, [entry.count or 0 for entry in given])
     cells, log_q = old.in_domains(forms)
@@ -466,11 +511,12 @@ def _renamed_rows(model: LLRNN, names: Sequence[str]) -> Tensor:
 
 
 def _adding(given: Sequence[Entry], old: Vocabulary, new: Vocabulary, cells: Ints, log_q: Floats) -> Revision:
-    n, left, now = old.n_words, old.log_left, new.log_left
-    counted = np.array([entry.count is not None for entry in given], dtype=bool)
-    _check_counts(given, (counted | (cells >= 0)).tolist(), old.total)
+    n, left, now, pairs = old.n_words, old.log_left, new.log_left, zip(given, cells.tolist(), strict=True)
+    _check_counts(given, [e.count is not None or e.share is not None or cell >= 0 for e, cell in pairs], old.total)
+    parts = [one.share if one.count is None else one.count / old.total for one in given]
+    counted = np.array([part is not None for part in parts], dtype=bool)
     source = np.where(counted, -1, cells + n)
-    share = np.array([0.0 if e.count is None else np.log(e.count) - np.log(old.total) for e in given])
+    share = np.log([part or 1.0 for part in parts])
     if len(left):
         share = np.where(counted, share, log_q - left[cells])
     return Revision(
@@ -552,7 +598,7 @@ def add_from_conditions(
     known = {*model.output_features.names, *model.input_features.names}
     attributes = {word: frozenset(map(value_attribute, of)) & known for word, of in slots.items()}
     new = [Entry(word, attributes[word], count=1) for word in sorted(slots)]
-    return add(model, [*new, *map(Entry, read)])
+    return add(model, [*new, *map(Entry, read)], unchanged=True)
 
 
 def _read_before(model: LLRNN, conditions: Sequence[object], others: Collection[str]) -> list[str]:
