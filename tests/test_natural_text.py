@@ -123,12 +123,12 @@ def test_one_question_has_one_answer_and_one_contract(tmp_path: Path, capsys: py
     asked = ScoreQuestion(Served("m", model), messages.ScoreRequest(texts=tuple(lines)))
     for piece in asked.pieces():
         asked.add(piece)
-    for one, own in zip(asked.answer()["scores"], found["alone"].sentences, strict=True):
-        assert one["log_prob"] == pytest.approx(own.log_prob, abs=1e-6)
-        assert one["kinds"] == list(own.kinds)
-        n = sum(kind != "listed" for kind in own.kinds)
+    for one, alone in zip(asked.answer()["scores"], found["alone"].sentences, strict=True):
+        assert one["log_prob"] == pytest.approx(alone.log_prob, abs=1e-6)
+        assert one["kinds"] == list(alone.kinds)
+        n = sum(kind != "listed" for kind in alone.kinds)
         assert one["contract"].startswith(
-            f"reading:alone|words:{len(own.words)}|end:yes|unknown:spelled {n}|tokens:uni"
+            f"reading:alone|words:{len(alone.words)}|end:yes|unknown:spelled {n}|tokens:uni"
         )
     assert found["alone"].sentences[2].kinds == ("spelled", "listed", "number", "spelled", "listed", "listed")
 

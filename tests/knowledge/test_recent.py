@@ -197,8 +197,8 @@ def test_who_reads_a_text_says_how_and_what_was_spelled() -> None:
         kinds = Counter(kind for one in scored.sentences for kind in one.kinds)
         assert (kinds["spelled"], kinds["number"]) == (spelled - 2, 2)
     assert (
-        evaluate(recent, TEXT.running(3)).reading
-        == evaluate(alone, TEXT, batching=Continuous(2, 4)).reading
+        evaluate(recent, TEXT.running(3)).contract.reading
+        == evaluate(alone, TEXT, batching=Continuous(2, 4)).contract.reading
         == "running"
     )
 
@@ -298,7 +298,7 @@ def test_evaluate_and_score_agree(running: bool) -> None:
     one, other = evaluate(model, text), score(model, text)
     assert one.log_perplexity == pytest.approx(-other.log_prob / other.words, abs=1e-9)
     assert one.contract == other.contract
-    assert one.reading == ("running" if running else "alone")
+    assert one.contract.reading == ("running" if running else "alone")
 
 
 def test_half_of_the_sentences_are_trained_alone() -> None:

@@ -191,7 +191,7 @@ def test_a_table_has_figures_of_one_contract() -> None:
     """Results of before contracts have none, and stay."""
     own = asdict(Contract.of(Corpus.from_sentences([["a", "b"]]), Vocabulary(["a", "b", "</s>"])))
     row = {"classes": 1, "features": 1, "train": 1.0, "valid": 1.0}
-    tests = [
+    tests: list[dict[str, object]] = [
         {"log_perplexity": 1.5},
         {"log_perplexity": 2.5, "contract": own},
         {"log_perplexity": 3.5, "contract": own},

@@ -117,9 +117,9 @@ def evaluate_verb(
         judged = partial(evaluate, batching=batching, seed=seed, oov=policy, following=following)
         with options.advising_oov(policy):
             result = judged(model if running else prepared(model, corpus.conditions), corpus)
-        own = {name: getattr(result, name) for name in ("perplexity", "ppl1", "log10_prob", "reading")}
+        own = {name: getattr(result, name) for name in ("perplexity", "ppl1", "log10_prob")}
         results.append({"model": str(folder), "text": str(file), **own, **asdict(result)})
-        results[-1]["contract"] = str(result.contract)
+        results[-1] |= {"contract": str(result.contract), "reading": result.contract.reading}
         contracts.setdefault(file, {})[f"{folder} on {file}"] = result.contract
         if not as_json:
             show.evaluation(f"{folder} on {file}", result)

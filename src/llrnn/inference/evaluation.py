@@ -136,11 +136,6 @@ class Evaluation(Renderable):
     oovs: int = 0  # words that the vocabulary does not list; with `oov="skip"` they are not among `words`
 
     @property
-    def reading(self) -> Reading:
-        """How the text was read: "alone", each sentence by itself, or "running", with what came before."""
-        return self.contract.reading
-
-    @property
     def log10_prob(self) -> float:
         """log10 p of the whole text, ends of sentences included; words that `oov="skip"` leaves out do not count."""
         return -self.log_perplexity * self.words / math.log(10.0)
@@ -170,8 +165,8 @@ class Evaluation(Renderable):
         )
         some = dict(list(self.by_feature.items())[:_FEATURES_SHOWN])
         tables = [_table("seen in training", self.by_frequency), _table("feature of the word", some)]
-        found = [(str(self.contract),), *(table for table in tables if table.rows)]
-        return Sheet(((Strong(name), figures), *found, *self.audit.lines()), warnings=tuple(self.audit.problems()))
+        head, found = ((Strong(name), figures), (str(self.contract),)), (table for table in tables if table.rows)
+        return Sheet((*head, *found, *self.audit.lines()), warnings=tuple(self.audit.problems()))
 
 
 def _table(title: str, slices: dict[str, Slice]) -> TextTable:

@@ -683,9 +683,9 @@ class ScoreQuestion:
         """Return the kinds of the words of a text, its end included, and the line that says how they were counted."""
         running = isinstance(read.condition, Before)
         own, tokens = (self.served.model if running else model).vocabulary, model.cut_by
-        corpus = Corpus.from_sentences([read.words])
-        known = {"reading": "running" if running else "alone", "tokens": tokens if isinstance(text, str) else "given"}
-        return {"kinds": [*own.kinds(read.words), "listed"], "contract": str(Contract.of(corpus, own, **known))}
+        corpus = Corpus(Corpus.from_sentences([read.words]).sentences, "", tokens if isinstance(text, str) else "given")
+        contract = Contract.of(corpus, own, reading="running" if running else "alone")
+        return {"kinds": [*own.kinds(read.words), "listed"], "contract": str(contract)}
 
     def answer(self) -> Answer:
         """Return {"model", "background", "scores"}; scores has a dict (`messages.Score`) for each text of the request.

@@ -54,8 +54,8 @@ class Contract:
         counts, kinds = corpus.counts(), Counter[str]()
         for kind, n in zip(own.kinds(list(counts)), counts.values(), strict=True):
             kinds[kind] += n
-        lower = all(word == word.lower() for word in counts)
-        found = {"reading": reading_of(corpus), "tokens": corpus.cut_by, "case": "lower" if lower else "mixed"}
+        case = "lower" if all(word == word.lower() for word in counts) else "mixed"
+        found: dict[str, Any] = {"reading": reading_of(corpus), "tokens": corpus.cut_by, "case": case}
         found |= {"treatment": own.unknown or "unknown", "unknown": kinds["unknown"]}
         spelled = kinds.total() - kinds["listed"] - kinds["unknown"]
         return cls(
