@@ -332,7 +332,7 @@ def tabbed(rows: Sequence[Mapping[str, object]]) -> list[str]:
 
 
 def _printed(value: object) -> str:
-    """Return a value as text for TSV: numbers in full, True and False as 1 and 0, None as _, tabs, line ends as escapes."""
+    """Return a value as text for TSV: numbers in full, truth as 1 or 0, None as _, tabs and line ends as escapes."""
     if value is None:
         return "_"
     if isinstance(value, str):
