@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +14,26 @@ from llrnn import LLRNN, Corpus, cli
 from llrnn.config import read_config
 from llrnn.config.draft import draft_config
 from llrnn.config.project import Project
+from llrnn.ground.errors import VocabularyError
 from llrnn.inference.harness import HarnessLM
+from llrnn.inference.pairs import Pair, score_pairs
 from llrnn.inference.rescoring import score_sentences
 from llrnn.model.completion import split_letters
 from llrnn.model.decode import Generated, spoken
 from llrnn.serve import messages
-from llrnn.serve.engine import CompleteQuestion, NextQuestion, ScoreQuestion, answered
+from llrnn.serve.app import create_app
+from llrnn.serve.costs import cost_of
+from llrnn.serve.engine import (
+    CompleteQuestion,
+    Engine,
+    ExplainQuestion,
+    NextQuestion,
+    ScoreQuestion,
+    answered,
+    read_words,
+)
 from llrnn.serve.served import RequestScope, Served
+from web_client import client_of
 
 SENTENCES = [
     "L'homme dort.",
@@ -146,6 +160,63 @@ def test_the_server_reads_what_is_typed(model: LLRNN) -> None:
     asked = messages.CompleteRequest(prefix="La reine mange", letters="l'o")
     (found,) = answered(CompleteQuestion, served, [(asked, RequestScope())])
     assert (found["prefix"], found["letters"], found["best"][0]["word"]) == (["la", "reine", "mange", "l'"], "o", "oie")
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "asked"),
+    [
+        ("prefix_words", 1000, lambda n: messages.NextRequest(prefix="l'ami " * n)),
+        ("influence_words", 200, lambda n: messages.InfluenceRequest(prefix="l'ami " * n, feature="f")),
+        ("prefix_words", 1000, lambda n: messages.CompletionRequest(prompt="l'ami " * n, n=2)),
+        ("one_text_words", 1000, lambda n: messages.ScoreRequest(texts=("l'ami " * n,))),
+        ("text_words", 4000, lambda n: messages.ScoreRequest(texts=("l'ami " * 400,) * 4 + ("l'ami " * (n - 1600),))),
+    ],
+)
+def test_limits_count_the_words_of_the_model(
+    model: LLRNN, limit: str, most: int, asked: Callable[[int], messages.ModelChoice]
+) -> None:
+    served = Served("m", model)
+    cost_of(served, asked(most // 2))
+    with pytest.raises(messages.Refused) as refused:
+        cost_of(served, asked(most // 2 + 1))
+    assert (refused.value.code, f"found {most + 2:,}" in str(refused.value)) == (messages.LIMITS[limit].code, True)
+
+
+def test_prompt_tokens_are_the_words_of_the_model(model: LLRNN) -> None:
+    client = client_of(create_app(Engine([Served("m", model)])))
+    found = client.post("/v1/completions", json={"prompt": "L'ami de", "max_tokens": 1}).json()
+    assert found["usage"]["prompt_tokens"] == 3
+
+
+def test_a_word_that_is_cut_is_not_explained(model: LLRNN, capsys: pytest.CaptureFixture[str]) -> None:
+    served, told = Served("m", model), r"one word is required, found .*reads as 2: l' homme; ask for 'homme' after"
+    with pytest.raises(VocabularyError, match=told):
+        llrnn.explain(model, "", word="L'homme")
+    assert llrnn.explain(model, "L'", word="Homme").word == "homme"
+    (found,) = answered(ExplainQuestion, served, [messages.ExplainRequest(word="l'homme")])
+    assert "reads as 2: l' homme" in str(found)
+    lost = read_words(served, messages.ReadRequest(words=("l'homme", "ami")))["unknown"]
+    assert lost == [{"word": "l'homme", "near": ["homme"]}]
+    folder = model.provenance["folder"]
+    assert cli.run(["explain", folder, "--word", "L'homme"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert cli.run(["explain", folder, "--word", "l'homme", "--tokenised"]) == 0
+
+
+def test_words_are_completed_with_capitals(model: LLRNN) -> None:
+    assert all(one.word[0].isupper() for one in llrnn.complete(model, "", "", k=9) if one.word[0].isalpha())
+    assert "Paris" in [one.word for one in llrnn.complete(model, "L'ami de", "p")]
+    assert "PAris" in [one.word for one in llrnn.complete(model, "L'ami de", "PA")]
+    assert llrnn.complete(model, "La reine mange", "o")[0].word == "oie"
+
+
+def test_minimal_pairs_are_cut(model: LLRNN) -> None:
+    good, bad = ("L'homme dort.", "L'homme reine.") if model.cuts_text else ("L' homme dort .", "L' homme reine .")
+    found = score_pairs(model, [Pair(tuple(good.split()), tuple(bad.split()))])
+    read = (("l'", "homme", "dort", "."), ("l'", "homme", "reine", "."))
+    scored = llrnn.score(model, read).sentences
+    both = [found.log_p_good[0], found.log_p_bad[0]]
+    assert both == pytest.approx([one.log_prob for one in scored], abs=1e-4)
 
 
 def test_the_command_line(model: LLRNN, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,8 +26,8 @@ from llrnn.text.conditions import (
     Whole,
     Words,
     fields_of,
-    lowercased,
     make_tokenizer,
+    map_texts,
     parse_act,
     values_of,
     words_of,
@@ -352,7 +352,7 @@ def test_small_letters_in_conditions_too(file: Callable[[str, str], Path]) -> No
     assert small == Act("inform", (Slot("Name", "chez paul"), Slot("food")))
     assert asis == Act("inform", (Slot("Name", "Chez Paul"), Slot("food")))
     record = {"A": ["B", {"C": "D"}, 3, None]}
-    assert lowercased(record) == {"A": ["b", {"C": "d"}, 3, None]}
+    assert map_texts(record, str.lower) == {"A": ["b", {"C": "d"}, 3, None]}
 
 
 def nested(depth: int) -> object:
@@ -364,8 +364,9 @@ def nested(depth: int) -> object:
 
 def test_conditions_that_nest_too_deeply_or_say_too_much_are_refused() -> None:
     assert list(fields_of({"a": nested(DEEPEST - 1)})) == [("a", "A")]
-    assert repr(lowercased(nested(DEEPEST))) == repr(nested(DEEPEST)).lower()
-    for walk in (lambda condition: values_of({"a": condition}), lowercased, Words().tokens):
+    assert repr(map_texts(nested(DEEPEST), str.lower)) == repr(nested(DEEPEST)).lower()
+    lower = lambda condition: map_texts(condition, str.lower)  # noqa: E731
+    for walk in (lambda condition: values_of({"a": condition}), lower, Words().tokens):
         for depth in (DEEPEST + 1, 100_000):
             with pytest.raises(CorpusError, match=f"lists and records {DEEPEST} deep, found one that is deeper"):
                 walk(nested(depth))

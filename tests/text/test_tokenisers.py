@@ -98,7 +98,7 @@ def test_laws_and_plain_data(tokeniser: Tokeniser) -> None:
 
 def test_words_remember_their_blanks() -> None:
     words = Unicode().tokenise("Wait ... what? (No)")
-    assert Unicode().detokenise(words.lowercased()) == "wait ... what? (no)"
+    assert Unicode().detokenise(SpacedWords(map(str.lower, words), words.blanks)) == "wait ... what? (no)"
     assert copy.deepcopy(words).blanks == words.blanks
 
 
@@ -113,6 +113,31 @@ def test_capitals_come_back() -> None:
         assert sum(casing.p(form, first=first) for form in ("paris", "Paris", "PARIS")) == pytest.approx(1.0)
     assert casing.p("Roi", first=True) > 0.8 > 0.2 > casing.p("Roi")
     assert Casing.fit([["İyi"], ["a", "İyi"]]).best("İyi".lower()) == "İyi"
+
+
+def test_turkish_has_two_letters_i() -> None:
+    turkish = [("Kız İzmir'den ISPARTA'ya iyi vardı.", "Kız İzmir'den ISPARTA'ya iyi vardı .".split())] * 3  # noqa: SIM905
+    found = restore(Learnt.fit(turkish).saved())
+    small = ["kız", "izmir'den", "ısparta'ya", "iyi", "vardı", "."]
+    assert [*map(found.lower, turkish[0][1])] == small
+    assert [*found.capitalised(small)] == turkish[0][1]
+    assert [*found.capitalised(["iyi", "ısı"])] == ["İyi", "ısı"]
+    assert restore(Blanks(dotless=found.dotless).saved()).lower("IĞDIR İL") == "ığdır il"
+    assert Learnt.fit(PAIRS).lower("IL") == "il"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Oui !)", "Oui ! )"),  # neither pair of signs, nor the bracket, was seen before
+        ("[Non]: fin", "[ Non ] : fin"),
+    ],
+)
+def test_signs_that_were_not_seen_together(text: str, words: str) -> None:
+    seen = ["Oui !", "(Oui), non: fin.", "[Oui] non.", "Non: oui.", "Fin) oui!", "L'oui (non)."]
+    cut = ["Oui !", "( Oui ) , non : fin .", "[ Oui ] non .", "Non : oui .", "Fin ) oui !", "L' oui ( non ) ."]
+    found = Learnt.fit([(one, own.split()) for one, own in zip(seen, cut, strict=True)] * 3)
+    assert " ".join(found.tokenise(text)) == words
 
 
 class Letters(Tokeniser):
@@ -188,11 +213,12 @@ class _Wrong(Unicode):
 
 
 @pytest.mark.parametrize(
-    "content", ["x", "[]", '{"no": 1}', '{"pre_tokenizer": {"type": "Nowhere"}}', '{"pre_tokenizer": 3}']
+    "content", [None, "x", "[]", '{"no": 1}', '{"pre_tokenizer": {"type": "Nowhere"}}', '{"pre_tokenizer": 3}']
 )
-def test_a_file_that_is_no_tokenizer(content: str, tmp_path: Path) -> None:
-    """They were a KeyError, a JSONDecodeError and an Exception of `tokenizers`."""
-    (tmp_path / "tokenizer.json").write_text(content, encoding="utf8")
+def test_a_file_that_is_no_tokenizer(content: str | None, tmp_path: Path) -> None:
+    """They were an OSError without advice, a KeyError, a JSONDecodeError and an Exception of `tokenizers`."""
+    if content is not None:
+        (tmp_path / "tokenizer.json").write_text(content, encoding="utf8")
     with pytest.raises(ConfigError, match=r"tokenizer\.json: the tokenizer|cannot be made"):
         PreTokeniser.fit(tmp_path / "tokenizer.json", ["Yes."])
 

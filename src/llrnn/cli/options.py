@@ -37,11 +37,11 @@ from llrnn.model.decode import Generated
 from llrnn.model.scoring import Batching, Sentences
 from llrnn.model.steering import Change, constrained, experts, require_experts, steer, swap, tables_of
 from llrnn.text.built import BuiltCorpus, is_built
-from llrnn.text.conditions import lowercased
 from llrnn.text.corpus import Format, delexicalise, format_of
 from llrnn.text.encoded import Oov, warn_of_capitals
 from llrnn.text.raw import warn_if_raw
 from llrnn.text.readers import read_lines
+from llrnn.text.tokenisers import Blanks
 from llrnn.training.runs import Record
 from llrnn.training.settings import read_batches
 
@@ -340,7 +340,7 @@ class ModelOptions:
         """
         model = self.steered(open_model(folder, oov=oov)).to(device_named(device))
         if self.tokenised:
-            model.provenance = {**model.provenance, "tokeniser": None}
+            model.provenance = {**model.provenance, "tokeniser": Blanks(model.tokeniser.dotless).saved()}
         return model
 
     def steered(self, model: LLRNN) -> LLRNN:
@@ -528,7 +528,7 @@ def _condition(model: LLRNN, path: Path, text: str) -> object:
         condition = record["condition"]
         if isinstance(condition, str):
             return decode.read_condition(model, condition)
-        return lowercased(condition) if model.reads_lowercase else condition
+        return decode.in_model_words(model, condition)
     except LLRNNError as error:
         return error
     except ValueError as error:
@@ -590,7 +590,7 @@ def read_for(
     corpus = Corpus.from_file(
         file,
         format=format,  # type: ignore[arg-type]
-        lowercase=small,
+        lowercase=small and model.tokeniser.lower,
         conditions=kind,
         surface=surface,
         cut=None if not model.cuts_text else one_sentence if by_lines else cut,

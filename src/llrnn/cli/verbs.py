@@ -287,8 +287,6 @@ def explain_verb(
     free = asked.open(model, device)
     free = free if part is None else member(free, part)
     loaded = asked.constrained(free)
-    if loaded.reads_lowercase:
-        word, rival = word.lower(), rival.lower() if rival is not None else None
     ready, wanted = options.conditioned(free, loaded, condition)
     found = explain(ready, prefix=prefix, word=word, rival=rival, condition=wanted)
     options.say({**asdict(found), "total": found.total}, as_json, lambda _: show.out.print(found))
@@ -392,7 +390,7 @@ def add_verb(
     """
     options.refuse_overwriting(out, model, force)
     old = load(model)
-    entries = likened(old, read_words(words, lowercase=old.reads_lowercase))
+    entries = likened(old, read_words(words, lowercase=old.reads_lowercase and old.tokeniser.lower))
     shares = {one.form: one.share or 0.0 for one in entries}
     priors = {form: share / (1 + sum(shares.values())) for form, share in shares.items()}
     _write(add(old, entries), out, "added", len(entries), as_json, priors)
@@ -415,7 +413,7 @@ def remove_verb(
     """
     options.refuse_overwriting(out, model, force)
     old = load(model)
-    forms = [entry.form for entry in read_words(words, lowercase=old.reads_lowercase)]
+    forms = [entry.form for entry in read_words(words, lowercase=old.reads_lowercase and old.tokeniser.lower)]
     _write(remove(old, forms), out, "removed", len(forms), as_json, {})
 
 

@@ -38,7 +38,7 @@ from llrnn.text.encoded import EncodedText
 from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.others import OtherText
 from llrnn.text.raw import tokeniser_for, warn_if_raw
-from llrnn.text.readers import Sentence
+from llrnn.text.readers import Lowercase, Sentence
 from llrnn.text.tokenisers import Tokeniser
 from llrnn.text.units import BytePairs, CharacterUnits, Units
 from llrnn.text.vocabulary import Vocabulary
@@ -146,7 +146,7 @@ class Project:
         contextual = tuple(one.make(context) for one in config.contextual)
         if config.background.recent is not None and config.background.recent.weight is None:
             contextual = (*contextual, Again())
-        lexicon = context.lexicon = _lexicon(config, corpora, contextual)
+        lexicon = context.lexicon = _lexicon(config, corpora, contextual, _lowercase(config, tokeniser))
         vocabulary = _vocabulary(config, context, _said_by_knowledge(config, lexicon, contextual), cut)
         context.vocabulary = vocabulary
         output, given = _features(config, context)
@@ -404,6 +404,11 @@ def _tokeniser(config: Config) -> Tokeniser | None:
     return tokeniser_for(given.tokeniser, given.train, given.format, given.valid_last or 0)
 
 
+def _lowercase(config: Config, tokeniser: Tokeniser | None) -> Lowercase:
+    """Return whether words are lowercased, or the function of the tokeniser that does it."""
+    return config.corpus.lowercase and (True if tokeniser is None else tokeniser.lower)
+
+
 def _read(
     paths: Sequence[str], config: Config, conditions: Conditions = "plain", tokeniser: Tokeniser | None = None
 ) -> Corpus:
@@ -415,7 +420,8 @@ def _read(
     if any(Path(path).is_dir() for path in paths):
         return _open_built(paths, config)
     given = config.corpus
-    read = partial(Corpus.from_file, format=given.format, lowercase=given.lowercase, conditions=conditions)
+    small = _lowercase(config, tokeniser)
+    read = partial(Corpus.from_file, format=given.format, lowercase=small, conditions=conditions)
     cut = None if tokeniser is None or given.tokeniser == "tokenised" else tokeniser.sentences
     whole = reduce(add, (read(path, surface=given.multiword == "surface", cut=cut) for path in paths))
     return delexicalise(whole, config.corpus.delexicalised) if config.corpus.delexicalised else whole
@@ -481,16 +487,18 @@ def _vocabulary(config: Config, context: Context, said: Sequence[str], units: Un
     )
 
 
-def _lexicon(config: Config, corpora: dict[str, Corpus], context: Sequence[ContextualFeature]) -> Lexicon:
+def _lexicon(
+    config: Config, corpora: dict[str, Corpus], context: Sequence[ContextualFeature], lowercase: Lowercase
+) -> Lexicon:
     annotated = Context(corpora).parts("lexicon", config.lexicon.parts)
-    annotated += [Corpus.from_file(path, lowercase=config.corpus.lowercase) for path in config.lexicon.corpora]
+    annotated += [Corpus.from_file(path, lowercase=lowercase) for path in config.lexicon.corpora]
     lexicon = Lexicon.from_corpus(*annotated)
     if config.lexicon.min_count > 1:
         counts = sum((Counter(corpus.counts()) for corpus in annotated), Counter())
         often = (form for form in lexicon.forms() if counts[form] >= config.lexicon.min_count)
         lexicon = Lexicon.from_mapping({form: lexicon(form) for form in often})
     for path in config.lexicon.tsv:
-        lexicon = lexicon | Lexicon.from_tsv(path, lowercase=config.corpus.lowercase)
+        lexicon = lexicon | Lexicon.from_tsv(path, lowercase=lowercase)
     if config.lexicon.values:
         found = entity_words(corpora["train"], config.lexicon.values, config.lexicon.support)
         lexicon = lexicon | Lexicon.from_mapping({word: map(value_attribute, slots) for word, slots in found.items()})

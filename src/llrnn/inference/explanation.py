@@ -239,14 +239,16 @@ def explain(
 
     `prefix`: a text, or the tuple of its words; `word`: the word to explain; `rival`: a word to compare with;
     `condition`: the input that the text is generated from, for models that have one. Returns an `Explanation`, or with
-    a rival a `Comparison`. Raises UnknownWordError for a word that the model cannot write.
+    a rival a `Comparison`. Raises UnknownWordError for a word that the model cannot write, and VocabularyError for one
+    that its tokeniser cuts in two.
 
         print(explain(model, "la petite", word="maison", rival="maisons"))
     """
     prefix_words = model.read(prefix) if isinstance(prefix, str) else prefix
     with torch.no_grad(), evaluating(model):
         distribution, state = read_prefix(model, prefix_words, [condition])
-        return explain_next(model, distribution, state, prefix_words, word, rival)
+        words = [model.read_word(one) for one in (word, rival) if one is not None]
+        return explain_next(model, distribution, state, prefix_words, *words)
 
 
 def explain_next(

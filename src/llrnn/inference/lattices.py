@@ -530,10 +530,10 @@ def _symbols(model: LLRNN, lattice: Lattice, oov: Oov | None) -> tuple[dict[str,
     vocabulary where `oov` is `error` or the model has no symbol for unknown words.
     """
     words = sorted({edge.word for edge in lattice.edges if edge.word is not None})
-    vocabulary, small = model.vocabulary, model.reads_lowercase
+    vocabulary = model.vocabulary
     if vocabulary.is_open or vocabulary.units is not None:
         raise ConfigError("lattices need a model over listed words, found one that spells; rescore an n-best list")
-    read = {word: word.lower() if small else word for word in words}
+    read = dict(zip(words, model.read(words), strict=True))
     missing = [word for word in words if read[word] not in vocabulary]
     if missing and (oov == "error" or vocabulary.unknown is None):
         more = f", nor are {len(missing) - 1:,} others" if len(missing) > 1 else ""

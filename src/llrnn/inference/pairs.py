@@ -36,7 +36,7 @@ from typing import Any, TypeVar
 from llrnn.ground.errors import CorpusError
 from llrnn.ground.files import StrPath, parse_json, write_lines
 from llrnn.inference.nbest import Words, join_words
-from llrnn.inference.rescoring import score_sentences
+from llrnn.inference.rescoring import read_again, score_sentences
 from llrnn.model.network import LLRNN
 from llrnn.text.readers import Line, read_entries, require_file
 
@@ -404,11 +404,11 @@ def _listed(model: LLRNN, pairs: Sequence[Pair]) -> list[tuple[Readings, Reading
 
     A reading is a way to cut the sentence into words; () where none is left.
     """
-    normal = str.lower if model.reads_lowercase else str
     all_of = [[(pair.good, *pair.readings[0]), (pair.bad, *pair.readings[1])] for pair in pairs]
-    words = list(dict.fromkeys(normal(word) for both in all_of for own in both for word in chain.from_iterable(own)))
+    read = {words: read_again(model, words) for both in all_of for own in both for words in own}
+    words = list(dict.fromkeys(chain.from_iterable(read.values())))
     listed = {word for word, found in zip(words, model.vocabulary.find(words)[0].tolist(), strict=True) if found >= 0}
-    known = [[tuple(r for r in own if listed.issuperset(map(normal, r))) for own in both] for both in all_of]
+    known = [[tuple(one for one in own if listed.issuperset(read[one])) for own in both] for both in all_of]
     return [(good, bad) for good, bad in known]
 
 

@@ -44,10 +44,10 @@ from llrnn.knowledge.backgrounds.ngram import NGram
 from llrnn.knowledge.process import ModelState
 from llrnn.layer.distribution import Distribution
 from llrnn.layer.numerics import MINUS_INFINITY, require_numbers
+from llrnn.model import decode
 from llrnn.model.controllers import evaluating
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import sentence_log_probs
-from llrnn.text.conditions import lowercased
 from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import EncodedText, Oov, look_up
 from llrnn.text.vocabulary import EOS
@@ -114,9 +114,8 @@ def _conditioned(model: LLRNN, lists: Sequence[NBest], conditions: Mapping[str, 
 
     `conditions`: {utterance: the input that the model reads with it}.
     """
-    fit, given = (str.lower, lowercased) if model.reads_lowercase else (str, lambda condition: condition)
-    said = Corpus.from_sentences([list(map(fit, h.words)) for entry in lists for h in entry.hypotheses])
-    asked = [given(conditions[entry.utterance]) for entry in lists for _ in entry.hypotheses]
+    said = Corpus.from_sentences([read_again(model, h.words) for entry in lists for h in entry.hypotheses])
+    asked = [decode.in_model_words(model, conditions[entry.utterance]) for entry in lists for _ in entry.hypotheses]
     joined = [replace(sentence, condition=one) for sentence, one in zip(said, asked, strict=True)]
     text = EncodedText.encode(Corpus.from_sentences(joined), model.vocabulary)
     with torch.no_grad(), evaluating(model):
@@ -171,14 +170,20 @@ def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024, oov: 
     return found if not missing else replace(found, oovs=missing)
 
 
+def read_again(model: LLRNN, words: Sequence[str]) -> tuple[str, ...]:
+    """Return words that stood between blanks as the model reads them: cut again where its text is raw."""
+    return model.read(" ".join(words) if model.cuts_text else words)
+
+
 def unknown_words(model: LLRNN, lists: Iterable[NBest]) -> Counter[str]:
     """Return {word: count} of words of n-best lists that the model does not list; empty for models that spell words."""
     vocabulary = model.vocabulary
     if vocabulary.is_open or vocabulary.units is not None:
         return Counter()
     words = Counter(chain.from_iterable(h.words for entry in lists for h in entry.hypotheses))
-    small = model.reads_lowercase
-    return Counter({word: n for word, n in words.items() if (word.lower() if small else word) not in vocabulary})
+    return Counter(
+        {word: n for word, n in words.items() if any(w not in vocabulary for w in read_again(model, [word]))}
+    )
 
 
 def _treated(
@@ -217,8 +222,7 @@ def score_sentences(
     """
     if rows < 1:
         raise ConfigError(f"rows must be 1 or more, found {rows}")
-    cut = " ".join if model.cuts_text else tuple  # raw text is read as the model's
-    groups = [(name, [model.read(cut(words)) for words in own]) for name, own in groups]
+    groups = [(name, [read_again(model, words) for words in own]) for name, own in groups]
     located = _locate_words(model, groups, called)
     log_probs: list[list[float]] = [[] for _ in groups]
     steps = steps_without_sharing = 0

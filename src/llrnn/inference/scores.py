@@ -231,7 +231,8 @@ def score(
     opened = open_model(model, oov=oov) if isinstance(model, str | PathLike) else model
     require_model(opened)
     corpus = _corpus(opened, texts, conditions)
-    corpus = corpus.lowercased() if (opened.reads_lowercase if lowercase is None else lowercase) else corpus
+    small = opened.reads_lowercase if lowercase is None else lowercase
+    corpus = corpus.lowercased(opened.tokeniser.lower) if small else corpus
     ngram = opened.background if isinstance(opened.background, NGram) and not opened.feature_names else None
     conditioned = any(one is not None for one in corpus.conditions)
     if ngram is not None and conditioned:

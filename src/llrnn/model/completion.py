@@ -37,6 +37,7 @@ from llrnn.text.units import OTHER, Units
 from llrnn.text.vocabulary import log_mass_without
 
 _LONGEST_WORD = 100  # units
+_START = 8  # signs at most before the first word of a sentence
 _FIRST = 16  # the best symbols of a context that are looked at first
 Step = Callable[[ModelState, Sequence[int]], tuple[Distribution, ModelState]]
 
@@ -87,7 +88,8 @@ class NextWords:
     """
 
     def __init__(self, model: LLRNN, p: Distribution) -> None:
-        self.vocabulary, self.lowercase, self.p = model.vocabulary, model.reads_lowercase, p.require_mass()
+        self.vocabulary, self.p = model.vocabulary, p.require_mass()
+        self.case = model.tokeniser if model.reads_lowercase else None  # what writes its lowercase words with capitals
 
     @cached_property
     def _static(self) -> tuple[Ints, Floats, Floats] | None:
@@ -320,7 +322,7 @@ class Completions(Sequence[Completion], Renderable):
         self, after: NextWords, prefix: Sequence[str], letters: str, k: int, without: Collection[str] = ()
     ) -> None:
         self.prefix, self.letters, self._after = tuple(prefix), letters, after
-        self._typed = letters.lower() if after.lowercase else letters
+        self._typed = letters if after.case is None else after.case.lower(letters)
         passed, k = {*without}, k + len({*without})  # so many more, of which these are taken out
         listed = after.best_listed(self._typed, k)
         found = [(log, text, False) for log, text in listed]
@@ -331,6 +333,8 @@ class Completions(Sequence[Completion], Renderable):
 
     def _completion(self, log: float, text: str, new: bool) -> Completion:
         written, cell_of = self.letters + text[len(self._typed) :], self._after.cell_of
+        if self.letters == self._typed and self._after.case is not None:
+            written = self._after.case.capitalised((*self.prefix[:_START], text))[-1]
         return Completion(written, log, lambda: cell_of(text) if new else None)
 
     @overload
@@ -457,8 +461,8 @@ def complete(
     Strings outside the vocabulary that the model can generate, such as numbers, are included. `prefix`: the words
     before, as a string or a sequence; `letters`: the beginning of the word; `k`: how many words; `condition`: the input
     that the text is written from; `without`: words that are not wanted, such as those shown for fewer letters and not
-    taken. Where the model's text is lowercase, capitals that are typed stay as they are typed. Use a `Completer` for a
-    text that grows: it reads each word once.
+    taken. Where the model's text is lowercase, words have capitals as in generated text, and those that are typed stay.
+    Use a `Completer` for a text that grows: it reads each word once.
 
         complete(model, "la reine est", "gr").best[0].word
     """

@@ -35,7 +35,7 @@ from llrnn.layer.numerics import require_numbers
 from llrnn.model.controllers import Encoder, evaluating
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.words import some, try_add_from_conditions, warn_unlisted, words_by_column
-from llrnn.text.conditions import Conditions, act_of, lowercased, parse_act
+from llrnn.text.conditions import Conditions, act_of, map_texts, parse_act
 from llrnn.text.corpus import relexicalise
 from llrnn.text.units import decode
 
@@ -450,13 +450,19 @@ def condition_kind(model: LLRNN) -> Conditions:
 def read_condition(model: LLRNN, text: str) -> object:
     """Parse a condition, the input that a text is written from, in the format of the model's training text.
 
-    That is a dialog act, JSON, or plain text, which becomes an act object, JSON data, or a string; it is lowercased
-    where the model's text is. Raises CorpusError for wrong JSON, or a malformed act.
+    That is a dialog act, JSON, or plain text, which becomes an act object, JSON data, or a string; it is cut into words
+    and lowercased where the model's text is. Raises CorpusError for wrong JSON, or a malformed act.
 
         write(model, [read_condition(model, "inform(name='trattoria contadina')")])
     """
-    condition = _parsed(text, condition_kind(model))
-    return lowercased(condition) if model.reads_lowercase else condition
+    return in_model_words(model, _parsed(text, condition_kind(model)))
+
+
+def in_model_words(model: LLRNN, condition: object) -> object:
+    """Return a condition with its texts cut into words and lowercased where the model's text is."""
+    if model.cuts_text:
+        return map_texts(condition, lambda text: " ".join(model.read(text)))
+    return map_texts(condition, model.tokeniser.lower) if model.reads_lowercase else condition
 
 
 def _parsed(text: str, kind: Conditions) -> object:

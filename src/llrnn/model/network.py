@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from llrnn.ground.errors import ConfigError, InputError, NumericalError, ZeroMassError, require_kind
+from llrnn.ground.errors import ConfigError, InputError, NumericalError, VocabularyError, ZeroMassError, require_kind
 from llrnn.knowledge.backgrounds.base import Background, Uniform
 from llrnn.knowledge.contextual.base import ContextualFeature
 from llrnn.knowledge.contextual.inputs import ContextualInput
@@ -272,7 +272,22 @@ class LLRNN(Persistent):
         model.read("L'homme dort.") # ("l'", "homme", "dort", ".")
         """
         words = self.tokeniser.tokenise(text) if isinstance(text, str) else text
-        return tuple(word.lower() for word in words) if self.reads_lowercase else tuple(words)
+        return tuple(map(self.tokeniser.lower, words) if self.reads_lowercase else words)
+
+    def read_word(self, word: str) -> str:
+        """Return one word as the model reads it; raise a VocabularyError where its tokeniser cuts it into several."""
+        if self.cuts(word):
+            parts = self.read(word)
+            raise VocabularyError(
+                f"one word is required, found {word!r}, which this model reads as {len(parts)}: {' '.join(parts)}; "
+                f"ask for {parts[-1]!r} after a text that ends in {' '.join(parts[:-1])!r}"
+            )
+        return self.read([word])[0]
+
+    def cuts(self, word: str) -> bool:
+        """Whether the model's tokeniser cuts a word, which its vocabulary does not list, into several."""
+        listed = self.vocabulary.find(self.read([word]))[0][0] in range(self.vocabulary.n_words)
+        return not listed and len(self.read(word)) > 1
 
     def write(self, words: Sequence[str]) -> str:
         """Return words joined to text by the model's tokeniser; capitals are added if its text is lowercased."""

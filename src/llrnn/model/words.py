@@ -56,7 +56,7 @@ from llrnn.text.conditions import Before, values_of
 from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import TrainingSummary
 from llrnn.text.lexicon import is_comment
-from llrnn.text.readers import Line, read_entries
+from llrnn.text.readers import Line, Lowercase, lowering, read_entries
 from llrnn.text.vocabulary import EOS, Cell, Revision, Vocabulary
 
 __all__ = [
@@ -110,7 +110,7 @@ def some(items: Sequence[object], shown: int = _SHOWN) -> str:
     return ", ".join(map(str, items[:shown])) + (", ..." if len(items) > shown else "")
 
 
-def read_words(path: StrPath, *, lowercase: bool = False) -> list[Entry]:
+def read_words(path: StrPath, *, lowercase: Lowercase = False) -> list[Entry]:
     """Return the words in a file of lines `form TAB attributes TAB count`; what follows the form may be missing.
 
     Attributes are names of features, separated by spaces, commas or `|`, or `_` for none. A form that comes again, also
@@ -119,11 +119,11 @@ def read_words(path: StrPath, *, lowercase: bool = False) -> list[Entry]:
 
         model = add(model, read_words("names.tsv"))
     """
-    found: dict[str, Entry] = {}
+    found, lower = dict[str, Entry](), lowering(lowercase)
     for line in read_entries(path, error=LexiconError):
         if not is_comment(line.text):
             entry = _entry(line)
-            entry = replace(entry, form=entry.form.lower()) if lowercase else entry
+            entry = replace(entry, form=lower(entry.form))
             earlier = found.setdefault(entry.form, entry)
             if earlier is not entry:
                 counts = [one.count for one in (earlier, entry) if one.count is not None]

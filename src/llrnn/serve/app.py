@@ -325,7 +325,8 @@ class Endpoints:
     async def completions(self, request: Request) -> Response:
         asked = await _read(request, messages.CompletionRequest, self.gate)
         texts = [self._counting(events) for events in self.engine.continuations(asked)]
-        made = CompletionWork(asked, texts, asked.model or self.engine.names[0])
+        read = self.engine.find(asked.model).model.read
+        made = CompletionWork(asked, texts, asked.model or self.engine.names[0], read)
         if asked.stream:
             return CompletionStream(made.chunks(), self.gate)
         return await self._answer(request, made.whole)

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from llrnn.serve.messages import CompletionRequest, LogProbs, words_of
+from llrnn.serve.messages import CompletionRequest, LogProbs
 from llrnn.serve.served import together
 
 Events = AsyncGenerator[tuple[str, dict[str, Any]]]
@@ -76,13 +76,15 @@ class _Pieces:
 class CompletionWork:
     """The answer to one request in the form of OpenAI's completions: all at once (`whole`), or streamed (`chunks`)."""
 
-    def __init__(self, request: CompletionRequest, texts: Sequence[Events], model: str) -> None:
+    def __init__(
+        self, request: CompletionRequest, texts: Sequence[Events], model: str, read: Callable[[str], Sequence[str]]
+    ) -> None:
         """Prepare the answer to `request`; nothing is generated yet.
 
         `texts`: the event stream of each text, n for each prompt, from `Engine.continuations`; `model`: the model's
-        name.
+        name; `read`: its `LLRNN.read`, which cuts prompts into words, to be counted.
         """
-        self.request, self._texts = request, texts
+        self.request, self._texts, self._words_of = request, texts, read
         head = {"id": f"cmpl-{secrets.token_hex(12)}", "object": "text_completion", "created": int(time.time())}
         self._head: dict[str, Any] = {**head, "model": model}
         self._read = self._written = 0
@@ -124,7 +126,7 @@ class CompletionWork:
         """
         prompt = self.request.prompts[index // self.request.n]
         pieces, ended = _Pieces(prompt, self.request.stops), False
-        self._read += len(words_of(prompt))
+        self._read += len(self._words_of(prompt))
         async with aclosing(self._texts[index]) as events:
             async for name, data in events:
                 if name == "word":

@@ -87,10 +87,15 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
             return Cost(_conditions_cost(served, request.conditions), HYPOTHESIS_COST * hypotheses)
         case messages.ScoreRequest():
             lookup = _lookup_cost(served, request, request.conditions or ())
-            return Cost(_words_cost(request, map(served.model.read, request.texts)) + lookup)
+            words = list[tuple[str, ...]]()
+            for text in request.texts:
+                words.append(_words(served, text, "one_text_words", None))
+                require("text_words", sum(map(len, words)))
+            return Cost(_words_cost(request, words) + lookup)
         case messages.CompletionRequest():
             lookup = _lookup_cost(served, request, [request.condition])
-            read = request.n * _words_cost(request, map(served.model.read, request.prompts))
+            words = [_words(served, prompt, "prefix_words", "prompt") for prompt in request.prompts]
+            read = request.n * _words_cost(request, words)
             return Cost(read + lookup, STEP_COST * request.max_tokens * request.n * len(request.prompts))
         case messages.CompleteRequest() if served.model.vocabulary.units is not None:
             begin = _query_cost(served, request)
@@ -108,20 +113,29 @@ def _query_cost(served: Served, request: messages.Query) -> float:
     The unit is reading one word. Counted are the words of the prefix (six times for `influence`), the condition
     (input), changes of weights, and what the kind of request adds: words listed, or looked up.
     """
-    cost = _words_cost(request, [served.model.read(request.prefix)]) * (
-        6 if isinstance(request, messages.InfluenceRequest) else 1
-    )
+    there_and_back = isinstance(request, messages.InfluenceRequest)
+    prefix = _words(served, request.prefix, "influence_words" if there_and_back else "prefix_words", request.place)
+    cost = _words_cost(request, [prefix]) * (6 if there_and_back else 1)
     cost += _lookup_cost(served, request, [request.condition])
     match request:
         case messages.NextRequest():
             return cost + (request.top + len(request.words)) / 20
         case messages.ReadRequest():
-            words = {*served.model.read(request.prefix), *served.model.read(request.words)}
-            lost = sum(word not in served.model.vocabulary for word in words)
+            lost = sum(word not in served.model.vocabulary for word in {*prefix, *served.model.read(request.words)})
             return cost + len(request.words) + _NEAR_COST * min(NEARED, lost)
         case messages.CompleteRequest():
             return cost + request.k + (_SUM_COST if request.mass and served.model.vocabulary.is_open else 0.0)
     return cost
+
+
+def _words(served: Served, text: str | tuple[str, ...], limit: str, field: str | None) -> tuple[str, ...]:
+    """Return the words of a text as the model reads them; raise a `Refused` where they are more than a limit allows.
+
+    `limit`: its name in `limits.toml`; `field`: of the request, for the message.
+    """
+    words = served.model.read(text)
+    require(limit, len(words), field)
+    return words
 
 
 def _words_cost(request: messages.ModelQuery, texts: Iterable[tuple[str, ...]]) -> float:

@@ -446,8 +446,8 @@ def read_words(served: Served, request: messages.ReadRequest) -> Answer:
     model = served.ready(request.background, request.condition).model
     prefix, others = (model.read(part) for part in (request.prefix, request.words))
     words = list(dict.fromkeys((*prefix, *others)))
-    found = model.vocabulary.find(words)[0].tolist()
-    lost = [word for word, symbol in zip(words, found, strict=True) if symbol < 0]
+    found, cut = model.vocabulary.find(words)[0].tolist(), {word for word in others if model.cuts(word)}
+    lost = [word for word, symbol in zip(words, found, strict=True) if symbol < 0 or word in cut]
     near = {word: model.vocabulary.near(word) for word in lost[:NEARED]}
     unknown = [{"word": word, "near": near.get(word, [])} for word in lost]
     return {"model": served.name, "background": request.background, "prefix": list(prefix), "unknown": unknown}
@@ -534,7 +534,7 @@ class ExplainQuestion(_StatefulQuestion[messages.ExplainRequest]):
         None where no rival was given. `p`, `state`: distribution of the next word and model state after the prefix, one
         row each.
         """
-        word, *rest = self.model.read([self.request.word, *filter(None, [self.request.rival])])
+        word, *rest = map(self.model.read_word, [self.request.word, *filter(None, [self.request.rival])])
         found = explain_next(self.model, p, state, self.asked.words, word, rest[0] if rest else None)
         sides = (found,) if isinstance(found, Explanation) else (found.chosen, found.rival)
         word_json, *rival = (as_json(one, messages.ExplanationAnswer) for one in sides)

@@ -191,15 +191,6 @@ def integer(least: int, limit: str, description: str) -> tuple[Any, ...]:
     return field, WHOLE, at_most(limit, int)
 
 
-def words_of(text: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Split a string at white space into a tuple of words; return a tuple of words as it is."""
-    return tuple(text.split()) if isinstance(text, str) else text
-
-
-def count_words(text: str | tuple[str, ...]) -> int:
-    return len(words_of(text))
-
-
 def _whole(given: object) -> object:
     return int(given) if isinstance(given, float) and given.is_integer() else given
 
@@ -244,7 +235,9 @@ Condition = Annotated[
 ]
 PrefixText = Annotated[str, *_string("prefix_characters", "text, which the model's tokeniser cuts")]
 Text = Annotated[str, *_string("text_characters", "text, which the model's tokeniser cuts")]
-TextWords = Annotated[tuple[Word, ...], _items("one_text_words", "words, one by one: cut already")]
+TextWords = Annotated[
+    tuple[Word, ...], _items("one_text_words", "words, one by one: cut already"), at_most("one_text_words")
+]
 Number = Annotated[Real, Field(ge=-_LARGEST_CHANGE, le=_LARGEST_CHANGE, description="a number")]
 Share = Annotated[Real, Field(ge=1e-6, le=1)]
 Seed = Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED, description="the same seed, the same text"), WHOLE]
@@ -286,9 +279,8 @@ class Query(ModelQuery):
     """Base class of requests about what follows `prefix` (text or words), given a `condition` (input) or None."""
 
     prefix: Annotated[
-        PrefixText | Annotated[tuple[Word, ...], _items("prefix_words", "words, one by one")],
+        PrefixText | Annotated[tuple[Word, ...], _items("prefix_words", "words, one by one"), at_most("prefix_words")],
         Field(description="the words before"),
-        at_most("prefix_words", count_words),
     ] = ""
     condition: Condition | None = None
     place: ClassVar[str] = "prefix"  # what the field is called in messages
@@ -330,9 +322,9 @@ class InfluenceRequest(Query):
     """A request for the features of earlier words that moved the weight of the feature `feature` after `prefix`."""
 
     prefix: Annotated[
-        PrefixText | Annotated[tuple[Word, ...], _items("influence_words", "words, one by one")],
+        PrefixText
+        | Annotated[tuple[Word, ...], _items("influence_words", "words, one by one"), at_most("influence_words")],
         Field(description="the words before"),
-        at_most("influence_words", count_words),
     ] = ""
     feature: Annotated[Name, Field(description="the name of a feature")]
 
@@ -364,7 +356,7 @@ class ScoreRequest(ModelQuery):
     """A request for log p of every word of whole `texts`; `conditions` has the input of each, null for none."""
 
     texts: Annotated[
-        tuple[Annotated[Text | TextWords, at_most("one_text_words", count_words)], ...],
+        tuple[Text | TextWords, ...],
         _items("texts", "whole sentences, without their end"),
         Field(min_length=1),
         at_most("texts"),
@@ -374,8 +366,7 @@ class ScoreRequest(ModelQuery):
     ) = None
 
     @model_validator(mode="after")
-    def _no_batch_of_too_many_words(self) -> Self:
-        require("text_words", sum(map(count_words, self.texts)))
+    def _as_many_conditions(self) -> Self:
         given = len(self.texts) if self.conditions is None else len(self.conditions)
         if given != len(self.texts):
             required = f"conditions must have one entry for each of the {len(self.texts)} texts"
@@ -427,15 +418,14 @@ class StreamOptions(Message):
 _TEXTS = {"json_schema_extra": {"maxItems": most("texts")}}
 _Stop = Annotated[str, Field(min_length=1, max_length=100)]
 _STOPS = 4
-_Prompt = Annotated[PrefixText, at_most("prefix_words", count_words)]
 
 
 class CompletionRequest(ModelQuery):
     """A request to continue one prompt or several, in the form of OpenAI's completions; a token is a word."""
 
     prompt: Annotated[
-        _Prompt
-        | Annotated[tuple[_Prompt, ...], Field(min_length=1, description="several", **_TEXTS), at_most("texts")],
+        PrefixText
+        | Annotated[tuple[PrefixText, ...], Field(min_length=1, description="several", **_TEXTS), at_most("texts")],
         Field(description="the words before"),
     ] = ""
     max_tokens: Annotated[int, *integer(1, "max_words", "stop after so many words")] = 16

@@ -77,7 +77,8 @@ class Files:
         own = {name: path for name, path in self.tables.items() if name in tables_of(model)}
         tables = {name: KnowledgeBase.from_file(path, lowercase=model.reads_lowercase) for name, path in own.items()}
         model = swap(model, tables=tables) if tables else model
-        entries = [one for path in self.words for one in read_words(path, lowercase=model.reads_lowercase)]
+        small = model.reads_lowercase and model.tokeniser.lower
+        entries = [one for path in self.words for one in read_words(path, lowercase=small)]
         listed = {*model.vocabulary.words}
         new = {one.form: one for one in entries if one.form not in listed}.values()
         return add(model, new) if new else model

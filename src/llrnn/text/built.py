@@ -35,7 +35,7 @@ import os
 import shutil
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -472,7 +472,7 @@ class BuiltCorpus(Corpus, Stored):
         pairs = zip(self.manifest.words, self.manifest.counts, strict=True)
         return Counter({word: count for word, count in pairs if count and word != EOS})
 
-    def lowercased(self) -> Corpus:
+    def lowercased(self, lower: Callable[[str], str] = str.lower) -> Corpus:
         if not self.manifest.lowercase:
             raise CorpusError("built as its words were written; build it again with --lowercase", path=self.folder)
         return self

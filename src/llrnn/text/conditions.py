@@ -115,21 +115,21 @@ class Before:
         return f"Before({self.words!r})"
 
 
-def lowercased(condition: object) -> object:
-    """Return a copy of a condition with every text in it lowercased; names of acts, slots and fields stay as they are.
+def map_texts(condition: object, change: Callable[[str], str]) -> object:
+    """Return a copy of a condition with `change(text)` for every text in it; names of acts, slots and fields stay.
 
     A condition (the input that a text is generated from) is a text, a number, a list, a record, an `Act` or a `Before`.
     """
     check_depth(condition)
     if isinstance(condition, str):
-        return condition.lower()
+        return change(condition)
     if isinstance(condition, Before):
-        return Before(tuple(word.lower() for word in condition.words))
+        return Before(tuple(map(change, condition.words)))
     if isinstance(condition, Act):
-        return Act(condition.name, tuple(Slot(one.name, one.value and one.value.lower()) for one in condition.slots))
+        return Act(condition.name, tuple(Slot(one.name, one.value and change(one.value)) for one in condition.slots))
     if isinstance(condition, Mapping):
-        return {name: lowercased(value) for name, value in condition.items()}
-    return [lowercased(value) for value in condition] if isinstance(condition, list) else condition
+        return {name: map_texts(value, change) for name, value in condition.items()}
+    return [map_texts(value, change) for value in condition] if isinstance(condition, list) else condition
 
 
 def check_depth(condition: object) -> None:

@@ -23,6 +23,7 @@ from llrnn.ground.files import STANDARD, StrPath
 from llrnn.text.conditions import Before, Conditions, check_conditions, values_of
 from llrnn.text.readers import (
     Cut,
+    Lowercase,
     PlainTokens,
     Sentence,
     Token,
@@ -84,7 +85,7 @@ class Corpus:
 
     @classmethod
     def from_conllu(
-        cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, surface: bool = False
+        cls, paths: StrPath | Iterable[StrPath], *, lowercase: Lowercase = False, surface: bool = False
     ) -> Corpus:
         """Return the sentences of one or several CoNLL-U files, plain or gzip; a CorpusError names a faulty line.
 
@@ -147,7 +148,7 @@ class Corpus:
         path: StrPath,
         *,
         format: Format = "auto",
-        lowercase: bool = False,
+        lowercase: Lowercase = False,
         conditions: Conditions = "plain",
         surface: bool = False,
         cut: Cut | None = None,
@@ -156,11 +157,11 @@ class Corpus:
 
         path        the file
         format      "conllu", "text", "jsonl" or "tsv"; "auto": by its extension
-        lowercase   whether words are lowercased
+        lowercase   whether words are lowercased, or the function that does it, such as `Tokeniser.lower`
         conditions  "act": conditions, the inputs that sentences are generated from, are dialogue acts (JSON lines and
                     TSV only); "plain": they are kept as they are
         surface     whether multiword tokens are whole (CoNLL-U only)
-        cut         a function that splits a line into sentences and words, such as `Tokeniser.sentences` (text only)
+        cut         a function that splits a line, or a target, into sentences and words, such as `Tokeniser.sentences`
 
             Corpus.from_file("train.conllu.gz", lowercase=True)
         """
@@ -173,7 +174,9 @@ class Corpus:
                 path=path,
             )
         if found in _CONDITIONED:
-            return _read(path, lambda path: _CONDITIONED[found](path, lowercase=lowercase, conditions=conditions))
+            return _read(
+                path, lambda path: _CONDITIONED[found](path, lowercase=lowercase, conditions=conditions, cut=cut)
+            )
         if found == "conllu":
             return cls.from_conllu(path, lowercase=lowercase, surface=surface)
         return _read(path, lambda path: read_text(path, lowercase=lowercase, cut=cut))
@@ -236,13 +239,13 @@ class Corpus:
         """Return {word: how often it occurs} as a Counter; ends of sentences are not counted."""
         return Counter(token.form for sentence in self.sentences for token in sentence.tokens)
 
-    def lowercased(self) -> Corpus:
-        """Return a copy of the corpus with every word lowercased.
+    def lowercased(self, lower: Callable[[str], str] = str.lower) -> Corpus:
+        """Return a copy of the corpus with every word lowercased by the function `lower`.
 
         Conditions, the inputs that sentences are generated from, stay as they are.
         """
         sentences = (
-            replace(sentence, tokens=tuple(replace(token, form=token.form.lower()) for token in sentence.tokens))
+            replace(sentence, tokens=tuple(replace(token, form=lower(token.form)) for token in sentence.tokens))
             for sentence in self.sentences
         )
         return Corpus(tuple(sentences), self.name, self.cut_by)

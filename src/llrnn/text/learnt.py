@@ -17,6 +17,7 @@ import regex
 Example = tuple[list[str], bool]  # features of a place, and whether it is a boundary or a blank
 _GROUP = regex.compile(r"[\p{L}\p{M}\u200c\u200d]+|\p{N}+|[^\p{L}\p{M}\p{N}\s\u200c\u200d]+|\s")
 _QUOTES = frozenset("\"'”“„’*«»‹›_")
+_BRACKETS = dict(zip("([{«‹“)]}»›”", ")]}»›”([{«‹“", strict=True))
 _MARGIN, _EPOCHS, _LEAST = 4.0, 8, 0.1
 
 
@@ -113,8 +114,14 @@ class Places:
         so_far, shape = text[begin:i], "".join(dict.fromkeys(kinds[begin + 2 : i + 2]))
         rest = "".join(dict.fromkeys(kinds[i + 2 : end + 2]))
         next_kind, size = kinds[min(end + 1, len(text)) + 2], min(len(own), 4)
+        signs = "".join(sorted({sign for sign in kinds[start + 2 : end + 2] if not sign.isalnum()}))
+        brackets = [(side, sign, _BRACKETS[sign]) for side, sign in zip("vw", pair, strict=True) if sign in _BRACKETS]
         return [
+            *(f"{side}{sign}{partner in left}{partner in right}" for side, sign, partner in brackets),
             pair,
+            f"t{pair}{signs}",
+            f"<{before[1]}",
+            f">{after}",
             f"a{before}{after}",
             f"b{pair}{ahead}",
             f"c{before}{after}{ahead}",

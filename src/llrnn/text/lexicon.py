@@ -18,7 +18,7 @@ import numpy as np
 
 from llrnn.ground.errors import LexiconError, quoted
 from llrnn.ground.files import StrPath, write_atomically
-from llrnn.text.readers import Line, Sentence, Token, read_entries
+from llrnn.text.readers import Line, Lowercase, Sentence, Token, lowering, read_entries
 
 _NONE: frozenset[str] = frozenset()
 _ATTRIBUTE = re.compile(r"([^\s,|:=]+)[:=]([^\s,|]+)")
@@ -85,7 +85,7 @@ class Lexicon:
         return cls({}, (_CheckedFunction(function),))
 
     @classmethod
-    def from_tsv(cls, path: StrPath, *, lowercase: bool = False) -> Lexicon:
+    def from_tsv(cls, path: StrPath, *, lowercase: Lowercase = False) -> Lexicon:
         """Return the lexicon in a file of lines `form TAB attributes`, separated by spaces, commas or `|`; `_`: none.
 
         path        the file, plain or gzip
@@ -96,11 +96,11 @@ class Lexicon:
 
             Lexicon.from_tsv("lexicon.tsv")
         """
-        table: dict[str, set[str]] = {}
+        table, lower = dict[str, set[str]](), lowering(lowercase)
         for line in read_entries(path, error=LexiconError):
             if not is_comment(line.text):
                 form, attributes = _entry(line)
-                table.setdefault(form.lower() if lowercase else form, set()).update(attributes)
+                table.setdefault(lower(form), set()).update(attributes)
         if not table:
             raise LexiconError("no entry in the file: it holds blank lines or comments only", path=path)
         return cls.from_mapping(table)
@@ -414,7 +414,7 @@ def _form_and(line: Line, wanted: str) -> tuple[str, str]:
     return form, rest
 
 
-def read_frequencies(path: StrPath, *, lowercase: bool = False) -> dict[str, float]:
+def read_frequencies(path: StrPath, *, lowercase: Lowercase = False) -> dict[str, float]:
     """Return {form: frequency} from a file of lines `form TAB count`, or separated by spaces where the form has none.
 
     path        the file, plain or gzip
@@ -425,13 +425,13 @@ def read_frequencies(path: StrPath, *, lowercase: bool = False) -> dict[str, flo
 
         read_frequencies("frequencies.tsv")["chat"]
     """
-    total: dict[str, float] = {}
+    total, lower = dict[str, float](), lowering(lowercase)
     read = _frequency
     for number, line in enumerate(read_entries(path, error=LexiconError)):
         if number == 0 and _is_alone(line):
             read = _alone
         form, count = read(line)
-        form = form.lower() if lowercase else form
+        form = lower(form)
         total[form] = total.get(form, 0.0) + count
         if math.isinf(total[form]):
             _fail_on_count(line, "a sum that is finite")

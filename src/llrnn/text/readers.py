@@ -24,7 +24,7 @@ from typing import NoReturn
 
 from llrnn.ground.errors import CorpusError, PlacedError
 from llrnn.ground.files import STANDARD, StrPath, open_file, parse_json
-from llrnn.text.conditions import Act, Conditions, check_conditions, lowercased, parse_act
+from llrnn.text.conditions import Act, Conditions, check_conditions, map_texts, parse_act
 
 _BLOCK = 1 << 20
 _LONGEST = 256_000_000  # bytes of a line: a packed file of two megabytes may hold gigabytes without a line break
@@ -293,24 +293,29 @@ class PlainTokens(dict[str, Token]):
 
 
 Cut = Callable[[str], Iterable[Sequence[str]]]  # the sentences of a line, in words
+Lowercase = bool | Callable[[str], str]  # whether words are lowercased, or the function that does it
 
 
-def read_words(path: StrPath, *, lowercase: bool = False, cut: Cut | None = None) -> Iterator[tuple[str, list[str]]]:
+def lowering(lowercase: Lowercase) -> Callable[[str], str]:
+    """Return the function that every word goes through: `str.lower`, the one given, or `str`, which changes nothing."""
+    return str.lower if lowercase is True else lowercase or str
+
+
+def read_words(
+    path: StrPath, *, lowercase: Lowercase = False, cut: Cut | None = None
+) -> Iterator[tuple[str, list[str]]]:
     """Yield (`path:line`, words) for each sentence of a text file, one a line; blank lines are skipped.
 
     Words are split at white space; `cut`: a function that splits a line into sentences and words instead; `lowercase`:
-    whether words are lowercased.
+    whether words are lowercased, or the function that does it.
     """
-    place = fspath(path)
+    place, lower = fspath(path), lowering(lowercase)
     for number, line in read_lines(path):
-        if cut is not None:
-            found = [[word.lower() for word in words] if lowercase else list(words) for words in cut(line)]
-        else:
-            found = [(line.lower() if lowercase else line).split()]
+        found = [lower(line).split()] if cut is None else [[*map(lower, words)] for words in cut(line)]
         yield from ((f"{place}:{number}", words) for words in found if words)
 
 
-def read_text(path: StrPath, *, lowercase: bool = False, cut: Cut | None = None) -> Iterator[Sentence]:
+def read_text(path: StrPath, *, lowercase: Lowercase = False, cut: Cut | None = None) -> Iterator[Sentence]:
     """Yield the sentences of a text file, one a line, split at white space; blank lines are skipped.
 
     White space is as in Unicode, the no-break space included. `lowercase` lowercases the words; `cut` splits lines
@@ -323,7 +328,9 @@ def read_text(path: StrPath, *, lowercase: bool = False, cut: Cut | None = None)
         yield Sentence(tuple([tokens[word] for word in words]), name=place)
 
 
-def read_tsv(path: StrPath, *, lowercase: bool = False, conditions: Conditions = "plain") -> Iterator[Sentence]:
+def read_tsv(
+    path: StrPath, *, lowercase: Lowercase = False, conditions: Conditions = "plain", cut: Cut | None = None
+) -> Iterator[Sentence]:
     """Yield the sentences of a file with two columns, `condition TAB target`.
 
         formal  could you help me
@@ -332,14 +339,17 @@ def read_tsv(path: StrPath, *, lowercase: bool = False, conditions: Conditions =
     path        the file, plain or gzip
     lowercase   whether conditions and targets are lowercased
     conditions  "plain": conditions are texts; "act": every one must be a dialog act, and is parsed
+    cut         a function that splits targets, and texts in conditions, into words, such as `Tokeniser.sentences`
 
     A sentence is the target, its condition the input that it is generated from. Targets are split at white space; an
     empty one is an error. An empty condition means none. Blank lines are skipped. Faults raise a CorpusError.
     """
-    return _conditioned(path, _tsv_record, lowercase, conditions)
+    return _conditioned(path, _tsv_record, lowercase, conditions, cut)
 
 
-def read_jsonl(path: StrPath, *, lowercase: bool = False, conditions: Conditions = "plain") -> Iterator[Sentence]:
+def read_jsonl(
+    path: StrPath, *, lowercase: Lowercase = False, conditions: Conditions = "plain", cut: Cut | None = None
+) -> Iterator[Sentence]:
     """Yield the sentences of a JSON lines file; the condition is the input that the target is generated from.
 
         {"target": "the cost was 37 euros", "condition": {"price": 37}}
@@ -349,18 +359,23 @@ def read_jsonl(path: StrPath, *, lowercase: bool = False, conditions: Conditions
     path        the file, plain or gzip
     lowercase   whether targets, and texts in conditions, are lowercased
     conditions  "plain": any JSON value; "act": every one must be a dialog act, "inform(food=thai)", and is parsed
+    cut         a function that splits targets, and texts in conditions, into words, such as `Tokeniser.sentences`
 
     A target that is a string is split at white space; an empty one is an error. Blank lines are skipped. Faults raise a
     CorpusError.
     """
-    return _conditioned(path, _json_record, lowercase, conditions)
+    return _conditioned(path, _json_record, lowercase, conditions, cut)
 
 
-Record = tuple[list[str], object]  # the words of a target, and its condition
+Record = tuple[str | list[str], object]  # a target or its words, and its condition
 
 
 def _conditioned(
-    path: StrPath, read: Callable[[Line, bool], Record | None], lowercase: bool, conditions: Conditions
+    path: StrPath,
+    read: Callable[[Line, bool], Record | None],
+    lowercase: Lowercase,
+    conditions: Conditions,
+    cut: Cut | None,
 ) -> Iterator[Sentence]:
     """Yield one sentence for each line of a file, with its condition (the input that it is generated from).
 
@@ -368,36 +383,38 @@ def _conditioned(
     whether words and texts in conditions are lowercased; `conditions`: "act" if they are dialogue acts, else "plain".
     """
     check_conditions(conditions)
-    tokens = PlainTokens()
+    tokens, lower = PlainTokens(), lowering(lowercase)
+    split = str.split if cut is None else lambda text: [word for words in cut(text) for word in words]
     for number, text in read_lines(path):
         line = Line(path, number, text)
         record = read(line, conditions == "act")
         if record is not None:
-            words, condition = record
-            if lowercase:
-                words, condition = [word.lower() for word in words], lowercased(condition)
-            yield Sentence(tuple([tokens[word] for word in words]), condition, line.name)
+            target, condition = record
+            if cut is not None:
+                condition = map_texts(condition, lambda text: " ".join(split(text)))
+            words = split(target) if isinstance(target, str) else target
+            condition = map_texts(condition, lower) if lowercase else condition
+            yield Sentence(tuple([tokens[lower(word)] for word in words]), condition, line.name)
 
 
 def _tsv_record(line: Line, as_act: bool) -> Record | None:
     if "\t" not in line.text and not line.text.strip():
         return None
     text, target = line.two_columns("condition TAB target")
-    words = target.split()
-    if not words:
+    if not target.strip():
         line.fail("the target must have a word, found none; write it behind the TAB, or remove the line", len(text) + 2)
     if not as_act:
-        return words, text.strip() or None
+        return target, text.strip() or None
     if not text.strip():
         line.fail("a dialog act is required before the TAB, such as inform(food=thai), found none; give one")
-    return words, _act_at(line, text, 1)
+    return target, _act_at(line, text, 1)
 
 
 def _json_record(line: Line, as_act: bool) -> Record | None:
     if not line.text.strip():
         return None
     record = _JsonRecord(line)
-    return record.words(), record.act() if as_act else record.fields.get("condition")
+    return record.target(), record.act() if as_act else record.fields.get("condition")
 
 
 def _act_at(line: Line, text: str, column: int, *, inside: bool = True) -> Act:
@@ -455,14 +472,12 @@ class _JsonRecord:
             self.fail(None, f"one of target and tokens is required, found {found}; give one")
         return value
 
-    def words(self) -> list[str]:
+    def target(self) -> str | list[str]:
+        """Return the target, a string, or its words."""
         key = "target" if "target" in self.fields else "tokens"
         value = self.fields[key]
-        if isinstance(value, str) and key == "target":
-            words = value.split()
-        elif isinstance(value, list):
-            words = value
-        else:
+        words = value.split() if isinstance(value, str) and key == "target" else value
+        if not isinstance(words, list):
             wanted = "a string or a list of words" if key == "target" else "a list of words"
             self.fail(key, f"{key} must be {wanted}, found {_kind(value)}; correct it")
         if not words:
@@ -474,7 +489,7 @@ class _JsonRecord:
                 self.fail(key, f"{key}[{index}] must be a word without whitespace, found {word!r}; split or remove it")
             if not word.isascii() and any("\ud800" <= character <= "\udfff" for character in word):
                 self.fail(key, f"{key}[{index}] must be text, found half a surrogate pair in {word!r}; correct it")
-        return words
+        return value if isinstance(value, str) else words
 
     def act(self) -> Act:
         """Return the condition of the line, the input that its text is generated from, as a dialogue act.
@@ -549,7 +564,7 @@ def merge_tokens(form: str, lemma: str | None, parts: Sequence[Token]) -> Token:
     return Token(form, lemma, parts[0].pos, MappingProxyType(feats))
 
 
-def read_conllu(path: StrPath, *, lowercase: bool = False, surface: bool = False) -> Iterator[Sentence]:
+def read_conllu(path: StrPath, *, lowercase: Lowercase = False, surface: bool = False) -> Iterator[Sentence]:
     """Return the sentences of a CoNLL-U file with lemmas, parts of speech, morphology and dependencies.
 
     path        the file, plain or gzip
@@ -611,8 +626,8 @@ class _ConlluReader:
     CorpusError with line and column.
     """
 
-    def __init__(self, path: StrPath, lowercase: bool, surface: bool = False) -> None:
-        self.path, self.lowercase, self.surface = path, lowercase, surface
+    def __init__(self, path: StrPath, lowercase: Lowercase, surface: bool = False) -> None:
+        self.path, self.lower, self.surface = path, lowering(lowercase), surface
         self.feats = FeatsCache()
         self.tags: dict[str, str | None] = {"_": None}
 
@@ -650,7 +665,7 @@ class _ConlluReader:
         done = 0
         for first, last, (_, columns) in ranges:
             form, lemma = columns[_FORM], columns[_LEMMA]
-            form = intern(form.lower() if self.lowercase else form)
+            form = intern(self.lower(form))
             whole = merge_tokens(form, None if lemma in ("_", "") else lemma, words[first - 1 : last])
             tokens += [*words[done : first - 1], whole]
             done = last
@@ -667,7 +682,7 @@ class _ConlluReader:
             reason, offset = cause.args
             self.fail(row, _FEATS, reason, offset)
         return Token(
-            intern(form.lower() if self.lowercase else form),
+            intern(self.lower(form)),
             None if lemma == "_" else intern(lemma),
             self.tags[pos] if pos in self.tags else self.new_tag(row),
             features,

@@ -15,7 +15,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, ClassVar
 
 import regex
@@ -37,6 +37,8 @@ _OPENING, _CLOSED = frozenset("([{«‹„“¿¡"), frozenset(".,;:!?…)]}»�
 _EVIDENCE, _PARTNERS, _LONGEST = 0.0003, 3, 5  # of clitics: share of words, different hosts; letters at most
 _ABBREVIATION, _SHORT = 0.3, 4  # Kiss and Strunk (2006); letters at most
 _ENOUGH = 4000  # sentences to learn blanks from
+_DOTLESS = 0.005  # of the characters are ı, or more, in Turkish and its kin
+_LOWER, _UPPER = str.maketrans({"İ": "i", "I": "ı"}), str.maketrans({"i": "İ"})  # Unicode has the capital of ı
 
 
 class SpacedWords(tuple[str, ...]):
@@ -52,9 +54,6 @@ class SpacedWords(tuple[str, ...]):
         made.blanks = tuple(blanks)
         return made
 
-    def lowercased(self) -> SpacedWords:
-        return SpacedWords((word.lower() for word in self), self.blanks)
-
     def part(self, start: int, end: int) -> SpacedWords:
         return SpacedWords(self[start:end], (False, *self.blanks[start + 1 : end]))
 
@@ -68,6 +67,11 @@ class Tokeniser(ABC):
     """
 
     kind: ClassVar[str] = ""
+    dotless: bool = False  # whether I is the capital of ı, and İ that of i, as in Turkish
+
+    def lower(self, word: str) -> str:
+        """Return a word, or a text, in lowercase by the rules of its language."""
+        return (word.translate(_LOWER) if self.dotless else word).lower()
 
     @abstractmethod
     def tokenise(self, text: str) -> Sequence[str]:
@@ -128,6 +132,12 @@ class Blanks(Tokeniser):
 
     kind = "blanks"
 
+    def __init__(self, dotless: bool = False) -> None:
+        self.dotless = dotless
+
+    def settings(self) -> dict[str, Any]:
+        return {"dotless": True} if self.dotless else {}
+
     def tokenise(self, text: str) -> Sequence[str]:
         return text.split()
 
@@ -136,30 +146,39 @@ class Casing:
     """p(form | word in lowercase, place), from counts inside sentences; at its begin a sentence has a capital.
 
     `forms` has counts of the forms of each word that is not always lowercase, `shares` how frequent lowercase,
-    capitalised and upper-case words are for all others, `first` the share of first words with a capital.
+    capitalised and upper-case words are for all others, `first` the share of first words with a capital. `dotless`:
+    whether I is the capital of ı, and İ that of i.
     """
 
-    def __init__(self, forms: Mapping[str, Mapping[str, int]], shares: Sequence[float], first: float) -> None:
-        self.forms, self.shares, self.first = forms, shares, first
+    def __init__(
+        self, forms: Mapping[str, Mapping[str, int]], shares: Sequence[float], first: float, dotless: bool = False
+    ) -> None:
+        self.forms, self.shares, self.first, self.dotless = forms, shares, first, dotless
+        self.lower = Blanks(dotless).lower
 
     @classmethod
-    def fit(cls, sentences: Iterable[Sequence[str]]) -> Casing:
-        inside: dict[str, Counter[str]] = defaultdict(Counter)
+    def fit(cls, sentences: Sequence[Sequence[str]]) -> Casing:
+        dotless = is_dotless(sentences)
+        inside, lower = defaultdict[str, Counter[str]](Counter), Blanks(dotless).lower
         capital = total = 0
         for words in sentences:
             start = first_word(words)
             for place, word in enumerate(words):
                 if place > start:
-                    inside[word.lower()][word] += 1
+                    inside[lower(word)][word] += 1
             if start < len(words):
-                capital, total = capital + (words[start] != words[start].lower()), total + 1
-        shapes = [sum(n for own in inside.values() for w, n in own.items() if _shape(w) == shape) for shape in range(3)]
+                capital, total = capital + (words[start] != lower(words[start])), total + 1
+        shapes = Counter[int]()
+        for word, own in inside.items():
+            for form, n in own.items():
+                shapes[0 if form == word else 2 if form == form.upper() and len(form) > 1 else 1] += n
         kept = {word: dict(own) for word, own in sorted(inside.items()) if own.keys() != {word}}
-        return cls(kept, [(1 + n) / (3 + sum(shapes)) for n in shapes], capital / max(1, total))
+        shares = [(1 + shapes[shape]) / (3 + shapes.total()) for shape in range(3)]
+        return cls(kept, shares, capital / max(1, total), dotless)
 
     def p(self, form: str, *, first: bool = False) -> float:
         """Return the probability of a form, given its word in lowercase and whether it begins a sentence."""
-        return self._distribution(form.lower(), first).get(form, 0.0)
+        return self._distribution(self.lower(form), first).get(form, 0.0)
 
     def best(self, word: str, *, first: bool = False) -> str:
         """Return the likeliest form of a word in lowercase."""
@@ -168,11 +187,11 @@ class Casing:
 
     def _distribution(self, word: str, first: bool) -> dict[str, float]:
         counts, found = self.forms.get(word, {}), dict[str, float]()
-        for form, share in (*zip(_shaped(word), self.shares, strict=True), *counts.items()):
+        for form, share in (*zip(self._shaped(word), self.shares, strict=True), *counts.items()):
             found[form] = found.get(form, 0.0) + share
         found = {form: share / (1 + sum(counts.values())) for form, share in found.items()}
         if first:
-            capital, moved = _shaped(word)[1], self.first * found[word]
+            capital, moved = self._shaped(word)[1], self.first * found[word]
             found[word] -= moved
             found[capital] = found.get(capital, 0.0) + moved
         return found
@@ -183,23 +202,26 @@ class Casing:
         return [self.best(word, first=place == start) for place, word in enumerate(words)]
 
     def settings(self) -> dict[str, Any]:
-        return {"forms": self.forms, "shares": list(self.shares), "first": self.first}
+        own = {"forms": self.forms, "shares": list(self.shares), "first": self.first}
+        return {**own, "dotless": True} if self.dotless else own
+
+    def _shaped(self, word: str) -> tuple[str, str, str]:
+        """Return a word in lowercase, capitalised and in capitals."""
+        letter = next((place for place, one in enumerate(word) if one.isalpha()), 0)
+        upper = word.translate(_UPPER) if self.dotless else word
+        capital = word[:letter] + (upper[letter : letter + 1] + word[letter + 1 :]).capitalize()
+        return word, unicodedata.normalize("NFC", capital), unicodedata.normalize("NFC", upper.upper())
+
+
+def is_dotless(sentences: Iterable[Iterable[str]]) -> bool:
+    """Whether the words of a text, which may be lowercased, are of a language with ı beside i, such as Turkish."""
+    text = "".join(chain.from_iterable(sentences))
+    return text.count("ı") > _DOTLESS * len(text)
 
 
 def first_word(words: Sequence[str]) -> int:
     """Return the place of the first word that has a letter."""
     return next((place for place, word in enumerate(words) if word.lower() != word.upper()), len(words))
-
-
-def _shape(word: str) -> int:
-    return 0 if word == word.lower() else 2 if word == word.upper() and len(word) > 1 else 1
-
-
-def _shaped(word: str) -> tuple[str, str, str]:
-    """Return a word in lowercase, capitalised and in capitals."""
-    letter = next((place for place, one in enumerate(word) if one.isalpha()), 0)
-    capital = word[:letter] + word[letter:].capitalize()
-    return word, unicodedata.normalize("NFC", capital), unicodedata.normalize("NFC", word.upper())
 
 
 class Writer(Tokeniser):
@@ -210,6 +232,7 @@ class Writer(Tokeniser):
 
     def __init__(self, gaps: Mapping[str, float], casing: Plain | None = None) -> None:
         self.gaps, self.casing = gaps, None if casing is None else Casing(**casing)
+        self.dotless = self.casing is not None and self.casing.dotless
 
     def settings(self) -> dict[str, Any]:
         return {"gaps": self.gaps, "casing": None if self.casing is None else self.casing.settings()}
@@ -299,7 +322,7 @@ class Learnt(Writer):
 
 
 def _writing(pairs: Sequence[Pair]) -> dict[str, Any]:
-    casing = Casing.fit(words for _, words in pairs)
+    casing = Casing.fit([words for _, words in pairs])
     gaps = learn([example for text, words in pairs[:_ENOUGH] for example in gap_examples(text, words)])
     return {"gaps": gaps, "casing": casing.settings()}
 
@@ -444,10 +467,11 @@ class PreTokeniser(Writer):
         """Take the pre-tokeniser of a file, and learn blanks and capitals from text."""
         try:
             given = parse_json(read_file(path))["pre_tokenizer"]
-        except (ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            other = "another file" if not isinstance(error, OSError) else str(error.strerror).lower()
             raise ConfigError(
                 f"{path}: the tokenizer.json of a Hugging Face tokenizer with a pre-tokeniser is required, found "
-                "another file; name one, or leave `tokeniser` to init"
+                f"{other}; name one, or leave `tokeniser` to init"
             ) from None
         own = restore({"kind": cls.kind, "pre_tokenizer": given, "gaps": {"": 1.0}})
         assert isinstance(own, PreTokeniser)

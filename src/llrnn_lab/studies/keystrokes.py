@@ -88,7 +88,8 @@ class FromModel:
         self._keyboard, self.vocabulary = Completer(model), model.vocabulary
 
     def propose(self, prefix: Sequence[str], letters: str, k: int = SHOWN) -> list[str]:
-        return [one.word for one in self._keyboard.complete(prefix, letters, k=k)]
+        found = self._keyboard.complete(prefix, letters, k=k)
+        return [*self._keyboard.model.read([one.word for one in found])]  # as the text has them, without capitals
 
     @torch.no_grad()
     def after(self, prefix: Sequence[str]) -> NextWords:
@@ -146,7 +147,7 @@ class NextListed(NextWords):
     """What may come next, from log p of every listed word."""
 
     def __init__(self, vocabulary: Vocabulary, log_p: Floats) -> None:
-        self.vocabulary, self.lowercase, self._listed = vocabulary, False, log_p
+        self.vocabulary, self.case, self._listed = vocabulary, None, log_p
 
     def log_p(self, symbols: Ints) -> Floats:
         n = len(self._listed)
