@@ -150,6 +150,7 @@ def test_one_question_has_one_answer_and_one_contract(tmp_path: Path, capsys: py
 def test_text_leaves_as_it_is_written(model: LLRNN) -> None:
     made = spoken(model, Generated(READ[:2], READ[2:], 0.0, True), None)
     assert str(made) == TYPED
+    assert model.write(("l'", "a\u2028b.c", "dort", "."))  # a blank that is drawn within a word
     assert llrnn.generate(model, "L'ami", greedy=True, max_words=2)[0].prefix == READ[:2]
 
 

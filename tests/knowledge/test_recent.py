@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from llrnn import GRU, LLRNN, Continuous, Corpus, Vocabulary, complete, evaluate, features, load, score
+from llrnn import GRU, LLRNN, Continuous, Corpus, Vocabulary, cli, complete, evaluate, explain, features, load, score
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import BackgroundError, ConfigError, CorpusError, FeatureError
@@ -22,6 +23,10 @@ from llrnn.languages.domains import Numbers, Spelling
 from llrnn.model.scoring import Sentences
 from llrnn.model.testing import check_background, check_contextual
 from llrnn.model.words import with_text_words
+from llrnn.serve import messages
+from llrnn.serve.costs import cost_of
+from llrnn.serve.engine import CompleteQuestion, ExplainQuestion, NextQuestion, ScoreQuestion, answered
+from llrnn.serve.served import RequestScope, Served
 from llrnn.text.conditions import Before
 from llrnn.text.encoded import EncodedText
 from llrnn.training.schedule import Schedule
@@ -299,6 +304,48 @@ def test_evaluate_and_score_agree(running: bool) -> None:
     assert one.log_perplexity == pytest.approx(-other.log_prob / other.words, abs=1e-9)
     assert one.contract == other.contract
     assert one.contract.reading == ("running" if running else "alone")
+
+
+def test_the_server_and_the_command_line_say_what_the_library_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`before` over HTTP, `--running`, and `Corpus.running`; without `before` a text stands alone."""
+    model = model_with(Recent(base(), mu=0.7, kappa=2.5, window=WINDOW, fading=FADING), [Again()])
+    expected = [one.log_prob for one in score(model, TEXT.running(WINDOW)).sentences]
+    model.save(tmp_path / "m")
+    (tmp_path / "t.txt").write_text("".join(f"{' '.join(one.words)}\n" for one in TEXT))
+    assert cli.run(["score", str(tmp_path / "m"), str(tmp_path / "t.txt"), "--running", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["log_prob"] == pytest.approx(sum(expected), abs=1e-6)
+    served = Served("m", model)
+    for n, (sentence, condition) in enumerate(zip(TEXT, TEXT.running(WINDOW).conditions, strict=True)):
+        before = " ".join(word for one in TEXT[:n] for word in one.words)
+        assert _scored(served, sentence.words, before) == pytest.approx(expected[n], abs=1e-6)
+        (alone,) = score(model, [sentence.words]).sentences
+        assert _scored(served, sentence.words, None) == pytest.approx(alone.log_prob, abs=1e-6)
+        prefix, word = sentence.words[:-1], sentence.words[-1]
+        ready = with_text_words(model, Corpus.from_sentences([*TEXT[:n], prefix]).running(99))
+        best = complete(ready, prefix, "", k=4, condition=condition)
+        asked = messages.CompleteRequest(prefix=prefix, before=before, k=4)
+        (found,) = answered(CompleteQuestion, served, [(asked, RequestScope())])
+        assert [one["log_p"] for one in found["best"]] == pytest.approx([one.log_p for one in best], abs=1e-6)
+        (found,) = answered(ExplainQuestion, served, [messages.ExplainRequest(prefix=prefix, before=before, word=word)])
+        assert found["word"]["log_p"] == pytest.approx(
+            explain(ready, prefix=prefix, word=word, condition=condition).log_p, abs=1e-6
+        )
+    plain, short = messages.NextRequest(prefix="the"), messages.NextRequest(prefix="the", before="the zebra")
+    assert cost_of(served, short).begin > cost_of(served, plain).begin + 50
+    (wrong,) = answered(NextQuestion, Served("m", model_with(base())), [short])
+    assert (wrong.status, wrong.code) == (409, "condition")
+    (wrong,) = answered(NextQuestion, served, [short.model_copy(update={"condition": "a"})])
+    assert "leave one of them out" in str(wrong)
+
+
+def _scored(served: Served, words: Sequence[str], before: str | None) -> float:
+    """log p of a text by the server."""
+    question = ScoreQuestion(served, messages.ScoreRequest(texts=(tuple(words),), before=before))
+    for piece in question.pieces():
+        question.add(piece)
+    return float(question.answer()["scores"][0]["log_prob"])
 
 
 def test_half_of_the_sentences_are_trained_alone() -> None:

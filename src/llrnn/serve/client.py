@@ -80,13 +80,15 @@ class QueryOptions(TypedDict, total=False):
     """Options that all queries of `Client` take; without them the first model of the server answers, as it was trained.
 
     `model`: its name; `background`: the name of another prior on offer, such as "unigram"; `condition`: the input that
-    the text is generated from, as text; `changes`: of the weights of features, as {"POS:VERB": "+0.5"},
-    ["POS:VERB=+0.5"] or `Change`s, where "+0.5" adds, "*0.5" multiplies and "0.5" sets.
+    the text is generated from, as text; `before`: the text before, whose words may come again in a model of running
+    text; `changes`: of the weights of features, as {"POS:VERB": "+0.5"}, ["POS:VERB=+0.5"] or `Change`s, where "+0.5"
+    adds, "*0.5" multiplies and "0.5" sets.
     """
 
     model: str | None
     background: str | None
     condition: str | None
+    before: str | None
     changes: Mapping[str, str] | Sequence[str | Change]
 
 

@@ -4,7 +4,7 @@
     a word of a prefix for `influence`    6: there and back
     a word that is generated              10: a step of its own
     a word of a hypothesis (beam)         1/2: a step that many share
-    a condition                           50, a fiftieth of the vocabulary (5,000 at most), 1/4 of its characters
+    a condition, or the text before       50, a fiftieth of the vocabulary (5,000 at most), 1/4 of its characters
     a name that a pattern looks at        1/200, as one that a listing looks at (5,000 at most)
     a word that is listed or asked for    1/20; one that letters are completed to 1
     the mass of letters                   2,000 in an open vocabulary
@@ -155,7 +155,7 @@ def _lookup_cost(served: Served, request: messages.ModelQuery, conditions: Itera
     patterns = {change.feature for change in request.changes if served.names.is_pattern(change.feature)}
     names = len(served.names) * len(patterns)
     require("pattern_names", names)
-    return _conditions_cost(served, conditions) + names / 200 + len(request.changes) / 20
+    return _conditions_cost(served, [*conditions, request.before]) + names / 200 + len(request.changes) / 20
 
 
 def _conditions_cost(served: Served, conditions: Iterable[str | None]) -> float:

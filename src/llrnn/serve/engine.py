@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -107,6 +107,22 @@ def encode(ready: PreparedModel, text: str | Sequence[str], steering: Steering, 
     written = ready.model.read(text)
     ids = ready.model.vocabulary.symbols_of(written, place=place)
     return EncodedPrefix(written, tuple(ids), ready.condition, steering)
+
+
+def prepared_for(
+    served: Served, request: messages.ModelQuery, condition: str | None, texts: Iterable[str | Sequence[str]]
+) -> PreparedModel:
+    """Return the model prepared for a condition, or for the text before a request and the words of its `texts`.
+
+    A `Refused` (409) is raised where both are given.
+    """
+    model = served.model
+    if request.before is None:
+        return served.ready(request.background, condition)
+    if condition is not None:
+        raise Refused(409, "condition", "a text has a condition or text before it, found both; leave one of them out")
+    words = {word for text in texts for word in model.read(text) if word not in model.vocabulary}
+    return served.ready(request.background, Before(model.read(request.before)), frozenset(words))
 
 
 def steering(ready: PreparedModel, changes: Sequence[messages.ChangeMessage]) -> Steering:
@@ -366,7 +382,7 @@ class Question(Generic[R]):
 
     def __init__(self, served: Served, request: R) -> None:
         self.served, self.request = served, request
-        ready = served.ready(request.background, request.condition)
+        ready = prepared_for(served, request, request.condition, [request.prefix])
         self.model, self.condition, self.warnings = ready.model, ready.condition, ready.warnings
         self.asked = encode(ready, request.prefix, steering(ready, request.changes), request.place)
 
@@ -443,7 +459,7 @@ def read_words(served: Served, request: messages.ReadRequest) -> Answer:
     `unknown` lists {"word", "near"} for each such word of prefix and `words`, once; `near`: similarly spelled words of
     the vocabulary, for the first five unknown words, else [].
     """
-    model = served.ready(request.background, request.condition).model
+    model = prepared_for(served, request, request.condition, [request.prefix]).model
     prefix, others = (model.read(part) for part in (request.prefix, request.words))
     words = list(dict.fromkeys((*prefix, *others)))
     found, cut = model.vocabulary.find(words)[0].tolist(), {word for word in others if model.cuts(word)}
@@ -671,7 +687,7 @@ class ScoreQuestion:
 
         An UnknownWordError or a `Refused` is raised for a text or condition (input) that the model cannot read.
         """
-        ready = self.served.ready(self.request.background, self._conditions[piece[0]])
+        ready = prepared_for(self.served, self.request, self._conditions[piece[0]], self._words)
         if ready.names not in self._changed:
             self._changed[ready.names] = steering(ready, self.request.changes)
         changed = self._changed[ready.names]

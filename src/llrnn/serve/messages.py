@@ -270,9 +270,15 @@ class ModelChoice(Message):
 
 
 class ModelQuery(ModelChoice):
-    """Base class of requests with `changes`: changes of weights of features, for this request only."""
+    """Base class of requests with `changes` of weights of features, for this request only, and `before`: the text
+    before, whose words may come again, None where texts stand alone.
+    """
 
     changes: Changes = ()
+    before: Annotated[
+        Annotated[str, *_string("text_characters", "text, which the model's tokeniser cuts")] | None,
+        Field(description="the text before, whose words come again in models of running text; null: texts stand alone"),
+    ] = None
 
 
 class Query(ModelQuery):
@@ -473,7 +479,7 @@ class CompletionRequest(ModelQuery):
         drawing: dict[str, Any] = {"greedy": True} if self.temperature == 0 else {"temperature": self.temperature}
         if self.temperature and self.top_p < 1:
             drawing["top_p"] = self.top_p
-        same = {"model": self.model, "background": self.background, "changes": self.changes, "stream": True}
+        same = {"model": self.model, "background": self.background, "changes": self.changes, "before": self.before}
         return [
             _Continuation(
                 prefix=prompt,
@@ -481,6 +487,7 @@ class CompletionRequest(ModelQuery):
                 max_words=self.max_tokens,
                 seed=(first + number) % LARGEST_SEED,
                 alternatives=self.logprobs or 0,
+                stream=True,
                 **same,
                 **drawing,
             )

@@ -30,7 +30,7 @@ from llrnn.model.steering import FeatureNames, swap, tables_of
 from llrnn.model.words import add, read_words
 from llrnn.serve.introduction import about, condition_hint, examples
 from llrnn.serve.messages import Refused, most, require_work
-from llrnn.text.conditions import values_of
+from llrnn.text.conditions import Before, values_of
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vocabulary import EOS
 
@@ -40,6 +40,7 @@ _EXAMPLE = 3  # words
 _READY_BYTES = 256 * 2**20  # of models that are kept ready for a condition
 _BYTES_A_CHARACTER, _BYTES_A_WORD = 100, 500
 Needs = Literal["none", "optional", "required"]
+ReadyKey = tuple[str, str | Before | None, frozenset[str]]  # background, condition, other words that may come again
 NewWords = frozenset[tuple[str, str]]  # (slot, word) that a model does not list
 
 
@@ -115,18 +116,22 @@ class Served:
         others = {**_always_there(model), **self._backgrounds}
         variants = {OWN: model} | {key: _with_background(model, other) for key, other in others.items()}
         names = FeatureNames(model.feature_names)
-        ready: ByteCache[tuple[str, str | None], PreparedModel] = ByteCache(_READY_BYTES, self._bytes_of)
+        ready: ByteCache[ReadyKey, PreparedModel] = ByteCache(_READY_BYTES, self._bytes_of)
         self._listed: ByteCache[tuple[str, NewWords], LLRNN] = ByteCache(_READY_BYTES // 4, _bytes_of_words)
         self.model, self.variants, self.names, self._ready = model, variants, names, ready
         self.__dict__.pop("described", None)
 
-    def ready(self, background: str, condition: str | None) -> PreparedModel:
+    def ready(
+        self, background: str, condition: str | Before | None, words: frozenset[str] = frozenset()
+    ) -> PreparedModel:
         """Return the model prepared for this background (name of a prior) and condition (input, as text, or None).
 
-        It is cached. Words of the condition are in the vocabulary of this variant of the model only. A `Refused` is
+        A `Before` in the place of a condition is the text before, whose words may come again, as may `words`. It is
+        cached. All these words are in the vocabulary of this variant of the model only. A `Refused` is
         raised for an unknown background (404) or a condition that cannot be read (409).
         """
-        return self._ready.get((background, condition), lambda: self._prepared(background, condition))
+        key = (background, condition, words)
+        return self._ready.get(key, lambda: self._prepared(*key))
 
     def _tell_once(self, told: str) -> None:
         """Warn (in the log) about this model at the first call, do nothing at later ones: the log must not grow.
@@ -137,15 +142,15 @@ class Served:
             self._told = True
             warn(f"model {self.name}: {told} (told once, for the first condition that it befell)")
 
-    def _bytes_of(self, key: tuple[str, str | None], ready: PreparedModel) -> int:
+    def _bytes_of(self, key: ReadyKey, ready: PreparedModel) -> int:
         """Return an upper estimate of the bytes of a prepared model, for the cache: condition and added words.
 
-        `key`: (name of the background, a prior; condition, the input of texts, as text or None).
+        `key`: (name of the background, a prior; condition, the input of texts, as text or None; other words).
         """
         own_words = 0 if ready.model is self.variants[key[0]] else len(ready.model.vocabulary)
-        return 1000 + _BYTES_A_CHARACTER * len(key[1] or "") + _BYTES_A_WORD * own_words
+        return 1000 + _BYTES_A_CHARACTER * len(str(key[1] or "")) + _BYTES_A_WORD * own_words
 
-    def _prepared(self, background: str, condition: str | None) -> PreparedModel:
+    def _prepared(self, background: str, condition: str | Before | None, words: frozenset[str]) -> PreparedModel:
         """Return the model prepared for a background (prior, by name) and a condition (input), without the cache.
 
         A `Refused` is raised for an unknown background (404) or a condition that cannot be read (409).
@@ -156,9 +161,11 @@ class Served:
         model = self.variants[background]
         told = list[str]()
         try:
-            wanted = None if condition is None else read_condition(model, condition)
+            wanted = read_condition(model, condition) if isinstance(condition, str) else condition
             check_condition(model, wanted)
-            listed = self._listing(background, wanted, told.append)
+            if isinstance(wanted, Before) and not model.background.text_before:
+                raise ConfigError(f"no words come again with {model.background!r}, found text before; leave it out")
+            listed = self._listing(background, wanted, words, told.append)
         except LLRNNError as error:
             raise Refused(409, "condition", str(error)) from None
         for one in told:
@@ -166,17 +173,17 @@ class Served:
         names = self.names if listed.feature_names == self.names.names else FeatureNames(listed.feature_names)
         return PreparedModel(listed, wanted, names, (*warnings_of(model, wanted), *told))
 
-    def _listing(self, background: str, condition: object, tell: Callable[[str], None]) -> LLRNN:
+    def _listing(self, background: str, condition: object, words: frozenset[str], tell: Callable[[str], None]) -> LLRNN:
         """Return the model with this background (prior), the words of a parsed condition added to its vocabulary.
 
-        A condition is the input of texts; those with the same new words share one cached model. `tell` is called with a
-        message on words that cannot be added.
+        A condition is the input of texts; those with the same new words share one cached model. `words`: others, added
+        where words come again. `tell` is called with a message on words that cannot be added.
         """
         model = self.variants[background]
         found = ((slot, word) for slot, words in values_of(condition) for word in words)
         new = frozenset((slot, word) for slot, word in found if word not in model.vocabulary)
         if not new or model.background.text_before:
-            return prepared(model, [condition], tell)
+            return prepared(model, [condition, Before(sorted(words))] if words else [condition], tell)
         return self._listed.get((background, new), lambda: prepared(model, [condition], tell))
 
     @property

@@ -84,7 +84,7 @@ class Places:
         self.text, self.kinds = text, "^^" + "".join(map(kind, text)) + "$$$"
         self.small = text.lower() if len(text.lower()) == len(text) else text
         self.groups = [group.span() for group in _GROUP.finditer(text) for _ in range(len(group[0]))]
-        self.chunks = [chunk.span() for chunk in re.finditer(r"\S+| ", text) for _ in range(len(chunk[0]))]
+        self.chunks = [chunk.span() for chunk in re.finditer(r"\S+|\s", text) for _ in range(len(chunk[0]))]
 
     def candidates(self, joined: bool) -> Iterable[int]:
         """Yield the places (indices into the text) at which a word may end that are not marked by a blank.
