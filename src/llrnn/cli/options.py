@@ -254,7 +254,7 @@ class TrainingBar:
         self._bar.update(self._task, total=batches, completed=position, note=note)
 
     def follow(self, records: Iterable[Record]) -> list[Record]:
-        """Run a training by iterating over its records, show them as they come, and return them all."""
+        """Run a training by iterating over its records, show its progress as they come, and return them all."""
         seen = []
         with self._bar as bar:
             for record in records:
@@ -333,10 +333,10 @@ class ModelOptions:
     ] = False
 
     def open(self, folder: Path, device: str, *, oov: Oov | None = None) -> LLRNN:
-        """Open a model folder or an n-gram model with these options applied, except the constraint.
+        """Open a model folder or an n-gram model, with the changes that the command-line options ask for.
 
-        `device`: cpu or cuda; `oov`: what an n-gram model does with unknown words. An LLRNNError says what cannot be
-        opened.
+        The constraint, a language that texts must belong to, is not applied. `device`: cpu or cuda; `oov`: what an
+        n-gram model does with unknown words. An LLRNNError says what cannot be opened.
         """
         model = self.steered(open_model(folder, oov=oov)).to(device_named(device))
         if self.tokenised:

@@ -120,7 +120,7 @@ class UnknownWordError(VocabularyError):
     """A text has a word that the vocabulary does not list, and that is not mapped to an unknown word either."""
 
     def __init__(self, word: str, *, size: int, place: str = "", others: Sequence[str] = (), cure: str = "") -> None:
-        """Make the message of the first unknown word.
+        """Make the message about the first unknown word of a text, `word`.
 
         `size`: number of symbols of the vocabulary; `place`: where the word was found, put before the message;
         `others`: further unknown words, in the order of the text; `cure`: advice at the end of the message, instead of

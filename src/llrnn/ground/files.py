@@ -92,7 +92,7 @@ def read_at_most(file: BinaryIO, count: int) -> bytes:
 
 
 def parse_json(text: str | bytes, **hooks: Any) -> Any:
-    """Decode JSON; every failure is a JSONDecodeError, also deep nesting and numbers of thousands of digits.
+    """Return decoded JSON; every failure is a JSONDecodeError, also deep nesting and numbers of thousands of digits.
 
     `hooks` are keyword arguments of `json.loads`.
 
@@ -118,7 +118,7 @@ def map_values(data: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Decode TOML; every failure is a TOMLDecodeError, also deep nesting, for which tomllib has another error."""
+    """Return decoded TOML; every failure is a TOMLDecodeError, also deep nesting, for which tomllib has another."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError:

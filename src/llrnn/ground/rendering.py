@@ -101,7 +101,8 @@ class BarChart:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The least and greatest finite x of the bars and 0; widened by 0.5 to either side where they are equal."""
+        """The (least, greatest) finite x of the chart's bars and 0; widened by 0.5 to either side where they are equal.
+        """
         ends = [0.0, *(x for bar in self.bars for x in (bar.start, bar.end) if math.isfinite(x))]
         low, high = min(ends), max(ends)
         return (low, high) if high > low else (low - 0.5, high + 0.5)
@@ -341,7 +342,7 @@ class Sheet:
     warnings: tuple[str, ...] = ()
 
     def __rich__(self) -> Group:
-        """Render for a terminal, as a group of rich: text, tables and warnings, but no charts."""
+        """Return what a terminal shows, as a group of rich: text, tables and warnings, but no charts."""
         from rich.console import Group
 
         blocks = [block for block in self._all() if not isinstance(block, BarChart | LineChart)]
@@ -351,7 +352,7 @@ class Sheet:
         return f"<div>{''.join(map(_html, self._all()))}</div>"
 
     def page_html(self) -> str:
-        """Render as HTML for a web page, with each chart twice: in a `<div>` of class `wide`, and of class `narrow`.
+        """Return HTML for a web page, with each chart twice: in a `<div>` of class `wide`, and of class `narrow`.
 
         The page shows the second on a phone.
         """

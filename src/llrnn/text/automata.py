@@ -87,20 +87,29 @@ def examples(characters: Sequence[str]) -> tuple[str | None, ...]:
 
 @lru_cache(maxsize=1024)
 def _example(number: int, taken: frozenset[str]) -> str | None:
-    """Return a permitted character whose kind has the index `number` in KINDS and that is not in `taken`, or None."""
+    """Return a permitted character of a kind that is not in `taken`, or None if there is none.
+
+    number      index of the kind in KINDS: lowercase, uppercase, digit, space, sign
+    """
     candidates = chain(EXAMPLES[number], map(chr, range(0x110000)))
     return next((c for c in candidates if c not in taken and kind(c) == number and permitted(c)), None)
 
 
 @cache
 def of_kind(number: int) -> Ints:
-    """Return all permitted code points whose kind has the index `number` in KINDS, sorted."""
+    """Return all permitted code points of a kind, sorted; no line breaks and surrogates.
+
+    number      index of the kind in KINDS: lowercase, uppercase, digit, space, sign
+    """
     return np.flatnonzero(_kinds() == number).astype(np.int64)
 
 
 @cache
 def _kinds() -> NDArray[np.int8]:
-    """Return the index in KINDS of the kind of every code point, -1 for those not permitted, (0x110000,)."""
+    """Return the kind of every code point, (0x110000,), as its index in KINDS; -1 for line breaks and surrogates.
+
+    KINDS are lowercase, uppercase, digit, space and sign.
+    """
     pieces = [range(start, start + 0x1000) for start in range(0, 0x110000, 0x1000)]
     found = np.concatenate([_kinds_in(piece) for piece in pieces])  # in pieces: other threads get a turn
     found[[*map(ord, LINE_BREAKS), *range(0xD800, 0xE000)]] = -1
@@ -251,7 +260,10 @@ class DFA:
         return np.array([column for column, example in enumerate(self._examples) if example is not None])
 
     def label(self, string: str) -> int:
-        """Return the label of a string; -1 if it is not accepted, or has a line break or a surrogate."""
+        """Return the label (0 or more) that the automaton gives a string; -1 if it does not accept it.
+
+        Strings with a line break or a surrogate are never accepted.
+        """
         state = 0
         for character in string:
             if not permitted(character):
@@ -260,7 +272,10 @@ class DFA:
         return int(self.labels[state])
 
     def label_all(self, strings: Sequence[str]) -> Ints:
-        """Return the label of each of n strings, (n,); -1 if it is not accepted, or has a line break or a surrogate."""
+        """Return the label (0 or more) that the automaton gives each of n strings, (n,); -1 if it does not accept it.
+
+        Strings with a line break or a surrogate are never accepted.
+        """
         if len(strings) < _FEW:
             return np.array([self.label(string) for string in strings], dtype=np.int64)
         n = len(self.labels)

@@ -192,11 +192,11 @@ class Column:
 
     @property
     def size(self) -> int:
-        """Size in bytes that the file must have according to the manifest."""
+        """Size in bytes that this file of a built corpus must have according to `corpus.json`."""
         return self.manifest.size(self.name)
 
     def check(self, *, size_only: bool = False) -> None:
-        """Verify the size and, unless `size_only`, the SHA-256 of the file against the manifest.
+        """Verify the size and, unless `size_only`, the SHA-256 of this file of a built corpus against `corpus.json`.
 
         A missing, unreadable, cut or altered file is a CorpusError.
         """
@@ -218,7 +218,7 @@ class Column:
 
     @cached_property
     def array(self) -> NDArray[Any]:
-        """The whole file as a memory-mapped array; first its size is checked, and of a small file its SHA-256 too."""
+        """The whole file as a memory-mapped array; a CorpusError if its size (or SHA-256, of a small file) is wrong."""
         self.check(size_only=self.size > _CHEAP)
         with open_file(self.path) as file:
             return np.memmap(file, dtype=COLUMNS[self.name], mode="r", shape=(len(self),))
@@ -292,9 +292,9 @@ class BuiltText(EncodedText):
         return self.columns["words"][slice(*self._bounds(sentence))]
 
     def _look_up(self, table: NDArray[Any], words: Ints) -> NDArray[Any]:
-        """Return table[words] for word numbers of the corpus.
+        """Return table[words] for numbers of words of the corpus, which index `manifest.words`.
 
-        A number that the manifest does not count is a CorpusError.
+        A number that `corpus.json` does not count is a CorpusError.
         """
         if words.size and (words.min() < 0 or words.max() >= len(table) or (self.number[words] < 0).any()):
             raise CorpusError(
@@ -305,7 +305,7 @@ class BuiltText(EncodedText):
         return table[words]
 
     def _bounds(self, sentence: int) -> tuple[int, int]:
-        """Return the text positions of the first word of a sentence, given by its index, and of its EOS."""
+        """Return the positions, in the whole text, of the first word and of the EOS of the sentence with this index."""
         start, stop = self.columns["ends"][np.array([max(sentence - 1, 0), sentence])].tolist()
         return (0 if sentence == 0 else start), stop - 1
 

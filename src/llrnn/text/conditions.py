@@ -74,7 +74,7 @@ class Act:
     slots: tuple[Slot, ...] = ()
 
     def values(self, slot: str) -> tuple[str, ...]:
-        """Return the values of the slots of this name, in order; () if there are none."""
+        """Return the values of the act's slots of this name, in order; () if there are none."""
         return tuple(one.value for one in self.slots if one.name == slot and one.value is not None)
 
     def __str__(self) -> str:
@@ -572,12 +572,12 @@ class NumericFields:
         return [*told, *(float(name in gone) for name in self.missing)]
 
     def settings(self) -> dict[str, Any]:
-        """Return the attributes of the object as a dictionary that JSON can write, for `restored`."""
+        """Return field names, means, deviations and so on as a dictionary that JSON can write, for `restored`."""
         return {key: list(value) if isinstance(value, tuple) else value for key, value in vars(self).items()}
 
     @classmethod
     def restored(cls, settings: Mapping[str, Any]) -> NumericFields:
-        """Return the object from the dictionary of `settings`."""
+        """Return the standardiser that the dictionary of `settings` describes."""
         given: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in settings.items()}
         return cls(**given)
 

@@ -108,7 +108,7 @@ class EncodedText:
 
     @classmethod
     def encode(cls, corpus: Corpus, vocabulary: Vocabulary) -> EncodedText:
-        """Return a corpus as ids of a vocabulary.
+        """Return a corpus as symbol ids of a vocabulary, one array for each sentence.
 
         A word that the vocabulary has no symbol for raises an UnknownWordError that names its sentence.
 
@@ -202,7 +202,10 @@ class EncodedText:
         )
 
     def __add__(self, other: EncodedText) -> EncodedText:
-        """Return the sentences of two training texts, one after the other; both must have `keys`."""
+        """Return a text of the sentences of two training texts, one after the other.
+
+        Both must be made by `to_train_on` or `of_listed`, so that their sentences have hashes (`keys`).
+        """
         assert self.keys is not None
         assert other.keys is not None
         cuts = (
@@ -218,9 +221,9 @@ class EncodedText:
         )
 
     def framed(self, number: int) -> Ints:
-        """Return the ids of sentence `number` with EOS before and after it, except at cut ends.
+        """Return the ids of the sentence with index `number`, with EOS before and after it.
 
-        Inputs are [:-1], targets [1:].
+        Inputs are [:-1], targets [1:]. A piece that was cut off a sentence has no EOS at that end.
         """
         end = np.array([self.eos], dtype=np.int64)
         before, behind = (False, False) if self.cut is None else self.cut[number]
@@ -238,11 +241,11 @@ class EncodedText:
 
     @property
     def n_targets(self) -> int:
-        """The number of targets of all sentences, words and EOS."""
+        """The number of symbols to predict in all sentences together: words and ends of sentences (EOS)."""
         return int(self.lengths.sum())
 
     def keys_of(self, group: Ints) -> Ints | None:
-        """Return the hashes of the sentences with these indices; None if the text has no `keys`."""
+        """Return the hashes of the sentences with the indices `group`; None if the text has no hashes (`keys`)."""
         return None if self.keys is None else self.keys[group]
 
     def run(self) -> Run:

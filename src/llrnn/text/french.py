@@ -23,7 +23,7 @@ def sentences(count: int, *, skip: int = 0) -> list[Sentence]:
     """Return `count` annotated sentences of the French sample that comes with llrnn, after the first `skip`.
 
     count       how many
-    skip        how many to leave out at the beginning
+    skip        how many sentences of the beginning not to return
 
     A CorpusError if the sample, of 8,000 sentences, has fewer.
 

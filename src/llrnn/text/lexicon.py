@@ -136,11 +136,17 @@ class Lexicon:
         return " | ".join(parts) or "Lexicon(0 forms, 0 attributes)"
 
     def forms(self) -> tuple[str, ...]:
-        """Return all forms, sorted; a LexiconError if a function, whose forms are unknown, is part of the lexicon."""
+        """Return all word forms of the lexicon, sorted.
+
+        A LexiconError if a function, whose forms are unknown, is part of the lexicon.
+        """
         return tuple(sorted(self.listed("the list of forms")))
 
     def attributes(self) -> tuple[str, ...]:
-        """Return all attributes, sorted; a LexiconError if a function is part of the lexicon."""
+        """Return all attributes (`Name:Value`) of the lexicon's forms, sorted.
+
+        A LexiconError if a function, whose forms are unknown, is part of the lexicon.
+        """
         listed = self.listed("the list of attributes")
         return tuple(sorted({attribute for attributes in listed.values() for attribute in attributes}))
 
@@ -307,7 +313,7 @@ class Probabilities:
         φ_f(x) = Σ_r p(r | x) [f ∈ r]            over the readings r of x; f is named `p(Case:Gen)`
 
     readings    the readings of forms
-    without     names of attributes to leave out: `Lemma`, and `Kind`, which is a reading as a whole
+    without     names of attributes that are not returned: `Lemma`, and `Kind`, which is a reading as a whole
                 (`Kind:Case:Gen+Number:Plur+POS:NOUN` is more than the three)
     levels      round probabilities to multiples of 1/levels, but never to 0, so that more words have equal features
 

@@ -943,14 +943,18 @@ class Revision:
     log_share: Floats  # (V',)
 
     def log_masses(self, log_b: Floats) -> Floats:
-        """Return the log prior weights log b' of the new symbols, (V',), from log b of the old ones, (V,)."""
+        """Return the log prior weights log b' of the V' symbols of the new vocabulary, (V',).
+
+        log_b       (V,) log prior weights of the symbols of the old one
+        """
         most = log_b.max()
         whole = most + np.log(np.exp(log_b - most).sum()) if most > -np.inf else most
         found: Floats = np.where(self.source >= 0, log_b[self.source], whole) + self.log_share
         return found
 
     def new_ids(self, n_symbols: int) -> Ints:
-        """Return the new id of each of the `n_symbols` old symbols, -1 for removed ones, (V,)."""
+        """Return the id in the new vocabulary of each of the `n_symbols` symbols of the old one, -1 for removed ones.
+        """
         ids = np.full(n_symbols, -1)
         stays = np.flatnonzero(self.kept >= 0)
         ids[self.kept[stays]] = stays
