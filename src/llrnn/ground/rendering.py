@@ -101,8 +101,7 @@ class BarChart:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The (least, greatest) finite x of the chart's bars and 0; widened by 0.5 to either side where they are equal.
-        """
+        """The (least, greatest) finite x of the chart's bars and 0; where equal, widened by 0.5 to either side."""
         ends = [0.0, *(x for bar in self.bars for x in (bar.start, bar.end) if math.isfinite(x))]
         low, high = min(ends), max(ends)
         return (low, high) if high > low else (low - 0.5, high + 0.5)

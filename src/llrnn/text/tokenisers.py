@@ -42,7 +42,7 @@ _LOWER, _UPPER = str.maketrans({"İ": "i", "I": "ı"}), str.maketrans({"i": "İ"
 
 
 class SpacedWords(tuple[str, ...]):
-    """The words of a text, which remember before which of them a blank stood.
+    """The words of a text as a tuple, which remembers before which of them a blank stood (`blanks`, one bool a word).
 
     `SpacedWords(["No", "."], [False, False])` is written `No.`
     """
@@ -59,18 +59,21 @@ class SpacedWords(tuple[str, ...]):
 
 
 class Tokeniser(ABC):
-    """Cuts text into words, and writes words as text; its settings are plain data, with which it is made anew.
+    r"""Base class of tokenisers: they cut text into words, and write words as text; models keep theirs as plain data.
+
+    A subclass implements `tokenise`, and `settings` if it takes arguments; `kind` is its name, empty for a user's
+    class.
 
     class Signs(Tokeniser):
         def tokenise(self, text):
-            return found(text, re.findall(r"\\w+|[^\\w\\s]", text))
+            return found(text, re.findall(r"\w+|[^\w\s]", text))
     """
 
     kind: ClassVar[str] = ""
     dotless: bool = False  # whether I is the capital of ı, and İ that of i, as in Turkish
 
     def lower(self, word: str) -> str:
-        """Return a word, or a text, in lowercase by the rules of its language."""
+        """Return a word, or a text, in lowercase; by the rules of Turkish (I becomes ı) where `self.dotless`."""
         return (word.translate(_LOWER) if self.dotless else word).lower()
 
     @abstractmethod
@@ -78,25 +81,25 @@ class Tokeniser(ABC):
         """Return the words of a text; as `SpacedWords`, if they are to be written with the blanks that they had."""
 
     def detokenise(self, words: Sequence[str]) -> str:
-        """Return the text of words."""
+        """Return words as one text: `SpacedWords` with the blanks that they had, others with a blank between all."""
         return spaced(words, words.blanks if isinstance(words, SpacedWords) else [True] * len(words))
 
     def capitalised(self, words: Sequence[str]) -> Sequence[str]:
-        """Return lowercase words with capitals, where it knows of any."""
+        """Return lowercase words with the capitals that they probably have; unchanged where nothing is known."""
         return words
 
     def settings(self) -> dict[str, Any]:
-        """Return the arguments that it is made with, as plain data."""
+        """Return the keyword arguments that the tokeniser is made with, as data that JSON can write; here none."""
         return {}
 
     def saved(self) -> dict[str, Any]:
-        """Return plain data that `restore` takes."""
+        """Return the tokeniser as data that JSON can write, with `kind` and its settings; `restore` makes it anew."""
         return {"kind": self.kind or f"{type(self).__module__}:{type(self).__qualname__}", **self.settings()}
 
     def sentences(self, text: str) -> Iterator[SpacedWords]:
-        """Yield the sentences of a text: one ends at `.`, `!`, `?` or the like unless a lowercase word follows.
+        """Yield the words of each sentence: one ends at `.`, `!`, `?` or the like unless a lowercase word follows.
 
-        `Dr.` ends none where it is one word.
+        Closing quotes and brackets belong to it. `Dr.` ends none where the tokeniser takes it for one word.
         """
         words = self.tokenise(text)
         words = words if isinstance(words, SpacedWords) else SpacedWords(words, [True] * len(words))
@@ -114,12 +117,15 @@ class Tokeniser(ABC):
 
 
 def spaced(words: Iterable[str], blanks: Iterable[bool]) -> str:
-    """Return words as one text, with the blanks before them."""
+    """Return words as one text, with a blank before each word whose entry in `blanks` is true; ends are stripped."""
     return "".join(f" {word}" if blank else word for word, blank in zip(words, blanks, strict=True)).strip()
 
 
 def found(text: str, words: Sequence[str]) -> SpacedWords:
-    """Return words of a text with the blanks that stand between them in it."""
+    """Return the words of a text with the information before which of them a blank stands in it.
+
+    A ConfigError unless the text is these words in order, with one blank or none between them.
+    """
     spans = align(text, words)
     if spans is None:
         raise ConfigError(f"the words must be those of the text {text!r} in order, found {words!r}")
@@ -128,7 +134,10 @@ def found(text: str, words: Sequence[str]) -> SpacedWords:
 
 
 class Blanks(Tokeniser):
-    """Text that is cut already: words between blanks, written with a blank between all."""
+    """A tokeniser for text that is cut already: words are what stands between blanks, and are written so.
+
+    `dotless`: whether I is the capital of ı, and İ that of i, as in Turkish.
+    """
 
     kind = "blanks"
 
@@ -143,11 +152,11 @@ class Blanks(Tokeniser):
 
 
 class Casing:
-    """p(form | word in lowercase, place), from counts inside sentences; at its begin a sentence has a capital.
+    """Probabilities of written forms (`Paris`, `PARIS`) given a word in lowercase and whether it begins a sentence.
 
-    `forms` has counts of the forms of each word that is not always lowercase, `shares` how frequent lowercase,
-    capitalised and upper-case words are for all others, `first` the share of first words with a capital. `dotless`:
-    whether I is the capital of ı, and İ that of i.
+    Made by `fit` from counts inside sentences. `forms` has counts of the forms of each word that is not always
+    lowercase, `shares` how frequent lowercase, capitalised and upper-case words are for all others, `first` the share
+    of sentences that begin with a capital; `dotless`: whether I is the capital of ı, and İ that of i, as in Turkish.
     """
 
     def __init__(
@@ -177,11 +186,17 @@ class Casing:
         return cls(kept, shares, capital / max(1, total), dotless)
 
     def p(self, form: str, *, first: bool = False) -> float:
-        """Return the probability of a form, given its word in lowercase and whether it begins a sentence."""
+        """Return the probability, 0 to 1, of a written form such as `Paris`, given the word in lowercase.
+
+        `first`: whether it is the first word of a sentence.
+        """
         return self._distribution(self.lower(form), first).get(form, 0.0)
 
     def best(self, word: str, *, first: bool = False) -> str:
-        """Return the likeliest form of a word in lowercase."""
+        """Return the likeliest written form, such as `Paris`, of a word given in lowercase.
+
+        `first`: whether it is the first word of a sentence.
+        """
         likely = self._distribution(word, first)
         return max(likely, key=likely.__getitem__)
 
@@ -197,7 +212,7 @@ class Casing:
         return found
 
     def written(self, words: Sequence[str]) -> list[str]:
-        """Return lowercase words with capitals."""
+        """Return the likeliest written forms of the lowercase words of a sentence, in order."""
         start = first_word(words)
         return [self.best(word, first=place == start) for place, word in enumerate(words)]
 
@@ -206,7 +221,7 @@ class Casing:
         return {**own, "dotless": True} if self.dotless else own
 
     def _shaped(self, word: str) -> tuple[str, str, str]:
-        """Return a word in lowercase, capitalised and in capitals."""
+        """Return a lowercase word as it is, capitalised at its first letter, and in capitals."""
         letter = next((place for place, one in enumerate(word) if one.isalpha()), 0)
         upper = word.translate(_UPPER) if self.dotless else word
         capital = word[:letter] + (upper[letter : letter + 1] + word[letter + 1 :]).capitalize()
@@ -214,20 +229,25 @@ class Casing:
 
 
 def is_dotless(sentences: Iterable[Iterable[str]]) -> bool:
-    """Whether the words of a text, which may be lowercased, are of a language with ı beside i, such as Turkish."""
+    """Whether the words of sentences, which may be lowercased, are of a language with ı beside i, such as Turkish.
+
+    That is, more than 0.5 % of their characters are ı.
+    """
     text = "".join(chain.from_iterable(sentences))
     return text.count("ı") > _DOTLESS * len(text)
 
 
 def first_word(words: Sequence[str]) -> int:
-    """Return the place of the first word that has a letter."""
+    """Return the index of the first word that has a letter with two cases; the number of words if there is none."""
     return next((place for place, word in enumerate(words) if word.lower() != word.upper()), len(words))
 
 
 class Writer(Tokeniser):
-    """A tokeniser whose inverse is learnt: `gaps` are the weights of blanks, `casing` is for models of lowercase words.
+    """Base class of tokenisers whose way of writing words as text is learnt; subclasses implement `cut`.
 
-    What it writes, it reads again: where it would not, a blank is added, or inside a word a WORD JOINER (U+2060).
+    `gaps`: weights of the perceptron that decides where blanks stand; `casing`: arguments of `Casing`, which puts
+    capitals on lowercase words, None for none. What it writes, it reads again: where it would not, a blank is added, or
+    inside a word a WORD JOINER (U+2060).
     """
 
     def __init__(self, gaps: Mapping[str, float], casing: Plain | None = None) -> None:
@@ -251,7 +271,7 @@ class Writer(Tokeniser):
 
     @abstractmethod
     def cut(self, text: str) -> list[str]:
-        """Return the words of a text in which every blank is one."""
+        """Return the words of a text in order; `text` has single blanks only, and none at its ends."""
 
     def detokenise(self, words: Sequence[str]) -> str:
         if isinstance(words, SpacedWords):
@@ -278,7 +298,10 @@ def _rejoined(text: str, words: Sequence[str], held: set[int]) -> list[str]:
 
 
 def joined_by_rule(words: Sequence[str]) -> str:
-    """Return tokenised words as text where nothing is known of its blanks: none before `.` and after `(` or `l'`."""
+    """Return tokenised words as text by fixed rules, where nothing is known of its blanks.
+
+    No blank stands before `.` and its like, after `(` and its like, inside quotes at their ends, and after `l'`.
+    """
     quotes: Counter[str] = Counter()
     blanks = []
     for before, word in pairwise(("(", *words)):
@@ -291,7 +314,10 @@ def joined_by_rule(words: Sequence[str]) -> str:
 
 
 class Learnt(Writer):
-    """A tokeniser learnt from texts whose words are known, as in a treebank.
+    """A tokeniser learnt from texts whose words are known, such as a treebank; made by `fit`.
+
+    `cuts`: weights of the perceptron that decides where words end; `joined`: whether a word may have a blank (`20
+    000`); `gaps` and `casing`: how words are written as text.
 
     tokeniser = Learnt.fit((sentence.text, sentence.words) for sentence in treebank)
     """
@@ -306,7 +332,10 @@ class Learnt(Writer):
 
     @classmethod
     def fit(cls, pairs: Iterable[Pair]) -> Learnt:
-        """Learn from pairs of a text and its words; pairs that do not fit together are left out."""
+        """Return a tokeniser learnt from (text, words) pairs; pairs that do not fit together are ignored.
+
+        A pair fits if the text is the words in order, with one blank or none between them. A ConfigError if none does.
+        """
         kept = [(text, words) for text, words in pairs if align(text, words)]
         if not kept:
             raise ConfigError("texts with their words are required to learn a tokeniser from, found none")
@@ -328,10 +357,10 @@ def _writing(pairs: Sequence[Pair]) -> dict[str, Any]:
 
 
 class Unicode(Writer):
-    """Unicode's word boundaries, with evidence from the text itself.
+    """A tokeniser for raw text of any script, by Unicode's word boundaries; made by `fit`, or `evident`.
 
-    `clitics` are cut off words (`l'`, `'s`, `-il`), first those with most hosts;
-    `abbreviations` keep their full stop; `fit` finds both.
+    `clitics` are cut off words (`l'`, `'s`, `-il`), given with how many words they occur with;
+    `abbreviations` keep their full stop; `gaps` and `casing`: how words are written as text.
 
         tokeniser = Unicode.fit(["It rained. I'll wait."])
     """
@@ -350,13 +379,16 @@ class Unicode(Writer):
 
     @classmethod
     def evident(cls, lines: Iterable[str]) -> Unicode:
-        """Find clitics and abbreviations in raw text."""
+        """Return a tokeniser with the clitics and abbreviations found in lines of raw text.
+
+        It writes a blank between all words.
+        """
         whole = [_segments(line) for line in lines]
         return cls(_clitics(whole), [*_abbreviations(whole)])
 
     @classmethod
     def fit(cls, lines: Iterable[str]) -> Unicode:
-        """Learn clitics, abbreviations, blanks and capitals from raw text."""
+        """Return a tokeniser with clitics, abbreviations, blanks and capitals learnt from lines of raw text."""
         texts = list(lines)
         found = cls.evident(texts)
         pairs = [(spaced(one, one.blanks), one) for text in texts for one in found.sentences(text)]
@@ -392,7 +424,10 @@ _STOPS = (".", *_QUOTES)
 
 
 def _segments(text: str) -> list[str]:
-    """Return Unicode's segments, with a blank after each chunk; compounds with a hyphen and repeated signs are one."""
+    """Return the pieces of a text at Unicode's word boundaries, with " " after each piece of text between blanks.
+
+    Compounds with a hyphen and repeated signs (`...`) are one piece.
+    """
     return [piece for chunk in text.split() for piece in (*_pieces(chunk), " ")]
 
 
@@ -403,13 +438,20 @@ def _pieces(chunk: str) -> list[str]:
 
 
 def _parts(word: str) -> list[tuple[str, str]]:
-    """Return what may be a clitic with its host: the beginning up to each sign in a word, and the end from it."""
+    """Return the (possible clitic, rest of the word) pairs of a word: before and after each apostrophe or hyphen in it.
+
+    `l'eau` has ("l'", "eau") and ("'eau", "l"); empty for a word without such a sign.
+    """
     signs = [sign.span() for sign in _SIGN.finditer(word)]
     return [pair for a, b in signs for pair in ((word[:b], word[b:]), (word[a:], word[:a]))]
 
 
 def _clitics(texts: Sequence[Sequence[str]]) -> dict[str, int]:
-    """Return the number of hosts of frequent parts before or after a sign; a host is a lowercase word by itself too."""
+    """Return {clitic in lowercase: number of its hosts} of the clitics found in texts, such as `l'` and `'s`.
+
+    A host is the rest of the word, which must also occur alone in lowercase; a clitic has 3 hosts or more, and is
+    frequent. `texts`: pieces of each line, from `_segments`.
+    """
     counts = Counter(word for words in texts for word in words if word != " ")
     hosts: dict[str, set[str]] = defaultdict(set)
     for word in counts:
@@ -425,7 +467,10 @@ def _clitics(texts: Sequence[Sequence[str]]) -> dict[str, int]:
 
 
 def _abbreviations(texts: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield words that nearly always have a full stop or an apostrophe, by the score of Kiss and Strunk (2006)."""
+    """Yield abbreviations found in texts, with their sign: words that nearly always have a full stop or apostrophe.
+
+    By the score of Kiss and Strunk (2006). `texts`: pieces of each line, from `_segments`.
+    """
     alone: Counter[str] = Counter()
     stopped: dict[str, Counter[str]] = {sign: Counter() for sign in _STOPS}
     for words in texts:
@@ -448,7 +493,11 @@ def _is_short(word: str, with_stop: int, alone: int, share: float) -> bool:
 
 
 class PreTokeniser(Writer):
-    """The pre-tokeniser of a Hugging Face tokenizer (`tokenizer.json`): pieces without the blanks around them."""
+    """A tokeniser by the pre-tokeniser of a Hugging Face tokenizer (`tokenizer.json`); made by `fit`.
+
+    Words are its pieces without the blanks around them. `pre_tokenizer`: that part of the file; `gaps` and `casing`:
+    how words are written as text.
+    """
 
     kind = "huggingface"
 
@@ -464,7 +513,10 @@ class PreTokeniser(Writer):
 
     @classmethod
     def fit(cls, path: StrPath, lines: Iterable[str]) -> PreTokeniser:
-        """Take the pre-tokeniser of a file, and learn blanks and capitals from text."""
+        """Return a tokeniser with the pre-tokeniser of the file `path`, and blanks and capitals learnt from lines.
+
+        A ConfigError if the file is no `tokenizer.json` with a pre-tokeniser.
+        """
         try:
             given = parse_json(read_file(path))["pre_tokenizer"]
         except (OSError, ValueError, TypeError, KeyError) as error:
@@ -490,7 +542,10 @@ KINDS: dict[str, type[Tokeniser]] = {one.kind: one for one in (Blanks, Learnt, U
 
 
 def restore(data: Plain) -> Tokeniser:
-    """Return the tokeniser that `Tokeniser.saved` described."""
+    """Return the tokeniser that the data of `Tokeniser.saved` describe: a dict of `kind` and settings.
+
+    A ConfigError if there is no such kind, or the settings do not fit it.
+    """
     kind = str(data.get("kind"))
     made = KINDS.get(kind) or find_kind("tokenisers", kind, Tokeniser)
     if made is None:

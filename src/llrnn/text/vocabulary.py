@@ -953,8 +953,7 @@ class Revision:
         return found
 
     def new_ids(self, n_symbols: int) -> Ints:
-        """Return the id in the new vocabulary of each of the `n_symbols` symbols of the old one, -1 for removed ones.
-        """
+        """Return the id in the new vocabulary of each of the `n_symbols` symbols of the old one, -1 if removed."""
         ids = np.full(n_symbols, -1)
         stays = np.flatnonzero(self.kept >= 0)
         ids[self.kept[stays]] = stays
