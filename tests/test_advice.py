@@ -113,11 +113,6 @@ MISTAKES: list[tuple[list[str], str, list[list[str]]]] = [
         [TRAIN, *(changed(TRAIN, "training.momentum=0.5", f"training.optimizer={one}") for one in ("sgd", "rmsprop"))],
     ),
     (
-        changed(TRAIN, "training.penalty_norm=1.5"),
-        "leave penalty_norm out, or set penalty above 0",
-        [TRAIN, changed(TRAIN, "training.penalty_norm=1.5", "training.penalty=0.1")],
-    ),
-    (
         changed(UNIFORM, "background.smoothing=0.5"),
         "leave it out, or choose kind = 'unigram'",
         [UNIFORM, changed(UNIFORM, "background.smoothing=0.5", "background.kind=unigram")],

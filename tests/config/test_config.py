@@ -297,7 +297,6 @@ def test_a_key_of_another_kind_is_refused(table: str, kind: str, key: str) -> No
     ("changes", "key"),
     [
         (["training.momentum=0.9"], "training: momentum"),
-        (["training.penalty_norm=1.5"], "training: penalty_norm"),
         (["lexicon.support=0.5"], "lexicon: support"),
         (["vocabulary.as_new=0.5"], "vocabulary.as_new"),
         (["background.grammar={file='g.lark', spelling={a='b'}}"], "background.grammar: spelling"),

@@ -374,7 +374,7 @@ def test_zero_switches_clipping_and_patience_off() -> None:
         ({"optimizer": "lion"}, "optimizer: .*'sgd', 'rmsprop' or 'adamw', found 'lion'"),
         ({"momentum": 1.0}, "momentum"),
         ({"clip": -1.0}, "clip"),
-        ({"penalty_norm": 0.5}, "penalty_norm"),
+        ({"penalty": -0.5}, "penalty"),
         ({"epochs": 0}, "epochs"),
         ({"patience": -1}, "patience"),
         ({"epoch": 3}, "epoch: no such key"),

@@ -45,7 +45,7 @@ def nats(made: LLRNN) -> float:
 def test_a_folder_is_what_others_expect_and_comes_back(tmp_path: Path) -> None:
     made = model()
     made.save_pretrained(tmp_path / "hub")
-    assert {path.name for path in (tmp_path / "hub").iterdir()} == {"config.json", "model.safetensors", "README.md"}
+    assert {path.name for path in (tmp_path / "hub").iterdir()} == {"config.json", "model.safetensors"}
     found = llrnn.load(tmp_path / "hub")
     assert nats(found) == nats(made)
     config = json.loads((tmp_path / "hub" / "config.json").read_bytes())
@@ -87,25 +87,6 @@ def test_a_folder_of_the_hub_is_a_base_of_adaptation(tmp_path: Path) -> None:
     donor = open_base(tmp_path).donor
     assert donor is not None
     assert nats(donor) == nats(made)
-
-
-def test_a_card_says_what_is_known_and_what_is_not(tmp_path: Path) -> None:
-    made = model()
-    list(llrnn.train(made, CORPUS, epochs=1))
-    made.save_pretrained(tmp_path / "bare")
-    bare = (tmp_path / "bare" / "README.md").read_text(encoding="utf8")
-    assert "license:" not in bare
-    assert "Not stated: ask who trained it" in bare
-    assert "Trained on 9 words and ends of sentences." in bare
-    assert "None were given." in bare
-    made.provenance["figures"] = {"perplexity, test": 12.5}
-    made.save_pretrained(tmp_path / "full", license="cc-by-4.0", data="Two sentences.", figures={"BLEU": 3})
-    full = (tmp_path / "full" / "README.md").read_text(encoding="utf8")
-    assert full.startswith("---\nlibrary_name: llrnn\n")
-    assert "\nlicense: cc-by-4.0\n" in full
-    assert "Two sentences." in full
-    assert "| perplexity, test | 12.5 |" in full
-    assert "| BLEU | 3 |" in full
 
 
 def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path) -> None:
@@ -211,11 +192,10 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
 
 def test_a_model_goes_to_the_hub_and_comes_back(hub: str, tmp_path: Path) -> None:
     made, library = model(), pytest.importorskip("huggingface_hub")
-    made.save_pretrained(tmp_path / "french", license="cc-by-4.0")
+    made.save_pretrained(tmp_path / "french")
     api = library.HfApi(endpoint=hub, token="secret")
     api.create_repo("me/french", exist_ok=True)
     api.upload_folder(repo_id="me/french", folder_path=tmp_path / "french")
-    assert set(Hub.files["me/french"]) == {"config.json", "model.safetensors", "README.md"}
-    assert b"license: cc-by-4.0" in Hub.files["me/french"]["README.md"]
+    assert set(Hub.files["me/french"]) == {"config.json", "model.safetensors"}
     found = llrnn.load(library.snapshot_download("me/french", endpoint=hub, token="secret"))
     assert nats(found) == nats(made)

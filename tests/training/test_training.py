@@ -222,39 +222,35 @@ def test_without_validation_all_epochs_run_and_the_last_weights_stay(tmp_path: P
 # --- regularisation -----------------------------------------------------------------------------------------------
 
 
-def adaptors(model: LLRNN, p: float) -> float:
-    """mean ‖a‖_p^p over the training text."""
+def adaptors(model: LLRNN) -> float:
+    """mean ‖a‖² over the training text."""
     batch = Sentences(10**6).plan(EncodedText.encode(TRAIN, VOCABULARY))[0]
     with torch.no_grad():
         distribution, _ = model.scan(batch)
         a = torch.cat([distribution.adaptor, distribution.context_adaptor], 1)
-    return float(a.abs().pow(p).sum(-1).mean())
+    return float(a.square().sum(-1).mean())
 
 
-@pytest.mark.parametrize("p", [1.0, 1.5, 3.0])
-def test_the_penalty_shrinks_the_adaptors(p: float) -> None:
+def test_the_penalty_shrinks_the_adaptors() -> None:
     found = []
     for penalty in (1e-12, 0.01, 1.0):
         model = tiny(contextual=[Repeated()])
-        run(model, epochs=4, learning_rate=0.02, penalty=penalty, penalty_norm=p)
-        found.append(adaptors(model, p))
+        run(model, epochs=4, learning_rate=0.02, penalty=penalty)
+        found.append(adaptors(model))
     assert found[0] > 1.2 * found[1] > 1.2 * found[2]
 
 
-@pytest.mark.parametrize("p", [1.0, 2.0])
-def test_the_penalty_is_what_it_says(p: float) -> None:
-    """One step of plain gradient descent on −mean log p + strength · mean ‖a‖_p^p, written out."""
+def test_the_penalty_is_what_it_says() -> None:
+    """One step of plain gradient descent on −mean log p + strength · mean ‖a‖², written out."""
     model = tiny(contextual=[Repeated()]).double()
     batch = Sentences(10**6).plan(EncodedText.encode(TRAIN, VOCABULARY), seed=0)[0]
     distribution, _ = model.scan(batch)
     a = torch.cat([distribution.adaptor, distribution.context_adaptor], 1)
-    loss = -model.targets_log_prob(distribution, batch).mean() + 0.3 * a.abs().pow(p).sum(-1).mean()
+    loss = -model.targets_log_prob(distribution, batch).mean() + 0.3 * a.square().sum(-1).mean()
     names = [name for name, _ in model.named_parameters()]
     gradients = dict(zip(names, torch.autograd.grad(loss, list(model.parameters())), strict=True))
     wanted = {name: start - 0.1 * gradients[name] for name, start in weights(model).items()}
-    run(
-        model, epochs=1, batches=WHOLE, clip=None, optimizer="sgd", learning_rate=0.1, penalty=0.3, penalty_norm=p
-    )  # fmt: skip
+    run(model, epochs=1, batches=WHOLE, clip=None, optimizer="sgd", learning_rate=0.1, penalty=0.3)
     assert distance(weights(model), wanted) < 1e-12
 
 
@@ -447,7 +443,7 @@ def test_a_learning_rate_beyond_reason_stops_with_a_name_and_a_good_checkpoint(t
     run(tiny(), epochs=1, folder=good)
     model = load(good)
     given: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 1e6, "clip": None, "checkpoint_every": 1}
-    given |= {"penalty": 1.0, "penalty_norm": 9.0}  # of 10^5 and more to the ninth power, float32 knows nothing
+    given |= {"penalty": 1e30}  # times 10^10 and more, float32 knows nothing
     with pytest.raises(NonFiniteError, match=r"the .* is not finite at step \d+, epoch 0, batch \d+.*is kept in"):
         run(model, epochs=2, folder=tmp_path / "bad", **given)
     kept = read_bundle(tmp_path / "bad", "training").tensors

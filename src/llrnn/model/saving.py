@@ -1,7 +1,7 @@
 """A model as a folder: plain data in JSON, tensors in safetensors, written atomically; nothing is pickled.
 
     save                 model.json, model-*.safetensors
-    save_pretrained      config.json, model.safetensors, README.md: the names that the Hugging Face Hub looks for
+    save_pretrained      config.json, model.safetensors: the names that the Hugging Face Hub looks for
 
 Both hold what the model is, and the SHA-256 of every tensor; `llrnn.load` and every verb read both.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,7 +18,6 @@ from torch import Tensor, nn
 from llrnn import __version__
 from llrnn.ground.bundle import write_bundle
 from llrnn.ground.errors import CheckpointError
-from llrnn.ground.files import write_atomically
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.contextual.base import ContextualFeature
 from llrnn.knowledge.contextual.inputs import ContextualInput
@@ -27,11 +25,10 @@ from llrnn.knowledge.process import Process, Saved
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.controllers import Controller, described_controller
 from llrnn.text.encoded import TrainingSummary
-from llrnn.text.others import in_words
 from llrnn.text.vocabulary import MANY_WORDS, Vocabulary
 
 FEATURE_ARRAYS = ("class_of", "offsets", "columns", "values")
-CONFIG, TENSORS, CARD = "config", "model.safetensors", "README.md"
+CONFIG, TENSORS = "config", "model.safetensors"
 
 
 class Persistent(nn.Module):
@@ -94,27 +91,16 @@ class Persistent(nn.Module):
         require_finite(tensors)
         return data, tensors
 
-    def save_pretrained(
-        self,
-        folder: str | PathLike[str],
-        *,
-        license: str | None = None,
-        data: str | None = None,
-        figures: Mapping[str, float] | None = None,
-    ) -> None:
-        """Write config.json, model.safetensors and a model card, README.md, as the Hugging Face Hub expects them.
+    def save_pretrained(self, folder: str | PathLike[str]) -> None:
+        """Write the model as config.json and model.safetensors, the names that the Hugging Face Hub looks for.
 
-        `folder`: where; `license`: a name such as cc-by-sa-4.0; `data`: a sentence on the text that it was trained on;
-        `figures`: measured values by name. All three go into the card, which says so where they are missing.
         `llrnn.load` reads the folder. Raises CheckpointError where a weight is not finite.
 
-            model.save_pretrained("french", license="cc-by-sa-4.0", figures={"perplexity, UD French GSD": 107.3})
+            model.save_pretrained("french")
         """
-        described, tensors = self.checked()
+        data, tensors = self.checked()
         header = {"model_type": "llrnn", "architectures": ["LLRNN"], "llrnn_version": __version__}
-        write_bundle(folder, CONFIG, described, tensors, version=2, file=TENSORS, header=header)
-        card = make_card(self, license, data, figures)
-        write_atomically(Path(folder) / CARD, card.encode())
+        write_bundle(folder, CONFIG, data, tensors, version=2, file=TENSORS, header=header)
 
     def weights(self) -> dict[str, Tensor]:
         """Return all parameters as {"weights.NAME": tensor}, and buffers of the network as {"buffers.NAME": tensor}.
@@ -223,63 +209,3 @@ def _describe_source(saved: Saved, prefix: str, tensors: dict[str, Tensor]) -> d
     tensors.update({f"{prefix}.{name}": tensor for name, tensor in saved.tensors.items()})
     parts = [_describe_source(part, f"{prefix}.{i}", tensors) for i, part in enumerate(saved.parts)]
     return {"kind": saved.kind, "fields": saved.fields, "tensors": sorted(saved.tensors), "parts": parts}
-
-
-def make_card(model: Persistent, license: str | None, data: str | None, figures: Mapping[str, float] | None) -> str:
-    """Return the text of a model card (README.md): what is given here, and what the model knows of its training.
-
-    `license`: a name; `data`: a sentence on the training text; `figures`: measured values by name; None: not stated,
-    and the card says so.
-    """
-    front = ["---", "library_name: llrnn", "pipeline_tag: text-generation", "tags: [llrnn, language-model]"]
-    front += [f"license: {license}"] if license else []
-    known = {**model.provenance.get("figures", {}), **(figures or {})}
-    rows = [f"| {name} | {value:g} |" for name, value in known.items()]
-    return "\n".join(
-        [
-            *front,
-            "---",
-            "",
-            "# A log-linear recurrent language model",
-            "",
-            f"p(x | K) ∝ b(K, x) · exp(a(h)·φ(K, x)) over {len(model.vocabulary):,} symbols: {model.controller!r} over "
-            f"{len(model.feature_names):,} output features, background `{model.background!r}`, "
-            f"{sum(p.numel() for p in model.parameters()):,} weights.",
-            "",
-            "```python",
-            "import llrnn",
-            "",
-            'model = llrnn.load("this folder")',
-            "llrnn.generate(model)",
-            "```",
-            "",
-            "## Data",
-            "",
-            data or "Not stated by who saved it.",
-            *_trained_on(model),
-            "",
-            "## Figures",
-            "",
-            *(["| measure | value |", "| --- | --- |", *rows] if rows else ["None were given."]),
-            "",
-            "## Licence",
-            "",
-            license or "Not stated: ask who trained it before you use it.",
-            "",
-            "## Intended use",
-            "",
-            "To score and to write text like that of its data. It says what is likely, not what is true, and repeats "
-            "what its data holds; do not rely on it for decisions about people.",
-            "",
-        ]
-    )
-
-
-def _trained_on(model: Persistent) -> list[str]:
-    """Return lines of a model card on the training text: its size, its files and other texts, as far as known."""
-    summary = model.training_summary
-    found = [] if summary is None else ["", f"Trained on {int(summary.counts.sum()):,} words and ends of sentences."]
-    files = model.corpus_settings.get("train")
-    names = [files] if isinstance(files, str) else files or []
-    found += [f"Files: {', '.join(Path(str(one)).name for one in names)}."] if names else []
-    return found + [in_words(other) for other in model.provenance.get("other_texts", [])]

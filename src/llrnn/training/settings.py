@@ -157,8 +157,7 @@ class TrainingSettings(BaseModel):
     clip: Annotated[float | None, WithJsonSchema({"type": "number", "minimum": 0})] = Field(
         5.0, gt=0, description="largest norm of the gradient; 0 leaves it alone"
     )
-    penalty: float = Field(0.0, ge=0, description="strength of the penalty ‖a‖_p^p on the adaptor vector")
-    penalty_norm: float = Field(2.0, ge=1, description="p of that penalty")
+    penalty: float = Field(0.0, ge=0, description="strength of the penalty ‖a‖² on the adaptor vector")
     epochs: int = Field(20, ge=1, description="passes over the text, at most [epochs]")
     patience: Annotated[int | None, WithJsonSchema({"type": "integer", "minimum": 0})] = Field(
         3, ge=1, description="how long without a better validation before stopping; 0: go on [epochs]"
@@ -185,11 +184,6 @@ class TrainingSettings(BaseModel):
             raise ValueError(
                 f"momentum = {self.momentum} is of sgd and rmsprop, found optimizer = 'adamw', which has its own; "
                 "leave momentum out, or choose optimizer = 'sgd' or 'rmsprop'"
-            )
-        if not self.penalty and self.penalty_norm != TrainingSettings.model_fields["penalty_norm"].default:
-            raise ValueError(
-                f"penalty_norm = {self.penalty_norm} is of penalty, found penalty = 0; leave penalty_norm out, or set "
-                "penalty above 0"
             )
         if self.objective.kind == "distil" and self.batches.kind == "continuous":
             raise ValueError(

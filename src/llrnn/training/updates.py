@@ -1,6 +1,6 @@
 """One update of the weights, from one batch.
 
-    loss = −mean log p(x_{t+1} | K) + penalty · mean ‖a‖_p^p
+    loss = −mean log p(x_{t+1} | K) + penalty · mean ‖a‖²
     g = ∇ loss, summed over the processes           g ← g · min(1, clip / ‖g‖)           w ← optimizer(w, g)
 
 Nothing is applied before loss and ‖g‖ have been seen to be finite. Both are looked at together, once the gradients of
@@ -119,8 +119,7 @@ class Updater:
         loss = self.objective(self.model, distribution, batch, generator)
         whole = loss
         if self.settings.penalty:
-            a = distribution.given.adaptor()
-            whole = loss + self.settings.penalty * batch.mean(a.abs().pow(self.settings.penalty_norm).sum(-1))
+            whole = loss + self.settings.penalty * batch.mean(distribution.given.adaptor().square().sum(-1))
         (whole * weight).backward()  # type: ignore[no-untyped-call]
         return loss.detach(), after.detached()
 
