@@ -29,10 +29,10 @@ from llrnn import Corpus, Vocabulary
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.files import write_lines
-from llrnn.inference.pairs import write_pairs
 from llrnn.text.lexicon import Readings, read_frequencies
 from llrnn.text.readers import Sentence, read_lines
 from llrnn_agreement import Agreement, AgreementRules
+from llrnn_lab.pairs.files import write_pairs
 from llrnn_lab.pairs.making import make_pairs
 from llrnn_morphology import hunspell_readings
 

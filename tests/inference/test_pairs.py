@@ -14,13 +14,14 @@ import torch
 from helpers import walked
 from llrnn import cli
 from llrnn.ground.errors import CorpusError, UnknownWordError
-from llrnn.inference.pairs import Accuracy, Pair, PairScores, read_pairs, score_pairs, write_pairs
+from llrnn.inference.pairs import Accuracy, Pair, PairScores, read_pairs, score_pairs
 from llrnn.knowledge.backgrounds import Unigram
 from llrnn.knowledge.features import Identity, Suffixes
 from llrnn.model.controllers import GRU
 from llrnn.model.network import LLRNN
 from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import Vocabulary
+from llrnn_lab.pairs.files import write_pairs
 
 PAIRS = [
     Pair(("il", "dort"), ("il", "dorment"), "verb-number", 1, 0),

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from llrnn.ground.errors import CorpusError
-from llrnn.inference.pairs import read_pairs, write_pairs
+from llrnn.inference.pairs import read_pairs
 from llrnn.text.lexicon import Lexicon
+from llrnn_lab.pairs.files import write_pairs
 from llrnn_lab.pairs.templates import (
     TemplateTable,
     french_templates,

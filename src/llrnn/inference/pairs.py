@@ -25,7 +25,7 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain, takewhile
@@ -34,8 +34,8 @@ from statistics import fmean
 from typing import Any, TypeVar
 
 from llrnn.ground.errors import CorpusError
-from llrnn.ground.files import StrPath, parse_json, write_lines
-from llrnn.inference.nbest import Words, join_words
+from llrnn.ground.files import StrPath, parse_json
+from llrnn.inference.nbest import Words
 from llrnn.inference.rescoring import read_again, score_sentences
 from llrnn.model.network import LLRNN
 from llrnn.text.readers import Line, read_entries, require_file
@@ -46,7 +46,7 @@ Fields = dict[str, tuple[object, int]]  # values, and the columns that they stan
 Band = tuple[int, float, str]
 BANDS: tuple[Band, ...] = ((1, 1, "1"), (2, 4, "2-4"), (5, math.inf, "5+"))
 
-__all__ = ["Accuracy", "Pair", "PairScores", "read_pairs", "score_pairs", "write_pairs"]
+__all__ = ["Accuracy", "Pair", "PairScores", "read_pairs", "score_pairs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,9 @@ class Pair:
             raise CorpusError(f"place must be the index of a word, found {self.place}; correct it or leave it out")
 
 
-_HEADER = ("good", "bad", "group", "distance", "distractors")
-_ROW = (*_HEADER[:3], "log_p_good", "log_p_bad", "right")
-_KEYS = ("sentence_good", "sentence_bad", "group", "distance", "distractors", "place", "complete")
+HEADER = ("good", "bad", "group", "distance", "distractors")
+_ROW = (*HEADER[:3], "log_p_good", "log_p_bad", "right")
+KEYS = ("sentence_good", "sentence_bad", "group", "distance", "distractors", "place", "complete")
 
 
 def read_pairs(path: StrPath) -> list[Pair]:
@@ -98,30 +98,15 @@ def read_pairs(path: StrPath) -> list[Pair]:
         pairs = read_pairs("pairs.tsv.gz")
     """
     require_file(path)
-    is_tsv = _is_tsv(path)
-    lines = [line for line in read_entries(path) if not (is_tsv and _is_header(line))]
-    pairs = [read_pair(line, _read_tsv(line) if is_tsv else _read_json(line)) for line in lines]
+    tsv = is_tsv(path)
+    lines = [line for line in read_entries(path) if not (tsv and _is_header(line))]
+    pairs = [read_pair(line, _read_tsv(line) if tsv else _read_json(line)) for line in lines]
     if not pairs:
         raise CorpusError("at least one pair is required, but the file has none; was it written to the end?", path=path)
     return pairs
 
 
-def write_pairs(path: StrPath, pairs: Iterable[Pair], **told: object) -> None:
-    """Write minimal pairs to a file .tsv or .jsonl that `read_pairs` reads; the file is written whole or not at all.
-
-    `told`: further fields of each JSON line, such as where the pairs come from. TSV holds neither these nor readings,
-    `place` and `complete`. Raises CorpusError for no pairs, another extension, or several readings in TSV.
-
-        write_pairs("pairs.jsonl", pairs, seed=3)
-    """
-    is_tsv = _is_tsv(path)
-    lines = [_tsv_line(pair) if is_tsv else _json_line(pair, told) for pair in pairs]
-    if not lines:
-        raise CorpusError("at least one pair is required, found none; there is nothing to write", path=path)
-    write_lines(path, ["\t".join(_HEADER), *lines] if is_tsv else lines)
-
-
-def _is_tsv(path: StrPath) -> bool:
+def is_tsv(path: StrPath) -> bool:
     """Return True for a file name .tsv and False for .jsonl, with or without .gz; raise CorpusError for others."""
     name = PurePath(path).name
     extension = PurePath(name.lower().removesuffix(".gz")).suffix
@@ -135,37 +120,17 @@ def _is_tsv(path: StrPath) -> bool:
 
 
 def _is_header(line: Line) -> bool:
-    return line.number == 1 and line.text.split("\t")[:2] == list(_HEADER[:2])
-
-
-def _tsv_line(pair: Pair) -> str:
-    if any(pair.readings):
-        raise CorpusError("TSV has one reading of each sentence, found several; write a file .jsonl")
-    if any(character in pair.group for character in "\t\r\n"):
-        raise CorpusError(f"the name of a group must stand on one line without TABs, found {pair.group!r}; rename it")
-    known = ("_" if value is None else str(value) for value in (pair.distance, pair.distractors))
-    return "\t".join((join_words(pair.good), join_words(pair.bad), pair.group, *known))
-
-
-def _json_line(pair: Pair, told: Mapping[str, object]) -> str:
-    good, bad = (_joined(*one) for one in zip((pair.good, pair.bad), pair.readings, strict=True))
-    values = (good, bad, pair.group, pair.distance, pair.distractors, pair.place, None if pair.complete else False)
-    fields: dict[str, object] = {key: value for key, value in zip(_KEYS, values, strict=True) if value is not None}
-    return json.dumps({**fields, **told}, ensure_ascii=False)
-
-
-def _joined(sentence: Words, readings: Readings) -> str | list[str]:
-    return [*map(join_words, (sentence, *readings))] if readings else join_words(sentence)
+    return line.number == 1 and line.text.split("\t")[:2] == list(HEADER[:2])
 
 
 def _read_tsv(line: Line) -> Fields:
     texts = line.text.split("\t")
-    if not 2 <= len(texts) <= len(_HEADER):
-        names, column = " ".join(_HEADER), len("\t".join(texts[: len(_HEADER)])) + 1
+    if not 2 <= len(texts) <= len(HEADER):
+        names, column = " ".join(HEADER), len("\t".join(texts[: len(HEADER)])) + 1
         line.fail(f"2 to 5 columns separated by a TAB ({names}) are required, found {len(texts)}", column)
     starts = [1 + sum(len(text) + 1 for text in texts[:index]) for index in range(len(texts))]
     values: list[object] = [*texts[:2], *map(str.strip, texts[2:3]), *map(_number, texts[3:])]
-    return dict(zip(_KEYS, zip(values, starts, strict=True), strict=False))
+    return dict(zip(KEYS, zip(values, starts, strict=True), strict=False))
 
 
 def _read_json(line: Line) -> Fields:
@@ -187,14 +152,14 @@ def read_pair(line: Line, fields: Fields) -> Pair:
     `sentence_good`, `sentence_bad`, `group`, `distance`, `distractors`, `place`, `complete`, of which the first two are
     needed. Raises CorpusError where a field is missing or wrong.
     """
-    (good, *more), (bad, *others) = (_sentences(line, fields, key) for key in _KEYS[:2])
+    (good, *more), (bad, *others) = (_sentences(line, fields, key) for key in KEYS[:2])
     if good == bad:
         text = " ".join(good)
         line.fail(f"the sentences of a pair must differ, found {text!r} twice; correct one", fields["sentence_bad"][1])
     group, column = fields.get("group", ("", 1))
     if not isinstance(group, str):
         line.fail(f"the group must be a string, found {group!r}; correct it", column)
-    distance, distractors, place = (_count(line, fields, key) for key in _KEYS[3:6])
+    distance, distractors, place = (_count(line, fields, key) for key in KEYS[3:6])
     place, complete = -1 if place is None else place, fields.get("complete", (True, 1))[0] is not False
     try:
         return Pair(good, bad, group, distance, distractors, place, complete, (tuple(more), tuple(others)))

@@ -14,11 +14,11 @@ from llrnn.cli import show
 from llrnn.cli.options import Seed
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_lines
-from llrnn.inference.pairs import write_pairs
 from llrnn.model.checkpoint import load
 from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import Lexicon, is_comment
 from llrnn.text.readers import read_entries
+from llrnn_lab.pairs.files import write_pairs
 from llrnn_lab.pairs.making import make_pairs
 from llrnn_lab.pairs.suites import read_suite
 from llrnn_lab.pairs.templates import french_templates, read_templates, template_pairs, template_sentences

@@ -28,7 +28,6 @@ from typing import Any
 
 from llrnn.ground.errors import ConfigError, EstimationWarning, LexiconError
 from llrnn.ground.files import write_atomically
-from llrnn.inference.pairs import write_pairs
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import EncodedText
@@ -37,6 +36,7 @@ from llrnn.text.readers import conllu_lines
 from llrnn.text.vectors import WordVectors, cases
 from llrnn.text.vocabulary import Vocabulary
 from llrnn_lab.clusters import cluster_words, tokenise
+from llrnn_lab.pairs.files import write_pairs
 from llrnn_lab.pairs.making import make_pairs
 from llrnn_lab.studies import french_texts
 from llrnn_lab.studies.french_texts import Contractions
