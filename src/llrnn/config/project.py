@@ -405,7 +405,10 @@ def _tokeniser(config: Config) -> Tokeniser | None:
 
 
 def _lowercase(config: Config, tokeniser: Tokeniser | None) -> Lowercase:
-    """Return whether words are lowercased, or the function of the tokeniser that does it."""
+    """Return False where the configuration keeps capitals; else the tokeniser's function that lowercases a text.
+
+    True without a tokeniser, which stands for `str.lower`.
+    """
     return config.corpus.lowercase and (True if tokeniser is None else tokeniser.lower)
 
 

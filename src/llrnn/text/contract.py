@@ -25,7 +25,7 @@ LEFT_OUT = "left out"
 
 @dataclass(frozen=True)
 class Contract:
-    """How the words of a perplexity were read and counted; `str` of it is one line.
+    """How the words behind a perplexity were read and counted; `str(contract)` is one line to put beside the number.
 
     reading     "alone": each sentence by itself; "running": with the text before it
     words       how many were counted, ends of sentences included
@@ -46,10 +46,11 @@ class Contract:
 
     @classmethod
     def of(cls, corpus: Corpus, own: Vocabulary, words: int | None = None, **known: Any) -> Contract:
-        """Return the contract of a corpus, of which `words` were counted; None: all, and ends of sentences.
+        """Return the contract (how words were read and counted) of a perplexity on a corpus.
 
-        `own`: the words of the model, before those of a running text are added; `known`: fields of the class, where
-        they do not follow from the corpus.
+        `own`: the vocabulary of the model, before words of a running text are added; `words`: how many were counted,
+        None for all words and ends of sentences; `known`: fields of the class that replace what follows from the
+        corpus.
         """
         counts, kinds = corpus.counts(), Counter[str]()
         for kind, n in zip(own.kinds(list(counts)), counts.values(), strict=True):
@@ -70,14 +71,15 @@ class Contract:
 
 
 def reading_of(corpus: Corpus) -> Reading:
-    """Return how a corpus is read: each sentence alone, or as a running text (`Corpus.running`)."""
+    """Return "running" for a corpus made by `Corpus.running`, else "alone": each sentence is read by itself."""
     return "running" if any(isinstance(one, Before) for one in corpus.conditions) else "alone"
 
 
 def difference(contracts: Mapping[str, Contract]) -> str | None:
-    """Return why figures, by their names, must not stand in one table: two that were counted differently; else None.
+    """Return a message that names two perplexities which were counted differently, or None if all may be compared.
 
-    How many words are spelled may differ: each has a probability of its own, as listed ones have.
+    `contracts`: how each was counted, by its name. The number of spelled words may differ: each has a probability of
+    its own, as listed ones have.
     """
     for (first, one), (name, other) in pairwise(contracts.items()):
         if replace(one, spelled=0) != replace(other, spelled=0):
@@ -86,7 +88,9 @@ def difference(contracts: Mapping[str, Contract]) -> str | None:
 
 
 def require_comparable(contracts: Mapping[str, Contract]) -> None:
-    """Raise a ConfigError where figures, by their names, must not stand in one table (`difference`).
+    """Raise a ConfigError where two perplexities were counted differently, so that they must not be compared.
+
+    `contracts`: how each was counted, by its name.
 
     require_comparable({"a": evaluate(a, text).contract, "b": evaluate(b, text).contract})
     """

@@ -89,7 +89,7 @@ class Corpus:
     ) -> Corpus:
         """Return the sentences of one or several CoNLL-U files, plain or gzip; a CorpusError names a faulty line.
 
-        lowercase   whether words are lowercased
+        lowercase   whether words are lowercased, or the function that does it, such as `Tokeniser.lower`
         surface     whether multiword tokens are kept whole, as they are written
 
         For example:

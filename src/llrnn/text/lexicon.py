@@ -89,7 +89,7 @@ class Lexicon:
         """Return the lexicon in a file of lines `form TAB attributes`, separated by spaces, commas or `|`; `_`: none.
 
         path        the file, plain or gzip
-        lowercase   whether forms are lowercased
+        lowercase   whether forms are lowercased, or the function that does it, such as `Tokeniser.lower`
 
         A line that begins with `# `, or with `#` and has no TAB, is a comment; blank lines are skipped. A repeated form
         gets the union of its attributes. A LexiconError names a faulty line.
@@ -424,7 +424,7 @@ def read_frequencies(path: StrPath, *, lowercase: Lowercase = False) -> dict[str
     """Return {form: frequency} from a file of lines `form TAB count`, or separated by spaces where the form has none.
 
     path        the file, plain or gzip
-    lowercase   whether forms are lowercased
+    lowercase   whether forms are lowercased, or the function that does it, such as `Tokeniser.lower`
 
     In a file with one word a line and no counts each line counts 1. Repeated forms are summed; blank lines are skipped.
     There are no comments: `#` is a word. A LexiconError names a faulty line.

@@ -297,7 +297,10 @@ Lowercase = bool | Callable[[str], str]  # whether words are lowercased, or the 
 
 
 def lowering(lowercase: Lowercase) -> Callable[[str], str]:
-    """Return the function that every word goes through: `str.lower`, the one given, or `str`, which changes nothing."""
+    """Return the function to lowercase words by: `str.lower` for True, the function given, or `str` for False.
+
+    `str` leaves words as they are.
+    """
     return str.lower if lowercase is True else lowercase or str
 
 
@@ -318,8 +321,9 @@ def read_words(
 def read_text(path: StrPath, *, lowercase: Lowercase = False, cut: Cut | None = None) -> Iterator[Sentence]:
     """Yield the sentences of a text file, one a line, split at white space; blank lines are skipped.
 
-    White space is as in Unicode, the no-break space included. `lowercase` lowercases the words; `cut` splits lines
-    into sentences and words instead, as `Tokeniser.sentences` does. Faults raise a CorpusError with path and line.
+    White space is as in Unicode, the no-break space included. `lowercase`: whether words are lowercased, or the function
+    that does it; `cut`: a function that splits a line into sentences and words instead, such as `Tokeniser.sentences`.
+    Faults raise a CorpusError with path and line.
 
         for sentence in read_text("corpus.txt"): print(sentence.words)
     """
@@ -379,8 +383,10 @@ def _conditioned(
 ) -> Iterator[Sentence]:
     """Yield one sentence for each line of a file, with its condition (the input that it is generated from).
 
-    `read(line, as_act)` returns (words, condition) of a line, None for a blank one, which is skipped. `lowercase`:
-    whether words and texts in conditions are lowercased; `conditions`: "act" if they are dialogue acts, else "plain".
+    `read(line, as_act)` returns (target, condition) of a line, None for a blank one, which is skipped; the target is a
+    text or a list of words. `lowercase`: whether words and texts in conditions are lowercased, or the function that
+    does it; `conditions`: "act" if they are dialogue acts, else "plain"; `cut`: splits targets and texts in conditions
+    into words, None: at white space.
     """
     check_conditions(conditions)
     tokens, lower = PlainTokens(), lowering(lowercase)
@@ -473,7 +479,10 @@ class _JsonRecord:
         return value
 
     def target(self) -> str | list[str]:
-        """Return the target, a string, or its words."""
+        """Return the target of the line as it is written: a string, or a list of words.
+
+        A CorpusError if it is neither, has no word, or a word has white space or half a surrogate pair.
+        """
         key = "target" if "target" in self.fields else "tokens"
         value = self.fields[key]
         words = value.split() if isinstance(value, str) and key == "target" else value

@@ -820,9 +820,9 @@ class Vocabulary:
         return float(self.locate([word])[1][0])
 
     def kinds(self, words: Sequence[str]) -> list[str]:
-        """Return how each word has its probability: "listed", "spelled", "number", or "unknown".
+        """Return for each word how it has its probability: "listed", "spelled", "number" or "unknown".
 
-        An unlisted word of a domain other than spellings has the name of its domain, as numbers do; an unknown one has
+        An unlisted word of another domain (infinite set of strings) has that domain's name; an unknown one has
         no probability of its own. Where symbols are units of words, every word is spelled.
 
             vocabulary.kinds(["le", "zorglub", "1987"])        # ["listed", "spelled", "number"]
