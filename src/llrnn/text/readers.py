@@ -321,9 +321,9 @@ def read_words(
 def read_text(path: StrPath, *, lowercase: Lowercase = False, cut: Cut | None = None) -> Iterator[Sentence]:
     """Yield the sentences of a text file, one a line, split at white space; blank lines are skipped.
 
-    White space is as in Unicode, the no-break space included. `lowercase`: whether words are lowercased, or the function
-    that does it; `cut`: a function that splits a line into sentences and words instead, such as `Tokeniser.sentences`.
-    Faults raise a CorpusError with path and line.
+    White space is as in Unicode, the no-break space included. `lowercase`: whether words are lowercased, or the
+    function that does it; `cut`: a function that splits a line into sentences and words instead, such as
+    `Tokeniser.sentences`. Faults raise a CorpusError with path and line.
 
         for sentence in read_text("corpus.txt"): print(sentence.words)
     """
