@@ -6,9 +6,14 @@ Turkish are there, `*.toml`). `feature` makes of it features φ(K, x), whether a
 governs it. A configuration says `kind = "agreement"` in [[contextual]] and [[contextual_inputs]].
 """
 
-from llrnn_agreement.feature import Agreement, Governors
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from llrnn_agreement.machine import Governor, Machine, RoleReading, Stack, count_roles, governors
 from llrnn_agreement.rules import AgreementRules, Relation
+
+if TYPE_CHECKING:
+    from llrnn_agreement.feature import Agreement, Governors
 
 __all__ = [
     "Agreement",
@@ -22,3 +27,10 @@ __all__ = [
     "count_roles",
     "governors",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import `Agreement` and `Governors` when they are used: they need torch, and `llrnn data --help` does not."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("llrnn_agreement.feature"), name)

@@ -8,15 +8,15 @@ from typing import Annotated
 import typer
 
 from llrnn.cli import show
-from llrnn.cli.options import require_output_file
-from llrnn_agreement.feature import Agreement
-from llrnn_agreement.keys import AgreementKeys
+from llrnn.cli.options import a_text, require_output_file
 
 
 def agreement_verb(
     rules: Annotated[str, typer.Argument(help="french, estonian, turkish, or a table .toml of one's own.")],
     out: Annotated[Path, typer.Option(help="The file to write, .json.gz: `file` of [[contextual]] names it.")],
-    treebanks: Annotated[list[Path], typer.Option("--treebank", help="CoNLL-U: readings, and what comes where.")],
+    treebanks: Annotated[
+        list[Path], typer.Option("--treebank", help="CoNLL-U: readings, and what comes where.", callback=a_text)
+    ],
     readings: Annotated[list[Path] | None, typer.Option(help="More: form TAB weight TAB attributes.")] = None,
     lowercase: Annotated[bool, typer.Option(help="Lowercase the words of treebanks.")] = False,
 ) -> None:
@@ -24,6 +24,9 @@ def agreement_verb(
 
     Example: llrnn data agreement french --treebank train.conllu --out agreement.json.gz
     """
+    from llrnn_agreement.feature import Agreement
+    from llrnn_agreement.keys import AgreementKeys
+
     require_output_file(out)
     known = AgreementKeys(rules=rules, treebanks=list(map(str, treebanks)), readings=list(map(str, readings or [])))
     Agreement.described(lowercase, **known.model_dump(exclude={"context_independent"})).to_file(out)

@@ -407,6 +407,57 @@ def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
         assert found.stdout.startswith(f"llrnn {llrnn.__version__}\n")
 
 
+def below(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """A command of click and all verbs below it, each with the words that call it."""
+    yield path, command
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from below(inner, *path, name)
+
+
+def mistakes(path: tuple[str, ...], command: Any) -> Iterator[list[str]]:
+    """Command lines of a verb with an unknown option, without what is required, with files that are not there."""
+    yield [*path, "--nonsense"]
+    required = [one for one in command.params if one.required]
+    if required:
+        yield [*path]
+    files = [one for one in command.params if one.param_type_name == "argument"]
+    if files and not cli.VERBS[path[0]][0].startswith("llrnn_lab"):  # studies look for their data when they run
+        options = [word for one in required if one not in files for word in (one.opts[0], "missing.arpa")]
+        yield [*path, *("missing" for _ in files), *options]
+
+
+IMPORTS = """
+import contextlib, io, json, sys
+from llrnn import cli
+found = []
+for line in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()):
+        found.append([line, cli.run(line), "torch" in sys.modules])
+print(json.dumps(found))
+"""
+
+
+def test_only_what_works_with_a_model_imports_torch(trained: Path, run: str) -> None:
+    """Help of every verb, mistakes of usage, `config` and `ngram query` do not: torch takes seconds."""
+    test, config = str(trained / "test.conllu"), str(trained / "config.toml")
+    assert cli.run(["ngram", "estimate", test, "--out", "small.arpa"]) == 0
+    assert cli.run(["ngram", "convert", "small.arpa", "small.ngram"]) == 0
+    verbs = [found for name in cli.VERBS for found in below(cli.load_verb(name), name)]
+    wrong = [line for verb in verbs for line in mistakes(*verb)]
+    wrong += [["config", "check", config, "--set", "background.kind=nonsense"]]
+    right = [[*path, "--help"] for path, _ in verbs]
+    right += [["config", "reference"], ["config", "schema"], ["config", "check", config]]
+    right += [["ngram", "query", model, "le chat"] for model in ("small.arpa", "small.ngram")]
+    lines = json.dumps([*wrong, *right, ["score", run, test]])
+    start = [sys.executable, "-c", IMPORTS]
+    done = subprocess.run(start, input=lines, capture_output=True, encoding="utf8", timeout=HANG, check=True)
+    *light, last = json.loads(done.stdout)
+    assert len(verbs) > 50
+    assert [line for line, _, heavy in light if heavy] == []
+    assert [line for line, status, _ in light if status != (2 if line in wrong else 0)] == []
+    assert last[1:] == [0, True]
+
+
 @pytest.mark.parametrize("verb", ["bench", "experiment"])
 def test_without_the_lab_its_verbs_say_how_to_get_it(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, verb: str
@@ -684,12 +735,15 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 
 
 @pytest.mark.parametrize("start", [["-m", "llrnn"], [LLRNN]], ids=["python -m llrnn", "llrnn"])
-def test_ctrl_c_while_the_command_is_imported_is_no_traceback(tmp_path: Path, start: list[str]) -> None:
-    (tmp_path / "torch.py").write_text("raise KeyboardInterrupt\n")  # as if it came while torch is imported
+@pytest.mark.parametrize(("module", "verb"), [("typer", ["--help"]), ("torch", ["generate", "."])])
+def test_ctrl_c_while_the_command_is_imported_is_no_traceback(
+    tmp_path: Path, start: list[str], module: str, verb: list[str]
+) -> None:
+    (tmp_path / f"{module}.py").write_text("raise KeyboardInterrupt\n")  # as if it came while this is imported
     source = Path(llrnn.__file__).parents[1]
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{source}"}
     found = subprocess.run(
-        [sys.executable, *start, "train", "--help"], capture_output=True, encoding="utf8", env=environment, timeout=HANG
+        [sys.executable, *start, *verb], capture_output=True, encoding="utf8", env=environment, timeout=HANG
     )
     assert (found.stdout, found.stderr) == ("", "stopped\n")
     assert found.returncode in (130, -signal.SIGINT)

@@ -27,8 +27,9 @@ from llrnn.knowledge.backgrounds import NGram
 from llrnn.knowledge.backgrounds.ngram import over_own_words
 from llrnn.languages.ngrams import UNKNOWN, NGramTable, estimate, read_stream, read_table, write_table
 from llrnn.languages.ngrams import kneser_ney as streams
-from llrnn.languages.ngrams import table as rows
-from llrnn.languages.ngrams.table import EMPTY, DenseRows, Trie
+from llrnn.languages.ngrams import trie as rows
+from llrnn.languages.ngrams.table import EMPTY
+from llrnn.languages.ngrams.trie import DenseRows, Trie
 from strategies import draws
 from test_cli import Capture, as_json, done, refused
 
@@ -611,7 +612,7 @@ def test_kept_rows_are_never_changed_and_never_too_many(monkeypatch: pytest.Monk
     monkeypatch.setattr(rows, "_BYTES_KEPT", 4 * V * 3)
     ngram = NGram(table).bind(Vocabulary(table.words))
     trie = ngram.trie(torch.device("cpu"))
-    states = torch.cat([torch.tensor([EMPTY]), torch.randint(0, trie.offsets[2], (300,))])
+    states = torch.cat([torch.tensor([EMPTY]), torch.randint(0, int(trie.scorer.table.offsets[2]), (300,))])
     states = torch.where(trie.matters[states], states, states % V)
     first = ngram.log_probs(states)
     kept = {word: row.copy() for word, row in ngram._dense._kept.items()}  # type: ignore[union-attr]

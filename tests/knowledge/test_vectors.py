@@ -13,7 +13,8 @@ import torch
 import llrnn
 from helpers import small_corpus, small_features, small_model, small_vectors, small_vocabulary
 from llrnn import EOS, Vocabulary, load, words
-from llrnn.config.project import Project, parse_config
+from llrnn.config.project import Project
+from llrnn.config.reading import parse_config
 from llrnn.ground.errors import FeatureError, LexiconError, LLRNNWarning
 from llrnn.inference.explanation import in_blocks
 from llrnn.knowledge.features import Features, Identity, Vectors, compile_features, summarise

@@ -17,7 +17,8 @@ from llrnn import Vocabulary
 from llrnn.knowledge.backgrounds import NGram
 from llrnn.languages.ngrams import UNKNOWN, NGramTable, estimate
 from llrnn.languages.ngrams import table as module
-from llrnn.languages.ngrams.table import HashIndex, Trie, searched
+from llrnn.languages.ngrams.table import HashIndex
+from llrnn.languages.ngrams.trie import Trie, searched
 from strategies import draws
 
 torch.set_num_threads(1)

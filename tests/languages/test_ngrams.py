@@ -41,8 +41,9 @@ from llrnn.knowledge.features import Identity
 from llrnn.knowledge.process import Batch
 from llrnn.languages.ngrams import UNKNOWN, NGramTable, estimate, read_table, write_table
 from llrnn.languages.ngrams import table as binding
-from llrnn.languages.ngrams.table import Trie, backed_off, completed, for_vocabulary
+from llrnn.languages.ngrams.table import backed_off, completed, for_vocabulary
 from llrnn.languages.ngrams.table import written_out as every_ngram
+from llrnn.languages.ngrams.trie import Trie
 from llrnn.layer.distribution import Distribution
 from llrnn.layer.priors import Prior, SparsePrior
 from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows, score

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from helpers import tiny_model
 from llrnn import GRU, Corpus, Vocabulary, backgrounds, domains, features, load
 from llrnn.config.keys import Config
-from llrnn.config.project import Project, parse_config
+from llrnn.config.project import Project
+from llrnn.config.reading import parse_config
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, LLRNNWarning, TrainingError, ZeroMassError
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences, score

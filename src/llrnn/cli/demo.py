@@ -17,22 +17,26 @@ from html import escape
 from pathlib import Path
 from pkgutil import get_data
 from string import Template
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlencode
 
 import typer
 
-from llrnn import LLRNN, LSTM, Corpus, Lexicon, Vocabulary, backgrounds, evaluate, explain, features, generate, train
+import llrnn
 from llrnn.cli import show
 from llrnn.cli.options import Seed, TrainingBar, interruptible, make_output_folder
-from llrnn.config.project import embedded_corpora
 from llrnn.ground.errors import TrainingError
 from llrnn.ground.files import write_atomically
 from llrnn.ground.rendering import Heading, LineChart, Sheet, Strong, TextTable
-from llrnn.inference.evaluation import Evaluation
-from llrnn.inference.explanation import Comparison
 from llrnn.text.contract import require_comparable
-from llrnn.training.runs import Record
+from llrnn.text.corpus import Corpus
+from llrnn.text.lexicon import Lexicon
+from llrnn.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from llrnn.inference.evaluation import Evaluation
+    from llrnn.inference.explanation import Comparison
+    from llrnn.training.runs import Record
 
 SENTENCES, EPOCHS = 6000, 6
 FREQUENT_WORDS = 400
@@ -51,7 +55,7 @@ class Contender:
     """
 
     name: str
-    model: LLRNN
+    model: llrnn.LLRNN
     valid: list[float]  # after each epoch
     words_per_second: float
     test: Evaluation
@@ -147,46 +151,49 @@ def run(
     TrainingError is raised. `follow(name, records)`: runs a training by iterating over its records and returns them
     all; it may show progress.
     """
+    from llrnn.config.project import embedded_corpora
+
     size = max(1, sentences // 10)
     corpora = embedded_corpora(sentences, size, size)
     train_text, valid, test = corpora.values()
     vocabulary = Vocabulary.from_corpus(*corpora.values())
     contenders = []
     for name, phi, background in _knowledge(corpora):
-        controller = LSTM(_HIDDEN, dropout=_DROPOUT)
-        model = LLRNN(vocabulary, output_features=phi, background=background, controller=controller, seed=seed)
+        controller = llrnn.LSTM(_HIDDEN, dropout=_DROPOUT)
+        model = llrnn.LLRNN(vocabulary, output_features=phi, background=background, controller=controller, seed=seed)
         settings: dict[str, Any] = {"epochs": epochs, "seed": seed, "learning_rate": _LEARNING_RATE}
-        records = follow(name, train(model, train_text, valid=valid, should_stop=should_stop, **settings))
+        records = follow(name, llrnn.train(model, train_text, valid=valid, should_stop=should_stop, **settings))
         if records[-1].event == "interrupted":
             raise TrainingError("the demo was stopped before its table was complete; start it again")
         losses = [record.valid for record in records if record.valid is not None]
-        tested = evaluate(model, test).sound(name)
+        tested = llrnn.evaluate(model, test).sound(name)
         contenders.append(Contender(name, model, losses, records[-1].words_per_second, tested))
-    written = [one.words for one in generate(model, count=5, seed=seed)]
+    written = [one.words for one in llrnn.generate(model, count=5, seed=seed)]
     return Demo(corpora, contenders, written, _decision(model))
 
 
-def _knowledge(corpora: dict[str, Corpus]) -> list[tuple[str, features.Features, backgrounds.Background | None]]:
-    unigram = backgrounds.Unigram.from_corpus(*corpora.values())
+def _knowledge(corpora: dict[str, Corpus]) -> list[tuple[str, Any, Any]]:
+    """Return (name, features φ, background or None for a uniform one) of each of the demo's models."""
+    unigram = llrnn.backgrounds.Unigram.from_corpus(*corpora.values())
     lexicon = Lexicon.from_corpus(*corpora.values())
     phi = (
-        features.Identity(top=FREQUENT_WORDS)
-        + features.Attributes(lexicon)
-        + features.Suffixes(3, min_count=20)
-        + features.Numeric()
+        llrnn.features.Identity(top=FREQUENT_WORDS)
+        + llrnn.features.Attributes(lexicon)
+        + llrnn.features.Suffixes(3, min_count=20)
+        + llrnn.features.Numeric()
     )
     return [
-        ("RNN", features.Identity(), None),
-        ("RNN with unigram bias", features.Identity(), unigram),
+        ("RNN", llrnn.features.Identity(), None),
+        ("RNN with unigram bias", llrnn.features.Identity(), unigram),
         ("LL-RNN", phi, unigram),
     ]
 
 
-def _decision(model: LLRNN) -> Comparison | None:
+def _decision(model: llrnn.LLRNN) -> Comparison | None:
     """Return why the model prefers *sucrée* to *sucré* after a fixed prefix; None where it lacks one of the words."""
     prefix, word, rival = DECISION
     known = all(one in model.vocabulary for one in (*prefix.split(), word, rival))
-    return explain(model, prefix=prefix, word=word, rival=rival) if known else None
+    return llrnn.explain(model, prefix=prefix, word=word, rival=rival) if known else None
 
 
 def write_report(demo: Demo, folder: Path) -> Path:

@@ -7,28 +7,21 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import llrnn
 from llrnn.cli import options, show
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import STANDARD, write_lines
-from llrnn.inference.evaluation import Evaluation, evaluate
-from llrnn.inference.meanings import told_scores, written_scores
-from llrnn.inference.pairs import read_pairs, score_pairs
-from llrnn.inference.scores import tabbed
 from llrnn.languages.ngrams.arpa import is_arpa
-from llrnn.model.decode import prepared, warn_of_unknown_names
-from llrnn.model.network import LLRNN
 from llrnn.text.built import is_built
 from llrnn.text.contract import Contract, difference
 from llrnn.text.encoded import Oov
 
-ModelsAndTexts = Annotated[
-    list[Path],
-    typer.Argument(help="Model folders or ARPA files, then text files, - for standard input, or built corpora."),
-]
+if TYPE_CHECKING:
+    from llrnn.inference.evaluation import Evaluation
 
 
 def _is_model(path: Path) -> bool:
@@ -59,9 +52,23 @@ def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:
     return models, files
 
 
+def _given(paths: list[Path]) -> list[Path]:
+    """Callback of typer: return the paths, after a mistake among them was refused."""
+    return paths if _told_apart(paths) else []
+
+
+ModelsAndTexts = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Model folders or ARPA files, then text files, - for standard input, or built corpora.",
+        callback=_given,
+    ),
+]
+
+
 def _each(
     given: list[Path], asked: options.ModelOptions, device: str, *, oov: Oov | None = None
-) -> Iterator[tuple[Path, LLRNN, Path]]:
+) -> Iterator[tuple[Path, llrnn.LLRNN, Path]]:
     """Yield (model folder, opened model, text file) for every model and every text file among the paths `given`.
 
     `asked`: the options that change models, and hold them to --constraint, a language that texts must belong to; `oov`:
@@ -104,6 +111,8 @@ def evaluate_verb(
     Example: llrnn evaluate runs/french novel.txt --cache 0.1 --dynamic 0.05
     Example: zcat test.txt.gz | llrnn evaluate corpus.arpa runs/french - --oov skip
     """
+    from llrnn.model.decode import prepared, warn_of_unknown_names
+
     policy, following = options.oov_policy(oov), options.following_named(cache, cache_words, dynamic)
     if following is not None:
         options.refuse_idle(
@@ -114,7 +123,7 @@ def evaluate_verb(
         corpus = options.read_for(model, file, format, lowercase, running=running)
         warn_of_unknown_names(model, corpus.conditions)
         batching = options.batching_for(batches, model, corpus)
-        judged = partial(evaluate, batching=batching, seed=seed, oov=policy, following=following)
+        judged = partial(llrnn.evaluate, batching=batching, seed=seed, oov=policy, following=following)
         with options.advising_oov(policy):
             result = judged(model if running else prepared(model, corpus.conditions), corpus)
         own = {name: getattr(result, name) for name in ("perplexity", "ppl1", "log10_prob")}
@@ -140,7 +149,8 @@ def _as_srilm(result: Evaluation) -> str:
 @options.with_model_options
 def pairs_verb(
     models: Annotated[
-        list[Path], typer.Argument(help="Model folders, then minimal pairs: .tsv or .jsonl as BLiMP writes it.")
+        list[Path],
+        typer.Argument(help="Model folders, then minimal pairs: .tsv or .jsonl as BLiMP writes it.", callback=_given),
     ],
     asked: options.ModelOptions,
     out: Annotated[Path | None, typer.Option(help="A .tsv file for the results of every pair.")] = None,
@@ -157,6 +167,9 @@ def pairs_verb(
     Example: llrnn model pairs runs/embedded pairs.jsonl
     Example: llrnn model pairs runs/a runs/b pairs.tsv --out results.tsv
     """
+    from llrnn.inference.pairs import read_pairs, score_pairs
+    from llrnn.inference.scores import tabbed
+
     results, rows = [], list[dict[str, Any]]()
     if out is not None:
         options.require_output_file(out)
@@ -190,6 +203,8 @@ def written_verb(
 
     Example: llrnn model written runs/waiter test.jsonl --bleu
     """
+    from llrnn.inference.meanings import told_scores, written_scores
+
     results = []
     for folder, model, file in _each(models, asked, device):
         corpus = options.read_for(model, file, format, lowercase)

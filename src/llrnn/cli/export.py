@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
+import llrnn
 from llrnn.cli import show
 from llrnn.cli.options import AsJson, ModelFolder, require_output_file, say
 from llrnn.ground.files import write_atomically
-from llrnn.inference.keyboard import keyboard_bytes, keyboard_page
-from llrnn.model.checkpoint import load
 
 export_app = typer.Typer()
 
@@ -39,7 +38,9 @@ def keyboard_verb(
     Example: llrnn export keyboard runs/embedded-open --page --out typing.html
     """
     require_output_file(out)
-    content = keyboard_bytes(load(model), words=words)
+    from llrnn.inference.keyboard import keyboard_bytes, keyboard_page
+
+    content = keyboard_bytes(llrnn.load(model), words=words)
     written = keyboard_page(content, title=f"Typing with {model.name}").encode() if page else content
     write_atomically(out, written)
     told = {"out": str(out), "bytes": len(written)}

@@ -5,22 +5,23 @@ from __future__ import annotations
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from llrnn import condense, load
+import llrnn
 from llrnn.cli import options, show
 from llrnn.cli.evaluate import pairs_verb, written_verb
 from llrnn.cli.init import config_app, info_verb
 from llrnn.cli.mixing import mix_verb
 from llrnn.config import read_config
-from llrnn.config.project import Project
-from llrnn.inference.evaluation import contract_of
-from llrnn.knowledge.features import FeatureSummary, summarise
 from llrnn.layer import costs
 from llrnn.layer.costs import Forecast, WayChoice, Work
 from llrnn.training.settings import SentenceBatches, SlidingBatches
+
+if TYPE_CHECKING:
+    from llrnn.config.project import Project
+    from llrnn.knowledge.features import FeatureSummary
 
 
 def show_features(summary: FeatureSummary, ways: Forecast) -> None:
@@ -94,8 +95,11 @@ def features_verb(
 
     Example: llrnn config features configs/embedded.toml
     """
-    project = Project.from_config(read_config(config, changes or [], data=data))
-    summary = summarise(project.output_features, project.vocabulary)
+    settings = read_config(config, changes or [], data=data)
+    from llrnn.config.project import Project
+
+    project = Project.from_config(settings)
+    summary = llrnn.features.summarise(project.output_features, project.vocabulary)
     found = forecast(project, summary)
     report = {**asdict(summary), "reduction": summary.reduction, "ways": asdict(found)}
     options.say(report, as_json, lambda _: show_features(summary, found))
@@ -121,11 +125,13 @@ def condense_verb(
 
     Example: llrnn model condense runs/french --fewer 6 --valid valid.conllu --out runs/condensed
     """
+    from llrnn.inference.evaluation import contract_of
+
     options.refuse_overwriting(out, None, force)
-    opened = load(model)
+    opened = llrnn.load(model)
     text = options.read_for(opened, valid, format, lowercase)
     batching = options.batching_for(batches, opened, text)
-    made = condense(opened, fewer, text=text, batching=batching)
+    made = llrnn.condense(opened, fewer, text=text, batching=batching)
     options.make_output_folder(out)
     made.save(out)
     found = {"out": str(out), **made.provenance["condensed"], "contract": str(contract_of(made, text, batching))}

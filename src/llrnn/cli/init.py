@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from llrnn import LLRNN, load
+import llrnn
 from llrnn.cli import options, show
 from llrnn.config import read_config, reference, schema
-from llrnn.config.draft import Draft, draft_config
-from llrnn.config.pairs import draft_pairs, holds_pairs
 from llrnn.ground.errors import ConfigError, warn
 from llrnn.text.morphology import analyser_named
-from llrnn.training.runs import Records
+
+if TYPE_CHECKING:
+    from llrnn.config.draft import Draft
 
 
 def init_verb(
@@ -24,7 +24,8 @@ def init_verb(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Texts: CoNLL-U, or plain text, one sentence a line; or pairs of meaning and text: .jsonl, .csv, .tsv."
+            help="Texts: CoNLL-U or plain text, one sentence a line; or pairs of meaning and text: .jsonl, .csv, .tsv.",
+            callback=options.a_text,
         ),
     ],
     out: Annotated[Path, typer.Option(help="The configuration to write; what it needs goes beside it.")],
@@ -63,6 +64,9 @@ def init_verb(
     options.require_output_file(out)
     if out.exists() and not force:
         raise ConfigError(f"--out {out}: a file that is not there yet is required; name another, or say --force")
+    from llrnn.config.draft import draft_config
+    from llrnn.config.pairs import draft_pairs, holds_pairs
+
     if analyser:
         options.find_modules_here()
     if all(map(holds_pairs, files)):
@@ -146,12 +150,12 @@ def model_info(folder: Path) -> dict[str, Any]:
     contextual_inputs, mixed, background (prior), controller (network), parameters, training, files (bytes by name). A
     CheckpointError is raised where the folder holds no model.
     """
-    model = load(folder)
+    model = llrnn.load(folder)
     vocabulary, matrix = model.vocabulary, model.output_features
     trained = _training(model)
     log = folder / "log.jsonl"
     if log.exists():
-        best = [record for record in Records.read(log) if record.valid is not None and record.valid == record.best]
+        best = [one for one in llrnn.Records.read(log) if one.valid is not None and one.valid == one.best]
         trained |= {} if not best else {"best_epoch": best[-1].epoch + 1, "best_validation": best[-1].best}
     return {
         "model": str(folder),
@@ -175,7 +179,7 @@ def model_info(folder: Path) -> dict[str, Any]:
     }
 
 
-def _training(model: LLRNN) -> dict[str, Any]:
+def _training(model: llrnn.LLRNN) -> dict[str, Any]:
     """Return a dict on the model's training text: `files`, and `sentences` and `words` where they were counted.
 
     Both are counts; `files` is empty where the model does not know them.

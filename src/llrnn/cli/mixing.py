@@ -8,14 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from llrnn import load, mix
+import llrnn
 from llrnn.cli import options, show
-from llrnn.inference.evaluation import contract_of
 
 
 def mix_verb(
     context: typer.Context,
-    models: Annotated[list[Path], typer.Argument(help="Model folders over one vocabulary, two or more.")],
+    models: Annotated[
+        list[Path], typer.Argument(help="Model folders over one vocabulary, two or more.", callback=options.a_folder)
+    ],
     out: Annotated[Path, typer.Option(help="The folder for the mixed model.")],
     valid: Annotated[
         Path | None, typer.Option(help="A text to fit the weights on, which no model was trained on.")
@@ -40,12 +41,14 @@ def mix_verb(
     """
     if valid is None:
         options.refuse_idle(context, "without --valid", "lowercase", "format", "batches")
+    from llrnn.inference.evaluation import contract_of
+
     place, names = options.device_named(device), list(map(str, models))
     options.refuse_overwriting(out, None, force)
-    members = [load(model, device=place) for model in models]
+    members = [llrnn.load(model, device=place) for model in models]
     text = None if valid is None else options.read_for(members[0], valid, format, lowercase)
     batching = None if text is None else options.batching_for(batches, members[0], text)
-    mixed = mix(
+    mixed = llrnn.mix(
         members,
         valid=text,
         weights=None if weights is None else options.numbers_in("--weights", weights),

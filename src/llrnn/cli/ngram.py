@@ -13,21 +13,19 @@ from types import FrameType
 from typing import Annotated, Any
 
 import numpy as np
-import torch
 import typer
 
-from llrnn import Corpus, score
+import llrnn
 from llrnn.cli import options, show
 from llrnn.ground.arrays import Ints
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.ground.files import STANDARD
-from llrnn.knowledge.backgrounds.ngram import over_own_words
 from llrnn.languages import ngrams
 from llrnn.languages.ngrams import UNKNOWN, kneser_ney
-from llrnn.model.checkpoint import ngram_model
-from llrnn.model.ensembles import fitted_shares
+from llrnn.languages.ngrams.table import NGramScorer, for_vocabulary, own_vocabulary
 from llrnn.text.built import BuiltCorpus, is_built
 from llrnn.text.contract import Contract, require_comparable
+from llrnn.text.corpus import Corpus
 from llrnn.text.readers import read_lines
 from llrnn.text.vocabulary import EOS
 
@@ -230,9 +228,10 @@ def query_verb(
 
     Example: llrnn ngram query corpus.arpa "le chat dort"
     """
-    ngram = over_own_words(ngrams.read_table(model))
-    words, vocabulary = [*sentence.split(), EOS], ngram.vocabulary
-    log_p, length = ngram.score([vocabulary.eos, *vocabulary.ids(words)])
+    table, words = ngrams.read_table(model), [*sentence.split(), EOS]
+    vocabulary = own_vocabulary(table)
+    scorer = NGramScorer(for_vocabulary(table, vocabulary))
+    log_p, length = scorer.score([vocabulary.eos, *vocabulary.ids(words)])
     log10 = (log_p / math.log(10)).tolist()
     rows = [dict(zip(_QUERY, row, strict=True)) for row in zip(words, log10, length.tolist(), strict=True)]
     options.say(rows, as_json, _show_query)
@@ -271,12 +270,17 @@ def interpolate_verb(
     """
     if (text is None) == (weights is None):
         raise ConfigError("weights are fitted on --text or given by --weights, found both or neither; give one of them")
+    import torch
+
+    from llrnn.model.checkpoint import ngram_model
+    from llrnn.model.ensembles import fitted_shares
+
     tables, names = [ngrams.read_table(path) for path in models], list(map(str, models))
     held, alone = None if text is None else Corpus.from_file(text, lowercase=lowercase), None
     if held is not None:
         equal = [1.0 / len(tables)] * len(tables)
         ngrams.interpolated([_unigrams(one) for one in tables], equal, names=names)  # words that differ are told first
-        scores = [score(ngram_model(one), held) for one in tables]
+        scores = [llrnn.score(ngram_model(one), held) for one in tables]
         shares = fitted_shares(torch.tensor([[p for one in found.sentences for p in one.log_p] for found in scores]))
         alone = [found.perplexity for found in scores]
         contracts = dict(zip(names, (found.contract for found in scores), strict=True))
@@ -287,7 +291,7 @@ def interpolate_verb(
     report: dict[str, Any] = {"out": str(out), "models": names, "weights": shares, "perplexities": alone}
     report["ngrams"] = [len(level) for level in table.levels]
     if held is not None:
-        mixed = score(ngram_model(table), held)
+        mixed = llrnn.score(ngram_model(table), held)
         require_comparable({**contracts, str(out): mixed.contract})
         report |= {"perplexity": mixed.perplexity, "contract": str(mixed.contract)}
     told(report, out, as_json, _show_interpolated)

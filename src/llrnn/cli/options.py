@@ -16,34 +16,33 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from threading import Event
 from types import FrameType
-from typing import Annotated, Any, TypeVar, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_args, get_type_hints
 
-import torch
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from llrnn import LLRNN, Corpus, KnowledgeBase
+import llrnn
 from llrnn.cli import show
-from llrnn.ground.bundle import has_bundle, held_by
+from llrnn.ground.bundle import has_bundle, held_by, read_bundle, require_there
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, UnknownWordError
 from llrnn.ground.files import STANDARD, map_values, parse_json
 from llrnn.ground.rendering import visible_json
-from llrnn.inference.documents import DocumentContext
-from llrnn.knowledge.backgrounds import Automaton, Grammar
-from llrnn.knowledge.backgrounds.constraint import Constraint
-from llrnn.model import decode
-from llrnn.model.checkpoint import find_device, open_background, open_model
-from llrnn.model.decode import Generated
-from llrnn.model.scoring import Batching, Sentences
-from llrnn.model.steering import Change, constrained, experts, require_experts, steer, swap, tables_of
 from llrnn.text.built import BuiltCorpus, is_built
-from llrnn.text.corpus import Format, delexicalise, format_of
+from llrnn.text.corpus import Corpus, Format, delexicalise, format_of
 from llrnn.text.encoded import Oov, warn_of_capitals
 from llrnn.text.raw import warn_if_raw
 from llrnn.text.readers import read_lines
+from llrnn.text.tables import KnowledgeBase
 from llrnn.text.tokenisers import Blanks
-from llrnn.training.runs import Record
-from llrnn.training.settings import read_batches
+
+if TYPE_CHECKING:  # a verb imports what it works with when it runs: its help and a mistake need no torch
+    import torch
+
+    from llrnn.inference.documents import DocumentContext
+    from llrnn.knowledge.backgrounds.constraint import Constraint
+    from llrnn.model.decode import Generated
+    from llrnn.model.scoring import Batching
+    from llrnn.training.runs import Record
 
 Result = TypeVar("Result")
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
@@ -51,8 +50,31 @@ Device = Annotated[str, typer.Option(help="cpu or cuda.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of everything that is drawn.")]
 Lowercase = Annotated[bool, typer.Option("--lowercase", help="Lowercase every word first.")]
 TextFormat = Annotated[str, typer.Option("--format", help="auto, conllu, text, jsonl or tsv.")]
-ModelFolder = Annotated[Path, typer.Argument(help="A model folder, as `llrnn train --out` writes it.")]
-AnyModel = Annotated[Path, typer.Argument(help="A model folder, or n-grams: an ARPA file or its folder.")]
+
+
+def there(require: Callable[[Any], object]) -> Callable[[Any], Any]:
+    """Return a callback of typer for a path, or a list of paths: `require` is called with one at which nothing is.
+
+    `require` raises the error that reading it would raise, before anything is imported to work with. `-` and None pass.
+    """
+
+    def checked(given: Any) -> Any:
+        for path in given if isinstance(given, list) else [given]:
+            if path is not None and str(path) != STANDARD and not Path(path).exists():
+                require(path)
+        return given
+
+    return checked
+
+
+a_text, a_model = there(lambda path: list(read_lines(path))), there(require_there)
+a_folder = there(lambda path: read_bundle(path, "model"))
+ModelFolder = Annotated[
+    Path, typer.Argument(help="A model folder, as `llrnn train --out` writes it.", callback=a_folder)
+]
+AnyModel = Annotated[
+    Path, typer.Argument(help="A model folder, or n-grams: an ARPA file or its folder.", callback=a_model)
+]
 OovPolicy = Annotated[
     str | None,
     typer.Option(
@@ -97,6 +119,8 @@ def say(result: Result, as_json: bool, show_it: Callable[[Result], None]) -> Non
 
 def device_named(name: str) -> torch.device:
     """Return the torch device of the option --device, such as "cpu" or "cuda"; raise a ConfigError without one."""
+    from llrnn.model.checkpoint import find_device
+
     try:
         return find_device(name)
     except ConfigError as error:
@@ -141,6 +165,8 @@ def following_named(cache: float | None, words: int | None, step: float | None) 
     """
     if words is not None and cache is None:
         raise ConfigError("--cache-words is how many words --cache holds, found no --cache; give it as well")
+    from llrnn.inference.documents import DocumentContext
+
     return None if cache is None and step is None else DocumentContext(cache or 0.0, words or 1000, step or 0.0)
 
 
@@ -332,22 +358,26 @@ class ModelOptions:
         bool, typer.Option("--tokenised", help="Text is cut already, with blanks between all words, and written so.")
     ] = False
 
-    def open(self, folder: Path, device: str, *, oov: Oov | None = None) -> LLRNN:
+    def open(self, folder: Path, device: str, *, oov: Oov | None = None) -> llrnn.LLRNN:
         """Open a model folder or an n-gram model, with the changes that the command-line options ask for.
 
         The constraint, a language that texts must belong to, is not applied. `device`: cpu or cuda; `oov`: what an
         n-gram model does with unknown words. An LLRNNError says what cannot be opened.
         """
+        from llrnn.model.checkpoint import open_model
+
         model = self.steered(open_model(folder, oov=oov)).to(device_named(device))
         if self.tokenised:
             model.provenance = {**model.provenance, "tokeniser": Blanks(model.tokeniser.dotless).saved()}
         return model
 
-    def steered(self, model: LLRNN) -> LLRNN:
+    def steered(self, model: llrnn.LLRNN) -> llrnn.LLRNN:
         """Return a copy of the model with --background, --expert and --change applied, in this order.
 
         The model itself is returned where none is given; a ConfigError is raised for names that it does not have.
         """
+        from llrnn.model.steering import Change, experts, steer
+
         written = "--expert is written NAME=FACTOR or NAME=PATH, as kn=0.8"
         pairs = [split_option(option, written) for option in self.expert or ()]
         factors = [(name, factor) for name, value in pairs if (factor := _number(value)) is not None]
@@ -360,12 +390,15 @@ class ModelOptions:
         changes += [Change.parse(option) for option in self.change or ()]
         return steer(model, changes) if changes else model
 
-    def _swapped(self, model: LLRNN, paths: dict[str, Path]) -> LLRNN:
+    def _swapped(self, model: llrnn.LLRNN, paths: dict[str, Path]) -> llrnn.LLRNN:
         """Return a copy of the model with the background (prior) of --background, and other tables and n-gram models.
 
         `paths`: the file of each table or n-gram model, by its name in the model. A ConfigError is raised, before any
         file is read, for a name that the model does not have.
         """
+        from llrnn.model.checkpoint import open_background
+        from llrnn.model.steering import require_experts, swap, tables_of
+
         tables = {name: path for name, path in paths.items() if name in tables_of(model)}
         others = {name: path for name, path in paths.items() if name not in tables}
         require_experts(model, others)
@@ -392,18 +425,20 @@ class ModelOptions:
             return None
         kind, colon, pattern = self.constraint.partition(":")
         if colon and kind in ("pattern", "weighted"):
-            return Automaton(pattern.strip(), weighted=kind == "weighted", **settings)
+            return llrnn.backgrounds.Automaton(pattern.strip(), weighted=kind == "weighted", **settings)
         if not Path(self.constraint).is_file():
             raise ConfigError(
                 f"--constraint {self.constraint}: no such file; give a grammar in lark's notation, or 'pattern: ...'"
             )
-        return Grammar.from_file(self.constraint, **settings)
+        return llrnn.backgrounds.Grammar.from_file(self.constraint, **settings)
 
-    def constrained(self, model: LLRNN) -> LLRNN:
+    def constrained(self, model: llrnn.LLRNN) -> llrnn.LLRNN:
         """Return a copy of the model whose prior forbids texts outside --constraint, or makes them rare by --violation.
 
         The model itself is returned where no --constraint is given.
         """
+        from llrnn.model.steering import constrained
+
         found = self.language()
         return model if found is None else constrained(model, found)
 
@@ -454,13 +489,15 @@ ConditionFile = Annotated[
 ]
 
 
-def conditioned(free: LLRNN, model: LLRNN, text: str | None) -> tuple[LLRNN, object]:
+def conditioned(free: llrnn.LLRNN, model: llrnn.LLRNN, text: str | None) -> tuple[llrnn.LLRNN, object]:
     """Return the model with the words of a condition added to its vocabulary, and the condition parsed.
 
     A condition is the input that a text is generated from. `text`: as on the command line, None for none; `free`: the
     model without its --constraint, which is asked whether it takes conditions. A ConfigError is raised where it does
     not, or needs one.
     """
+    from llrnn.model import decode
+
     wanted = None if text is None else decode.read_condition(model, text)
     decode.check_condition(free, wanted)
     decode.warn_of_unknown_names(free, [wanted])
@@ -481,12 +518,14 @@ class Outcome:
     problem: str | None = None
 
 
-def write_each_line(model: LLRNN, path: Path, write: Callable[[list[object]], list[Generated]]) -> list[Outcome]:
+def write_each_line(model: llrnn.LLRNN, path: Path, write: Callable[[list[object]], list[Generated]]) -> list[Outcome]:
     """Generate a text for every line of a file of conditions (inputs), and return a result for each non-blank line.
 
     `write`: a function that generates a text for each condition of a list. A line that cannot be parsed or written from
     has the message of its error in its result, and the others go on.
     """
+    from llrnn.model import decode
+
     lines = [(f"{path}:{number}", line) for number, line in read_lines(path) if line.strip()]
     read = [_condition(model, path, line) for _, line in lines]
     conditions = [one for one in read if not isinstance(one, LLRNNError)]
@@ -513,12 +552,14 @@ def _each(write: Callable[[list[object]], list[Generated]], conditions: list[obj
         return [found for condition in conditions for found in _each(write, [condition])]
 
 
-def _condition(model: LLRNN, path: Path, text: str) -> object:
+def _condition(model: llrnn.LLRNN, path: Path, text: str) -> object:
     """Return the condition (input to generate from) in one line of a file; the error itself, if it cannot be parsed.
 
     `model`: says how its conditions are written; `path`: the file; .jsonl means that lines are JSON objects with the
     key "condition"; `text`: the line.
     """
+    from llrnn.model import decode
+
     try:
         if not path.name.removesuffix(".gz").endswith(".jsonl"):
             return decode.read_condition(model, text)
@@ -557,7 +598,7 @@ def find_modules_here() -> None:
 
 
 def read_for(
-    model: LLRNN,
+    model: llrnn.LLRNN,
     file: Path,
     format: str,
     lowercase: bool | None,
@@ -584,6 +625,8 @@ def read_for(
                 f"{file}: a built corpus is read as it is: --format and --lowercase do nothing; leave it out"
             )
         return BuiltCorpus(file)
+    from llrnn.model import decode
+
     kind, small = decode.condition_kind(model), model.reads_lowercase if lowercase is None else lowercase
     surface, cut = model.corpus_settings.get("multiword") == "surface", model.tokeniser.sentences
     one_sentence = lambda line: [model.tokeniser.tokenise(line)]  # noqa: E731
@@ -604,17 +647,19 @@ def read_for(
     return delexicalise(corpus, slots) if slots else corpus
 
 
-def batching_for(batches: str, model: LLRNN, corpus: Corpus) -> Batching:
+def batching_for(batches: str, model: llrnn.LLRNN, corpus: Corpus) -> Batching:
     """Return how `corpus` is cut into batches, as --batches says; raise a ConfigError where that is impossible.
 
     `batches`: a name such as "continuous", a TOML table, or "training" for those that the model was trained with. A
     corpus whose texts have conditions (inputs that they are generated from) can be read by sentences only.
     """
+    from llrnn.training.settings import read_batches
+
     try:
         batching = read_batches(batches, model.provenance.get("config", {}))
     except ConfigError as error:
         raise ConfigError(f"--batches {error}") from None
-    if not isinstance(batching, Sentences) and any(condition is not None for condition in corpus.conditions):
+    if not isinstance(batching, llrnn.Sentences) and any(condition is not None for condition in corpus.conditions):
         raise ConfigError(f"--batches {batches}: a text with conditions is read by sentences; leave --batches out")
     return batching
 

@@ -9,51 +9,35 @@ from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import llrnn
 from llrnn.cli import options, show
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import STANDARD
-from llrnn.inference.lattices import MOST_ARCS, NAMES, Lattice, LatticeScores, read_lattices, rescore_lattice
-from llrnn.inference.nbest import (
-    Errors,
-    Hypothesis,
-    NBest,
-    NBestLists,
-    References,
-    errors_of_lists,
-    oracle,
-    read_nbest,
-    read_references,
-    write_nbest,
-)
-from llrnn.inference.rescoring import (
-    Hotwords,
-    Rescored,
-    SharedScores,
-    Weights,
-    add_scores,
-    rescore,
-    score_lists,
-    tune,
-    unknown_words,
-)
-from llrnn.model.checkpoint import open_model
-from llrnn.model.network import LLRNN
 from llrnn.text.encoded import Oov
 from llrnn.text.readers import read_lines
 
+if TYPE_CHECKING:
+    from llrnn.inference.lattices import Lattice, LatticeScores
+    from llrnn.inference.nbest import Errors, NBestLists, References
+    from llrnn.inference.rescoring import Hotwords, Rescored, SharedScores, Weights
+
+    Search = partial[LatticeScores]  # of a lattice, as the options say
+
 NAME, HOTWORDS = "llrnn", "hotwords"  # of the scores that are added
-Search = partial[LatticeScores]  # of a lattice, as the options say
 
 
 def rescore_verb(
     context: typer.Context,
     model: options.AnyModel,
     nbest: Annotated[
-        Path, typer.Argument(help="N-best lists, - for standard input: utterance TAB hypothesis TAB score ...")
+        Path,
+        typer.Argument(
+            help="N-best lists, - for standard input: utterance TAB hypothesis TAB score ...", callback=options.a_text
+        ),
     ],
     references: Annotated[
         Path | None, typer.Option(help="What was said, for the error rates: utterance word ...")
@@ -111,6 +95,11 @@ def rescore_verb(
         )
     if not lattices:
         options.refuse_idle(context, "without --lattices", "paths", "beam", "merge")
+    from llrnn.inference.lattices import rescore_lattice
+    from llrnn.inference.nbest import write_nbest
+    from llrnn.inference.rescoring import Hotwords, Weights, rescore, tune
+    from llrnn.model.checkpoint import open_model
+
     given = None if weights is None else Weights.parse(weights)
     names = None if hotwords is None else Hotwords(line for _, line in read_lines(hotwords))
     more = () if names is None else (HOTWORDS,)
@@ -156,6 +145,8 @@ def _with(names: Hotwords | None, scored: NBestLists) -> NBestLists:
 
     The lists themselves where `names` is None.
     """
+    from llrnn.inference.rescoring import add_scores
+
     return scored if names is None else add_scores(scored, {HOTWORDS: names})
 
 
@@ -178,6 +169,9 @@ class _Part:
 
         `references`: a file of what was said, or None. A ConfigError is raised where an utterance has no reference.
         """
+        from llrnn.inference.lattices import NAMES, read_lattices
+        from llrnn.inference.nbest import Hypothesis, NBest, NBestLists, read_nbest, read_references
+
         lattices = [] if search is None else read_lattices(nbest)
         if search is not None:  # the lists are found later: they depend on the weights
             lists = NBestLists(NAMES, tuple(NBest(one.utterance, (Hypothesis((), (0.0, 0.0)),)) for one in lattices))
@@ -194,12 +188,16 @@ class _Part:
             )
         return cls(lists, found, lattices, search)
 
-    def scored(self, model: LLRNN, oov: Oov | None, weights: Weights | None) -> tuple[NBestLists, SharedScores]:
+    def scored(self, model: llrnn.LLRNN, oov: Oov | None, weights: Weights | None) -> tuple[NBestLists, SharedScores]:
         """Return n-best lists with the model's log-probabilities as the score "llrnn", and counts of the work done.
 
         `oov`: what to do with unknown words. From lattices, the best paths by `weights` are listed; None is 1 for each
         score.
         """
+        from llrnn.inference.lattices import NAMES
+        from llrnn.inference.nbest import NBestLists
+        from llrnn.inference.rescoring import SharedScores, Weights, score_lists, unknown_words
+
         if self.search is None:
             with options.advising_oov(oov):
                 found = score_lists(model, self.lists.lists, oov=oov)
@@ -218,6 +216,8 @@ def _told_cut(cut: Mapping[str, int]) -> str:
 
     `cut`: the number of hypotheses that were cut off, by utterance; not empty.
     """
+    from llrnn.inference.lattices import MOST_ARCS
+
     names = ", ".join([*cut][:4]) + (", ..." if len(cut) > 4 else "")
     limits = " and ".join(f"{most:,} arcs ({kind})" for kind, most in MOST_ARCS.items())
     return (
@@ -232,6 +232,9 @@ def _errors(scored: NBestLists, result: Rescored, references: References) -> dic
     `scored`: the lists; `result`: their ranking by all scores; `references`: what was said. Keys: "NAME alone" for each
     score, "rescored", and "oracle", the hypotheses with the fewest errors.
     """
+    from llrnn.inference.nbest import errors_of_lists, oracle
+    from llrnn.inference.rescoring import Weights
+
     counted = errors_of_lists(scored, references)
     alone = {f"{name} alone": Weights.only(name, scored.names).errors(scored, counted) for name in scored.names}
     return {**alone, "rescored": result.errors(references), "oracle": oracle(counted)}

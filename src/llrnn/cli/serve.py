@@ -9,17 +9,15 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import torch
 import typer
 
+import llrnn
 from llrnn.cli import demo as demo_module
 from llrnn.cli import show
-from llrnn.cli.options import Device, device_named, refuse_idle, split_option
+from llrnn.cli.options import Device, a_folder, device_named, refuse_idle, split_option
 from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError, MissingExtraError
 from llrnn.ground.files import read_file
-from llrnn.model.checkpoint import holds_model, load
-from llrnn.model.steering import tables_of
 from llrnn.serve.messages import Limits
 
 if TYPE_CHECKING:
@@ -85,7 +83,12 @@ def serve_verb(
     Example: llrnn serve --demo
     Example: llrnn serve big=runs/big small=runs/small --background kn=runs/french.arpa.gz --port 8080
     """
+    folders = named_folders(models or [])
+    a_folder([*folders.values()])
     require_extra()  # the server's own libraries are an extra
+    import torch
+
+    from llrnn.model.checkpoint import holds_model
     from llrnn.serve import app
     from llrnn.serve.engine import Engine
     from llrnn.serve.guard import LOCAL_HOSTS
@@ -96,12 +99,11 @@ def serve_verb(
     limits = Limits(in_flight=in_flight, client_connections=client_connections, seconds=seconds)
     token = read_token(token_file, local=_is_local(host))
     names = [_host_name(name) for name in allow_host or []]
-    folders = named_folders(models or [])
     if not folders and not demo:
         raise ConfigError("serve needs a model folder, or --demo; found neither")
     for folder in folders.values():
         if not holds_model(folder):
-            load(folder)  # which says what is wrong, before a port is asked for
+            llrnn.load(folder)  # which says what is wrong, before a port is asked for
     written = "--background is written NAME=PATH, as kn=runs/french.arpa.gz"
     paths = {name: Path(path) for name, path in (split_option(option, written) for option in background or [])}
     written = "--table is written NAME=PATH, as restaurants=restaurants.tsv"
@@ -132,6 +134,8 @@ def _require_tables(given: Mapping[str, Path], served: Sequence[Served]) -> None
 
     `given`: the files of --table by name.
     """
+    from llrnn.model.steering import tables_of
+
     known = {name for one in served for name in tables_of(one.model)}
     for name in given:
         if name not in known:

@@ -11,26 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-import torch
 import typer
 
 import llrnn
-from llrnn import LLRNN, Corpus, complete, explain, french, load, train, transfer
 from llrnn.cli import options, show
-from llrnn.config import read_config
-from llrnn.config.project import Project
+from llrnn.ground.bundle import require_base
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_lines, write_standard
-from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_settings, open_base
-from llrnn.inference.evaluation import contract_of
-from llrnn.model import decode
-from llrnn.model.checkpoint import holds_model
-from llrnn.model.completion import split_letters
-from llrnn.model.ensembles import member
-from llrnn.model.scoring import score
-from llrnn.model.words import add, likened, read_words, remove
+from llrnn.text import french
 from llrnn.text.built import COLUMNS, BuiltCorpus, Listing, build_corpus
-from llrnn.text.corpus import Format, format_of
+from llrnn.text.corpus import Corpus, Format, format_of
 from llrnn.text.datasets import DATASETS, get
 from llrnn.text.encoded import EncodedText
 from llrnn.text.morphology import analyser_named
@@ -38,7 +28,6 @@ from llrnn.text.others import in_words
 from llrnn.text.raw import tokenised_lines
 from llrnn.text.readers import conllu_lines, read_lines
 from llrnn.text.vectors import WordVectors, cases
-from llrnn.training.workers import join_workers
 
 
 def train_verb(
@@ -68,19 +57,25 @@ def train_verb(
     Example: torchrun --nproc-per-node 2 -m llrnn train configs/embedded.toml --out runs/embedded
     """
     seeded = [] if seed is None else [f"training.seed={seed}"]
+    if begin is not None and resume:
+        raise ConfigError("--from begins a run, and --resume goes on with one; leave --from out")
+    from llrnn.config import read_config
+
+    settings = read_config(config, [*(changes or []), *seeded], data=data)
+    from llrnn.config.project import Project
+    from llrnn.inference.evaluation import contract_of
+    from llrnn.training.workers import join_workers
+
     with options.interruptible() as stop, join_workers() as workers, show.only_if(workers.leads):
-        if begin is not None and resume:
-            raise ConfigError("--from begins a run, and --resume goes on with one; leave --from out")
-        settings = read_config(config, [*(changes or []), *seeded], data=data)
-        source = None if begin is None else load(begin)
+        source = None if begin is None else llrnn.load(begin)
         project = Project.from_config(settings)
         model = project.model()
         if source is not None:
-            show.text(f"{begin}: {transfer(model, source)}")
+            show.text(f"{begin}: {llrnn.transfer(model, source)}")
             model.provenance["from"] = str(begin)
         model = model.to(workers.device(options.device_named(device)))
         bar = options.TrainingBar(quiet=quiet or not workers.leads, epochs=settings.training.epochs)
-        run = train(
+        run = llrnn.train(
             model,
             project.corpora["train"],
             valid=project.corpora.get("valid"),
@@ -111,8 +106,11 @@ def train_verb(
 @options.with_model_options
 def score_verb(
     context: typer.Context,
-    model: Annotated[Path, typer.Argument(help="A model folder, or an n-gram model: an ARPA file or its folder.")],
-    text: Annotated[str, typer.Argument(help="A text file, or - for standard input, one sentence a line.")],
+    model: options.AnyModel,
+    text: Annotated[
+        str,
+        typer.Argument(help="A text file, or - for standard input, one sentence a line.", callback=options.a_text),
+    ],
     asked: options.ModelOptions,
     by: Annotated[str, typer.Option(help="A row for each of these: words or sentences.")] = "words",
     unit: Annotated[str | None, typer.Option(help="nats, bits or log10; log10 by default for ARPA files.")] = None,
@@ -137,6 +135,9 @@ def score_verb(
     if as_json:
         options.refuse_idle(context, "with --json, which tells both", "by")
     policy = options.oov_policy(oov)
+    from llrnn.model import decode
+    from llrnn.model.checkpoint import holds_model
+
     unit = unit or ("nats" if holds_model(model) or model.is_dir() else "log10")
     scorer = asked.constrained(asked.open(model, device, oov=policy))
     corpus = options.read_for(scorer, Path(text), format, lowercase, by_lines=True, running=running)
@@ -185,7 +186,11 @@ def generate_verb(
     Example: llrnn generate runs/embedded --constraint 'pattern: la ( petite | grande )+ /[a-z]+/ .' --longest 9
     Example: llrnn generate runs/nlg --condition "inform(name='le chat noir';food=french)" --beam 5
     """
-    strategy = _strategy(greedy, beam, decode.Sampling(temperature, top_k, top_p))
+    import torch
+
+    from llrnn.model import decode
+
+    strategy = _strategy(greedy, beam, llrnn.Sampling(temperature, top_k, top_p))
     if beam is not None:
         options.refuse_idle(context, "with --beam, which draws nothing", "seed")
         if count > beam:
@@ -223,15 +228,15 @@ def generate_verb(
         show.generated(ready, said, found if features else None)
 
 
-def _strategy(greedy: bool, beam: int | None, sampling: decode.Sampling) -> decode.Strategy:
+def _strategy(greedy: bool, beam: int | None, sampling: llrnn.Sampling) -> llrnn.Greedy | llrnn.Sampling:
     """Return how to choose words: greedily, or by `sampling`; a ConfigError where options exclude each other.
 
     Those are --greedy, --beam (a width, None for none) and any sampling other than the default.
     """
     given = [name for name, used in (("--greedy", greedy), ("--beam", beam is not None)) if used]
-    if len(given) > 1 or (given and sampling != decode.Sampling()):
+    if len(given) > 1 or (given and sampling != llrnn.Sampling()):
         raise ConfigError("choose one way: --greedy, --beam, or sampling with --temperature, --top-k, --top-p")
-    return decode.Greedy() if greedy else sampling
+    return llrnn.Greedy() if greedy else sampling
 
 
 @options.with_model_options
@@ -255,9 +260,11 @@ def complete_verb(
     Example: llrnn complete runs/embedded "la reine est gr"
     Example: llrnn complete runs/embedded "la reine est " -k 5
     """
+    from llrnn.model.completion import split_letters
+
     loaded = asked.constrained(asked.open(model, device))
     ready, wanted = options.conditioned(loaded, loaded, condition)
-    found = complete(ready, *split_letters(loaded, text), k=k, condition=wanted)
+    found = llrnn.complete(ready, *split_letters(loaded, text), k=k, condition=wanted)
     best = [{**one.as_dict(), "share": found.share(one)} for one in found]
     told = {"prefix": found.prefix, "letters": found.letters, "log_mass": found.log_mass, "best": best}
     options.say(told, as_json, lambda _: show.out.print(found))
@@ -284,18 +291,26 @@ def explain_verb(
 
     Example: llrnn explain runs/embedded --prefix "la reine est" --word grande --rival grand
     """
+    from llrnn.model.ensembles import member
+
     free = asked.open(model, device)
     free = free if part is None else member(free, part)
     loaded = asked.constrained(free)
     ready, wanted = options.conditioned(free, loaded, condition)
-    found = explain(ready, prefix=prefix, word=word, rival=rival, condition=wanted)
+    found = llrnn.explain(ready, prefix=prefix, word=word, rival=rival, condition=wanted)
     options.say({**asdict(found), "total": found.total}, as_json, lambda _: show.out.print(found))
 
 
 def adapt_verb(
     context: typer.Context,
-    base: Annotated[Path, typer.Argument(help="An llrnn model, an ARPA file, an n-gram or a Hugging Face folder.")],
-    corpus: Annotated[Path, typer.Argument(help="Text of the domain.")],
+    base: Annotated[
+        Path,
+        typer.Argument(
+            help="An llrnn model, an ARPA file, an n-gram or a Hugging Face folder.",
+            callback=options.there(require_base),
+        ),
+    ],
+    corpus: Annotated[Path, typer.Argument(help="Text of the domain.", callback=options.a_text)],
     out: Annotated[Path, typer.Option(help="The folder for the adapted model.")],
     valid: Annotated[Path | None, typer.Option(help="Text to stop by; by default a tenth of CORPUS, its end.")] = None,
     order: Annotated[int, typer.Option(min=1, max=10, help="Of the n-gram expert of the domain.")] = 3,
@@ -316,6 +331,10 @@ def adapt_verb(
 
     Example: llrnn adapt runs/embedded domain.txt --out runs/adapted
     """
+    from llrnn.inference.adaptation import adaptor, base_log_perplexity, default_settings, open_base
+    from llrnn.inference.evaluation import contract_of
+    from llrnn.model.scoring import score
+
     place = options.device_named(device)  # and settings: mistakes come before any work
     changes = {"learning_rate": learning_rate, "epochs": epochs}
     default_settings(1, seed=seed).changed(**changes)
@@ -331,7 +350,7 @@ def adapt_verb(
     settings = default_settings(text.tokens, seed=seed).changed(**changes)
     with options.interruptible() as stop:
         bar = options.TrainingBar(quiet=as_json, epochs=epochs)
-        run = partial(train, model, text, valid=held_out, settings=settings, folder=out, resume=resume)
+        run = partial(llrnn.train, model, text, valid=held_out, settings=settings, folder=out, resume=resume)
         records = bar.follow(run(should_stop=stop, on_step=bar.step))
     last = records[-1]
     if last.event == "interrupted":
@@ -388,8 +407,10 @@ def add_verb(
 
     Example: llrnn words add runs/embedded words.tsv --out runs/more-words
     """
+    from llrnn.model.words import add, likened, read_words
+
     options.refuse_overwriting(out, model, force)
-    old = load(model)
+    old = llrnn.load(model)
     entries = likened(old, read_words(words, lowercase=old.reads_lowercase and old.tokeniser.lower))
     shares = {one.form: one.share or 0.0 for one in entries}
     priors = {form: share / (1 + sum(shares.values())) for form, share in shares.items()}
@@ -411,13 +432,15 @@ def remove_verb(
 
     Example: llrnn words remove runs/more-words words.tsv --out runs/fewer-words
     """
+    from llrnn.model.words import read_words, remove
+
     options.refuse_overwriting(out, model, force)
-    old = load(model)
+    old = llrnn.load(model)
     forms = [entry.form for entry in read_words(words, lowercase=old.reads_lowercase and old.tokeniser.lower)]
     _write(remove(old, forms), out, "removed", len(forms), as_json, {})
 
 
-def _write(model: LLRNN, out: Path, done: str, count: int, as_json: bool, priors: dict[str, float]) -> None:
+def _write(model: llrnn.LLRNN, out: Path, done: str, count: int, as_json: bool, priors: dict[str, float]) -> None:
     """Save a model whose vocabulary was changed to `out`, and print how many words were added or removed.
 
     `done`: "added" or "removed"; `count`: how many; `as_json`: print JSON instead of a line and a table; `priors`: the
@@ -481,9 +504,11 @@ def _listing(vocabulary: Path | None, words: int | None, min_count: int, unknown
         return Listing(top=words, min_count=min_count, unknown=unknown)
     if words is not None or min_count > 1:
         raise ConfigError("--vocabulary gives the words; leave --words and --min-count out")
+    from llrnn.model.checkpoint import holds_model
+
     if not holds_model(vocabulary):
         return Listing([line.strip() for _, line in read_lines(vocabulary) if line.strip()], unknown=unknown)
-    found = load(vocabulary).vocabulary
+    found = llrnn.load(vocabulary).vocabulary
     if found.is_open:
         raise ConfigError(
             f"--vocabulary {vocabulary}: this model has a probability for every word; build the corpus with all words"

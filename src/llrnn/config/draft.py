@@ -26,7 +26,8 @@ from typing import Any
 
 from llrnn.config import wordlists
 from llrnn.config.keys import Config
-from llrnn.config.project import Project, parse_config
+from llrnn.config.project import Project
+from llrnn.config.reading import parse_config
 from llrnn.config.wordlists import Frequencies
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import parse_toml, write_atomically

@@ -17,24 +17,18 @@ Paths are relative to the folder in which the command runs; `{data}` in them sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
-from operator import add
+from operator import add, attrgetter
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+import llrnn
 from llrnn.config.own import Context, OrOwn, OwnTable, own_table
 from llrnn.ground.errors import ConfigError, warn
-from llrnn.knowledge import backgrounds, contextual, features
-from llrnn.knowledge.backgrounds import Background
-from llrnn.knowledge.backgrounds.ngram import estimated_on
-from llrnn.knowledge.contextual import ContextualFeature, ContextualInput
-from llrnn.knowledge.features import Features
-from llrnn.languages.domains import Numbers, Spelling
 from llrnn.languages.grammars.automaton import Over
-from llrnn.model.controllers import Attentive, Controller, Encoder, make_controller
 from llrnn.text.conditions import Characters, ConditionTokenizer, Slots, Whole, Words
 from llrnn.text.lexicon import Lexicon, Probabilities, Readings, has_counts, read_frequencies
 from llrnn.text.others import RUN, OnOverlap, When
@@ -75,17 +69,22 @@ def refuse_unused(table: BaseModel, keys: Iterable[str], purpose: str, found: st
 
 
 class RowConfig(Strict):
-    """Base of configuration tables whose keys, except `no_arguments`, are the keyword arguments of a function or class.
+    """Base of configuration tables whose keys, except `no_arguments`, are the keyword arguments of a class.
 
-    `makes` maps each `kind` to that function or class; `make(context)` calls it.
+    `makes` maps each `kind` to the public name of that class ("features.Shape"); `make(context)` calls it.
     """
 
-    makes: ClassVar[Mapping[str, Callable[..., Any]]]
+    makes: ClassVar[Mapping[str, str]]
     no_arguments: ClassVar[set[str]] = {"kind"}
     kind: str
 
     def make(self, context: Context) -> Any:
-        return self.makes[self.kind](**self.model_dump(exclude=self.no_arguments))
+        return self.made(**self.model_dump(exclude=self.no_arguments))
+
+    @property
+    def made(self) -> Any:
+        """The class that `kind` names, imported now."""
+        return attrgetter(self.makes[self.kind])(llrnn)
 
 
 class FeatureConfig(RowConfig):
@@ -99,8 +98,8 @@ class FeatureConfig(RowConfig):
     shared: int | None = Field(None, ge=1, description="only features that at least so many types share")
     listed: bool = Field(False, description="only on listed words: strings of domains have none of the group")
 
-    def make(self, context: Context) -> Features:
-        made: Features = self.bare(context)
+    def make(self, context: Context) -> llrnn.features.Features:
+        made: llrnn.features.Features = self.bare(context)
         made = made.of_listed() if self.listed else made
         made = made if self.shared is None else made.frequent(min_count=self.shared)
         return made if self.scale == 1.0 else made.scaled(self.scale)
@@ -116,19 +115,21 @@ class IdentityConfig(FeatureConfig):
     top: int | None = Field(None, ge=0, description="how many words; all by default [words]")
     without: list[str] = Field([], description="attributes of the lexicon: words that have one are not told apart")
 
-    def bare(self, context: Context) -> Features:
+    def bare(self, context: Context) -> llrnn.features.Features:
         known = context.lexicon
         without = {form for form in known.forms() if known(form) & {*self.without}} if self.without else set()
-        return features.Identity(self.top, without=without)
+        return llrnn.features.Identity(self.top, without=without)
 
 
 class TableConfig(FeatureConfig):
     """Attributes of words from a further table, such as clusters: `{kind = "table", tsv = "clusters.tsv"}`."""
 
-    makes = {"table": lambda tsv, name: features.Function(Lexicon.from_tsv(tsv), name=name)}
     kind: Literal["table"]
     tsv: str = Field(description="a table of form and attributes")
     name: str = Field("Table", description="the group's name in reports")
+
+    def bare(self, context: Context) -> llrnn.features.Features:
+        return llrnn.features.Function(Lexicon.from_tsv(self.tsv), name=self.name)
 
 
 class ReadingsConfig(FeatureConfig):
@@ -142,15 +143,15 @@ class ReadingsConfig(FeatureConfig):
     levels: int | None = Field(None, ge=1, description="steps that probabilities are rounded to: fewer classes")
     name: str = Field("Readings", description="the group's name in reports")
 
-    def bare(self, context: Context) -> Features:
+    def bare(self, context: Context) -> llrnn.features.Features:
         known = Probabilities(Readings.from_tsv(self.tsv), tuple(self.without), self.levels)
-        return features.Function(known, name=self.name)
+        return llrnn.features.Function(known, name=self.name)
 
 
 class AffixConfig(FeatureConfig):
     """A feature for each beginning or ending that several words share: `{kind = "suffixes", longest = 3}`."""
 
-    makes = {"prefixes": features.Prefixes, "suffixes": features.Suffixes}
+    makes = {"prefixes": "features.Prefixes", "suffixes": "features.Suffixes"}
     kind: Literal["prefixes", "suffixes"]
     longest: int = Field(3, ge=1, description="longest length [characters]")
     min_count: int = Field(2, ge=1, description="how many words must share it [types]")
@@ -162,8 +163,8 @@ class AttributesConfig(FeatureConfig):
 
     kind: Literal["attributes"]
 
-    def bare(self, context: Context) -> Features:
-        return features.Attributes(context.lexicon)
+    def bare(self, context: Context) -> llrnn.features.Features:
+        return llrnn.features.Attributes(context.lexicon)
 
 
 class PlainFeatureConfig(FeatureConfig):
@@ -173,14 +174,14 @@ class PlainFeatureConfig(FeatureConfig):
     group their strings, so that listed and unlisted words share features.
     """
 
-    makes = {"shape": features.Shape, "orthographic": features.CellAttributes}
+    makes = {"shape": "features.Shape", "orthographic": "features.CellAttributes"}
     kind: Literal["shape", "orthographic"]
 
 
 class NumericConfig(FeatureConfig):
     """Three features: whether a word is a number, a small number (below `small`), or a year."""
 
-    makes = {"numeric": features.Numeric}
+    makes = {"numeric": "features.Numeric"}
     kind: Literal["numeric"]
     small: float = Field(100.0, gt=0, description="where small numbers end")
 
@@ -191,7 +192,6 @@ class VectorsConfig(FeatureConfig):
     `{kind = "vectors", file = "vectors-fr.npz", components = 150}`
     """
 
-    makes = {"vectors": lambda file, **keys: features.Vectors(file, scale=1.0, **keys)}
     kind: Literal["vectors"]
     file: str = Field(description="fastText or word2vec (.vec, .txt), .tsv, .npz, .whl")
     components: int | None = Field(150, ge=1, description="principal components")
@@ -200,11 +200,15 @@ class VectorsConfig(FeatureConfig):
     top: int | None = Field(None, ge=1, description="only the most frequent words have one")
     name: str = Field("Vectors", description="the group's name in reports")
 
+    def bare(self, context: Context) -> llrnn.features.Features:
+        settings = self.model_dump(include={"components", "any_case", "top", "name"})
+        return llrnn.features.Vectors(self.file, scale=1.0, **settings)
+
 
 class OwnFeature(FeatureConfig, OwnTable):
     """A feature group of another package, whose class is a subclass of `Features`; further keys are its arguments."""
 
-    group, base = "features", Features
+    group, base = "features", "features.Features"
 
     def bare(self, context: Context) -> Any:
         return OwnTable.make(self, context)
@@ -238,7 +242,7 @@ class NumbersConfig(Strict):
     ratio: float = Field(0.3, gt=0, lt=1, description="how much rarer a number is with one digit more; below about 0.4")
 
     def make(self, context: Context) -> Domain:
-        return Numbers(self.language, ratio=self.ratio).counted(context.counts)
+        return llrnn.domains.Numbers(self.language, ratio=self.ratio).counted(context.counts)
 
 
 class SpellingConfig(Strict):
@@ -267,13 +271,20 @@ class SpellingConfig(Strict):
         at_most = self.seen_at_most
         words = [word for word, count in context.counts.items() if at_most is None or count <= at_most]
         settings = self.model_dump(include={"order", "min_counts", "endings", "longest", "lengths"})
-        return Spelling(words, **settings, cells=not self.one_cell)
+        return llrnn.domains.Spelling(words, **settings, cells=not self.one_cell)
 
 
-AnyDomain = Annotated[NumbersConfig | SpellingConfig, Field(discriminator="kind"), OrOwn(own_table("domains", Domain))]
+OwnDomain = own_table("domains", "domains.Domain")
+AnyDomain = Annotated[NumbersConfig | SpellingConfig, Field(discriminator="kind"), OrOwn(OwnDomain)]
 
 
 # What a configuration says of conditions: how they are read, and the network that reads them.
+
+
+def _controller(settings: dict[str, Any]) -> llrnn.Controller:
+    from llrnn.model.controllers import make_controller
+
+    return make_controller(settings)
 
 
 class ControllerConfig(Strict):
@@ -287,8 +298,8 @@ class ControllerConfig(Strict):
     inputs: int | None = Field(None, ge=1, le=2**20, description="size of ψ's embedding; as many as hidden by default")
     dropout: float = Field(0.0, ge=0, lt=1, description="variational dropout, one mask a sequence [share]")
 
-    def make(self, context: Context | None = None) -> Controller:
-        return make_controller(self.model_dump(exclude_none=True))
+    def make(self, context: Context | None = None) -> llrnn.Controller:
+        return _controller(self.model_dump(exclude_none=True))
 
 
 class RecurrentConfig(ControllerConfig):
@@ -320,14 +331,14 @@ def _of_kind(default: str) -> BeforeValidator:
 class OwnController(ControllerConfig, OwnTable):
     """A network whose class, a subclass of `Controller`, another package defines; the keys given are its arguments."""
 
-    group, base = "controllers", Controller
+    group, base = "controllers", "Controller"
 
     @property
     def own_keys(self) -> dict[str, Any]:
         return self.model_dump(exclude_unset=True, exclude={"kind"})
 
-    def make(self, context: Context | None = None) -> Controller:
-        return make_controller({"kind": self.kind, **self.own_keys})
+    def make(self, context: Context | None = None) -> llrnn.Controller:
+        return _controller({"kind": self.kind, **self.own_keys})
 
 
 AnyController = Annotated[
@@ -374,19 +385,21 @@ class ConditionConfig(Strict):
         plain: dict[str, type[Words | Characters | Whole]] = {"words": Words, "spelled": Characters, "whole": Whole}
         return plain[self.reading]()
 
-    def inputs(self, conditions: Iterable[object]) -> tuple[ContextualInput, ...]:
+    def inputs(self, conditions: Iterable[object]) -> tuple[llrnn.contextual.ContextualInput, ...]:
         """Return, for `reading = "numbers"`, the one contextual input that joins a condition's numbers to the input ψ.
 
         Its fields are those of the given training conditions. An empty tuple for every other reading.
         """
-        return (contextual.ConditionNumbers.fitted(conditions, self.names),) if self.reading == "numbers" else ()
+        return (llrnn.contextual.ConditionNumbers.fitted(conditions, self.names),) if self.reading == "numbers" else ()
 
-    def controller(self, own: ControllerConfig, conditions: Iterable[object]) -> Controller:
+    def controller(self, own: ControllerConfig, conditions: Iterable[object]) -> llrnn.Controller:
         """Return the network that the table `own` describes, with attention to an encoder of conditions behind layer 1.
 
         `conditions`: the inputs that training texts are generated from, which the encoder's vocabulary is made from.
         For `reading = "numbers"` the network is returned without attention.
         """
+        from llrnn.model.controllers import Attentive, Encoder
+
         if self.reading == "numbers":
             return own.make()
         encoder = Encoder.for_conditions(
@@ -429,7 +442,7 @@ class NGramsConfig(Strict):
         else:
             refuse_unused(self, ["restrict"], "is for files or arpa", "neither")
 
-    def make(self, context: Context) -> Background:
+    def make(self, context: Context) -> llrnn.backgrounds.Background:
         """Return the n-gram model as a prior b(K, x): from the ARPA file, or counted on texts or parts of the corpus.
 
         It is cross-fitted where the network trains on the counted text: each of its sentences is scored by the counts
@@ -448,11 +461,13 @@ class NGramsConfig(Strict):
                     "others"
                 )
             text, folds = reduce(add, context.parts("n-grams", self.parts)), self.folds
-        order, least = self.order, self.min_counts
-        return backgrounds.NGram.from_corpus(text, order=order, min_counts=least, folds=folds, restrict=self.restrict)
+        counted = self.model_dump(include={"order", "min_counts", "restrict"})
+        return llrnn.backgrounds.NGram.from_corpus(text, folds=folds, **counted)
 
-    def _of_file(self, arpa: str, context: Context) -> Background:
-        found = backgrounds.NGram.from_path(arpa, restrict=self.restrict)
+    def _of_file(self, arpa: str, context: Context) -> llrnn.backgrounds.Background:
+        from llrnn.knowledge.backgrounds.ngram import estimated_on
+
+        found = llrnn.backgrounds.NGram.from_path(arpa, restrict=self.restrict)
         sign = estimated_on(found.table, context.corpora["train"], context.corpora.get("valid"))
         if sign is not None:
             raise ConfigError(
@@ -481,10 +496,10 @@ class PrimedConfig(Strict):
     support: float = Field(0.9, gt=0, le=1, description="in how many of its sentences a word must be a value")
     cells: bool = Field(False, description="strings that are not listed need evidence too")
 
-    def around(self, base: Background, context: Context) -> Background:
+    def around(self, base: llrnn.backgrounds.Background, context: Context) -> llrnn.backgrounds.Background:
         assert context.vocabulary is not None
         slots, train = self.slots or None, context.words["train"]
-        return backgrounds.Primed.fitted(
+        return llrnn.backgrounds.Primed.fitted(
             base, train, context.vocabulary, slots=slots, support=self.support, cells=self.cells
         )
 
@@ -504,15 +519,15 @@ class RecentConfig(Strict):
         0.0, ge=0, lt=1, description="of a rare word's weight, what its other forms get; endings are learnt from train"
     )
 
-    def around(self, base: Background, context: Context) -> Background:
+    def around(self, base: llrnn.backgrounds.Background, context: Context) -> llrnn.backgrounds.Background:
         settings: dict[str, Any] = {"window": self.window, "fading": self.fading}
         if self.inflected:
-            rules = backgrounds.Inflections.learnt(context.corpora["train"].counts())
+            rules = llrnn.backgrounds.Inflections.learnt(context.corpora["train"].counts())
             settings |= {"inflections": rules, "share": self.inflected}
         if self.weight is not None:
-            return backgrounds.Recent(base, mu=self.weight / (1.0 - self.weight), **settings)
+            return llrnn.backgrounds.Recent(base, mu=self.weight / (1.0 - self.weight), **settings)
         assert context.vocabulary is not None
-        return backgrounds.Recent.fitted(base, context.corpora["train"], context.vocabulary, **settings)
+        return llrnn.backgrounds.Recent.fitted(base, context.corpora["train"], context.vocabulary, **settings)
 
 
 class GrammarConfig(Strict):
@@ -530,8 +545,8 @@ class GrammarConfig(Strict):
         if self.over == "symbols":
             refuse_unused(self, ["spelling"], "is for over = 'characters'", "over = 'symbols'")
 
-    def around(self, base: Background, context: Context) -> Background:
-        return base * backgrounds.Grammar.from_file(self.file, **self.model_dump(exclude={"file"}))
+    def around(self, base: llrnn.backgrounds.Background, context: Context) -> llrnn.backgrounds.Background:
+        return base * llrnn.backgrounds.Grammar.from_file(self.file, **self.model_dump(exclude={"file"}))
 
 
 class DictionaryConfig(Strict):
@@ -542,9 +557,9 @@ class DictionaryConfig(Strict):
     violation: float = Field(0.0, ge=0, le=1, description="the factor of what the dictionary forbids; 0: never")
     longest: int | None = Field(None, ge=0, description="characters of a text at most; it always comes to an end")
 
-    def around(self, base: Background, context: Context) -> Background:
+    def around(self, base: llrnn.backgrounds.Background, context: Context) -> llrnn.backgrounds.Background:
         settings = {"slots": self.slots or None, "violation": self.violation, "longest": self.longest}
-        return base * backgrounds.Dictionary.from_file(self.file, **settings)
+        return base * llrnn.backgrounds.Dictionary.from_file(self.file, **settings)
 
 
 class BackgroundConfig(Strict):
@@ -578,8 +593,8 @@ class UniformConfig(BackgroundConfig):
         "uniform", description="uniform, unigram, discounted (unigram with room for new words) or ngram"
     )
 
-    def make(self, context: Context) -> Background:
-        return backgrounds.Uniform()
+    def make(self, context: Context) -> llrnn.backgrounds.Background:
+        return llrnn.backgrounds.Uniform()
 
 
 class UnigramConfig(BackgroundConfig):
@@ -594,11 +609,11 @@ class UnigramConfig(BackgroundConfig):
         if self.frequencies is not None:
             refuse_unused(self, ["parts"], "is counted", f"frequencies = {self.frequencies!r} instead")
 
-    def make(self, context: Context) -> Background:
+    def make(self, context: Context) -> llrnn.backgrounds.Background:
         if self.frequencies is not None:
             _warn_of_no_counts(self.frequencies)
-            return backgrounds.Unigram.from_file(self.frequencies, smoothing=self.smoothing)
-        return backgrounds.Unigram.from_corpus(*context.parts("background", self.parts), smoothing=self.smoothing)
+            return llrnn.backgrounds.Unigram.from_file(self.frequencies, smoothing=self.smoothing)
+        return llrnn.backgrounds.Unigram.from_corpus(*context.parts("background", self.parts), smoothing=self.smoothing)
 
 
 class DiscountedConfig(BackgroundConfig):
@@ -608,12 +623,12 @@ class DiscountedConfig(BackgroundConfig):
     parts: Parts = ["train"]
     frequencies: str | None = Field(None, description="a file of form and count: how likely which new word is")
 
-    def make(self, context: Context) -> Background:
+    def make(self, context: Context) -> llrnn.backgrounds.Background:
         listed = self.frequencies
         if listed is not None:
             _warn_of_no_counts(listed)
-        frequencies = None if listed is None else read_frequencies(listed)
-        return backgrounds.Discounted.from_corpus(*context.parts("background", self.parts), frequencies=frequencies)
+        known = None if listed is None else read_frequencies(listed)
+        return llrnn.backgrounds.Discounted.from_corpus(*context.parts("background", self.parts), frequencies=known)
 
 
 class NGramConfig(NGramsConfig, BackgroundConfig):
@@ -625,7 +640,7 @@ class NGramConfig(NGramsConfig, BackgroundConfig):
 AnyBackground = Annotated[
     UniformConfig | UnigramConfig | DiscountedConfig | NGramConfig,
     Field(discriminator="kind"),
-    OrOwn(own_table("backgrounds", Background, BackgroundConfig)),
+    OrOwn(own_table("backgrounds", "backgrounds.Background", BackgroundConfig)),
     _of_kind("uniform"),
 ]
 
@@ -642,7 +657,7 @@ class MixedConfig(NGramsConfig):
 class RepeatedConfig(RowConfig):
     """A contextual feature: 1 on the words that occurred among the `window` words before, else 0."""
 
-    makes = {"repeated": contextual.Repeated}
+    makes = {"repeated": "contextual.Repeated"}
     kind: Literal["repeated"]
     window: int = Field(50, ge=1, description="how far back [words]")
 
@@ -656,8 +671,8 @@ class ExpertConfig(NGramsConfig):
     kind: Literal["expert"]
     name: str = Field("kn", min_length=1, description="what explanations and --expert call it")
 
-    def make(self, context: Context) -> contextual.Expert:  # type: ignore[override]
-        return contextual.Expert(super().make(context), name=self.name)
+    def make(self, context: Context) -> llrnn.contextual.Expert:  # type: ignore[override]
+        return llrnn.contextual.Expert(super().make(context), name=self.name)
 
 
 class CopiedConfig(RowConfig):
@@ -667,14 +682,14 @@ class CopiedConfig(RowConfig):
     that has; `unmentioned` is, on the end of the sentence, the number of values that have not been said.
     """
 
-    makes = {"copied": contextual.Copied, "mentioned": contextual.Mentioned, "unmentioned": contextual.Unmentioned}
+    makes = {kind: f"contextual.{kind.title()}" for kind in ("copied", "mentioned", "unmentioned")}
     kind: Literal["copied", "mentioned", "unmentioned"]
     slots: list[str] = Field(
         [], description="of these slots alone, copied and said one by one; of all together by default"
     )
 
     def make(self, context: Context) -> Any:
-        return self.makes[self.kind](*self.slots)
+        return self.made(*self.slots)
 
 
 class ContinuedConfig(RowConfig):
@@ -683,7 +698,7 @@ class ContinuedConfig(RowConfig):
     The condition is the input that the text is generated from; one feature for all its slots.
     """
 
-    makes = {"continued": contextual.Continued}
+    makes = {"continued": "contextual.Continued"}
     kind: Literal["continued"]
 
 
@@ -699,7 +714,7 @@ class FramedConfig(Strict):
     folds: int = Field(10, ge=2, description="training sentences see the counts without their fold")
 
     def make(self, context: Context) -> Any:
-        return contextual.Framed.counted(context.words["train"], order=self.order, folds=self.folds)
+        return llrnn.contextual.Framed.counted(context.words["train"], order=self.order, folds=self.folds)
 
 
 class LookupConfig(Strict):
@@ -721,16 +736,16 @@ class LookupConfig(Strict):
         if self.subject is None:
             refuse_unused(self, ["history"], "is where rows are named", "no subject = column that names them")
 
-    def make(self, context: Context) -> contextual.Lookup:
-        query = contextual.Matching(subject=self.subject, on=self.on, history=self.history)
+    def make(self, context: Context) -> llrnn.contextual.Lookup:
+        query = llrnn.contextual.Matching(subject=self.subject, on=self.on, history=self.history)
         table = KnowledgeBase.from_file(self.table, lowercase=context.lowercase)
-        return contextual.Lookup(table, query, *self.columns, name=self.name)
+        return llrnn.contextual.Lookup(table, query, *self.columns, name=self.name)
 
 
 AnyContextual = Annotated[
     RepeatedConfig | ExpertConfig | CopiedConfig | ContinuedConfig | FramedConfig | LookupConfig,
     Field(discriminator="kind"),
-    OrOwn(own_table("contextual", ContextualFeature)),
+    OrOwn(own_table("contextual", "contextual.ContextualFeature")),
 ]
 
 
@@ -740,8 +755,8 @@ AnyContextual = Annotated[
 class FramedInputConfig(FramedConfig):
     """Numbers that the network reads: how well the words before announce each slot of the condition (the input)."""
 
-    def make(self, context: Context) -> ContextualInput:
-        return contextual.PredictedSlot(super().make(context))
+    def make(self, context: Context) -> llrnn.contextual.ContextualInput:
+        return llrnn.contextual.PredictedSlot(super().make(context))
 
 
 class SlotsInputConfig(Strict):
@@ -750,14 +765,14 @@ class SlotsInputConfig(Strict):
     kind: Literal["slots"]
     slots: list[str] = Field([], description="of these slots, one by one; of all together by default")
 
-    def make(self, context: Context) -> ContextualInput:
-        return contextual.SlotProgress(*self.slots)
+    def make(self, context: Context) -> llrnn.contextual.ContextualInput:
+        return llrnn.contextual.SlotProgress(*self.slots)
 
 
 AnyInput = Annotated[
     FramedInputConfig | SlotsInputConfig,
     Field(discriminator="kind"),
-    OrOwn(own_table("contextual_inputs", ContextualInput)),
+    OrOwn(own_table("contextual_inputs", "contextual.ContextualInput")),
 ]
 
 

@@ -76,12 +76,12 @@ class OwnTable(BaseModel):
     """Base of configuration tables whose `kind` names a class of another package: an entry point, or `module:Class`.
 
     All other keys are arguments of that class. Subclasses set `group`, the name of its entry points without `llrnn.`,
-    and `base`, the class that it must be a subclass of.
+    and `base`, the public name of the class that it must be a subclass of ("features.Features").
     """
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
     group: ClassVar[str]
-    base: ClassVar[type]  # what its class is a subclass of
+    base: ClassVar[str]  # what its class is a subclass of
     kind: str
 
     @property
@@ -119,11 +119,11 @@ class OwnTable(BaseModel):
         return self.found(**self.own_keys) if make is None else make(context, **self.own_keys)
 
 
-def own_table(group: str, base: type, *with_keys: type[BaseModel]) -> type[OwnTable]:
+def own_table(group: str, base: str, *with_keys: type[BaseModel]) -> type[OwnTable]:
     """Return a subclass of `OwnTable` for tables whose kinds other packages define, to be given to `OrOwn`.
 
-    `group`: the name of their entry points without `llrnn.`, such as `domains`; `base`: the class that theirs are
-    subclasses of; `with_keys`: pydantic models whose keys every such table has.
+    `group`: the name of their entry points without `llrnn.`, such as `domains`; `base`: the public name of the class
+    that theirs are subclasses of; `with_keys`: pydantic models whose keys every such table has.
     """
     return type(f"Own {group}", (*with_keys, OwnTable), {"group": group, "base": base, "__module__": __name__})
 

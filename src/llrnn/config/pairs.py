@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from llrnn.config.draft import LEAST_SENTENCES, Draft, data_folder, fill_recipe, held_out_of, parts_by_name
-from llrnn.config.project import Project, parse_config
+from llrnn.config.project import Project
+from llrnn.config.reading import parse_config
 from llrnn.ground.errors import ConfigError, CorpusError, quoted
 from llrnn.ground.files import map_values, parse_toml, write_atomically
 from llrnn.text.conditions import Conditions, parse_act, values_of

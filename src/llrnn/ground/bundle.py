@@ -1,4 +1,4 @@
-"""Tensors and plain data on disk, so that a reader sees all of a save or nothing of it.
+"""Tensors and plain data on disk, read with numpy alone, so that a reader sees all of a save or nothing of it.
 
 A bundle NAME in a folder is `NAME.json`, the manifest, and one safetensors file whose name holds its own digest. The
 data file is written first and the manifest replaced last, by one atomic rename: a process killed at any point leaves
@@ -24,27 +24,30 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from io import BufferedReader
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from safetensors.torch import save
-from torch import Tensor
+from numpy.typing import NDArray
 
-from llrnn.ground.errors import CheckpointError
-from llrnn.ground.files import open_file, parse_json, read_at_most, sealed_json, write_atomically
+from llrnn.ground.errors import CheckpointError, ConfigError
+from llrnn.ground.files import STANDARD, open_file, parse_json, read_at_most, sealed_json, write_atomically
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+REQUIRED = "a model is required, a folder as `llrnn train --out` writes it or an ARPA file"
 FORMAT = 2  # the newest that is read; 1: symbols of a model are plain data, 2: many of them are tensors
 _MAPPED_ABOVE = 16_000_000  # bytes; reading fewer takes no time, and what is in memory cannot change under our feet
 _LARGEST_MANIFEST = 256_000_000  # bytes: ten million words of an n-gram model, and room for as many again
 _MOST_REPLACED = 1_000  # saves that may overtake one reader
 _KINDS = {
-    "F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "BOOL": torch.bool,
-    "I64": torch.int64, "I32": torch.int32, "I16": torch.int16, "I8": torch.int8, "U8": torch.uint8,
-}  # fmt: skip
+    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "V2", "BOOL": "bool",
+    "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8",
+}  # of numpy, which has no bfloat16: two bytes (V2) stand for it  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,14 +55,23 @@ class Bundle:
     """The content of a saved folder, from `read_bundle`: `data`, decoded JSON, and `tensors`, torch tensors by name."""
 
     data: dict[str, Any]
-    tensors: dict[str, Tensor]
+    arrays: dict[str, NDArray[Any]]  # with which nothing imports torch; bfloat16 is V2, two bytes
+
+    @cached_property
+    def tensors(self) -> dict[str, Tensor]:
+        """The arrays by name as tensors on the CPU, which share their memory."""
+        import torch
+
+        plain = {name: one.view(np.int16) if one.dtype == "V2" else one for name, one in self.arrays.items()}
+        found = {name: torch.from_numpy(one) for name, one in plain.items()}
+        return {k: one.view(torch.bfloat16) if self.arrays[k].dtype == "V2" else one for k, one in found.items()}
 
 
 def write_bundle(
     folder: str | PathLike[str],
     name: str,
     data: Mapping[str, Any],
-    tensors: Mapping[str, Tensor],
+    tensors: Mapping[str, Tensor | NDArray[Any]],
     *,
     version: int = 1,
     file: str | None = None,
@@ -73,8 +85,11 @@ def write_bundle(
     replaced leaves one that `read_bundle` refuses. `header`: further top-level keys of `NAME.json`, for other programs.
     A CheckpointError is raised where the data are no JSON or too large, or where the folder cannot be written.
     """
+    import torch
+    from safetensors.torch import save
+
     folder = Path(folder)
-    plain = _unshared({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()})
+    plain = _unshared({key: torch.as_tensor(one).detach().cpu().contiguous() for key, one in tensors.items()})
     blob = save(plain)
     data_file = file or _file_name(name, hashlib.sha256(blob).hexdigest())
     manifest = {
@@ -82,7 +97,7 @@ def write_bundle(
         "format": version,
         "file": data_file,
         "header": hashlib.sha256(blob[: 8 + int.from_bytes(blob[:8], "little")]).hexdigest(),  # all before the numbers
-        "sha256": {key: _digest(plain[key]) for key in sorted(plain)},  # the same bytes in whatever order they come
+        "sha256": {key: _digest(_array(plain[key])) for key in sorted(plain)},  # whatever order they come in
         "data": dict(data),
     }
     try:
@@ -165,6 +180,18 @@ def has_bundle(folder: str | PathLike[str], name: str) -> bool:
         return False
 
 
+def require_there(path: str | PathLike[str]) -> None:
+    """Raise the CheckpointError of a path at which a model is required, but nothing is; "-" is standard input."""
+    if str(path) != STANDARD and not Path(path).exists():
+        raise CheckpointError(f"{path}: {REQUIRED}, but there is none of this name; check the path")
+
+
+def require_base(path: str | PathLike[str]) -> None:
+    """Raise the ConfigError of a path at which a model to adapt is required, but nothing is."""
+    if not Path(path).exists():
+        raise ConfigError(f"{path}: no such base; give an ARPA file, an llrnn model or a Hugging Face folder")
+
+
 def read_bundle(folder: str | PathLike[str], name: str, *, verify: bool = True, copy: bool = False) -> Bundle:
     """Return the JSON data and the tensors that `write_bundle` saved in `folder` under `name`, after checking them.
 
@@ -179,21 +206,21 @@ def read_bundle(folder: str | PathLike[str], name: str, *, verify: bool = True, 
     manifest_file = folder / f"{name}.json"
     manifest, data_file, file = _opened(folder, manifest_file, name)
     with file:
-        tensors = _read_data(file, data_file, name, manifest.get("header"), copy)
+        arrays = _read_data(file, data_file, name, manifest.get("header"), copy)
     expected = manifest["sha256"]
-    if set(tensors) != set(expected):
-        odd = sorted(set(tensors) ^ set(expected))[0]
+    if set(arrays) != set(expected):
+        odd = sorted(set(arrays) ^ set(expected))[0]
         raise CheckpointError(
             f"{data_file}: the tensors do not match {manifest_file.name} ({odd!r} is in one of them only); "
             "restore both files from one save"
         )
-    for key, tensor in tensors.items() if verify else ():
-        if _digest(tensor) != expected[key]:
+    for key, array in arrays.items() if verify else ():
+        if _digest(array) != expected[key]:
             raise CheckpointError(
                 f"{data_file}: the tensor {key!r} was altered after saving (its SHA-256 differs from "
                 f"{manifest_file.name}); restore the file from a copy"
             )
-    return Bundle(manifest["data"], tensors)
+    return Bundle(manifest["data"], arrays)
 
 
 def _opened(folder: Path, manifest_file: Path, name: str) -> tuple[dict[str, Any], Path, BufferedReader]:
@@ -262,7 +289,7 @@ def _check_seal(path: Path, content: bytes, manifest: dict[str, Any]) -> None:
         raise CheckpointError(f"{path}: altered after saving (its SHA-256 differs); restore the file from a copy")
 
 
-def _read_data(file: BufferedReader, path: Path, name: str, header: object, copy: bool) -> dict[str, Tensor]:
+def _read_data(file: BufferedReader, path: Path, name: str, header: object, copy: bool) -> dict[str, NDArray[Any]]:
     """Return the tensors of the open safetensors file `path` by name; raise a CheckpointError where it is damaged.
 
     `header`: the SHA-256 of the file's header that the manifest states, or None for a save in the old format, where the
@@ -287,7 +314,9 @@ def _read_data(file: BufferedReader, path: Path, name: str, header: object, copy
         raise CheckpointError(f"{path}: truncated or not a safetensors file ({error}); restore it") from None
 
 
-def _tensors(file: BufferedReader, header: dict[str, Any], start: int, size: int, copy: bool) -> dict[str, Tensor]:
+def _tensors(
+    file: BufferedReader, header: dict[str, Any], start: int, size: int, copy: bool
+) -> dict[str, NDArray[Any]]:
     """Return the tensors by name that a safetensors header lists, as copies in memory or views of the mapped file.
 
     `start`: bytes of the file before the numbers; `size`: bytes of the whole file. A ValueError says what does not fit.
@@ -299,32 +328,40 @@ def _tensors(file: BufferedReader, header: dict[str, Any], start: int, size: int
     mapped = _mapped(file) if size > _MAPPED_ABOVE and not copy else None
     found = {}
     for name, entry in places.items():
-        kind, shape, (begin, stop) = _KINDS[entry["dtype"]], entry["shape"], entry["data_offsets"]
+        kind, shape, (begin, stop) = np.dtype(_KINDS[entry["dtype"]]), entry["shape"], entry["data_offsets"]
         if not 0 <= begin <= stop or min(shape, default=0) < 0 or math.prod(shape) * kind.itemsize != stop - begin:
             raise ValueError(f"{name!r} of shape {shape} does not fit into {stop - begin:,} bytes")
         own = _read(file, start + begin, stop - begin) if mapped is None else mapped[start + begin : start + stop]
-        found[name] = own.view(kind).view(shape)
+        found[name] = own.view(kind).reshape(shape)
     return found
 
 
-def _read(file: BufferedReader, start: int, size: int) -> Tensor:
-    numbers = torch.empty(size, dtype=torch.uint8)
+def _read(file: BufferedReader, start: int, size: int) -> NDArray[np.uint8]:
+    numbers = np.empty(size, dtype=np.uint8)
     file.seek(start)
-    if file.readinto(numbers.numpy().data) != size:
+    if file.readinto(numbers.data) != size:
         raise ValueError("the file was cut while it was read")
     return numbers
 
 
-def _mapped(file: BufferedReader) -> Tensor:
-    """Return the file as a uint8 tensor (bytes,) mapped into memory: read when used, and copied when written to."""
+def _mapped(file: BufferedReader) -> NDArray[np.uint8]:
+    """Return the file as an array of uint8 (bytes,) mapped into memory: read when used, and copied when written to."""
     if not faulthandler.is_enabled():  # a page that is gone when it is used ends the process: by no means silently
         with contextlib.suppress(RuntimeError, ValueError, OSError, AttributeError):  # no standard error to tell it to
             faulthandler.enable()
-    return torch.from_numpy(np.memmap(file, dtype=np.uint8, mode="c"))
+    return np.asarray(np.memmap(file, dtype=np.uint8, mode="c"))
 
 
-def _digest(tensor: Tensor) -> str:
-    digest = hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)} ".encode())
-    if tensor.numel():
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)  # no copy of it
+def _array(tensor: Tensor) -> NDArray[Any]:
+    """Return a tensor on the CPU as an array that shares its memory; bfloat16 as V2, two bytes."""
+    import torch
+
+    return tensor.view(torch.int16).numpy().view("V2") if tensor.dtype == torch.bfloat16 else tensor.numpy()
+
+
+def _digest(array: NDArray[Any]) -> str:
+    """Return the SHA-256 of type (as torch names it), shape and numbers of an array, as hexadecimal digits."""
+    kind = "bfloat16" if array.dtype == "V2" else array.dtype.name
+    digest = hashlib.sha256(f"torch.{kind} {array.shape} ".encode())
+    digest.update(array.reshape(-1).view(np.uint8).data)  # no copy of it
     return digest.hexdigest()

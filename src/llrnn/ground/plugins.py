@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from importlib.metadata import entry_points
+from operator import attrgetter
 from typing import Any
 
 from llrnn.ground.errors import ConfigError, LLRNNError, quoted
@@ -27,12 +28,13 @@ PACKAGES = {
 RENAMED = {"said": "mentioned", "unsaid": "unmentioned", "announced": "predicted_slot"}
 
 
-def find_kind(group: str, kind: str, base: type, error: type[LLRNNError] = ConfigError) -> Any:
+def find_kind(group: str, kind: str, base: type | str, error: type[LLRNNError] = ConfigError) -> Any:
     """Return the class that the name `kind` of a configuration stands for, where another package brings it.
 
     `group`: for example "backgrounds". `kind`: the name of an entry point of `llrnn.GROUP`, or `module:Class` to
     import. None where it is neither: the caller looks among the classes of llrnn. `error` is raised where the class
-    cannot be imported, is no subclass of `base`, or is in a separate llrnn package that is not installed.
+    cannot be imported, is no subclass of `base`, or is in a separate llrnn package that is not installed. A `base`
+    given as a public name, "backgrounds.Background", is imported where there is a class to compare with it.
 
     find_kind("backgrounds", "my_words.priors:Zipf", Background)
     """
@@ -41,8 +43,11 @@ def find_kind(group: str, kind: str, base: type, error: type[LLRNNError] = Confi
         found = _imported(kind, error)
     if found is None and missing_package(kind) is not None:
         raise error(f"kind = {quoted(kind)} needs {missing_package(kind)}")
-    if found is not None and not (isinstance(found, type) and issubclass(found, base)):
-        raise error(f"kind = {quoted(kind)} must name a class of the type {base.__name__}, found {quoted(found)}")
+    if found is None:
+        return None
+    required: type = attrgetter(base)(import_module("llrnn")) if isinstance(base, str) else base
+    if not (isinstance(found, type) and issubclass(found, required)):
+        raise error(f"kind = {quoted(kind)} must name a class of the type {required.__name__}, found {quoted(found)}")
     return found
 
 

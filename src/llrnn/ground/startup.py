@@ -1,4 +1,4 @@
-"""What is imported before all others, since torch takes seconds: Ctrl-C in the meantime, and names imported when used.
+"""What is imported before all others, since torch takes seconds: Ctrl-C in the meantime.
 
 While the `llrnn` command is still being imported, Ctrl-C says one word instead of a traceback. A program that merely
 uses the library keeps its own hook.
@@ -7,11 +7,8 @@ uses the library keeps its own hook.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import PurePath
 from types import TracebackType
-from typing import Any
 
 
 def is_command(arguments: list[str]) -> bool:
@@ -29,19 +26,3 @@ def _stopped(kind: type[BaseException], error: BaseException, trace: TracebackTy
 
 if is_command(sys.orig_argv):
     sys.excepthook = _stopped
-
-
-def lazy_getattr(package: str, homes: dict[str, str]) -> Callable[[str], Any]:
-    """Return a `__getattr__` for a package that imports names on first use; `homes` maps each name to its module.
-
-    A name that is not in `homes` raises an AttributeError.
-
-    Example: __getattr__ = lazy_getattr(__name__, {"Lexicon": "llrnn.text.lexicon"})
-    """
-
-    def getattr_(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
-
-    return getattr_

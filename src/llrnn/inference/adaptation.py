@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from llrnn.ground.errors import ConfigError
+from llrnn.ground.bundle import require_base
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, HuggingFace, Mixture, Model, NGram
 from llrnn.knowledge.backgrounds.neural import tokenised, vocabulary_of
@@ -76,9 +76,8 @@ def open_base(path: str | PathLike[str]) -> Base:
 
         base = open_base("runs/french")
     """
+    require_base(path)
     path = Path(path)
-    if not path.exists():
-        raise ConfigError(f"{path}: no such base; give an ARPA file, an llrnn model or a Hugging Face folder")
     if holds_model(path):
         return base_of(load(path))
     if (path / "config.json").exists():

@@ -13,7 +13,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
-from llrnn.ground.bundle import Bundle, has_bundle, read_bundle
+from llrnn.ground.bundle import REQUIRED, has_bundle, read_bundle, require_there
 from llrnn.ground.errors import CheckpointError, ConfigError, LLRNNError
 from llrnn.ground.files import STANDARD, parse_json, read_file
 from llrnn.knowledge import backgrounds, contextual
@@ -101,7 +101,7 @@ def load(
     except MemoryError as error:
         raise CheckpointError(f"{folder}: the model does not fit into memory ({error})") from error
     try:
-        return _build(bundle, background, contextual, contextual_inputs, controller).to(found)
+        return _build(bundle.data, bundle.tensors, background, contextual, contextual_inputs, controller).to(found)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -184,13 +184,14 @@ def open_background(path: Path, restrict: bool = False) -> Background:
 
 
 def _build(
-    bundle: Bundle,
+    given: dict[str, Any],
+    tensors: dict[str, Tensor],
     background: Background | None = None,
     context: Sequence[ContextualFeature] | None = None,
     inputs: Sequence[ContextualInput] | None = None,
     controller: Controller | None = None,
 ) -> LLRNN:
-    data, tensors = _ModelData.model_validate(bundle.data), bundle.tensors
+    data = _ModelData.model_validate(given)
     require_finite(tensors)
     words: Sequence[str] | Spellings | None = data.symbols
     if words is None:
@@ -254,13 +255,11 @@ def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
 
         evaluate(open_model("corpus.arpa"), Corpus.from_file("test.txt"))
     """
-    required = "a model is required, a folder as `llrnn train --out` writes it or an ARPA file"
-    if str(path) != STANDARD and not Path(path).exists():
-        raise CheckpointError(f"{path}: {required}, but there is none of this name; check the path")
+    require_there(path)
     if not holds_ngrams(path):
         return load(path)
     if Path(path).is_file() and not is_arpa(path):
-        raise CheckpointError(f"{path}: {required}, but this is another file")
+        raise CheckpointError(f"{path}: {REQUIRED}, but this is another file")
     table = read_table(path)
     return ngram_model(with_unknown(table) if oov == "skip" else table)
 
@@ -294,7 +293,7 @@ def restore_model(saved: Saved) -> LLRNN:
 
     `saved`: what `backgrounds.Model.saved` returned.
     """
-    return _build(Bundle(saved.fields, saved.tensors))
+    return _build(saved.fields, saved.tensors)
 
 
 # here, since backgrounds stand before the model

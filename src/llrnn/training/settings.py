@@ -6,7 +6,7 @@ import difflib
 import re
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -19,12 +19,13 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 
+import llrnn
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import parse_toml
-from llrnn.model.checkpoint import load
-from llrnn.model.ensembles import mixture
-from llrnn.model.scoring import Batching, Continuous, Sentences, Sliding, Windows
-from llrnn.training.objectives import Distilled, Exact, ImportanceSampling, Objective
+
+if TYPE_CHECKING:  # what settings make is imported when it is made
+    from llrnn.model.scoring import Batching
+    from llrnn.training.objectives import Objective
 
 
 class _Kind(BaseModel):
@@ -37,16 +38,17 @@ class _Kind(BaseModel):
 
 
 class _Batches(_Kind):
-    makes: ClassVar[type[Batching]]
+    makes: ClassVar[str]  # a public name
 
     def make(self) -> Batching:
-        return self.makes(**self.model_dump(exclude={"kind"}))
+        made: Batching = getattr(llrnn, self.makes)(**self.model_dump(exclude={"kind"}))
+        return made
 
 
 class SentenceBatches(_Batches):
     """Batches of whole sentences of similar length, at most `words` positions each; each from a fresh state."""
 
-    makes = Sentences
+    makes = "Sentences"
     kind: Literal["sentences"] = "sentences"
     words: int = Field(1024, ge=1, description="in a batch, at most [positions]")
 
@@ -57,7 +59,7 @@ class ContinuousBatches(_Batches):
     Gradients end at the beginning of a batch.
     """
 
-    makes = Continuous
+    makes = "Continuous"
     kind: Literal["continuous"]
     rows: int = Field(32, ge=1, description="strips of text that are read side by side")
     length: int = Field(32, ge=1, description="before the gradient is cut [words]")
@@ -66,7 +68,7 @@ class ContinuousBatches(_Batches):
 class WindowBatches(_Batches):
     """Batches of `rows` windows of `length` words of running text, each window read from a fresh state."""
 
-    makes = Windows
+    makes = "Windows"
     kind: Literal["windows"]
     length: int = Field(8, ge=1, description="of a window [words]")
     rows: int = Field(128, ge=1, description="windows in a batch")
@@ -75,7 +77,7 @@ class WindowBatches(_Batches):
 class SlidingBatches(_Batches):
     """The paper's protocol: each word is predicted from the `length` words before it, read from a fresh state."""
 
-    makes = Sliding
+    makes = "Sliding"
     kind: Literal["sliding"]
     length: int = Field(8, ge=1, description="before the word that is predicted [words]")
     rows: int = Field(512, ge=1, description="predictions in a batch")
@@ -95,6 +97,8 @@ class ExactObjective(_Kind):
     )
 
     def make(self) -> Objective:
+        from llrnn.training.objectives import Exact
+
         return Exact(self.precision)
 
 
@@ -105,6 +109,8 @@ class SampledObjective(_Kind):
     samples: int = Field(256, ge=1, description="words drawn from the background for a step [words]")
 
     def make(self) -> Objective:
+        from llrnn.training.objectives import ImportanceSampling
+
         return ImportanceSampling(self.samples)
 
 
@@ -127,7 +133,10 @@ class DistilObjective(_Kind):
         return [value] if isinstance(value, str) else value
 
     def make(self) -> Objective:
-        teachers = [load(folder) for folder in self.teacher]
+        from llrnn.model.ensembles import mixture
+        from llrnn.training.objectives import Distilled
+
+        teachers = [llrnn.load(folder) for folder in self.teacher]
         teacher = teachers[0] if len(teachers) == 1 else mixture(teachers, names=self.teacher)
         return Distilled(teacher, self.share, self.temperature)
 

@@ -73,15 +73,15 @@ def bench_all(
 
     Example: llrnn bench --out runs/bench
     """
+    if context.invoked_subcommand is not None:
+        _refuse_options(context)
+        return
     from llrnn.cli import show
     from llrnn_lab.bench.everything import everything
     from llrnn_lab.bench.report import markdown
     from llrnn_lab.bench.suite import QUICK, Asked, Sizes
     from llrnn_lab.bench.suites import chosen
 
-    if context.invoked_subcommand is not None:
-        _refuse_options(context)
-        return
     if out is None:
         raise ConfigError("a verb is required, or --out FOLDER to run all; `llrnn bench --help` lists the verbs")
     suites = chosen(only)

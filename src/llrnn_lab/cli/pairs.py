@@ -10,18 +10,14 @@ from typing import Annotated
 
 import typer
 
+import llrnn
 from llrnn.cli import show
 from llrnn.cli.options import Seed
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_lines
-from llrnn.model.checkpoint import load
 from llrnn.text.corpus import Corpus
 from llrnn.text.lexicon import Lexicon, is_comment
 from llrnn.text.readers import read_entries
-from llrnn_lab.pairs.files import write_pairs
-from llrnn_lab.pairs.making import make_pairs
-from llrnn_lab.pairs.suites import read_suite
-from llrnn_lab.pairs.templates import french_templates, read_templates, template_pairs, template_sentences
 
 pairs_app = typer.Typer()
 
@@ -39,8 +35,11 @@ def pairs_make_verb(
 
     Example: llrnn pairs make fr_gsd-ud-test.conllu --out pairs.jsonl
     """
+    from llrnn_lab.pairs.files import write_pairs
+    from llrnn_lab.pairs.making import make_pairs
+
     corpus = Corpus.from_conllu(corpora, lowercase=lowercase)
-    vocabulary = None if model is None else load(model).vocabulary
+    vocabulary = None if model is None else llrnn.load(model).vocabulary
     pairs = make_pairs(corpus, vocabulary=vocabulary, seed=seed, limit=limit)
     write_pairs(out, pairs)
     show.text(f"{len(pairs)} pairs: {out}")
@@ -76,7 +75,10 @@ def pairs_templates_verb(
         raise ConfigError("--out (pairs) or --sentences (text to train on) is required, found neither; give one")
     if model is not None and vocabulary:
         raise ConfigError("--model and --vocabulary both say which words there are; leave one of them out")
-    words = load(model).vocabulary if model is not None else _words_of(vocabulary) if vocabulary else None
+    from llrnn_lab.pairs.files import write_pairs
+    from llrnn_lab.pairs.templates import french_templates, read_templates, template_pairs, template_sentences
+
+    words = llrnn.load(model).vocabulary if model is not None else _words_of(vocabulary) if vocabulary else None
     known = reduce(or_, map(Lexicon.from_tsv, lexicon)) if lexicon else None
     found = french_templates() if table is None else read_templates(table)
     if out is not None:
@@ -110,7 +112,10 @@ def pairs_suite_verb(
 
     Example: llrnn pairs suite qfrblimp.jsonl --model runs/french --out pairs.jsonl
     """
-    read = read_suite(suite, load(model))
+    from llrnn_lab.pairs.files import write_pairs
+    from llrnn_lab.pairs.suites import read_suite
+
+    read = read_suite(suite, llrnn.load(model))
     pairs = [pair for pair in read if pair.good != pair.bad]
     write_pairs(out, pairs)
     show.text(f"{len(pairs):,} pairs, {len(read) - len(pairs)} with the same sentence twice left out: {out}")

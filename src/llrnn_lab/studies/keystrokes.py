@@ -36,7 +36,8 @@ from llrnn.ground.bundle import has_bundle
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.keyboard import Keyboard, export_keyboard
 from llrnn.languages.ngrams.kneser_ney import estimate
-from llrnn.languages.ngrams.table import EMPTY, Trie
+from llrnn.languages.ngrams.table import EMPTY
+from llrnn.languages.ngrams.trie import Trie
 from llrnn.model.checkpoint import load
 from llrnn.model.completion import Completer, NextWords
 from llrnn.model.network import LLRNN

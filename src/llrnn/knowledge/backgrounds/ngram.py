@@ -44,6 +44,7 @@ from llrnn.knowledge.process import Batch, PackedStates, S, Saved
 from llrnn.languages.ngrams import table as ngrams
 from llrnn.languages.ngrams.arpa import SHARING, described, read_table, table_from
 from llrnn.languages.ngrams.kneser_ney import estimate
+from llrnn.languages.ngrams.trie import DenseRows, NGramRows, Trie
 from llrnn.layer.priors import Exceptions, Prior, SparsePrior, Table
 from llrnn.text.corpus import Corpus
 from llrnn.text.encoded import EncodedText, sentence_key
@@ -87,7 +88,7 @@ class CrossFitted(Background[Any]):
     """
 
     _tables: tuple[Table, ...] = ()
-    _tries: dict[torch.device, ngrams.Trie]
+    _tries: dict[torch.device, Trie]
 
     def __init__(self, make: Callable[[Corpus], Background], corpus: Corpus, *, folds: int = 10) -> None:
         if folds < 2:
@@ -130,13 +131,13 @@ class CrossFitted(Background[Any]):
         if len(self._parts) > 1:
             tables: list[ngrams.NGramTable] = [part.table for part in bound._parts]  # type: ignore[attr-defined]
             bound._tables = tuple(Table(torch.from_numpy(table.levels[0].log_prob)) for table in tables)
-            bound._tries = {torch.device("cpu"): ngrams.Trie.from_table(joined(tables))}
+            bound._tries = {torch.device("cpu"): Trie.from_table(joined(tables))}
         return bound
 
     def revised(self, revision: Revision) -> Self:
         return self._changed(revision.vocabulary, _parts=tuple(part.revised(revision) for part in self._parts))
 
-    def _trie(self, device: torch.device) -> ngrams.Trie:
+    def _trie(self, device: torch.device) -> Trie:
         if device not in self._tries:
             self._tries[device] = self._tries[torch.device("cpu")].to(device)
         return self._tries[device]
@@ -224,9 +225,9 @@ class NGram(Background[int]):
     def __init__(self, table: ngrams.NGramTable, *, restrict: bool = False) -> None:
         self.table = table
         self._restrict = restrict
-        self._tries: dict[torch.device, ngrams.Trie] = {}
+        self._tries: dict[torch.device, Trie] = {}
         self._static: tuple[Table, ...] = ()  # unigrams; those of the words that share `<unk>` apart
-        self._dense: ngrams.DenseRows | None = None
+        self._dense: DenseRows | None = None
 
     @classmethod
     def from_path(cls, path: str | PathLike[str], *, restrict: bool = False) -> NGram:
@@ -272,13 +273,13 @@ class NGram(Background[int]):
         bound.table = ngrams.for_vocabulary(self.table, vocabulary, restrict=self._restrict)
         bound._static = _static_tables(bound.table)
         bound._dense = None
-        bound._tries = {torch.device("cpu"): ngrams.Trie.from_table(bound.table)}
+        bound._tries = {torch.device("cpu"): Trie.from_table(bound.table)}
         return bound
 
     def revised(self, revision: Revision) -> Self:
         return self._changed(revision.vocabulary, table=ngrams.revised(self.table, revision))
 
-    def trie(self, device: torch.device) -> ngrams.Trie:
+    def trie(self, device: torch.device) -> Trie:
         if not self._tries:
             raise self._unbound()
         if device not in self._tries:
@@ -299,7 +300,7 @@ class NGram(Background[int]):
         seen = self.trie(inputs.device).states(before, inputs)
         return Nodes(batch.n_positions, seen[batch.mask]), seen[:, -1].tolist()
 
-    def rows(self, states: Sequence[int] | Tensor) -> ngrams.NGramRows:
+    def rows(self, states: Sequence[int] | Tensor) -> NGramRows:
         """Return the next-word distributions at N states in sparse form: `NGramRows`, listed words and a rest.
 
         `states`: numbers of n-grams, the longest listed end of each prefix. `rest` does not hold for unlisted words
@@ -310,7 +311,7 @@ class NGram(Background[int]):
         if self.table.shared is None or not self.table.shared.hidden:
             return rows
         seen = rows.word != self.table.shared.word
-        return ngrams.NGramRows(rows.rest, rows.position[seen], rows.word[seen], rows.log_prob[seen])
+        return NGramRows(rows.rest, rows.position[seen], rows.word[seen], rows.log_prob[seen])
 
     def prior(self, states: Sequence[int]) -> Prior:
         nodes = _as_tensor(states)
@@ -337,7 +338,7 @@ class NGram(Background[int]):
         whole = torch.empty(len(nodes), trie.n_words, device=nodes.device) if out is None else out
         if nodes.device.type == "cpu":
             if self._dense is None:
-                self._dense = ngrams.DenseRows(trie)
+                self._dense = DenseRows(trie)
             self._dense.fill(nodes, whole)
             return whole
         rows = trie.rows(nodes)
@@ -354,22 +355,18 @@ class NGram(Background[int]):
 
             ngram.score([vocabulary.eos, *vocabulary.ids(["le", "chat"]), vocabulary.eos])  # two tensors, (3,)
         """
-        trie, shared = self.trie(torch.device("cpu")), self.table.shared
-        text = np.asarray(symbols, dtype=np.int64)
-        log_prob, length = trie.log_prob_along(text)
-        if shared is not None:
-            log_share = np.zeros(trie.n_words)
-            log_share[shared.words] = shared.log_share
-            log_prob += log_share[text[1:]]
+        log_prob, length = self.trie(torch.device("cpu")).scorer.score(symbols)
         return torch.from_numpy(log_prob), torch.from_numpy(length)
 
     def saved(self) -> Saved:
-        return Saved("ngram" if self.table.shared is None else SHARING, *described(self.table))
+        data, arrays = described(self.table)
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return Saved("ngram" if self.table.shared is None else SHARING, data, tensors)
 
     @classmethod
     def restored(cls, saved: Saved) -> NGram:
         """Make the n-gram background (prior over the next word) from what its method `saved` returned."""
-        return cls(table_from(saved.fields, saved.tensors))
+        return cls(table_from(saved.fields, {name: tensor.numpy() for name, tensor in saved.tensors.items()}))
 
     def __repr__(self) -> str:
         return f"NGram(order={self.order}, {self.table.size} n-grams)"
@@ -380,7 +377,7 @@ def over_own_words(table: ngrams.NGramTable) -> NGram:
 
     If the table has `<unk>`, it stands for all other words.
     """
-    return NGram(table).bind(Vocabulary(table.words, unknown=ngrams.UNKNOWN if ngrams.UNKNOWN in table.index else None))
+    return NGram(table).bind(ngrams.own_vocabulary(table))
 
 
 _LISTED, _GAP, _SAMPLED = 0.9, 1.0, 2000  # share of n-grams, nats a word, sentences

@@ -40,7 +40,7 @@ from llrnn.ground.errors import FeatureError
 from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.features import Features
 from llrnn.knowledge.process import Batch, Process, S, Saved
-from llrnn.languages.ngrams.table import ranges
+from llrnn.languages.ngrams.trie import ranges
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.layer.priors import ContextValues, DensePrior, FullPrior, LinearValues, SparsePrior
 from llrnn.text.conditions import said_values, values_of

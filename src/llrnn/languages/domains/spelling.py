@@ -52,7 +52,8 @@ from llrnn.languages.grammars.automaton import series
 from llrnn.languages.grammars.notation import pattern
 from llrnn.languages.ngrams.arpa import described, table_from
 from llrnn.languages.ngrams.kneser_ney import estimate
-from llrnn.languages.ngrams.table import EMPTY, NGramTable, Trie
+from llrnn.languages.ngrams.table import EMPTY, NGramTable
+from llrnn.languages.ngrams.trie import Trie
 from llrnn.text.automata import DFA, KINDS, Alphabet, first_of, paired
 from llrnn.text.vocabulary import EOS, MOST_MEMBERS, OUTSIDE, Cell, Domain
 
@@ -163,16 +164,13 @@ class CharacterModel:
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the model as (JSON-compatible data, arrays by name), from which `restored` makes it again."""
-        plain, tensors = described(self.table)
-        return {"characters": list(self.alphabet.characters), "table": plain}, {
-            name: tensor.numpy() for name, tensor in tensors.items()
-        }
+        plain, arrays = described(self.table)
+        return {"characters": list(self.alphabet.characters), "table": plain}, arrays
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> CharacterModel:
         """Make the character model from the data and arrays that its method `described` returned."""
-        table = table_from(plain["table"], {name: torch.from_numpy(array) for name, array in arrays.items()})
-        return cls.of(table, Alphabet(plain["characters"]))
+        return cls.of(table_from(plain["table"], arrays), Alphabet(plain["characters"]))
 
 
 # The first that fits. Endings are told apart where a word is all letters.

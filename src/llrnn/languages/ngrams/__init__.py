@@ -6,16 +6,6 @@ from llrnn.languages.ngrams.kneser_ney import estimate, read_stream
 from llrnn.languages.ngrams.table import UNKNOWN, NGramTable
 
 __all__ = [
-    "UNKNOWN",
-    "NGramTable",
-    "estimate",
-    "interpolated",
-    "is_arpa",
-    "normalised",
-    "pruned",
-    "read_arpa",
-    "read_stream",
-    "read_table",
-    "write_arpa",
-    "write_table",
-]
+    "UNKNOWN", "NGramTable", "estimate", "interpolated", "is_arpa", "normalised", "pruned", "read_arpa", "read_stream",
+    "read_table", "write_arpa", "write_table",
+]  # fmt: skip

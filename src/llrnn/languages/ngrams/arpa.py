@@ -39,9 +39,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.bundle import read_bundle, write_bundle
@@ -483,27 +481,27 @@ _ARRAYS = ("context", "word", "log_prob", "log_backoff")
 SHARING = "ngram with shared words"  # as older readers do not know it
 
 
-def described(table: NGramTable) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Return an n-gram model as JSON-compatible data, and tensors by name, for `table_from`."""
+def described(table: NGramTable) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return an n-gram model as JSON-compatible data, and arrays by name, for `table_from`."""
     data = {"words": list(table.words), "order": table.order, "notes": list(table.notes)}
     levels, shared = enumerate(table.levels), table.shared
-    tensors = {f"{name}.{n}": torch.from_numpy(getattr(level, name)) for n, level in levels for name in _ARRAYS}
+    arrays = {f"{name}.{n}": getattr(level, name) for n, level in levels for name in _ARRAYS}
     if shared is not None:
         data["shared"] = {"word": shared.word, "hidden": shared.hidden}
-        tensors |= {f"shared.{name}": torch.from_numpy(getattr(shared, name)) for name in ("words", "log_share")}
-    return data, tensors
+        arrays |= {f"shared.{name}": getattr(shared, name) for name in ("words", "log_share")}
+    return data, arrays
 
 
-def table_from(data: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> NGramTable:
-    """Make an n-gram model from the data and tensors that `described` returned.
+def table_from(data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> NGramTable:
+    """Make an n-gram model from the data and arrays that `described` returned.
 
     A CheckpointError if they are incomplete, or indices in them are out of range.
     """
     try:
-        levels = [Level(*(tensors[f"{name}.{n}"].numpy() for name in _ARRAYS)) for n in range(int(data["order"]))]
+        levels = [Level(*(arrays[f"{name}.{n}"] for name in _ARRAYS)) for n in range(int(data["order"]))]
         shared = None
         if "shared" in data:
-            words, log_share = (tensors[f"shared.{name}"].numpy() for name in ("words", "log_share"))
+            words, log_share = (arrays[f"shared.{name}"] for name in ("words", "log_share"))
             shared = Shared(int(data["shared"]["word"]), bool(data["shared"]["hidden"]), words, log_share)
         table = NGramTable(_strings(data, "words"), tuple(levels), _strings(data, "notes"), shared)
     except (LookupError, TypeError, ValueError, LLRNNError) as error:
@@ -567,6 +565,6 @@ def read_table(path: str | PathLike[str]) -> NGramTable:
         return read_arpa(path)
     bundle = read_bundle(path, "ngram")
     try:
-        return table_from(bundle.data, bundle.tensors)
+        return table_from(bundle.data, bundle.arrays)
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
