@@ -664,8 +664,10 @@ class Vectors(Features):
     def block(self, symbols: Sequence[str]) -> tuple[Sequence[str], Floats, Ints]:
         """Return the features of many words at once: (names, rows, index of each word's row in `rows`).
 
-        rows        (R + 2, k + 1): the R distinct vectors of k components, a row for words without a vector, and one of
-                    zeros for the end of a sentence; the last column is the feature `none`
+        names       k + 1 feature names: "Vectors:pc1" … for the k components of a vector, then "Vectors:none"
+        rows        (R + 2, k + 1) float64: row r < R the r-th distinct vector, 0 in the last column; row R for words
+                    that have no vector, 1 in the last column and else 0; row R + 1 zeros, for the end of a sentence
+        index       (number of `symbols`,) int64: the row of each word
         """
         R, k = self._table.shape
         values = np.zeros((R + 2, k + 1))

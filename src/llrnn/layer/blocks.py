@@ -32,7 +32,7 @@ from llrnn.layer.numerics import MINUS_INFINITY
 
 
 class Pairs(NamedTuple):
-    """The E (position, class) pairs whose scores a caller asks for, beside the log-sum over all classes.
+    """E (position, class) pairs whose scores a caller asks for, beside log-sums over all classes: (row, klass).
 
     Pair e is class `klass[e]` at position `row[e]`; both are integer tensors (E,), sorted by position. A class is a set
     of words with equal features.
@@ -45,8 +45,9 @@ class Pairs(NamedTuple):
 class Block(NamedTuple):
     """What was computed for a block of R positions over G classes of words, from their scores x (R, G).
 
-    `exps`: exp(x − max), (R, G), or (G, R) from `DirectBlocks`; `total`: its sums over classes, (R,); `log_sum`: log
-    Σ_s exp x, (R,) float64; `asked`: the scores x of the (position, class) pairs that the caller asked for.
+    `exps`: exp(x − max), max over the classes at each position, (R, G), or (G, R) from `DirectBlocks`; `total`: the
+    sums of `exps` over classes, (R,); `log_sum`: log Σ_s exp x, (R,) float64; `asked`: the scores x of the (position,
+    class) pairs that the caller asked for, (E,), in the caller's order.
     """
 
     exps: Tensor
@@ -58,8 +59,10 @@ class Block(NamedTuple):
 class Blocks(ABC):
     """Abstract computation of scores of all G classes of words, and of gradients, for one block of positions at a time.
 
-    Subclasses differ in how scores x follow from hidden vectors `h` (N, H), `weight` and `bias`. After `start` and one
-    `add` for each block, `d_h`, `d_weight` and `d_bias` are the gradients of these three.
+    Use: `blocks = ComposedBlocks(h, weight, bias)`, then `blocks.block(part, pairs)` for slices `part` of the
+    positions; for gradients `blocks.start()` and `blocks.add(...)` for each slice. Subclasses differ in how scores x
+    follow from hidden vectors `h` (N, H), `weight` and `bias`. After `start` and one `add` for each block, `d_h`,
+    `d_weight` and `d_bias` are the gradients of these three.
     """
 
     _classes = 1  # the dimension of e that they are
@@ -211,9 +214,9 @@ def log_sums(
 ) -> tuple[Tensor, Tensor]:
     """Return log Σ_s exp x[n, s] over all G classes s of words, (N,) float64, and the scores x of the pairs, (E,).
 
-    Differentiable. `h` (N, H), `weight` and `bias`: what the scores x are computed from by the `Blocks` that `way`
-    makes; `pairs`: the (position, class) pairs asked for; `rows`: how many positions are computed at a time; `keeps`:
-    whether the N × G exponentials are kept for backward (else they are computed again there).
+    Differentiable. `h` (N, H), `weight` and `bias`: what the scores x are computed from by the `Blocks` that `way(h,
+    weight, bias)` returns; `pairs`: the (position, class) pairs asked for; `rows`: how many positions are computed at a
+    time; `keeps`: whether the N × G exponentials are kept for backward (else they are computed again there).
     """
     return cast(
         tuple[Tensor, Tensor],
@@ -225,8 +228,9 @@ def mean_loss(h: Tensor, weight: Tensor, bias: Tensor, way: MakeBlocks, pairs: P
     """Return the mean of log Σ_s exp x[n, s] − x[n, k] over the pairs (n, k), a scalar in the dtype of `h`.
 
     It is the cross-entropy over G classes s of words; gradients are computed in the same pass, so that nothing of size
-    N × G is kept. `h` (N, H), `weight` and `bias`: what the scores x are computed from by the `Blocks` that `way`
-    makes; `pairs`: one for each position, with its target class k; `rows`: how many positions are computed at a time.
+    N × G is kept. `h` (N, H), `weight` and `bias`: what the scores x are computed from by the `Blocks` that `way(h,
+    weight, bias)` returns; `pairs`: one for each position, with its target class k; `rows`: how many positions are
+    computed at a time.
     """
     return cast(Tensor, _MeanLoss.apply(h, weight, bias, way, pairs, rows))  # type: ignore[no-untyped-call]
 
@@ -295,7 +299,7 @@ def _over(g: Tensor, total: Tensor) -> Tensor:
 def _parts(n: int, rows: int, pairs: Pairs) -> Iterator[tuple[slice, slice, Pairs]]:
     """Yield for each block of `rows` out of n positions: its slice, the slice of its pairs in `pairs`, and these pairs.
 
-    In the yielded pairs positions are counted from the first one of the block.
+    In the yielded pairs positions are counted from the first one of the block. The last block may have fewer positions.
     """
     starts = list(range(0, n, rows))
     firsts = torch.searchsorted(pairs.row, torch.tensor([*starts, n], device=pairs.row.device)).tolist()

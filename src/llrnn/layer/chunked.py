@@ -43,7 +43,8 @@ class Plan(NamedTuple):
     """How a loss over classes of words is computed chunk by chunk on a GPU: dtypes, and the size of a chunk.
 
     `logits`: dtype of the logits h Mᵀ and of both factors, M being the weights of the classes; `gradients`: dtype of
-    the gradient of the logits and of what it is multiplied with; `rows`: the number of positions in a chunk.
+    the gradient of the logits and of what it is multiplied with; `rows`: the number of positions in a chunk, an int.
+    Made by `plan_for(h, n_classes)`.
     """
 
     logits: torch.dtype
@@ -54,8 +55,9 @@ class Plan(NamedTuple):
 class Problem(NamedTuple):
     """The constants of a cross-entropy over G classes of words (sets with equal features): all that has no gradient.
 
-    `phi`: the feature matrix Φ; `log_mass` (G,): log B_s, the log of the prior b summed over the words of each class;
-    `klass` (N,): the index of the target class at each position.
+    `phi`: the feature matrix Φ (G, m), sparse, as `SparseMatrix.for_kernels` makes it; `log_mass`, a dense tensor (G,),
+    float64 or float32: log B_s, the log of the prior b summed over the words of each class; `klass` (N,) int64: the
+    index of the target class at each of N positions.
     """
 
     phi: KernelMatrix
@@ -64,10 +66,11 @@ class Problem(NamedTuple):
 
 
 class ComposedWeights(NamedTuple):
-    """Hidden vectors h (N, H), with a weight (G, H) and bias (G,) for every class of words with equal features.
+    """A tuple of dense tensors: hidden vectors `h` (N, H), `weight` (G, H) and `bias` (G,) of G classes of words.
 
-    The weight is Φ W, Φ the feature matrix, in the dtype of the logits; the bias is Φ c + log B, B the summed prior of
-    the class.
+    A class is a set of words with equal features. The weight is Φ W, Φ the feature matrix, in the dtype of the logits;
+    the bias is Φ c + log B, B the summed prior of the class. G is rounded up to a multiple of 8 by classes of weight 0
+    and bias −∞. Made by `compose`.
     """
 
     h: Tensor  # (N, H)
@@ -79,7 +82,8 @@ def plan_for(h: Tensor, n_classes: int, *, exact: bool | None = None) -> Plan:
     """Return the `Plan` for hidden vectors `h` and `n_classes` classes of words: dtypes, and positions in a chunk.
 
     In half precision logits are float16 and gradients bfloat16; otherwise both have the dtype of h. `exact=True` rules
-    half precision out, `False` asks for it; by default it is used on a GPU alone. float64 stays float64.
+    half precision out, `False` asks for it; None: half precision if h is on a GPU. float64 stays float64. A chunk has
+    64 MiB of logits, but at least 4,096 positions. `h` (N, H): only its dtype and device are read.
     """
     half = h.dtype != torch.float64 and not (not h.is_cuda if exact is None else exact)
     logits, gradients = (torch.float16, torch.bfloat16) if half else (h.dtype, h.dtype)
@@ -90,7 +94,8 @@ class Chunks:
     """An iterable over N positions in chunks (it yields slices), with one buffer for the logits of the current chunk.
 
     `composed`: h, and weights and biases of the classes of words; `problem`: the target classes; `plan`: dtypes and
-    chunk size. While it is iterated, torch computes float32 products in full precision.
+    chunk size. While it is iterated, torch computes float32 products in full precision. Use: `chunks = Chunks(composed,
+    problem, plan)`, then `for part in chunks: chunks.log_sums(part, log_sum, score)`.
     """
 
     def __init__(self, composed: ComposedWeights, problem: Problem, plan: Plan) -> None:
@@ -121,7 +126,7 @@ class Chunks:
         """Compute the logits of the positions `part`, and fill these entries of `log_sum` and `score`, each (N,).
 
         `log_sum`: log Σ_s exp(x_s + bias_s) over the classes s of words, x the logits; `score`: x_k + bias_k of the
-        target class k.
+        target class k. `part` is one of the slices that iteration yields; both tensors have a float dtype.
         """
         self.ops.log_sums(self.logits(part), self.composed.bias, self.klass[part], log_sum[part], score[part])
 
@@ -143,7 +148,8 @@ class Chunks:
 class Totals:
     """The gradients of h, class weights and class biases, summed chunk by chunk from D, the gradient of the logits.
 
-    D overwrites the logits in the buffer of `chunks`; call `add` for each chunk, then `finished`.
+    D overwrites the logits in the buffer of `chunks`; call `add` for each chunk, then `finished`. `finished` returns
+    the sums: of h (N, H), weight (G, H) and bias (G,).
     """
 
     def __init__(self, chunks: Chunks) -> None:

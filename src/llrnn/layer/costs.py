@@ -42,9 +42,10 @@ NO_CLASSES = 1.25  # V / G below this: the features hardly share anything betwee
 class UnitCosts(NamedTuple):
     """The seconds that one operation of each kind takes on a device, and how many positions it computes at a time.
 
-    `multiplication`: of a dense product; `byte`: of weights read; `addition`: of a sum with the sparse feature matrix;
-    `entry`: of that matrix, read; `term`: an exponential and its sums; `block`: overhead of each block of positions;
-    `turn`: a transposed matrix; `composed_rows`, `direct_rows`: the positions in a block of either way to the scores.
+    Seconds, floats: `multiplication`: one multiplication and addition of a dense product; `byte`: one byte of weights
+    read; `addition`: one term of a sum with the sparse feature matrix; `entry`: one entry of that matrix read; `term`:
+    one exponential, with its sums; `block`: overhead of each block of positions; `turn`: one matrix transposed.
+    `composed_rows`, `direct_rows`: the positions in a block, ints, for scores computed as h (Φ W)ᵀ and as Φ (W h).
     """
 
     multiplication: float  # of a dense product
@@ -78,7 +79,8 @@ CUDA = UnitCosts(  # an H200: python scripts/measure_costs.py fit docs/results/c
 class LowRankSize(NamedTuple):
     """The size of a feature matrix that is a product Φ = S Φ̃, where Φ̃ has fewer rows than Φ.
 
-    `rows`: of Φ̃; `entries`: non-zero entries of Φ̃; `expand`: entries of the dense blocks of S.
+    All ints. `rows`: the number of rows of Φ̃; `entries`: non-zero entries of Φ̃; `expand`: the number of entries,
+    zeros too, of the dense blocks of S.
     """
 
     rows: int
@@ -89,8 +91,9 @@ class LowRankSize(NamedTuple):
 class Size(NamedTuple):
     """The numbers on which the cost of scoring all classes of words (sets with equal features) depends.
 
-    `positions` N; `classes` G; `features` m; `entries`: non-zero entries of the feature matrix Φ (0 for the identity);
-    `hidden`: the size of the hidden vectors; `low_rank_blocks`: of the factors where Φ is a product, else None.
+    All ints but the last. `positions` N: how many positions are scored; `classes` G; `features` m; `entries`: non-zero
+    entries of the feature matrix Φ (0 for the identity); `hidden`: the size of the hidden vectors; `low_rank_blocks`: a
+    `LowRankSize` where Φ is a product of two factors, else None.
     """
 
     positions: int
@@ -103,10 +106,12 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """The counts of operations that one of two ways to the scores of all classes of words takes, `name`.
+    """The numbers of operations (ints) that one way to the scores of all classes of words takes, and the way's name.
 
-    "composed" multiplies the feature matrix Φ into the weights first, h (Φ W)ᵀ; "direct" last, Φ (W h). `seconds` turns
-    the counts into time.
+    `name`: "composed", which multiplies the feature matrix Φ into the weights first, h (Φ W)ᵀ, or "direct", which does
+    so last, Φ (W h); `multiplications`, `additions`, `entries` (of Φ, read), `weight_bytes` (read), `terms` (N
+    positions × G classes), `blocks` of positions, `turns` (matrices transposed); `block`: positions in a block. Made by
+    `composed` or `direct`; `seconds()` turns the counts into time.
     """
 
     name: ScoreWay
@@ -220,9 +225,10 @@ def may_keep(exponentials: int) -> bool:
 class Forecast:
     """An estimate, before training, of what a log-linear layer costs on one CPU core.
 
-    `symbols` V words in `classes` G; `positions` of a training batch; `one`, `batch`: the ways to log Z at one
-    position, and with gradients in a batch; `dense`: multiplications of a softmax over V in such a batch; `kept`: bytes
-    of scores kept for backward, 0 if none are.
+    `symbols`: the number V of words; `classes`: the number G of sets of words with equal features; `positions`: of a
+    training batch; `one`, `batch`: a `WayChoice` each, for log Z at one position, and with gradients in a batch;
+    `dense`: multiplications of a softmax over V in such a batch; `kept`: bytes of scores kept for backward, 0 if none
+    are. Made by `forecast(size, symbols, follows=...)`.
     """
 
     symbols: int
@@ -235,7 +241,7 @@ class Forecast:
 
     @property
     def saved(self) -> float:
-        """How many times fewer multiplications a training batch takes than with a dense softmax over V words."""
+        """Multiplications of a dense softmax over V words, over those of this layer, in one training batch."""
         return self.dense / self.batch.taken.multiplications
 
     @property

@@ -197,7 +197,7 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def centred(self) -> tuple[Prior, Tensor]:
-        """The prior divided by a factor for each position, and the logs of these factors, float64 (N,) or (1,).
+        """The prior divided by a factor for each position, and the logs of the factors, float64 (N,), or (1,) for all.
 
         The factor brings log b near 0, so that low precision keeps its digits; its log is 0 where b was in range
         already.
@@ -294,9 +294,9 @@ class Distribution(torch.distributions.Distribution):
     def _sums(self, position: Tensor | None, word: Tensor) -> Found:
         """Return the log-normaliser (N,), and log b + a·φ of E (position, word) pairs, (E,), each minus `origin`.
 
-        `origin` is what all words at the position share; both are float64. `position` (E,), in rising order; None: one
-        word for each position. The cheapest of four exact ways to the normaliser is taken, or that named by `way`, and
-        another where digits would be lost.
+        Returned as (log-normaliser, terms). `origin` is what all words at the position share; both are float64.
+        `position` (E,), in rising order; None: one word for each position. The cheapest of four exact ways to the
+        normaliser is taken, or that named by `way`, and another where digits would be lost.
         """
         way = self.way or ("words" if self.static_mass is None and self._prefers_words() else "static")
         found = self._static(position, word) if way == "static" else None
@@ -312,8 +312,8 @@ class Distribution(torch.distributions.Distribution):
     def _prefers_words(self) -> bool:
         """Return whether one sum over all N × V (position, word) pairs is cheaper than sums over classes of words.
 
-        So it is where N × V is small: the more words have values of their own at single positions, the larger it may
-        be.
+        True where N × V is small: up to a bound that grows with the number of words that have values of their own at
+        single positions.
         """
         listed = len(self.prior.exceptions) if isinstance(self.prior, SparsePrior) else 0
         exceptions = listed + sum(len(part.position) for part in self.values)
@@ -322,7 +322,8 @@ class Distribution(torch.distributions.Distribution):
     def _by_words(self, position: Tensor, word: Tensor) -> Found:
         """Return the log-normaliser (N,), and log b + a·φ of E (position, word) pairs, (E,), by a sum over all words.
 
-        Both are float64 and minus `origin`, what all words at the position share. `position`, `word` (E,): the pairs.
+        Returned as a pair of tensors, both float64 and minus `origin`, what all words at the position share.
+        `position`, `word` (E,): the pairs.
         """
         terms, shift = self.word_terms
         log_sum, asked = numerics.class_logsumexp(terms, None, None, position, word)
@@ -389,10 +390,10 @@ class Distribution(torch.distributions.Distribution):
     def _in_blocks(self, position: Tensor, rows: Tensor, columns: Tensor) -> Found | None:
         """Return the log-sum over classes of words (N,), and scores a·φ of (position, class) pairs, block by block.
 
-        For training, where b is one table but for exceptions (words with another prior or features at a position). None
-        where no gradient is needed, b is another, weights are steered or tempered, composing the weights is cheaper, or
-        digits would be lost. `rows`, `columns`: position and class of the pairs, first the words asked for, whose
-        positions are `position`, then the exceptions.
+        A pair of tensors. For training, where b is one table but for exceptions (words with another prior or features
+        at a position). None where no gradient is needed, b is another, weights are steered or tempered, composing the
+        weights is cheaper, or digits would be lost. `rows`, `columns`: position and class of the pairs, first the words
+        asked for, whose positions are `position`, then the exceptions.
         """
         prior, others = self.known.prior, self.known.position
         table = prior.base_table if isinstance(prior, SparsePrior) and len(others) else None
@@ -488,7 +489,7 @@ class Distribution(torch.distributions.Distribution):
     def class_probabilities(self) -> Tensor:
         """Return the summed probability of the words of each class at N positions, (N, G).
 
-        A class is a set of words with equal static features; each row sums to one.
+        A class is a set of words with equal static features; each row sums to one. In the dtype of h.
         """
         (rest, own), known = self.log_parts, self.known
         return rest.exp().index_put((known.position, self.classes.class_of[known.word]), own.exp(), accumulate=True)
@@ -497,7 +498,8 @@ class Distribution(torch.distributions.Distribution):
         """Return the expected features E_p φ(K, x) at each position, (…, m + k): m static, then k contextual ones.
 
         In the gradient of log p(x) by the feature weights, φ(x) − E_p φ, it is the second part. It is a sum over
-        classes and single words, not over all V.
+        classes and single words, not over all V. m + k is the number of all features, those that are linear in static
+        ones included.
 
             p.expected_features()
         """

@@ -31,9 +31,10 @@ Word = tuple[float, int]  # log p, or a score, and the word
 class Parts(NamedTuple):
     """The probabilities of classes and of single words at N positions, from which words are drawn exactly.
 
-    `rest` (N, G): the probability of the words of each class that are no exceptions; `own` (E,): of each exception, a
-    word whose prior or features differ at a position, as listed in `known`; `left`: which classes they come from;
-    `classes`: the sets of words with equal features; `prior`: by which words of a class are drawn.
+    `rest` (N, G) float64: the summed probability of the words of each class that are no exceptions; `own` (E,) float64:
+    the probability of each exception, a word whose prior or features differ at a position, as listed in `known`;
+    `left`: which classes they come from; `classes`: the sets of words with equal features; `prior`: the `SparsePrior`
+    in proportion to which a word of a class is drawn. Use: `Parts(...).sample(count, generator)`.
     """
 
     classes: Classes
@@ -44,7 +45,10 @@ class Parts(NamedTuple):
     own: Tensor  # (E,) float64
 
     def sample(self, count: int, generator: torch.Generator | None) -> Tensor:
-        """Draw `count` words independently at each of N positions; return their ids, (count, N)."""
+        """Draw `count` words independently at each of N positions; return their ids, (count, N).
+
+        `generator`: of random numbers, None for torch's global one. Ids are int64.
+        """
         rest, n = self.rest, len(self.rest)
         position = torch.arange(n, device=rest.device).expand(count, -1).reshape(-1)
         own_total = rest.new_zeros(n).index_add(0, self.known.position, self.own)
@@ -121,7 +125,7 @@ def _draw_classes(rest: Tensor, position: Tensor, generator: torch.Generator | N
     """Draw a column of `rest`, a class of words, for each of n draws, class indices (n,).
 
     `rest` (N, G): the unnormalised probabilities of the classes at each position; `position` (n,): the row of each
-    draw.
+    draw. `generator`: of random numbers, None for torch's global one.
     """
     counts = torch.bincount(position, minlength=len(rest))
     klass = torch.zeros_like(position)
@@ -137,7 +141,7 @@ def _draw_classes(rest: Tensor, position: Tensor, generator: torch.Generator | N
 def inverted(weights: Tensor, count: int, generator: torch.Generator | None) -> Tensor:
     """Draw `count` columns in each row in proportion to their weights, (N, G) -> column indices (count, N).
 
-    By inverting cumulated weights; a column of weight 0 is never drawn.
+    By inverting cumulated weights; a column of weight 0 is never drawn. `generator`: None for torch's global one.
     """
     ends = weights.double().cumsum(-1)
     total = ends[:, -1:].contiguous()
@@ -150,8 +154,9 @@ def inverted(weights: Tensor, count: int, generator: torch.Generator | None) -> 
 def one_by_one(rows: Floats, mass: ClassMass, count: int, generator: torch.Generator | None) -> Tensor:
     """Draw `count` words at each of N positions, ids (count, N), in plain Python, faster for a step of decoding.
 
-    `rows` (N, G): running sums of the weights of the classes (sets of words with equal features); `mass`: the prior, by
-    which a word of a class is drawn. From the same random numbers, the classes are those that `inverted` draws.
+    `rows` (N, G): running sums of the weights of the classes (sets of words with equal features), float64; `mass`: the
+    prior, by which a word of a class is drawn. From the same random numbers, the classes are those that `inverted`
+    draws.
     """
     u = torch.rand(len(rows), count, dtype=torch.float64, generator=generator).tolist()
     found = [[_where(row, x) for x in own] for row, own in zip(rows, u, strict=True)]

@@ -26,7 +26,7 @@ _ALIGNED = 8  # hidden units: products in half precision are slow on a GPU where
 
 
 def placed(h: Tensor, prior: Prior, values: Sequence[AnyValues]) -> tuple[Tensor, Prior, list[AnyValues]]:
-    """Return (h, prior, values): the prior and contextual feature values moved to the device of the hidden vectors h.
+    """Return (h, prior, values): the prior and contextual feature values moved to the device of hidden vectors h.
 
     Feature values take the dtype of h, which is cast to float32 if in half precision; the prior keeps its own.
     """
@@ -37,8 +37,8 @@ def placed(h: Tensor, prior: Prior, values: Sequence[AnyValues]) -> tuple[Tensor
 class Given(NamedTuple):
     """The arguments that a `Distribution` was made from, before linear contextual features were folded into weights.
 
-    `weights`: of the layer; `h` (N, H): hidden vectors; `values`: of all contextual features, an entry for each source;
-    `change` of the feature weights, or None.
+    `weights`: of the layer; `h` (N, H): hidden vectors; `values`: of all contextual features, a `ContextValues` or
+    `LinearValues` for each source; `change`: a `WeightChange` of the feature weights, or None.
     """
 
     weights: LayerWeights

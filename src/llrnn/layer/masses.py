@@ -47,7 +47,8 @@ class AliasTables:
 
     A class is a set of words with equal features. `share` (V,): the probability of each word within its class;
     `members` (V,): word ids in the order of their classes, those of class s being `members[offsets[s] : offsets[s +
-    1]]`. The table of a class is made when it is first drawn from.
+    1]]`. The table of a class is made when it is first drawn from. Use: `AliasTables(share, members,
+    offsets).draw(klass, generator)`.
     """
 
     def __init__(self, share: Tensor, members: Tensor, offsets: Tensor) -> None:
@@ -166,8 +167,8 @@ class Left(NamedTuple):
     """The C (position, class) pairs whose class contains exceptions at that position, each pair once.
 
     A class is a set of words with equal features; an exception is a word whose prior or features at a position differ
-    from the general ones. `position`, `klass` (C,): the pairs; `of_exception` (E,): for each exception the index of its
-    pair.
+    from the general ones. `position`, `klass` (C,): the pairs; `of_exception` (E,): for each of E exceptions the index
+    of its pair, 0 … C − 1; all integers. Made by `Classes.left_by(position, word)`.
     """
 
     position: Tensor  # (C,)
@@ -176,10 +177,10 @@ class Left(NamedTuple):
 
 
 class Remainder(NamedTuple):
-    """What remains of a class of words at a position without its exceptions, for C (position, class) pairs, each (C,).
+    """What remains of a class of words at a position without its exceptions, for C (position, class) pairs.
 
-    An exception is a word whose prior or features differ there. `log_mass`: the log of the prior b summed over the
-    remaining words, −∞ if none remains; `entropy`: of these words in proportion to b, in nats.
+    An exception is a word whose prior or features differ there. `log_mass` (C,): the log of the prior b summed over the
+    remaining words, −∞ if none remains; `entropy` (C,): of these words in proportion to b, in nats.
     """
 
     log_mass: Tensor  # (C,)
@@ -189,7 +190,7 @@ class Remainder(NamedTuple):
 class Masses(WeakKeyDictionary[Table, "ClassMass"]):
     """A cache {`Table` of a prior: `ClassMass`, its sums over classes of words}; an entry goes when its table does.
 
-    Copies and pickles are empty.
+    Copies and pickles are empty. Use it like a dict: `masses[table] = mass`.
     """
 
     def __reduce__(self) -> tuple[type[Masses], tuple[()]]:
@@ -202,8 +203,9 @@ class Masses(WeakKeyDictionary[Table, "ClassMass"]):
 class Classes(torch.nn.Module):
     """The partition of V words into G classes, sets of words with equal features, as a torch module without parameters.
 
-    `class_of` (V,): the index of each word's class, a buffer that moves with the model. It also caches, for each table
-    of a prior, the sums of b over the classes.
+    `class_of` (V,): the index of each word's class, a buffer that moves with the model. Use: `classes =
+    Classes(features)` from a `FeatureMatrix`; `classes.mass(table)` is the `ClassMass` of a prior, its sums of b over
+    the classes, cached for each table; `classes.count` is G.
     """
 
     class_of: Tensor
@@ -244,7 +246,8 @@ class Classes(torch.nn.Module):
     def bulk(self) -> tuple[int, Tensor | None]:
         """The index of the largest class, and the ids of all words outside it, (F,).
 
-        The ids are None if they are more than a quarter of the V words.
+        The ids are None if they are more than a quarter of the V words. Word ids rise; of classes of equal size the
+        first is taken.
         """
         if self._bulk is None:
             sizes = self._features.member_offsets[1:] - self._features.member_offsets[:-1]
@@ -257,7 +260,7 @@ class Classes(torch.nn.Module):
     def mass(self, table: Table) -> ClassMass:
         """Return the sums of a prior over classes of words, as a `ClassMass`; cached as long as `table` lives.
 
-        `table`: log b of every word. A class is a set of words with equal features.
+        `table`: log b of every word, (V,). A class is a set of words with equal features.
         """
         found = self.masses.get(table)
         if found is None:

@@ -49,7 +49,8 @@ T = TypeVar("T")
 class LowRankBlock(NamedTuple):
     """A dense block of the feature matrix Φ: a range of rows that are non-zero in a range of columns, and only there.
 
-    `classes`: the rows, each of which stands for a class of words with equal features; `columns`: the features.
+    `classes`: the slice of the rows, each of which stands for a class of words with equal features; `columns`: the
+    slice of the features; `shape`: the lengths of the two.
     """
 
     classes: slice
@@ -268,7 +269,8 @@ class WeightCache(Generic[T]):
     """A cache that holds one value computed from tensors of weights, until one of these changes.
 
     Weights are taken as unchanged if they are at the same memory and torch has counted no write to it. After writes
-    that torch does not count (through `weight.data`, by fused optimizers, by CUDA graphs) call `clear`.
+    that torch does not count (through `weight.data`, by fused optimizers, by CUDA graphs) call `clear`. Use: `cache =
+    WeightCache()`, then `cache.get(lambda: phi @ weight, weight)`.
     """
 
     def __init__(self) -> None:
@@ -319,7 +321,10 @@ def can_be_cached(entries: int, *weights: Tensor) -> bool:
 
 
 class _Times(torch.autograd.Function):
-    """The autograd function of a product with a sparse matrix Φ, given as two functions: Φ W forward, Φᵀ g backward."""
+    """The autograd function of a product with a sparse matrix Φ, given as two functions: Φ W forward, Φᵀ g backward.
+
+    Called as `_Times.apply(W, forward, backward)` by `SparseMatrix`.
+    """
 
     @staticmethod
     def forward(ctx: Any, factor: Tensor, forward: Callable[[Tensor], Tensor], backward: Callable[..., Any]) -> Tensor:
@@ -374,7 +379,8 @@ class _Constants(torch.nn.Module):
 class CompressedRows(_Constants):
     """A constant sparse matrix in compressed rows, as a torch module that moves with the model.
 
-    Row i has `values[j]` in column `columns[j]`, for j from offsets[i] to offsets[i + 1] − 1.
+    Row i has `values[j]` in column `columns[j]`, for j from offsets[i] to offsets[i + 1] − 1. `offsets` (rows + 1,),
+    `columns` and `values` (one entry for each non-zero) are buffers, the first two int64, the last float64.
     """
 
     offsets: Tensor
@@ -403,7 +409,8 @@ class DenseColumns(_Constants):
     """The columns of a feature matrix (G, m) with so many non-zeros that a dense product is faster, as a dense matrix.
 
     Word vectors, for instance. `column` (k,): their indices; `values` (G, k): a row for each class of words with equal
-    features. The constructor's `rows`: the row of each non-zero; `often` (m,): which columns these are.
+    features. The constructor's `features`: the `FeatureMatrix`; `rows`: the row index of each of its non-zeros; `often`
+    (m,) bool: which columns are taken.
     """
 
     column: Tensor  # (k,) where they stand in Φ; `values` is (G, k)
@@ -598,9 +605,10 @@ def _ends(of: Ints, count: int) -> Ints:
 class Pieces(NamedTuple):
     """The entries of a sparse matrix's rows, cut into P pieces of at most 64, one for each program on a GPU.
 
-    A row of several pieces is summed in two steps: its pieces to partial sums, then these. `offsets`: the ends of the
-    pieces; `target`: the row whose only piece it is, or −1 − j for partial sum j; `long_rows`, `long_offsets`: rows of
-    several pieces, and the ends of their partial sums; `partial`, `ones`: indices and values 1 of the second sum.
+    A row of several pieces is summed in two steps: its pieces to partial sums, then these. `offsets` (P + 1,): where
+    the entries of each piece start; `target` (P,): the row whose only piece it is, or −1 − j for partial sum j;
+    `long_rows` (L,), `long_offsets` (L + 1,): the rows of several pieces, and where their partial sums start;
+    `partial`, `ones` (Q,): indices 0 … Q − 1 of the partial sums, and ones, as columns and values of the second sum.
     """
 
     offsets: Tensor  # (P + 1,) where the entries of each piece start
@@ -614,7 +622,9 @@ class Pieces(NamedTuple):
 class KernelRows(NamedTuple):
     """A sparse matrix in compressed rows on one device, for GPU kernels, with its long rows cut into `pieces`.
 
-    Row i has `values[j]` in column `columns[j]`, for j from offsets[i] to offsets[i + 1] − 1.
+    Row i has `values[j]` in column `columns[j]`, for j from offsets[i] to offsets[i + 1] − 1. `n_rows`: an int;
+    `offsets` (n_rows + 1,); `columns` and `values` (nnz,), float32 or float64; `pieces`: a `Pieces`. Made by
+    `CompressedRows.for_kernels`.
     """
 
     n_rows: int
@@ -631,8 +641,9 @@ class KernelRows(NamedTuple):
 class KernelMatrix(NamedTuple):
     """The feature matrix Φ (G, m) as the GPU kernels read it: by rows, and by columns for products with its transpose.
 
-    `identity`: whether row i has a 1 in column i alone; `dense`: the columns that are multiplied apart as a dense
-    matrix, or None. A row stands for a class of words with equal features.
+    `rows`: Φ as `KernelRows`; `columns`: Φᵀ as `KernelRows`; `identity`: whether row i has a 1 in column i alone;
+    `dense`: a `DenseColumns` of the columns that are multiplied apart as a dense matrix, or None. A row stands for a
+    class of words with equal features.
     """
 
     rows: KernelRows

@@ -101,9 +101,10 @@ def _gradient(exps: Tensor, total: Tensor, grad_log_sum: Tensor) -> Tensor:
 
 
 class Cells(NamedTuple):
-    """C (position, class) pairs whose log-mass differs from that of the whole class, with their own log-mass, (C,).
+    """A tuple (position, klass, log_mass), each (C,): pairs whose log-mass differs from that of the whole class.
 
-    The mass of a class is the prior b(x) summed over its words; at these positions some of the words are summed apart.
+    `log_mass[c]` is the log-mass of class `klass[c]` at position `position[c]`. The mass of a class is the prior b(x)
+    summed over its words; at these positions some of the words are summed apart.
     """
 
     position: Tensor  # (C,)
@@ -251,7 +252,10 @@ def finite(log: Tensor) -> Tensor:
 
 
 def require_numbers(log_z: Tensor) -> None:
-    """Raise NumericalError if the log-normaliser `log_z` (N,) is NaN or +∞ at some position; −∞ is allowed."""
+    """Raise NumericalError if the log-normaliser `log_z` (N,) is NaN or +∞ at some position; −∞ is allowed.
+
+    The message names the first such position.
+    """
     broken = torch.nonzero(~(log_z.detach() < math.inf)).view(-1)
     if len(broken):
         n, found = int(broken[0]), float(log_z[broken[0]].detach())

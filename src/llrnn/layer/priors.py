@@ -578,8 +578,9 @@ class Knowledge:
     """A prior and the values of all k contextual features at N positions, with one common list of E exceptions.
 
     An exception is a (position, word) pair whose log b or feature values differ from the general ones: `log_b[e]` and
-    `value[e]` are those of `word[e]` at `position[e]`, and `log_b_before[e]` what the prior's tables alone would give;
-    `rest` (N, k) are the feature values on all other words.
+    `value[e]` are those of `word[e]` at `position[e]`, and `log_b_before[e]` what the prior's tables alone would give,
+    each (E,), `value` (E, k), sorted by position, then word; `rest` (N, k) are the feature values on all other words.
+    Made by `join(prior, values, n)`.
     """
 
     prior: Prior
@@ -690,7 +691,7 @@ def _check_words(per_position: Sequence[Mapping[int, float]], n_symbols: int) ->
 def _require_float32(log_b: float, place: str) -> None:
     """Raise BackgroundError if a prior value log b is beyond the range of float32; −∞ is allowed.
 
-    `place`: where it stands, as words for the message.
+    `place`: where it stands, as words for the message. For instance "at position 0 of word 5". NaN and +∞ raise too.
     """
     if log_b != MINUS_INFINITY and not abs(log_b) <= LARGEST_FLOAT32:
         raise BackgroundError(

@@ -74,9 +74,10 @@ def gradients(
 class LogitOffsets(NamedTuple):
     """What contextual features add to the logits of E single words, g = a·v, at N positions; sorted by position.
 
-    Of each word: its `position`, its class `klass` (words with equal static features), its `share` of the prior summed
-    over that class, and `value`, the values v of the k features less those of other words there; `weights`: a (N, k),
-    of the features, which alone have gradients. Entries at position N, which does not exist, are padding.
+    Of each word, (E,): its `position`, its class `klass` (words with equal static features), its `share` of the prior
+    summed over that class, and `value` (E, k), the values v of the k features less those of other words there;
+    `weights`: a (N, k), of the features, which alone have gradients. Entries at position N, which does not exist, are
+    padding.
     """
 
     position: Tensor  # (E,)
@@ -87,7 +88,7 @@ class LogitOffsets(NamedTuple):
 
 
 class OffsetLogits(NamedTuple):
-    """The result of adding logit offsets to E single words: `x`, the new logit of each word's class, and `share`, (E,).
+    """The result of logit offsets of E words: `x` (E,), the new logit of each word's class, and `share` (E,).
 
     `share` is the word's fraction of the unnormalised probability of all words of its class, offsets included. A class
     is a set of words with equal static features.

@@ -59,7 +59,7 @@ class WeightChange(NamedTuple):
 class Caches:
     """The caches of products of a layer's weights with its feature matrix, valid while no gradient is needed.
 
-    Pickles and copies are empty.
+    A `LayerWeights` has one, its `kept`, and fills it; pickles and copies are empty.
     """
 
     def __init__(self) -> None:
@@ -77,8 +77,8 @@ class LayerWeights(NamedTuple):
     """The weights of a log-linear layer as a tuple, with methods for feature weights, scores and losses from h (N, H).
 
     `weight`: W (m, H) and `bias`: c (m,) of the m static features; `context_weight` (k, H) and `context_bias` (k,) of k
-    contextual ones; `phi`: the feature matrix Φ (G, m); `classes`: the G sets of words with equal features; `kept`:
-    caches.
+    contextual ones; `phi`: the feature matrix Φ (G, m); a `SparseMatrix`; `classes`: a `Classes`, the G sets of words
+    with equal features; `kept`: the `Caches` of products. Made by `LogLinear.weights()`.
     """
 
     phi: SparseMatrix

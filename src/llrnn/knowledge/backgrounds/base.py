@@ -463,9 +463,12 @@ class Uniform(UnboundBackground):
 class Unigram(UnboundBackground):
     """A background (prior over the next word) of relative word frequencies, the same in every context.
 
+        b(x) = (count(x) + smoothing) / Σ_y (count(y) + smoothing)            over the words y of the vocabulary
+
     counts      {word: count}, with "</s>" for ends of sentences; words outside the vocabulary count for its unknown
                 symbol
-    smoothing   added to every count; with 0, words that were not counted have probability 0
+    smoothing   added to the count of every word of the vocabulary, seen or not; with 0, words that were not counted
+                have probability 0
 
         Unigram.from_corpus(train, smoothing=0.1)
     """
@@ -481,7 +484,9 @@ class Unigram(UnboundBackground):
     def from_corpus(cls, *corpora: Corpus, smoothing: float = 0.0) -> Unigram:
         """Return a unigram prior of all corpora together: counts of words, and one "</s>" for each sentence.
 
-        `smoothing`: added to every count; with 0, words that do not occur have probability 0.
+        `smoothing` (0 or more): added to the count of every word of the vocabulary that the prior is used with, seen or
+        not, so that unseen ones get smoothing / Σ_y (count(y) + smoothing); with 0, words that do not occur have
+        probability 0.
         """
         counts: Counter[str] = Counter()
         for corpus in corpora:
@@ -493,7 +498,8 @@ class Unigram(UnboundBackground):
     def from_file(cls, path: str | PathLike[str], *, smoothing: float = 0.0) -> Unigram:
         """Return a unigram prior from a frequency file, lines `form TAB count` (`text.lexicon.read_frequencies`).
 
-        `smoothing`: added to every count; with 0, words that are not in the file have probability 0.
+        `smoothing` (0 or more): added to the count of every word of the vocabulary that the prior is used with, in the
+        file or not; with 0, words that are not in the file have probability 0.
         """
         return cls(read_frequencies(path), smoothing=smoothing)
 
