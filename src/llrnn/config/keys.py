@@ -133,7 +133,10 @@ class TableConfig(FeatureConfig):
 
 
 class ReadingsConfig(FeatureConfig):
-    """Attributes of words from the weighted readings of a morphological analyser; values are their probabilities."""
+    """Attributes of words from the weighted readings of a morphological analyser; values are their probabilities.
+
+    `{kind = "readings", tsv = "readings.tsv"}`
+    """
 
     kind: Literal["readings"]
     tsv: str = Field(description="a table of form, weight and attributes, as `llrnn data readings` writes it")

@@ -95,7 +95,7 @@ class Manifest:
         return self.sentences + (self.tokens if column == "words" else 0)
 
     def size(self, column: str) -> int:
-        """Return the size in bytes that the file of the column "words", "ends" or "keys" must have."""
+        """Return the size in bytes that the file "words", "ends" or "keys" (`column`) of a built corpus must have."""
         return self.length(column) * int(COLUMNS[column][-1])
 
     def write(self, folder: Path) -> None:

@@ -512,7 +512,9 @@ class NumericFields:
 
     @classmethod
     def fitted(cls, conditions: Iterable[object], names: Collection[str] = ()) -> NumericFields:
-        """Return the fields with means and standard deviations of these conditions: records, or vectors of one length.
+        """Return a standardiser with the means and deviations of these conditions: records, or vectors of one length.
+
+        Conditions are the inputs that training texts are generated from.
 
         names       the fields to use; empty: all of them, which must then be numbers
 

@@ -114,9 +114,9 @@ class Corpus:
     def from_jsonl(
         cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, conditions: Conditions = "plain"
     ) -> Corpus:
-        """Return the sentences, with conditions, of one or several JSON lines files; see `read_jsonl` for the format.
+        """Return the sentences, with conditions, of files of lines `{"target": "the cost", "condition": {"price": 37}}`.
 
-        The condition of a sentence is the input that it is generated from.
+        The condition of a sentence is the input that it is generated from; `read_jsonl` says more of the format.
 
         lowercase   whether words are lowercased
         conditions  "plain": conditions are kept as they are; "act": they are read as dialogue acts

@@ -76,7 +76,7 @@ class Units(ABC):
         return sorted({OTHER, *(_written(piece) for piece in self.raw())})
 
     def of(self, word: str) -> list[str]:
-        """Return the units of a word; the last one ends with `▁`.
+        """Return the subword units of a word in order; the last one ends with `▁`.
 
         A CorpusError for an empty word or one with a line break.
 
@@ -118,7 +118,7 @@ class Units(ABC):
         return -unlisted * math.log(_PERMITTED - len(self.listed)) if unlisted else 0.0
 
     def sentence(self, words: Iterable[str]) -> list[str]:
-        """Return the units of all words of a sentence in order, as one list."""
+        """Return the subword units of all words of a sentence in order, as one list."""
         return [unit for word in words for unit in self.of(word)]
 
     def corpus(self, corpus: Corpus) -> Corpus:
@@ -130,7 +130,7 @@ class Units(ABC):
         return Corpus.from_sentences(sentences, name=corpus.name)
 
     def save(self, path: Path) -> None:
-        """Write the segmentation to a JSON file, to be read by the function `load`."""
+        """Write the segmentation of words into units to a JSON file, to be read by the function `load`."""
         write_atomically(path, json.dumps(self.data(), ensure_ascii=False).encode())
 
 
