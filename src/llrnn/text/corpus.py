@@ -114,7 +114,7 @@ class Corpus:
     def from_jsonl(
         cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, conditions: Conditions = "plain"
     ) -> Corpus:
-        """Return the sentences, with conditions, of files of lines `{"target": "the cost", "condition": {"price": 37}}`.
+        """Return the sentences, with conditions, of lines `{"target": "37 euros", "condition": {"price": 37}}`.
 
         The condition of a sentence is the input that it is generated from; `read_jsonl` says more of the format.
 
