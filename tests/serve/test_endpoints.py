@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+from unittest import mock
 from urllib.parse import quote
 
 import pytest
@@ -25,7 +26,7 @@ from helpers import HANG, small_corpus
 from llrnn import LLRNN, LSTM, Vocabulary, backgrounds, features
 from llrnn.languages.domains import Numbers
 from llrnn.serve import guard
-from llrnn.serve.app import create_app
+from llrnn.serve.app import create_app, described
 from llrnn.serve.costs import HYPOTHESIS_COST, STEP_COST, cost_of
 from llrnn.serve.engine import Engine
 from llrnn.serve.messages import CompletionRequest, ErrorAnswer, Limits, NextRequest, Refused, WriteRequest, most
@@ -130,6 +131,20 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counted]:
     monkeypatch.setattr(guard, "RequestScope", scope)
     yield found
     found.go_on.set()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def described_once() -> Iterator[None]:
+    """The description of the API is three quarters of the work of `create_app`, and the same for all of these apps."""
+    found: list[dict[str, Any]] = []
+
+    def once(app: FastAPI, *, needs_token: bool) -> dict[str, Any]:
+        assert needs_token  # as every app of this file
+        found.extend([] if found else [described(app, needs_token=needs_token)])
+        return found[0]
+
+    with mock.patch("llrnn.serve.app.described", once):
+        yield
 
 
 @asynccontextmanager

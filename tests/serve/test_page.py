@@ -162,6 +162,7 @@ def test_a_telling_word_is_explained_where_none_is_chosen(page: Page) -> None:
     page.explains(f"Why {word}?")
 
 
+@pytest.mark.slow  # how it looks; `.ci/run` looks
 @pytest.mark.parametrize("size", [WIDE, PHONE])
 def test_write_stands_at_the_text(page: Page, size: tuple[int, int]) -> None:
     page.browser.resize(size)
@@ -178,6 +179,7 @@ def test_write_stands_at_the_text(page: Page, size: tuple[int, int]) -> None:
     assert cards < page.browser.script("return document.getElementById('panels').getBoundingClientRect().top")
 
 
+@pytest.mark.slow  # how it looks; `.ci/run` looks
 @pytest.mark.parametrize("size", [WIDE, (1600, 1000)])
 def test_there_is_no_void_below_the_predictions(page: Page, size: tuple[int, int]) -> None:
     page.browser.resize(size)
@@ -196,6 +198,7 @@ def test_there_is_no_void_below_the_predictions(page: Page, size: tuple[int, int
     assert rest < 0.2 * size[1]
 
 
+@pytest.mark.slow  # how it looks; `.ci/run` looks
 def test_the_completion_list_covers_nothing(page: Page) -> None:
     covered = """
         const list = [...document.querySelectorAll(".proposals")].find((one) => !one.hidden);
@@ -233,6 +236,7 @@ def test_the_model_line_is_in_words(page: Page) -> None:
     assert page.browser.texts("#background option")[:3] == ["its own", "all words alike", "how frequent words are"]
 
 
+@pytest.mark.slow  # how it looks; `.ci/run` looks
 def test_for_against_prior_and_sum_have_the_colours_of_the_figures(page: Page) -> None:
     page.open(prefix=PREFIX, word="grande")
     page.explains("Why grande?")
@@ -336,6 +340,7 @@ def test_the_parts_of_the_sum_add_up_to_what_the_api_says(page: Page) -> None:
     assert page.browser.texts("svg.waterfall > title") == [f"log p({word}) as a sum"]
 
 
+@pytest.mark.slow  # how it looks; `.ci/run` looks
 def test_smaller_terms_are_folded_and_counted(page: Page) -> None:
     page.open(prefix=PREFIX)
     words = [one["word"] for one in page.ask("next", top=300)["top"]]
