@@ -51,7 +51,11 @@ class _DomainData(BaseModel):
 
 
 class _ModelData(BaseModel):
-    """The pydantic schema of the JSON part of a saved model, against which it is checked before a model is built."""
+    """The pydantic schema of the JSON part of a saved model, against which it is checked before a model is built.
+
+    Its fields are the keys of `Persistent.described()[0]`: words, controller, features, prior, contextual parts,
+    provenance. Use: `_ModelData.model_validate(data)`, which raises pydantic's ValidationError.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -174,7 +178,7 @@ def open_background(path: Path, restrict: bool = False) -> Background:
     """Return the model folder, ARPA file or n-gram folder at `path` as a background: a prior over the next word.
 
     `restrict`: of n-grams, leave out those with words that the vocabulary of the model which uses them does not list.
-    Raises ConfigError where nothing is at the path.
+    Raises ConfigError where nothing is at the path. Use it as `background=` of an `LLRNN`.
     """
     if holds_model(path):
         return backgrounds.Model(load(path))

@@ -44,10 +44,10 @@ Step = Callable[[ModelState, Sequence[int]], tuple[Distribution, ModelState]]
 
 @dataclass(frozen=True)
 class Completion:
-    """A proposed word, which begins with the letters typed so far, and its log p given the words before, in nats.
+    """A proposed word, `word`, which begins with the letters typed so far, and its log p given the words before.
 
-    `cell`: for a string outside the vocabulary, the name of the set of strings that it belongs to, such as 4-digit
-    numbers (they share one symbol); None for listed words.
+    `log_p`: that number, in nats; `p`: exp(log_p), from 0 to 1; `cell`: for a string outside the vocabulary, the name
+    of the set of strings that it belongs to, such as 4-digit numbers (they share one symbol); None for listed words.
 
         complete(model, "la reine est", "gr")[0].p
     """
@@ -83,8 +83,8 @@ class NextWords:
     """The distribution of the next word after a prefix, with a search for the best words that begin with given letters.
 
     Candidates are the words of the vocabulary and the strings of its domains (infinite sets with probabilities, such as
-    numbers or spellings). `p`: the model's distribution of the next symbol, at one position; raises ZeroMassError where
-    no word is possible.
+    numbers or spellings). Use: `NextWords(model, p).best_listed("gr", 5)`. `p`: the model's distribution of the next
+    symbol, at one position; raises ZeroMassError where no word is possible.
     """
 
     def __init__(self, model: LLRNN, p: Distribution) -> None:
@@ -212,7 +212,7 @@ class NextUnits(NextWords):
         p(x | K) = Π p(unit | K, units before it)        which falls with every unit: what is best comes first
 
     Words that hold a character that the model does not list are proposed where it was typed. Only the units that the
-    tokenisation cuts a word into count, no other way to spell it.
+    tokenisation cuts a word into count, no other way to spell it. Its methods are those of `NextWords`.
     """
 
     def __init__(
@@ -298,7 +298,7 @@ class _Place:
     """A node of the search for words over units: the units so far, and what may follow.
 
     `log`: log p of the units; `text`: their letters; `path`: their ids; `candidates`: (log p, id, text) of each
-    possible next unit, best first; `state`: the model's after them.
+    possible next unit, best first; `state`: the model's `ModelState` after them.
     """
 
     log: float

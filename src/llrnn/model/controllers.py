@@ -131,6 +131,7 @@ class Controller(nn.Module):
         """Return a state that continues as `state` does, without padding that none of its rows needs any more.
 
         For search, where the rows of sequences that have ended are taken out. The base class returns the state itself.
+        `state`: a tuple of tensors, each with one row for each sequence; the number of rows stays.
         """
         return state
 
@@ -143,10 +144,10 @@ class Controller(nn.Module):
 
 
 class SomeRows(torch.Generator):
-    """A random generator for some rows of a batch, such as those of one process in distributed training.
+    """A `torch.Generator` for some rows of a batch, such as those of one process in distributed training.
 
-    `uniform` then draws for `rows` what it would draw for them within the whole batch of `n_rows` rows, so that the
-    result does not depend on the number of processes.
+    `rows`: a slice of row numbers; `n_rows`: of the whole batch. `uniform` then draws for `rows` what it would draw for
+    them within the whole batch of `n_rows` rows, so that the result does not depend on the number of processes.
     """
 
     def __new__(cls, device: torch.device, rows: slice, n_rows: int) -> SomeRows:
@@ -312,7 +313,10 @@ ONE_DNN_IS_SLOW = platform.machine().lower() in ("aarch64", "arm64")
 
 
 class WithoutOneDNN:
-    """A context manager within which torch does not use oneDNN; several threads may be in it at once."""
+    """A context manager within which torch does not use oneDNN; several threads may be in it at once.
+
+    Use: `with WithoutOneDNN(): ...`; when the last thread leaves, torch's flag is as it was.
+    """
 
     def __init__(self) -> None:
         self._lock, self._calls, self._before = Lock(), 0, True
@@ -348,8 +352,9 @@ class TorchLSTM(nn.LSTM):
 class Layered(Controller):
     """Base class of controllers made of `layers` equal layers, which checks and keeps their sizes.
 
-    Subclasses apply `dropout` to the input of each layer and the output of the last. `inputs`: the size of the input,
-    None for `hidden`. Raises ConfigError for sizes below 1, or a dropout rate outside [0, 1).
+    Subclasses apply `dropout` to the input of each layer and the output of the last. `hidden`: the size of h; `inputs`:
+    the size of the input vectors, None for `hidden`; `layers`: 1 or more. Raises ConfigError for sizes below 1, or a
+    dropout rate outside [0, 1).
     """
 
     def __init__(self, hidden: int, layers: int, inputs: int | None, dropout: float) -> None:
@@ -477,7 +482,10 @@ class LSTM(Recurrent):
 
 
 class Silent(Controller):
-    """A controller without a network: h has no coordinates, so that feature weights do not depend on the text."""
+    """A controller without a network: h has no coordinates, so that feature weights do not depend on the text.
+
+    h is (B, T, 0), and the state an empty tuple.
+    """
 
     inputs = hidden = state_size = 0
 
@@ -510,7 +518,7 @@ class Encoder(nn.Module):
     `reading`: turns a condition into tokens, each a tuple of feature names; `names`: the features that have an
     embedding, all others are ignored; `size`: of the vectors; `kind`: the bidirectional network that reads the embedded
     tokens, "lstm", "gru", or "none" for the embeddings alone; `dropout`: rate in training. Raises ConfigError for other
-    kinds or sizes.
+    kinds or sizes. `vectors, valid = encoder([condition])` gives (B, S, size) and a mask (B, S).
     """
 
     def __init__(
@@ -603,7 +611,8 @@ class Encoder(nn.Module):
     def unknown_names(self, condition: object) -> list[str]:
         """Return the dialog act and slots of a condition whose names no condition in training had: they are ignored.
 
-        A condition is the input that a text is written from; [] if it is neither a dialog act nor a mapping.
+        A condition is the input that a text is written from; [] if it is neither a dialog act nor a mapping. Each name
+        once, in the condition's order.
         """
         if not isinstance(condition, Act | Mapping):
             return []
@@ -628,7 +637,7 @@ class Encoder(nn.Module):
 
     @cached_property
     def known_names(self) -> frozenset[str]:
-        """The names that `unknown_names` does not report: `slot_names`, and words in the conditions of training."""
+        """The names that `unknown_names` does not report: `slot_names`, and words in conditions of training."""
         words = {name.removeprefix("Word:") for name in self.names if name.startswith("Word:")}
         return frozenset({*self.slot_names, *words})
 
@@ -681,7 +690,8 @@ class Attentive(Controller):
     """A controller (network of a model) with attention to the condition, the input that the text is written from.
 
     `below` reads the words; its h attends to the vectors that `encoder` makes of the condition, and `above` reads both.
-    `above.inputs` must be `below.hidden + encoder.size`, else ConfigError.
+    `above.inputs` must be `below.hidden + encoder.size`, else ConfigError. Use: `Attentive(LSTM(64), encoder, LSTM(64,
+    inputs=64 + encoder.size))`, as `controller` of an `LLRNN`.
     """
 
     reads_conditions = True

@@ -45,9 +45,11 @@ _FROZEN = 1e-6  # a temperature below what float32 can tell apart: only the most
 
 @dataclass(frozen=True)
 class Generated:
-    """A generated text: `words` after a `prefix`, their log p in nats, `log_prob`, and both joined as `text`.
+    """A generated text: `words` after a `prefix` (tuples of strings), their log p, and both joined as `text`, a string.
 
-    `finished`: whether it ended by itself (log p then includes the end of the sentence) or was cut at a maximal length.
+    `log_prob`: Σ log p of `words` given what is before each, in nats, the prefix not counted; `finished`: whether the
+    text ended by itself (the sum then includes the end of the sentence) or was cut at a maximal length. `generate` and
+    `write` return lists of it.
     """
 
     prefix: tuple[str, ...]
@@ -260,8 +262,9 @@ class Search:
             ...
         searches[0].found()
 
-    Its hypotheses are the `rows` of `state`, which is shared by all sequences that took the last step together. `fed`:
-    the symbol to feed first; `width`: the number of hypotheses; `max_words`: where a text is cut.
+    `found()` is a list of `Generated`. Its hypotheses are the `rows` (a list of indices) of `state`, which is shared by
+    all sequences that took the last step together. `fed`: the id of the symbol to feed first; `width`: the number of
+    hypotheses; `max_words`: where a text is cut.
     """
 
     def __init__(self, model: LLRNN, prefix: tuple[str, ...], fed: int, width: int, max_words: int) -> None:
@@ -328,7 +331,8 @@ class Search:
         self._steps += 1
 
     def found(self) -> list[Generated]:
-        """Return the best texts, at most `width`, best first: those that ended, or the unfinished ones where none did.
+        """Return the best texts as `Generated`, at most `width`, best first: those that ended, or if none did
+        unfinished ones.
 
         Raises the LLRNNError of a search in which nothing was possible.
         """

@@ -84,7 +84,7 @@ def fitted_shares(log_p: Tensor) -> list[float]:
     """Return mixture weights λ (n of them, with sum one) that make a text most probable, fitted by EM.
 
     `log_p` (n, N): log p of the text's N words under each of n parts. No weight is below 1e-4 (but for rounding), so
-    that each part stays possible.
+    that each part stays possible. The result maximises Σ_n log Σ_i λ_i p_i(n), in the order of the rows.
 
         fitted_shares(log_probs([first, second], text))     # such as [0.62, 0.38]
     """

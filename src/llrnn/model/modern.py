@@ -28,10 +28,10 @@ class Transformer(Layered):
     """A controller (network of a model): a Transformer decoder that attends to the last `window` words.
 
     Each layer is causal attention and a perceptron, with a norm before each. `hidden`: size of h; `layers`: how many;
-    `heads` of `hidden / heads` numbers each; `inputs`: size of the input ψ, `hidden` unless given; `dropout`: the share
-    of coordinates dropped in training. The state is a mask of the valid words, and for each layer a cache of keys and
-    values, at most `window` − 1 of each; rows of unequal length are aligned at their ends. Raises ConfigError for sizes
-    that do not fit.
+    `heads`: of attention, with `hidden / heads` numbers each; `window`: counts the present word; `inputs`: size of the
+    input ψ, `hidden` unless given; `dropout`: the share of coordinates dropped in training. The state is a mask of the
+    valid words, and for each layer a cache of keys and values, at most `window` − 1 of each; rows of unequal length are
+    aligned at their ends. Raises ConfigError for sizes that do not fit.
 
         LLRNN(vocabulary, output_features=features.Identity(), controller=Transformer(256, layers=4))
     """

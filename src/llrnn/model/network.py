@@ -58,8 +58,8 @@ _FEW = 4  # times as many classes as words in a batch: then their rows alone are
 class FeatureEmbedding(nn.Module):
     """Module that embeds a word as the sum of the embeddings of its input features, word ids (…) -> (…, size).
 
-    `features`: the feature matrix Ψ; its rows are classes, sets of words with equal features, which have one embedding.
-    The weight W (m, size) has a row for each of m features and is 0 at first.
+    `features`: the `FeatureMatrix` Ψ; its rows are classes, sets of words with equal features, which have one
+    embedding. The weight W (m, size) has a row for each of m features and is 0 at first.
     """
 
     class_of: Tensor
@@ -546,7 +546,8 @@ class LLRNN(Persistent):
         """Return the numbers of all contextual inputs at every position, masked ones too, (B, T, k), and their states.
 
         The states are a dict by `state_key` of the input (inputs with equal keys share states): those at all positions,
-        and the last of each row. `state`: of the rows before the batch.
+        and the last of each row. `state`: of the rows before the batch. k is the number of names in `input_names`, in
+        that order.
         """
         followed: Followed = {}
         whole, found = batch.everywhere(), list[Tensor]()
@@ -563,8 +564,9 @@ class LLRNN(Persistent):
     def _joined(self, psi: Tensor, batch: Batch, state: ModelState) -> tuple[Tensor, Followed]:
         """Return the network's input: words embedded, `psi`, plus projected contextual inputs, (B, T, D), and states.
 
-        The states are those of the contextual inputs, as `input_numbers` returns them; {} where there are no contextual
-        inputs, or the batch has their values already. `state`: of the rows before the batch.
+        D is the input size of the network; `psi` (B, T, D). The states are those of the contextual inputs, as
+        `input_numbers` returns them; {} where there are no contextual inputs, or the batch has their values already.
+        `state`: of the rows before the batch.
         """
         if self.input_weight is None:
             return psi, {}

@@ -80,7 +80,8 @@ class TorchRecurrent(_FromModule):
     """A controller (network of a model) that wraps an `nn.RNN`, `nn.GRU` or `nn.LSTM` with the weights it has.
 
     Its own dropout is active in train mode. `settings`: what a model folder stores for it, {"kind": registered name,
-    …}, None if it is not registered. Raises ConfigError for a bidirectional one.
+    …}, None if it is not registered. Raises ConfigError for a bidirectional one. Made by `from_module(nn.LSTM(32, 64,
+    batch_first=True))`.
     """
 
     def __init__(self, module: nn.RNNBase, settings: dict[str, Any] | None = None) -> None:
@@ -112,7 +113,8 @@ class PrefixFunction(_FromModule):
 
     It reads the whole prefix anew at every step. The state is what was read, (B, S, inputs), and a mask (B, S). Rows
     that have read different amounts are read in groups of equal length: the module never sees padding. `settings`: what
-    a model folder stores for it, {"kind": registered name, …}, None if it is not registered.
+    a model folder stores for it, {"kind": registered name, …}, None if it is not registered. Made by
+    `from_module(module, inputs=32)`.
     """
 
     def __init__(self, module: nn.Module, inputs: int, settings: dict[str, Any] | None = None) -> None:

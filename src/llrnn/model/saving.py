@@ -32,7 +32,13 @@ CONFIG, TENSORS = "config", "model.safetensors"
 
 
 class Persistent(nn.Module):
-    """Base class of `LLRNN` alone: declares the parts that a model has, and saves it as a folder."""
+    """Base class of `LLRNN` alone: declares the parts that a model has, and saves it as a folder.
+
+    `vocabulary`; `output_features`, `input_features`: a `FeatureMatrix` each; `background`: the prior; `contextual`,
+    `contextual_inputs`, `mixed`: tuples of features, inputs and further distributions that depend on the text before;
+    `controller`: the network; `tied`: whether input and output weights are one; `word_dropout`: a rate; `provenance`: a
+    dict for JSON of configuration and data; `training_summary`: counts of the training text, or None.
+    """
 
     vocabulary: Vocabulary
     output_features: FeatureMatrix
@@ -128,7 +134,11 @@ class Persistent(nn.Module):
                 own.copy_(found)
 
     def described(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Return everything that makes up the model: plain data that JSON can hold, and tensors by name."""
+        """Return all that makes up the model: a dict of plain data that JSON can hold, and a dict of tensors by name.
+
+        The first has keys such as "controller", "output_features", "background"; the second "weights.NAME" and others,
+        as `save` writes them.
+        """
         data: dict[str, Any] = {
             "unknown": self.vocabulary.unknown,
             "controller": described_controller(self.controller),
@@ -181,7 +191,7 @@ def require_finite(tensors: Mapping[str, Tensor]) -> None:
 
 
 def _describe_words(vocabulary: Vocabulary, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Add the vocabulary's words and counts to `data` and `tensors`, in place; many words become tensors, few JSON."""
+    """Add the vocabulary's words and counts to `data` and `tensors`, in place: many words as tensors, few as JSON."""
     counts = torch.tensor(vocabulary.counts[: vocabulary.n_words])
     tensors["symbols.counts"] = counts
     if vocabulary.n_words < MANY_WORDS:

@@ -32,7 +32,8 @@ from llrnn.text.encoded import EncodedText, Lazy, Run
 class Batching(ABC):
     """Base class of the ways to cut a text into batches for training and scoring; subclasses define `plan`.
 
-    `carries_state`: whether the rows of a batch go on where those of the batch before ended.
+    `plan` returns a sequence of `Batch`. `carries_state`: whether the rows of a batch go on where those of the batch
+    before ended.
 
         batches = Sentences(words=1024).plan(text, seed=0)
     """
@@ -63,7 +64,8 @@ def _shuffled(count: int, seed: int | None, epoch: int) -> Ints:
 class Prefetched(Lazy[Batch, Batch]):
     """A sequence of the batches in `plan`, each changed by `prepare` in a thread while the one before it is in use.
 
-    It gains time where it is read in order.
+    It gains time where it is read in order. Use: `for batch in Prefetched(plan, prepare): ...`; `prepare` is a function
+    from a `Batch` to a `Batch`. `len` is that of `plan`.
     """
 
     def __init__(self, plan: Sequence[Batch], prepare: Callable[[Batch], Batch]) -> None:
@@ -117,7 +119,7 @@ class Sentences(Batching):
         """Return groups of sentence numbers such that sentences × longest sentence of a group is at most `words`.
 
         `order`: the numbers of the sentences by growing length; `ordered`: their lengths in that order. A longer
-        sentence is a group by itself.
+        sentence is a group by itself. A list of integer arrays, which together hold each number of `order` once.
         """
         groups: list[Ints] = []
         start = 0
@@ -233,13 +235,16 @@ def _groups_of(size: int, order: Ints) -> list[Ints]:
 
 @dataclass(frozen=True)
 class Scores:
-    """log p in nats of each of the N words and ends of sentences of a text, `log_probs` (N,), batch after batch."""
+    """log p in nats of each of the N words and ends of sentences of a text: `log_probs`, a tensor (N,) float64.
+
+    In the order of the batches; `score(model, text)` returns it, and `log_perplexity` is −Σ log p / N.
+    """
 
     log_probs: Tensor  # (N,) float64
 
     @property
     def log_perplexity(self) -> float:
-        """The mean of −log p over all words and ends of sentences of the text, in nats."""
+        """The mean −Σ log p / N over all N words and ends of sentences of the text, in nats."""
         return float(-self.log_probs.mean())
 
 
@@ -324,7 +329,8 @@ def sentence_log_probs(model: LLRNN, text: EncodedText) -> list[Floats]:
 class Tally:
     """The summed −log p of a text for each of V symbols, from which perplexities of the text or of some words follow.
 
-    `words` (V,): how often each symbol is a target; `nats` (V,): the sum of its −log p.
+    Numpy arrays; `words` (V,) int64: how often each symbol is a target; `nats` (V,) float64: the sum of its −log p.
+    Symbols are in the order of their ids. `tally(model, text)` returns it.
     """
 
     words: Ints  # (V,) how often each symbol is a target
@@ -332,7 +338,7 @@ class Tally:
 
     @property
     def log_perplexity(self) -> float:
-        """The mean of −log p over all words and ends of sentences of the text, in nats."""
+        """The mean −Σ log p / N over all N words and ends of sentences of the text, in nats."""
         return float(self.nats.sum() / self.words.sum())
 
 

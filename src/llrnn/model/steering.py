@@ -58,7 +58,8 @@ def star_matcher(pattern: str) -> Callable[[str], object]:
 class FeatureNames:
     """An index of a model's feature names, which finds the features that a name or a pattern with `*` selects.
 
-    `names`: in the order of the feature weights.
+    `names`: a sequence of strings, in the order of the feature weights. Use:
+    `FeatureNames(model.feature_names).rows("POS:*")`.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -117,7 +118,8 @@ class FeatureNames:
 class Change:
     """A change of feature weights, a → scale · a + offset, of the features that `feature`, a name or pattern, selects.
 
-    A pattern has a `*`, which stands for anything. Raises ConfigError for numbers that are not finite.
+    `scale`: 1.0 and `offset`: 0.0 by default. A pattern has a `*`, which stands for any characters. Raises ConfigError
+    for numbers that are not finite.
 
         steer(model, [Change("Gender:*", scale=0.0)])
     """

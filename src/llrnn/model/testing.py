@@ -105,10 +105,10 @@ def check_background(
 
 
 class _Drawn(NamedTuple):
-    """How the random prefixes on which a law is tested are drawn: `prefixes` of them, each of `length` words, by
-    `seed`.
+    """How the random prefixes on which a law is tested are drawn: their number, length, conditions and seed.
 
-    `conditions`: given to them in turn; a condition is the input that a text is written from, or None.
+    `prefixes`: how many; `length`: of each, in words; `seed`: of the random numbers; `conditions`: given to them in
+    turn; a condition is the input that a text is written from, or None.
     """
 
     conditions: Sequence[object]
@@ -489,9 +489,10 @@ def _first_difference(found: Tensor, expected: Tensor) -> int | None:
 class TokeniserReport(NamedTuple):
     """How often each law of a tokeniser holds, as fractions (0 to 1) of the texts, and the F1 of its words.
 
-    `text_again`: tokenised and detokenised, a text is the same; `by_words`: also without the blanks that the tokens
-    keep; `words_again`: detokenised and tokenised, the words are the same; `joined`: texts that need a word joiner for
-    that; `exact`: the words are the given ones; `f1`: of the words by where they begin and end.
+    All are floats from 0 to 1. `text_again`: tokenised and detokenised, a text is the same; `by_words`: also without
+    the blanks that the tokens keep; `words_again`: detokenised and tokenised, the words are the same; `joined`:
+    detokenised, the words have a word joiner (U+2060) among them; `exact`: the words are the given ones; `f1`: of the
+    words by where they begin and end. `check_tokeniser` returns it.
     """
 
     text_again: float  # (i) detokenise(tokenise(text)) = text

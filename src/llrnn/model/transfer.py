@@ -23,7 +23,8 @@ from llrnn.model.network import LLRNN
 class Transferred:
     """What `transfer` copied: for each part of the model, how many of its tensors or features, and out of how many.
 
-    `parts`: {name of the part: (number copied, number that there are)}. It prints as a sentence.
+    `parts`: {name of the part: (number copied, number that `model` has)}, such as {"tensors of the network": (4, 4)}.
+    It prints as a sentence.
     """
 
     parts: dict[str, tuple[int, int]]

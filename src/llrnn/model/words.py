@@ -85,7 +85,8 @@ class Entry:
     """A word to add to a model's vocabulary: its spelling `form`, names of its features, `attributes`, and a count.
 
     `count`: how often it was seen, beside the counts of the model's corpus; None: it gets what words with its features
-    have (`likened`), `share`. `place`: file and line that it was read from, for messages.
+    have (`likened`). `share`: its prior mass over that of all other symbols, where no count gives it, or None. `place`:
+    file and line that it was read from, for messages.
 
         Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)
     """
@@ -162,7 +163,8 @@ Row = tuple[tuple[int, float], ...]  # columns, sorted, and values
 class FeatureColumns:
     """An index of a model's feature matrix by feature name, which computes the features of words not in it yet.
 
-    `matrix`: the features of the words in `vocabulary`.
+    `matrix`: the `FeatureMatrix` of the words in `vocabulary`. Use: `FeatureColumns(matrix, vocabulary).row(entry,
+    None)`.
     """
 
     def __init__(self, matrix: FeatureMatrix, vocabulary: Vocabulary) -> None:
@@ -183,11 +185,11 @@ class FeatureColumns:
         return next((name for name in names if name in self._column), None)
 
     def row(self, entry: Entry, cell: Cell | None) -> Row:
-        """Return the non-zero features of a new word as sorted (column, value) pairs, as if training had listed it.
+        """Return the non-zero features of a new word as a tuple of (column, value) pairs, sorted by column.
 
-        They are those its attributes name, and those of its spelling. `cell`: the set of unlisted strings, sharing one
-        symbol, to which it belonged until now, None for none. Raises FeatureError where the model knows words only by
-        features of their own, or a value cannot be inferred from other words.
+        They are as if training had listed it: those its attributes name, and those of its spelling. `cell`: the set of
+        unlisted strings, sharing one symbol, to which it belonged until now, None for none. Raises FeatureError where
+        the model knows words only by features of their own, or a value cannot be inferred from other words.
         """
         given = {name for name in map(self.find, entry.attributes) if name is not None}
         shown = {**self._no_vector, **dict(self._shown(entry.form, cell))}
@@ -558,7 +560,7 @@ def _removing(gone: Sequence[str], old: Vocabulary, new: Vocabulary, stay: Ints)
 
 
 def _change(left: Floats, now: Floats) -> Floats:
-    """Return log(now / left) of each cell (set of unlisted strings that share a symbol), (cells,); 0 if none was left.
+    """Return log(now / left) of each cell (set of unlisted strings that share a symbol), (cells,); 0 if none left.
 
     `left`, `now` (cells,): the log of what its unlisted strings have of its probability, before and after a revision.
     """
