@@ -134,16 +134,19 @@ def test_one_question_has_one_answer_and_one_contract(tmp_path: Path, capsys: py
         assert [*nats, by_evaluate["log_perplexity"]] == pytest.approx([evaluated.log_perplexity] * 3, abs=1e-6)
         found[read] = scored
     assert found["running"].log_prob > found["alone"].log_prob + 1  # a positive control: Zorglub comes again
-    asked = ScoreQuestion(Served("m", model), messages.ScoreRequest(texts=tuple(lines)))
-    for piece in asked.pieces():
-        asked.add(piece)
-    for one, alone in zip(asked.answer()["scores"], found["alone"].sentences, strict=True):
-        assert one["log_prob"] == pytest.approx(alone.log_prob, abs=1e-6)
-        assert one["kinds"] == list(alone.kinds)
-        n = sum(kind != "listed" for kind in alone.kinds)
-        assert one["contract"].startswith(
-            f"reading:alone|words:{len(alone.words)}|end:yes|unknown:spelled {n}|tokens:uni"
-        )
+    served = Served("m", model)
+    for place, (line, before) in enumerate(
+        zip(lines * 2, [None] * 3 + [" ".join(lines[:n]) for n in range(3)], strict=True)
+    ):
+        asked = ScoreQuestion(served, messages.ScoreRequest(texts=(line,), before=before))
+        for piece in asked.pieces():
+            asked.add(piece)
+        (one,), read = asked.answer()["scores"], "alone" if before is None else "running"
+        wanted = found[read].sentences[place % 3]
+        assert one["log_prob"] == pytest.approx(wanted.log_prob, abs=1e-6)
+        assert one["kinds"] == list(wanted.kinds)
+        counts = f"words:{len(wanted.words)}|end:yes|unknown:spelled {sum(kind != 'listed' for kind in wanted.kinds)}"
+        assert one["contract"].startswith(f"reading:{read}|{counts}|tokens:unicode|case:lower|")
     assert found["alone"].sentences[2].kinds == ("spelled", "listed", "number", "spelled", "listed", "listed")
 
 
