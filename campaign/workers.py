@@ -197,8 +197,8 @@ def _stat(process: int | None) -> list[str]:
 
 
 def cpu_seconds(process: int | None) -> float:
-    """Of the process and of its children that have ended."""
-    return sum(map(int, _stat(process)[11:15])) / _TICK
+    """Of the process alone: a case that starts commands gives each of them its own limit, as `kills` does."""
+    return sum(map(int, _stat(process)[11:13])) / _TICK
 
 
 def _is_running(process: int | None) -> bool:
