@@ -27,7 +27,7 @@ STEPS, SENTENCES = 50, 1_200
 SMALL = ("controller.hidden=64", "controller.layers=1")
 CONFIGS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # name: configuration, folder of its texts, changes
     "embedded": ("embedded.toml", "none", ()),
-    "open": ("open/small/llrnn.toml", "tr", ()),
+    "open": ("turkish-open.toml", "tr", ()),
     "nlg": ("nlg/copied.toml", "nlg", ()),
     "agreement": ("agreement/best.toml", "french", SMALL),
     "experts": ("table4/experts.toml", "french", SMALL),

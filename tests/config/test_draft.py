@@ -138,8 +138,9 @@ def test_a_running_text_is_told_from_sentences_in_any_order(here: Path) -> None:
         name: draft_config([write(f"{name}.txt", lines)], out="c.toml", valid=["held.txt"])
         for name, lines in texts.items()
     }
-    study = read_config(CONFIGS / "open/little/llrnn.toml")
-    assert drafts["running"].config.background.recent == study.background.recent
+    recent = drafts["running"].config.background.recent
+    assert recent is not None
+    assert (recent.window, recent.fading, recent.inflected, recent.weight) == (10_000, 20.0, 0.4, None)
     assert "100% are near each other" in str(drafts["running"])
     told = [next(line for line in one.found if line.startswith("background: ")) for one in drafts.values()]
     assert told[0] == told[1]  # what it is without the text before: both have the same words
@@ -148,7 +149,7 @@ def test_a_running_text_is_told_from_sentences_in_any_order(here: Path) -> None:
     assert share_near(Corpus.from_sentences([line.split() for line in shuffled])) < 0.2  # type: ignore[operator]
     assert share_near(Corpus.from_sentences([line.split() for line in running[:20]])) is None
     listed = draft_config(["running.txt"], out="d.toml", lists=["words.txt"])
-    assert listed.config.background.recent is None  # was measured without lists
+    assert listed.config.background.recent == recent
 
 
 def test_without_a_list_forms_are_derived_from_annotated_text(here: Path) -> None:

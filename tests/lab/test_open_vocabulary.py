@@ -23,7 +23,7 @@ from helpers import sentence_log_probs, shaken, small_corpus, small_model
 from llrnn import GRU, LLRNN, Corpus, Vocabulary, evaluate, features, load
 from llrnn.config import read_config
 from llrnn.config.project import Project
-from llrnn.config.wordlists import derived_forms, from_wordfreq, joined, weighted_by_spelling
+from llrnn.config.wordlists import from_wordfreq, joined
 from llrnn.ground.errors import ConfigError, LexiconError, MissingExtraError
 from llrnn.ground.files import write_atomically
 from llrnn.text.lexicon import Lexicon, read_frequencies
@@ -218,27 +218,6 @@ def test_what_is_prepared(data: Path, tmp_path: Path) -> None:
     assert (out / "manifest.json").stat().st_mtime_ns == before
 
 
-def test_little_text_is_cut_and_has_no_lists(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first sentences up to so many words; the other texts stay whole, and nothing outside of them is opened."""
-    out = tmp_path / "et-20k"
-    monkeypatch.setitem(open_data.NO_LISTS, "et-20k", replace(open_data.NO_LISTS["et-20k"], words=100))
-    with opened_files() as opened:
-        open_data.prepare(data, out, "et-20k")
-    assert not any("hunspell" in path for path in opened)
-    train, valid = (Corpus.from_file(out / f"{part}.conllu") for part in ("train", "valid"))
-    assert [s.words for s in train] == [s.words for s in texts()[0].lowercased()][: len(train)]
-    assert train[: len(train) - 1].tokens < 100 <= train.tokens
-    assert len(valid) == len(texts()[1])
-    derived, lexicon = derived_forms(train)
-    assert read_frequencies(out / "frequencies.tsv") == pytest.approx(weighted_by_spelling(derived, train), rel=1e-3)
-    attributes, seen = Lexicon.from_tsv(out / "lexicon.tsv"), train.counts()
-    rare = [form for form in derived if seen[form] < open_data.OFTEN]
-    assert rare
-    assert all(attributes(form) == lexicon(form) for form in rare)
-    sizes = open_data.NO_LISTS["et-20k"].byte_pairs
-    assert all((out / f"bpe-{size}" / "units.json").exists() for size in sizes)
-
-
 def test_the_chosen_tries_are_trained_with_other_seeds(data: Path, configs: Path, tmp_path: Path) -> None:
     prepared = tmp_path / "et"
     write_conllu(data / "ud_estonian" / "xx-test.conllu", texts()[2])
@@ -385,7 +364,7 @@ def test_a_model_of_other_tries_is_refused(data: Path, configs: Path, tmp_path: 
         study.jobs(prepared, configs)
 
 
-@pytest.mark.parametrize("folder", ["configs/open", "configs/open/small", "configs/open/little", "configs/open/more"])
+@pytest.mark.parametrize("folder", ["configs/open", "configs/open/more"])
 def test_the_committed_configurations_are_read(folder: str, tmp_path: Path) -> None:
     for name, (path, tries) in study.systems(ROOT / folder).items():
         for changes in tries:
@@ -401,8 +380,7 @@ def test_the_committed_configurations_are_read(folder: str, tmp_path: Path) -> N
             places = [*own, *config.vocabulary.files] if name in ("bpe", "characters") else own
             (place,) = {Path(place).parent for place in places}  # all of one size
             more = f"-{open_data.MORE}" if folder.endswith("more") else ""
-            little = next(iter(open_data.NO_LISTS.values())).byte_pairs
-            sizes = open_data.MORE_BYTE_PAIRS if more else little if folder.endswith("little") else open_data.BYTE_PAIRS
+            sizes = open_data.MORE_BYTE_PAIRS if more else open_data.BYTE_PAIRS
             folders = {"characters": [f"characters{more}"], "bpe": [f"bpe-{size}{more}" for size in sizes]}
             assert place.name in folders.get(name, [tmp_path.name])
             groups = [*config.features.output, *(config.features.input or [])]

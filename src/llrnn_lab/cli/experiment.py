@@ -273,7 +273,7 @@ def open_vocabulary_verb(
     out: Out,
     languages: Annotated[
         list[str] | None,
-        typer.Option("--language", help="fr, tr or et, all by default; tr-20k or et-20k: 20,000 words, no lists."),
+        typer.Option("--language", help="fr, tr or et; all by default."),
     ] = None,
     configs: Annotated[Path, typer.Option(help="The configurations of the systems.")] = Path("configs/open"),
     parallel: Parallel = 1,

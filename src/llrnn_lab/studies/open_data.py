@@ -1,8 +1,7 @@
 """The data of the open-vocabulary study: nothing in it was learnt from a test text.
 
     train, valid (.conllu)                   lowercased; French cuts valid off the end of train, others have UD's dev
-    frequencies.tsv                          words of outside lists, with their relative frequencies; for `NO_LISTS`,
-                                             forms derived from the lemmas and inflections of the training text
+    frequencies.tsv                          words of outside lists, with their relative frequencies
     lexicon.tsv                              attributes of training words and listed words
     characters/, bpe-2000/, ...              the same texts as units: train.txt, valid.txt, units.txt, units.json
     manifest.json                            which files were opened, counts, and how much of valid the lists cover
@@ -37,7 +36,6 @@ import numpy as np
 
 from llrnn.config.wordlists import (
     Frequencies,
-    derived_forms,
     from_wordfreq,
     is_form,
     joined,
@@ -81,9 +79,6 @@ class Language:
     expanded: bool = False  # whether the dictionary's affixes are attached
     analyser: bool = False  # whether the dictionary says what forms are
     others: bool = False  # whether there are other texts
-    lists: bool = True  # whether anything is known of words beside the text
-    words: int | None = None  # of the training text, which is cut after the sentence that reaches it
-    byte_pairs: tuple[int, ...] = BYTE_PAIRS
 
 
 LANGUAGES = {
@@ -118,20 +113,11 @@ LANGUAGES = {
     ),
 }
 
-LITTLE_TEXT = ("tr", "et")
-
-# Little text and no list of words: what is the case for most languages.
-NO_LISTS = {
-    f"{name}-20k": replace(LANGUAGES[name], lists=False, words=20_000, byte_pairs=(500, 1000, 2000))
-    for name in LITTLE_TEXT
-}
-
 
 def language_named(name: str) -> Language:
-    known = LANGUAGES | NO_LISTS
-    if name not in known:
-        raise ConfigError(f"the language must be one of {', '.join(known)}, found {name!r}; choose one of them")
-    return known[name]
+    if name not in LANGUAGES:
+        raise ConfigError(f"the language must be one of {', '.join(LANGUAGES)}, found {name!r}; choose one of them")
+    return LANGUAGES[name]
 
 
 def prepare(
@@ -165,17 +151,13 @@ def _prepare(data: Path, out: Path, language: str, sentences: int | None) -> Non
     lists = frequency_lists(language, texts["train"])
     listed = joined(lists, texts["train"])
     lexicon = _lexicon(given, texts["train"], listed)
-    if not given.lists:
-        forms, derived = derived_forms(texts["train"])
-        listed = weighted_by_spelling(forms, texts["train"])
-        lists, lexicon = {"derived": listed}, rarely_seen(derived, texts["train"]) | lexicon
     out.mkdir(parents=True, exist_ok=True)
     for part, corpus in texts.items():
         write_atomically(out / f"{part}.conllu", "".join(f"{line}\n" for line in conllu_lines(corpus)).encode())
     write_frequencies(out / "frequencies.tsv", listed)
     lexicon.to_tsv(out / "lexicon.tsv")
     write_units(out / "characters", CharacterUnits.from_corpus(texts["train"]), texts)
-    for size in given.byte_pairs:
+    for size in BYTE_PAIRS:
         write_units(out / f"bpe-{size}", BytePairs.from_corpus(texts["train"], size), texts)
     manifest = _manifest(language, files, texts, lists, listed, lexicon)
     write_atomically(out / "manifest.json", json.dumps(manifest, ensure_ascii=False, indent=1).encode())
@@ -278,7 +260,7 @@ def _texts(data: Path, given: Language, sentences: int | None) -> tuple[list[Pat
         (whole,) = read
         read = list(whole.split(len(whole) - min(VALIDATION, len(whole) // 10)))
     train, valid = read
-    return files, {"train": train if given.words is None else first_words(train, given.words), "valid": valid}
+    return files, {"train": train, "valid": valid}
 
 
 def first_words(corpus: Corpus, words: int) -> Corpus:
@@ -299,8 +281,6 @@ def frequency_lists(language: str, train: Corpus) -> dict[str, Frequencies]:
     """Outside lists of forms by their names, each with relative frequencies; forms that no text can hold left out."""
     given = language_named(language)
     lists: dict[str, Frequencies] = {}
-    if not given.lists:
-        return lists
     if given.wordfreq:
         lists["wordfreq"] = from_wordfreq(language)
     if given.expanded:
@@ -327,12 +307,6 @@ def _lexicon(given: Language, train: Corpus, listed: Collection[str]) -> Lexicon
         forms = {word for word in (*counts, *listed) if is_form(word)}
         known = hunspell(_dictionary(given), forms=forms) | known
     return known
-
-
-def rarely_seen(lexicon: Lexicon, train: Corpus) -> Lexicon:
-    """A lexicon without the words whose own annotation counts."""
-    seen = train.counts()
-    return Lexicon.from_mapping({form: lexicon(form) for form in lexicon.forms() if seen[form] < OFTEN})
 
 
 def write_units(folder: Path, units: Units, texts: Mapping[str, Corpus]) -> None:

@@ -282,26 +282,19 @@ def run(
         open_data.prepare(data, out / language, language, tell=tell, sentences=sentences, vectors=vectors)
     for language in languages:
         prepared = out / language
-        wanted = jobs(prepared, configs_of(language, configs), only)
+        wanted = jobs(prepared, configs, only)
         models = prepared / "models"
         run_jobs(wanted, data=prepared, out=models, device=device, parallel=processes, tell=tell)
         again = [job for jobs in seeded(wanted, prepared, seeds, device).values() for job in jobs]
         run_jobs(again, data=prepared, out=models, device=device, parallel=processes, tell=tell)
-        own = configs_of(language, configs)
-        result = chosen_and_tested(data, prepared, language, own, only, seeds=seeds, device=device)
+        result = chosen_and_tested(data, prepared, language, configs, only, seeds=seeds, device=device)
         write_atomically(prepared / "result.json", json.dumps(result, ensure_ascii=False, indent=1).encode())
     return gathered(out)
 
 
-def configs_of(language: str, configs: Path) -> Path:
-    """The configurations for a language: those with little text, and those without lists, have their own if any."""
-    named = "little" if language in open_data.NO_LISTS else "small" if language in open_data.LITTLE_TEXT else ""
-    return configs / named if (configs / named).is_dir() else configs
-
-
 def gathered(out: Path) -> dict[str, Any]:
     """The results of all languages that have any, also as one table, `open-vocabulary.json` and `.md`."""
-    found = [out / language / "result.json" for language in (*open_data.LANGUAGES, *open_data.NO_LISTS)]
+    found = [out / language / "result.json" for language in open_data.LANGUAGES]
     results = {path.parent.name: json.loads(path.read_bytes()) for path in found if path.exists()}
     write_results(out, "open-vocabulary", results, table(results))
     return results
