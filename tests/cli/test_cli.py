@@ -427,8 +427,9 @@ def mistakes(path: tuple[str, ...], command: Any) -> Iterator[list[str]]:
 
 
 IMPORTS = """
-import contextlib, io, json, sys
+import contextlib, functools, io, json, sys
 from llrnn import cli
+cli.load_verb = functools.cache(cli.load_verb)  # each is made once, not for every line
 found = []
 for line in json.load(sys.stdin):
     with contextlib.redirect_stdout(io.StringIO()):
