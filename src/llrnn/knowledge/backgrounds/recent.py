@@ -65,6 +65,10 @@ class TextBefore:
         return (self.symbols[self.few], self.n[self.few]) if training else (self.symbols, self.n)
 
 
+_NONE: Ints = np.zeros(0, dtype=np.int64)
+_NO_TEXT = TextBefore(_NONE, _NONE, np.zeros(0), 0.0, _NONE)
+
+
 class Heard(NamedTuple):
     """The state of `Recent` (a prior in which words of the text come again): what was read so far.
 
@@ -245,6 +249,8 @@ class Recent(Background[Heard]):
 
         words       the ids of the words, the last one last
         """
+        if not len(words):  # half of the sentences in training
+            return _NO_TEXT
         distance, V = np.arange(len(words), 0, -1), len(self.vocabulary)
         f = np.ones(len(words)) if self.fading is None else 1.0 / (1.0 + distance / self.fading)
         of_words = np.bincount(words, f, V)
