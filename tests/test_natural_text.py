@@ -11,7 +11,8 @@ import pytest
 
 import llrnn
 from llrnn import LLRNN, Corpus, cli
-from llrnn.config import read_config
+from llrnn.cli.options import read_for
+from llrnn.config import parse_config, read_config
 from llrnn.config.draft import draft_config
 from llrnn.config.project import Project
 from llrnn.ground.errors import VocabularyError
@@ -33,6 +34,7 @@ from llrnn.serve.engine import (
     read_words,
 )
 from llrnn.serve.served import RequestScope, Served
+from llrnn.text.raw import tokeniser_for
 from web_client import client_of
 
 SENTENCES = [
@@ -240,3 +242,42 @@ def test_lines_of_raw_text_are_cut_into_sentences(model: LLRNN, tmp_path: Path) 
         (tmp_path / "t.txt").write_text("Le Dr. Noir dort. Paris dort.\n", encoding="utf8")
         read = Corpus.from_file(tmp_path / "t.txt", cut=model.tokeniser.sentences)
         assert [" ".join(one.words) for one in read] == ["Le Dr. Noir dort .", "Paris dort ."]
+
+
+def test_a_treebank_without_texts_is_written_and_cut_as_another_one(tmp_path: Path) -> None:
+    """`ud_french_gsd` has words alone, `de le` for `du`: blanks and contractions are those of another treebank."""
+    other, own = tmp_path / "other.conllu", tmp_path / "own.conllu"
+    other.write_text("".join([*map(conllu, SENTENCES, WORDS)] * 12), encoding="utf8")
+    cut = ["La reine de le parc dort .", "De le parc mange l' oie .", "Paris aime de le voir ."]
+    rows = list[str]()
+    for line in cut:
+        words = line.split()
+        for n, word in enumerate(words, 1):
+            tag = "PRON" if word == "le" and "voir" in words else "X"
+            rows.append("\t".join([str(n), word, word, tag, "_", f"A={n}", *"____"]))
+        rows.append("")
+    own.write_text("\n".join([*rows, ""] * 12), encoding="utf8")
+    given = {"train": [str(own)], "tokeniser": str(tmp_path / "oth*.conllu"), "multiword": "surface"}
+    project = Project.from_config(parse_config({"kind": "softmax", "corpus": given}, "c.toml"))
+    read = [" ".join(one.words) for one in project.corpora["train"][:3]]
+    assert read == ["la reine du parc dort .", "du parc mange l' oie .", "paris aime de le voir ."]
+    assert project.corpora["train"][0].tokens[2].feats["A"] == "3,4"
+    model = project.model()
+    model.save(tmp_path / "model")
+    loaded = llrnn.load(tmp_path / "model")
+    assert loaded.read("La reine du parc dort.") == tuple(read[0].split())
+    assert loaded.write(read[0].split()) == "La reine du parc dort."
+    assert [" ".join(one.words) for one in read_for(loaded, own, "auto", None)[:3]] == read
+
+
+@pytest.mark.parametrize("extension", ["jsonl", "tsv"])
+def test_targets_and_values_of_conditions_are_cut(tmp_path: Path, extension: str) -> None:
+    file, value, text = tmp_path / f"pairs.{extension}", "l'Ami d'Or", "L'Ami d'Or dort."
+    line = json.dumps({"condition": {"name": value}, "target": text}) if extension == "jsonl" else f"{value}\t{text}"
+    file.write_text(f"{line}\n" * 20, encoding="utf8")
+    tokeniser = tokeniser_for("unicode", [file])
+    assert tokeniser is not None
+    (one, *_) = Corpus.from_file(file, lowercase=True, cut=lambda text: [text.replace("'", "' ").split()])
+    assert one.words == ("l'", "ami", "d'", "or", "dort.")
+    assert one.condition == ({"name": "l' ami d' or"} if extension == "jsonl" else "l' ami d' or")
+    assert tokeniser.tokenise("dort.") == ("dort", ".")

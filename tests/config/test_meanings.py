@@ -130,13 +130,14 @@ def test_init_on_tables(tmp_path: Path, form: str) -> None:
             path.write_text("".join(f"{act}\t{text}\n" for act, text in acts))
     draft = draft_pairs([path], out=tmp_path / "c.toml")
     first = json.loads((tmp_path / "c-data" / "train.jsonl").read_text().splitlines()[0])
-    assert first["target"] == "Zo0 Bar0 serves French food , and wine ."
+    assert first["target"] == "Zo0 Bar0 serves French food, and wine."
     assert first["condition"] == (
         "inform(name='Zo0 Bar0';food=French)" if form in ("acts", "tsv") else {"name": "Zo0 Bar0", "food": "French"}
     )
     project = Project.from_config(draft.config)
     assert project.config.lexicon.values == ["name"]
-    assert "cut into words" in str(draft)
+    assert "texts and values are cut by Unicode's boundaries" in str(draft)
+    assert " ".join(project.corpora["train"][0].words) == "zo0 bar0 serves french food , and wine ."
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from llrnn.ground.rendering import visible_json
 from llrnn.text.built import BuiltCorpus, is_built
 from llrnn.text.corpus import Corpus, Format, delexicalise, format_of
 from llrnn.text.encoded import Oov, warn_of_capitals
-from llrnn.text.raw import warn_if_raw
+from llrnn.text.raw import contracted, warn_if_raw
 from llrnn.text.readers import read_lines
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.tokenisers import Blanks
@@ -638,6 +638,7 @@ def read_for(
         surface=surface,
         cut=None if not model.cuts_text else one_sentence if by_lines else cut,
     )
+    corpus = contracted(corpus, model.tokeniser.contractions) if surface else corpus
     if not model.cuts_text:
         warn_if_raw(corpus)
     elif format_of(file, cast(Format, format)) == "text":

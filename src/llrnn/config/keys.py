@@ -825,7 +825,8 @@ class CorpusConfig(Strict):
     tokeniser: str = Field(
         "blanks",
         description="what cuts text and writes it: blanks; tokenised (files are cut at blanks, other text as there); "
-        "learnt (from a treebank); unicode (for raw text); a tokenizer.json; module:Class",
+        "learnt (from a treebank); unicode (for raw text); FILE.conllu, another treebank to learn from, with its "
+        "contractions; a tokenizer.json; module:Class",
     )
     multiword: Literal["words", "surface"] = Field("words", description="treebanks: de le, or du as it is written")
     units: Literal["words", "characters", "bpe"] = Field(

@@ -6,7 +6,7 @@
 
 A CSV has a header. The text is the column named text, target, ref, reference, sentence or utterance, else the last one;
 the others are the fields of a record, empty ones left out. One column alone may hold dialog acts, inform(name=x), or
-name[x], food[y]. What had to be made (JSON lines of a CSV, raw text cut into words) lies beside the configuration.
+name[x], food[y]. What had to be made (JSON lines of a CSV) lies beside the configuration.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial, reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +25,16 @@ from llrnn.config.draft import LEAST_SENTENCES, Draft, data_folder, fill_recipe,
 from llrnn.config.project import Project
 from llrnn.config.reading import parse_config
 from llrnn.ground.errors import ConfigError, CorpusError, quoted
-from llrnn.ground.files import map_values, parse_toml, write_atomically
+from llrnn.ground.files import parse_toml, write_atomically
 from llrnn.text.conditions import Conditions, parse_act, values_of
 from llrnn.text.corpus import Corpus, FoundSlots
-from llrnn.text.raw import raw_reason
+from llrnn.text.raw import raw_reason, tokeniser_for
 from llrnn.text.readers import read_lines
-from llrnn.text.tokenisers import Unicode
 
 _PAIRS = re.compile(r"\.(jsonl|csv|tsv)(\.gz)?$")
 _TEXTS = ("text", "target", "ref", "reference", "sentence", "utterance")
 _BRACKETS = re.compile(r"\s*([^\[\],]+)\[([^\]]*)\]\s*(?:,|$)")
 _NUMBER = re.compile(r"[0-9.]+")
-_UNICODE = Unicode()
 _PACE = ((2000, 60, 256), (400, 100, 128), (0, 150, 64))  # pairs or more: epochs, words in a batch (the study of RNNLG)
 
 Pair = tuple[object, str]  # a meaning and its text
@@ -69,11 +69,14 @@ def draft_pairs(
         raise ConfigError(f"{LEAST_SENTENCES} pairs or more are required, found {len(read['train'])}; give more")
     kind = _kind([condition for pairs in read.values() for condition, _ in pairs])
     raw = raw_reason(Corpus.from_sentences([text.split() for _, text in read["train"]], name="the texts"))
-    if raw is not None or not all(".jsonl" in path.lower() for paths in parts.values() for path in paths):
-        parts = {part: [_written(out, part, pairs, kind, raw is not None)] for part, pairs in read.items()}
-    found = [] if raw is None else [f"{raw}: raw text, so texts and values were cut into words: {parts['train'][0]}"]
-    train = Corpus.from_jsonl(*parts["train"], lowercase=lowercase, conditions=kind)
-    text, told = _recipe(parts, train, kind, lowercase)
+    if not all(".jsonl" in path.lower() for paths in parts.values() for path in paths):
+        parts = {part: [_written(out, part, pairs)] for part, pairs in read.items()}
+    found = [] if raw is None else [f"{raw}: raw text, so texts and values are cut by Unicode's boundaries"]
+    tokeniser = None if raw is None else tokeniser_for("unicode", parts["train"], "jsonl")
+    cut = None if tokeniser is None else tokeniser.sentences
+    opened = partial(Corpus.from_file, format="jsonl", lowercase=lowercase, conditions=kind, cut=cut)
+    train = reduce(add, map(opened, parts["train"]))
+    text, told = _recipe(parts, train, kind, lowercase, None if raw is None else "unicode")
     config = parse_config(parse_toml(text), str(out))
     Project.from_config(config)
     return Draft(out, text, config, (*found, *told), _warnings(train))
@@ -134,22 +137,10 @@ def _kind(conditions: Sequence[object]) -> Conditions:
     return "act" if texts else "plain"
 
 
-# --- raw text
-
-
-def _cut(value: Any) -> Any:
-    return map_values(value, lambda one: " ".join(_UNICODE.tokenise(one)) if isinstance(one, str) else one)
-
-
-def _written(out: Path, part: str, pairs: Sequence[Pair], kind: Conditions, cut: bool) -> str:
-    """Write the (meaning, text) pairs of a part as JSON lines to `OUT-data/PART.jsonl` and return the path.
-
-    `cut`: whether raw texts are cut into words first, and with kind `plain` the values of meanings too.
-    """
+def _written(out: Path, part: str, pairs: Sequence[Pair]) -> str:
+    """Write the pairs of a part as JSON lines into the folder `OUT-data`; return the path."""
     path = data_folder(out) / f"{part}.jsonl"
     made = [{"condition": meaning, "target": text} for meaning, text in pairs]
-    made = [{**pair, "target": _cut(pair["target"])} for pair in made] if cut else made
-    made = [{**pair, "condition": _cut(pair["condition"])} for pair in made] if cut and kind == "plain" else made
     write_atomically(path, "".join(f"{json.dumps(pair, ensure_ascii=False)}\n" for pair in made).encode())
     return str(path)
 
@@ -157,7 +148,9 @@ def _written(out: Path, part: str, pairs: Sequence[Pair], kind: Conditions, cut:
 # --- writing
 
 
-def _recipe(parts: Mapping[str, list[str]], train: Corpus, kind: Conditions, lowercase: bool) -> tuple[str, list[str]]:
+def _recipe(
+    parts: Mapping[str, list[str]], train: Corpus, kind: Conditions, lowercase: bool, tokeniser: str | None
+) -> tuple[str, list[str]]:
     """Return the TOML text of the configuration, and lines of findings to report.
 
     `parts`: the files of train, valid and test; `train`: the training pairs, read; `kind`: of their meanings. Raises
@@ -176,7 +169,14 @@ def _recipe(parts: Mapping[str, list[str]], train: Corpus, kind: Conditions, low
         "test": parts.get("test"),
         "valid_last": last,
     }
-    values |= {"conditions": kind, "lowercase": lowercase, "said": [*slots.said], "words": words, "epochs": epochs}
+    values |= {
+        "tokeniser": tokeniser,
+        "conditions": kind,
+        "lowercase": lowercase,
+        "said": [*slots.said],
+        "words": words,
+        "epochs": epochs,
+    }
     values |= {"open": [*slots.open] or None, "is_open": True if slots.open else None}
     values["without"] = [f"Value:{slot}" for slot in slots.open]
     told = [

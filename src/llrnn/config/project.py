@@ -31,7 +31,7 @@ from llrnn.text.corpus import Corpus, FoundSlots, delexicalise
 from llrnn.text.encoded import EncodedText
 from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.others import OtherText
-from llrnn.text.raw import tokeniser_for, warn_if_raw
+from llrnn.text.raw import contracted, tokeniser_for, warn_if_raw
 from llrnn.text.readers import Lowercase, Sentence
 from llrnn.text.tokenisers import Tokeniser
 from llrnn.text.units import BytePairs, CharacterUnits, Units
@@ -420,6 +420,8 @@ def _read(
     read = partial(Corpus.from_file, format=given.format, lowercase=small, conditions=conditions)
     cut = None if tokeniser is None or given.tokeniser == "tokenised" else tokeniser.sentences
     whole = reduce(add, (read(path, surface=given.multiword == "surface", cut=cut) for path in paths))
+    if tokeniser is not None and given.multiword == "surface":
+        whole = contracted(whole, tokeniser.contractions)
     return delexicalise(whole, config.corpus.delexicalised) if config.corpus.delexicalised else whole
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
+from glob import glob
 from operator import add
 
 from llrnn.ground.errors import warn
 from llrnn.ground.files import StrPath
 from llrnn.text.corpus import Corpus, Format
-from llrnn.text.readers import read_lines
+from llrnn.text.readers import Token, merge_tokens, read_lines
 from llrnn.text.tokenisers import Learnt, PreTokeniser, Tokeniser, Unicode, joined_by_rule, restore
 
 _PUNCTUATION = frozenset(".,;:!?…。、，；：！？।॥،؛؟۔።፣")
@@ -36,21 +39,67 @@ def tokeniser_for(kind: str, files: Sequence[StrPath], format: Format = "auto", 
     """Return the tokeniser that the configuration key `corpus.tokeniser` names; None for "blanks": text is not cut.
 
     `kind`: "learnt" and "tokenised" learn from the words of the training `files`, without their `last` sentences,
-    "unicode" from their raw text; a path `.json` is a Hugging Face tokenizer, "module:Class" a class of the user's.
+    "unicode" from their texts; a path `.conllu`, which may have `*`, is a treebank to learn from instead, `.json` a
+    Hugging Face tokenizer, "module:Class" a class of the user's.
     Raises a ConfigError for anything else. `format`: of the files, "auto" by their names.
 
     tokeniser_for("learnt", ["train.conllu"])
     """
     if kind == "blanks":
         return None
+    if kind.endswith((".conllu", ".conllu.gz")):
+        files = sorted(glob(kind)) or [kind]
+        learnt = Learnt.fit((one.text, one.words) for file in files for one in Corpus.from_conllu(file, surface=True))
+        learnt.contractions = _contractions(files)
+        return learnt
+    read = reduce(add, (Corpus.from_file(file, format=format, surface=True) for file in files))
     if kind in ("learnt", "tokenised"):
-        read = reduce(add, (Corpus.from_file(file, format=format, surface=True) for file in files))
         kept = [one for one in read[: len(read) - last] if kind == "tokenised" or one.text]
         return Learnt.fit((one.text if kind == "learnt" else joined_by_rule(one.words), one.words) for one in kept)
-    lines = (line for file in files for _, line in read_lines(file) if line.strip())
+    lines = (one.text or " ".join(one.words) for one in read)
     if kind == "unicode":
         return Unicode.fit(lines)
     return PreTokeniser.fit(kind, lines) if kind.endswith(".json") else restore({"kind": kind})
+
+
+def _contractions(files: Sequence[StrPath]) -> dict[str, str]:
+    """Return which words treebanks write as one, by their parts of speech: {"de/ADP le/DET": "du"}, as most often."""
+    found, form, last, parts = defaultdict[str, Counter[str]](Counter), "", "", list[Token]()
+    for number, *columns in (line.split("\t") for file in files for _, line in read_lines(file)):
+        if columns and number[0].isdigit() and "-" in number:
+            form, last, parts = columns[0].lower(), number.partition("-")[2], []
+        elif form and number.isdigit():
+            parts.append(Token(columns[0], pos=columns[2]))
+            if number == last:
+                found[_named(parts)][form] += 1
+                form = ""
+    return {words: own.most_common(1)[0][0] for words, own in sorted(found.items()) if own.total() > 1}
+
+
+def _named(words: Sequence[Token]) -> str:
+    return " ".join(f"{word.form.lower()}/{word.pos}" for word in words)
+
+
+def contracted(corpus: Corpus, contractions: Mapping[str, str]) -> Corpus:
+    """Return a corpus of words as they are written: `du` for `de` + `le`, with the attributes of both.
+
+    `contractions`: the form of words with their parts of speech, {"de/ADP le/DET": "du"}; where there are none, the
+    corpus itself is returned.
+    """
+    sizes = sorted({1 + words.count(" ") for words in contractions}, reverse=True)
+
+    def joined(words: Sequence[Token]) -> Iterator[Token]:
+        place = 0
+        while place < len(words):
+            size = next((size for size in sizes if _named(words[place : place + size]) in contractions), 1)
+            parts = words[place : place + size]
+            form = contractions.get(_named(parts), "")
+            form = form.capitalize() if parts[0].form[:1].isupper() else form
+            yield parts[0] if size == 1 else merge_tokens(form, None, parts)
+            place += size
+
+    made = (replace(one, tokens=tuple(joined(one.tokens))) for one in corpus)
+    return Corpus(tuple(made), corpus.name) if contractions else corpus
 
 
 def raw_reason(corpus: Corpus) -> str | None:

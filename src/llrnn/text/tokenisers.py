@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import regex
@@ -71,6 +72,7 @@ class Tokeniser(ABC):
 
     kind: ClassVar[str] = ""
     dotless: bool = False  # whether I is the capital of ı, and İ that of i, as in Turkish
+    contractions: Mapping[str, str] = MappingProxyType({})  # of a treebank: {"de/ADP le/DET": "du"}
 
     def lower(self, word: str) -> str:
         """Return a word, or a text, in lowercase; by the rules of Turkish (I becomes ı) where `self.dotless`."""
@@ -325,10 +327,15 @@ class Learnt(Writer):
     kind = "learnt"
 
     def __init__(
-        self, cuts: Mapping[str, float], joined: bool, gaps: Mapping[str, float], casing: Plain | None = None
+        self,
+        cuts: Mapping[str, float],
+        joined: bool,
+        gaps: Mapping[str, float],
+        casing: Plain | None = None,
+        contractions: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(gaps, casing)
-        self.cuts, self.joined = cuts, joined
+        self.cuts, self.joined, self.contractions = cuts, joined, contractions or {}
 
     @classmethod
     def fit(cls, pairs: Iterable[Pair]) -> Learnt:
@@ -344,7 +351,8 @@ class Learnt(Writer):
         return cls(cuts, joined, **_writing(kept))
 
     def settings(self) -> dict[str, Any]:
-        return {"cuts": self.cuts, "joined": self.joined, **super().settings()}
+        own = {"cuts": self.cuts, "joined": self.joined, **super().settings()}
+        return {**own, "contractions": dict(self.contractions)} if self.contractions else own
 
     def cut(self, text: str) -> list[str]:
         return cut(text, self.cuts, self.joined)

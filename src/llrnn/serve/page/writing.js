@@ -135,7 +135,7 @@ export class Writing {
 
   /** The card of the word that is explained now, and whether the sentence was written under other settings. */
   #mark(state) {
-    const place = (state.prefix ?? "").split(/\s+/).filter(Boolean).length;
+    const place = this.#request(state).prefix.length; // in the words that the server has read
     for (const card of this.#cards.querySelectorAll(".card")) {
       const isHere = Number(card.dataset.place) === place && card.dataset.word === state.word;
       set(card.querySelector("button"), "aria-pressed", String(isHere));
