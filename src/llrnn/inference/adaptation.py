@@ -46,8 +46,9 @@ _FOLDS, _POSITIONS = 10, 512
 class Base:
     """A language model to be adapted to a domain text: its vocabulary, and its p(x | K) as a prior, `background`.
 
-    `donor`: the LL-RNN itself where the model is one, whose network the adapted model copies, else None. `tokenizer`:
-    the Hugging Face tokenizer whose tokens are the vocabulary, None for models over words.
+    `vocabulary`, `background`: the two; `donor`: the LL-RNN itself where the model is one, whose network the adapted
+    model copies, else None. `tokenizer`: the Hugging Face tokenizer whose tokens are the vocabulary, None for models
+    over words. Made by `open_base(path)` or `base_of(model)`.
     """
 
     vocabulary: Vocabulary
@@ -145,7 +146,7 @@ def base_share(base: Background, domain: Background, text: EncodedText, *, devic
 
 @torch.no_grad()
 def base_log_perplexity(base: Base, corpus: Corpus) -> float:
-    """Return −mean log p of a text under the base alone, in nats a word; ends of sentences count as words."""
+    """Return −Σ log p / N of a text under the base alone, in nats; N counts its words and ends of sentences."""
     bound = base.background.bind(base.vocabulary)
     return float(-_log_probs(bound, EncodedText.encode(corpus, base.vocabulary)).mean())
 
@@ -197,8 +198,8 @@ def _features(base: Base, corpus: Corpus) -> Features:
 class _Domain(Features):
     """Features of the words of an adapted model: the base's, and the word's identity if the domain text has it often.
 
-    `seen`: the words that get an identity feature `Word:...` (those that come twice or more); `known`: {word: {feature
-    name: value}} of the base.
+    `seen`: a collection of the words that get an identity feature `Word:...` (those that come twice or more); `known`:
+    {word: {feature name: value}} of the base.
     """
 
     def __init__(self, seen: frozenset[str], known: Mapping[str, Mapping[str, float]]) -> None:

@@ -86,9 +86,10 @@ def condense(model: LLRNN, fewer: float, *, text: Corpus, batching: Batching | N
 class _Moments:
     """Statistics of a text: probabilities of classes of words (sets with equal features), and moments of the vectors h.
 
-    The G classes are sorted by falling prior probability, `order`, and cut at `edges` into B blocks. `share` (G,): the
-    summed probability of each, in this order; `total` (B,), `first` (B, H), `second` (B, H, H): sums of 1, h and h hᵀ
-    over positions, weighted by the probability of the block there.
+    The G classes are sorted by falling prior probability, `order`, and cut at `edges` into B blocks. `share` (G,): Σ
+    over positions of the probability of each, in this order; `total` (B,), `first` (B, H), `second` (B, H, H): sums of
+    1, h and h hᵀ over positions, weighted by the probability of the block there. `order` (G,) int64 class indices;
+    `edges`: B + 1 ints from 0 to G; the other arrays are float64. Made by `_Moments.of(model, text)`.
     """
 
     order: Ints  # (G,) the classes by falling mass
@@ -141,8 +142,9 @@ class _Moments:
 class _RareBlock(NamedTuple):
     """A block of n classes of words (sets with equal features), and directions of h that tell them apart, best first.
 
-    `weight` (n, H), `bias` (n,): from which scores follow, weight · h + bias; `mean`, `root`, `inverse`: of h, as
-    `_Moments.roots` returns them; `directions` (H, H): one a row; `nats` (H,): what leaving out each would cost.
+    `classes` (n,): their indices; `weight` (n, H), `bias` (n,): from which scores follow, weight · h + bias; `mean`,
+    `root`, `inverse`: of h, as `_Moments.roots` returns them; `directions` (H, H): one a row; `nats` (H,): what leaving
+    out each would cost.
     """
 
     classes: Ints  # (n,)

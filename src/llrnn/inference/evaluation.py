@@ -33,7 +33,10 @@ _FEATURES_SHOWN = 12  # the most frequent ones
 
 @dataclass(frozen=True)
 class Slice:
-    """Some words of a text, such as the rare ones: their number `words`, and their log-perplexity in nats a word."""
+    """Some words of a text, such as the rare ones: their number and their log-perplexity.
+
+    `words`: an int; `log_perplexity`: −Σ log p / `words`, in nats.
+    """
 
     words: int
     log_perplexity: float
@@ -43,8 +46,8 @@ class Slice:
 class Coverage:
     """The shares of words that have a feature of one group, to see whether features were made from the test text.
 
-    `rare_in_training`: of the distinct words seen once or twice in training and not in the test; `only_here`: of the
-    distinct words that only the test has. Both are from 0 to 1.
+    `rare_in_training`: the share of those distinct words that were seen once or twice in training and are not in the
+    test; `only_here`: of those distinct words that only the test has. Both are from 0 to 1.
     """
 
     rare_in_training: float
@@ -60,10 +63,10 @@ class Coverage:
 class Audit:
     """The result of checks that a perplexity on a text can be trusted.
 
-    `worst_sum_error`: the largest |Σ p − 1| over `contexts_checked` contexts; `words_counted`, `words_expected`: of the
-    text; `unknown_policy`: what became of unknown words, as a phrase; `seen_in_training`: the share of sentences that
-    were in the training text, None where it is not known; `coverage`: by feature group, whether features cover words of
-    the test better than comparable words of training.
+    `worst_sum_error`: the largest |Σ p − 1| over `contexts_checked` contexts; `words_counted`, `words_expected`: ints,
+    how many words and ends of sentences were scored, and how many the text has; `seen_in_training`: the share (0 to 1)
+    of sentences that were in the training text, None where it is not known; `coverage`: {feature group: `Coverage`},
+    whether features cover words of the test better than comparable words of training. `evaluate(...).audit` is one.
     """
 
     worst_sum_error: float  # largest |Σ p − 1| over the contexts that were checked
@@ -116,10 +119,11 @@ class Audit:
 class Evaluation(Renderable):
     """Perplexity of one model on one text, with that of some of its words and an audit; prints as tables.
 
-    `contract` says in one line how words were read and counted: compare figures of equal lines. `words`
-    counts ends of sentences too; `characters` counts a space or line end after every word; `log_perplexity`: nats a
-    word; `by_frequency`: of words by how often training had them; `by_feature`: of words by feature; `oovs`: number of
-    words that the vocabulary does not list.
+    `contract` says in one line how words were read and counted: compare figures of equal lines. `words` counts ends of
+    sentences too; `characters` counts a space or line end after every word; `log_perplexity`: −Σ log p / `words`, in
+    nats; `bits_per_character`: −Σ log₂ p / `characters`; `sentences`: their number; `by_frequency`, `by_feature`:
+    {name: `Slice`} of words by how often training had them (such as "1-5"), and by feature; `audit`: an `Audit`;
+    `oovs`: number of words that the vocabulary does not list.
 
         print(evaluate(model, Corpus.from_file("test.txt")).perplexity)
     """

@@ -62,8 +62,8 @@ _SAID = 0.1  # a value of a contextual feature from which on explanations say wh
 class MixturePart:
     """One part of a mixture p(x) = Σ_i λ_i b_i(x), and how much of the probability of one word x is due to it.
 
-    `name`: of the part; `weight`: λ_i; `log_b`: log b_i(x); `share`: λ_i b_i(x) / p(x), the posterior probability of
-    the part given the word.
+    `name`: of the part; `weight`: λ_i, 0 to 1; `log_b`: log b_i(x); `share`: λ_i b_i(x) / p(x), the posterior
+    probability of the part given the word.
     """
 
     name: str
@@ -76,11 +76,12 @@ class MixturePart:
 class Explanation(Chartable):
     """log p of a word after a prefix as an exact sum, `log_b` + Σ share of `terms` − `log_z`; prints as a table.
 
-    `log_b`: of the prior; `log_z`: of the normaliser; `terms`: each feature of the word, with its weight, value and
-    their product, `share`, largest first; `factors`: (name, log b) of each factor, if the prior is a product; `parts`:
-    of a mixture; `chart()`: the sum as a waterfall chart. A word outside the vocabulary has a `cell`, the symbol of the
-    set of strings that it belongs to (such as all 4-digit numbers), and `log_inside`, its log-probability within that
-    set.
+    `log_b`: of the prior; `log_z`: of the normaliser; `prefix`, `word`: words as strings; `log_p`: the sum, in nats
+    like all logarithms here; `terms`: a tuple with a `Term` for each feature of the word: `name`, `weight`, `value` and
+    their product, `share`, largest first in size; `factors`: (name, log b) of each factor, if the prior is a product;
+    `parts`: a `MixturePart` for each part of a mixture, else (); `chart()`: the sum as a waterfall chart. A word
+    outside the vocabulary has a `cell`, the symbol of the set of strings that it belongs to (such as all 4-digit
+    numbers), and `log_inside`, its log-probability within that set.
 
         print(explain(model, "la petite", word="maison"))
     """
@@ -399,8 +400,8 @@ START = "<s>"  # how the boundary that is fed first is written here
 class Push:
     """What one input feature of one earlier word contributed to the weight of an output feature.
 
-    `position`: the index of the word in the prefix, −1 for the start of the sentence; `name`, `value`: of the input
-    feature; `share`: its contribution to the weight, to first order (gradient × input).
+    `word`: the earlier word; `position`: the index of the word in the prefix, −1 for the start of the sentence; `name`,
+    `value`: of the input feature; `share`: its contribution to the weight, to first order (gradient × input).
     """
 
     position: int  # in the prefix, from 0; -1 is the start of the sentence
@@ -414,8 +415,9 @@ class Push:
 class Influence(Chartable):
     """How input features of earlier words moved the weight of one output feature (gradient × input); prints as a table.
 
-    `weight`: that of the output feature `feature` after `prefix`; `terms`: the contributions, which are first-order and
-    need not add up to it.
+    `weight`: that of the output feature `feature` after `prefix`; `prefix`: a tuple of words; `terms`: a tuple of
+    `Push`, the contributions, in the order of the prefix and largest first at each word, which are first-order and need
+    not add up to it.
 
         print(influence(model, "les petites", feature="Number:Plur"))
     """

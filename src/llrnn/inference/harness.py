@@ -47,9 +47,9 @@ def language_models(background: Background) -> list[HuggingFace]:
 
 @dataclass(frozen=True)
 class _Question:
-    """A text to score: symbol ids, `ids`, of which those from index `start` on count.
+    """A text to score: a list of symbol ids, `ids`, of which those from index `start` on (included) are summed.
 
-    `inside`: for each symbol log p of the string given its symbol, 0 for words of the vocabulary.
+    `inside`: for each of `ids` log p of the string given its symbol, 0 for words of the vocabulary.
     """
 
     ids: list[int]

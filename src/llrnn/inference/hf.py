@@ -39,7 +39,10 @@ __all__ = ["HarnessLM", "LogLinearProcessor", "corpus", "symbol_of", "token_of",
 
 
 class _Given(Background):
-    """A prior whose values log b (N, V) are assigned before each call, as the language model has computed them."""
+    """A prior whose values log b (N, V) are assigned before each call, as the language model has computed them.
+
+    Use: `given.log_b = tensor`, then `given.prior(states)` is a `DensePrior` of it, whatever the states.
+    """
 
     log_b: Tensor
 

@@ -59,7 +59,7 @@ _NOTHING = frozenset({"<eps>", "!NULL", "!ENTER", "!EXIT", "!SENT_START", "!SENT
 class Edge:
     """An arc of a word lattice from state `source` to state `target`.
 
-    `word`: None for silence; `scores`: its acoustic and its language-model log-score, higher is better.
+    States are ints; `word`: None for silence; `scores`: (acoustic, language-model) log-score, floats, higher is better.
     """
 
     source: int
@@ -72,8 +72,9 @@ class Edge:
 class Lattice:
     """A word lattice of one utterance: an acyclic graph from `start` to a state of `finals`, with scores on arcs.
 
-    `finals`: final states, each with its acoustic and language-model log-score; `place`: file and line, for messages.
-    Raises CorpusError where there is a cycle, or no final state.
+    `utterance`: its name; `start`: a state, an int; `edges`: a tuple of `Edge`; `finals`: {final state: (acoustic,
+    language-model) log-score}; `place`: file and line, for messages. Raises CorpusError where there is a cycle, or no
+    final state. `read_lattices(path)` returns a list of them.
     """
 
     utterance: str
@@ -234,7 +235,8 @@ def _costs(line: Line, text: str) -> tuple[float, float]:
 class _NGramRows:
     """States of an n-gram model after several word histories of the same length, one row for each history.
 
-    `nodes`: of the n-gram trie, one for each row. It has the methods of `rescoring.StateRows`: `log_probs`, `advance`.
+    `nodes`: an integer tensor (rows,) of nodes of the n-gram trie. `_NGramRows.begin(ngram)` has one row, the start of
+    a sentence. It has the methods of `rescoring.StateRows`: `log_probs`, `advance`.
     """
 
     def __init__(self, ngram: NGram, nodes: torch.Tensor) -> None:
@@ -261,8 +263,9 @@ class _NGramRows:
 class _Junction:
     """A node of the rescored graph: a state of the lattice together with a state of the model.
 
-    `best`: the highest total of a path to here; `row`: the index of the model's state among those of the same number of
-    words; `back`: (index of the node before, arc, log p of its word) for each arc that leads here.
+    `state`: the lattice's, an int; `best`: the highest total of a path to here; `row`: the index of the model's state
+    among those of the same number of words; `back`: a list of (index of the node before, arc, log p of its word) for
+    each arc that leads here.
     """
 
     state: int
@@ -275,9 +278,9 @@ class _Junction:
 class LatticeScores:
     """The result of rescoring a lattice: its n best paths, best first, and how much work it took.
 
-    `best`: the paths as hypotheses with scores `am`, `lm` and the model's; `steps`: how many word histories the model
-    read; `cut`: how many histories were pruned though they might have led to a better path, 0 where the result is
-    exact.
+    `best`: an `NBest`, the paths as hypotheses with scores `am`, `lm` and the model's, in this order; `steps`: how many
+    word histories the model read; `cut`: how many histories were pruned though they might have led to a better path, 0
+    where the result is exact.
     """
 
     best: NBest

@@ -78,7 +78,10 @@ def bleu(references: Sequence[Sequence[Sequence[str]]], outputs: Sequence[Sequen
 
 
 class SlotErrors(NamedTuple):
-    """Counts of slot values in generated text: `required` ones, and `missing`, `redundant` (repeated), `wrong` ones."""
+    """Counts of slot values in generated text: `required` ones, and `missing`, `redundant` (repeated), `wrong` ones.
+
+    All ints, 0 by default; `rate` is (missing + redundant + wrong) / required. Add them up by `sum_of_errors`.
+    """
 
     required: int = 0
     missing: int = 0
@@ -100,8 +103,9 @@ class SlotErrors(NamedTuple):
 class Inventory:
     """All slot values in the conditions of some corpora, any of which a generated sentence could say by mistake.
 
-    A condition is the input that a text is generated from. `slots`: {value, a tuple of words: the slots that have it};
-    `ordinary`: values that are ordinary words too and are never counted as wrong; `uncounted`: slots that are left out.
+    A condition is the input that a text is generated from. `slots`: {value as a tuple of words: frozenset of the slots
+    that have it}; `ordinary`: values that are ordinary words too and are never counted as wrong; `uncounted`: slots
+    that are left out. Made by `Inventory.of(corpus)`; `inventory.wrong(act, words)` looks for such values.
     """
 
     slots: Mapping[Words, frozenset[str]]

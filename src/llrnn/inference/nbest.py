@@ -43,7 +43,10 @@ _NAME = re.compile(r"[^\s,=]+")
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One hypothesis of a recogniser or translator: its `words` and log-scores, one for each name in `NBestLists`."""
+    """One hypothesis of a recogniser or translator: its `words` and log-scores, one for each name in `NBestLists`.
+
+    `words`: a tuple of strings; `scores`: a tuple of floats, higher is better.
+    """
 
     words: Words
     scores: tuple[float, ...] = ()
@@ -51,7 +54,10 @@ class Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class NBest:
-    """The n-best list of one utterance: its name and its hypotheses, in the order of the recogniser."""
+    """The n-best list of one utterance: its name and its hypotheses, in the order of the recogniser.
+
+    `utterance`: a string; `hypotheses`: a tuple of `Hypothesis`.
+    """
 
     utterance: str
     hypotheses: tuple[Hypothesis, ...]
@@ -59,7 +65,7 @@ class NBest:
 
 @dataclass(frozen=True)
 class NBestLists:
-    """N-best lists of many utterances: `lists`, and `names`, those of the scores that every hypothesis has.
+    """N-best lists of many utterances: `lists`, a tuple of `NBest`, and `names`, those of the scores of hypotheses.
 
     Raises CorpusError where there is no list, a list is empty, an utterance has two lists, or a hypothesis has another
     number of scores.
@@ -250,7 +256,8 @@ Symbols = Sequence[int]
 class Errors:
     """Counts of word errors of hypotheses against references: substitutions, deletions, insertions.
 
-    `words`: of the references in all. Errors of several utterances are summed by `+`.
+    `substitutions`, `deletions`, `insertions`: ints, whose sum is `total`; `words`: the number of words of the
+    references; `rate`: total / words. Errors of several utterances are summed by `+`.
     """
 
     substitutions: int = 0

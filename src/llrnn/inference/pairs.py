@@ -53,11 +53,11 @@ __all__ = ["Accuracy", "Pair", "PairScores", "read_pairs", "score_pairs"]
 class Pair:
     """A minimal pair: a grammatical sentence `good`, and an ungrammatical one `bad` that differs in one thing.
 
-    `group`: what is wrong with the second (`verb-number`); `distance`: how many words before the difference the word
-    stands that decides it (1: the neighbour); `distractors`: how many words between the two suggest the wrong form;
-    `place`: the index of the first word that differs, found by comparing if it is −1. If not `complete`, both stop in
-    the middle, and no end of sentence is scored. `readings`: for each of the two, other ways to cut it into words,
-    whose probabilities are added.
+    `good`, `bad`: tuples of words; `group`: what is wrong with the second (`verb-number`); `distance`: how many words
+    before the difference the word stands that decides it (1: the neighbour); `distractors`: how many words between the
+    two suggest the wrong form; `place`: the index of the first word that differs, found by comparing if it is −1. If
+    not `complete`, both stop in the middle, and no end of sentence is scored. `readings`: for each of the two, other
+    ways to cut it into words, whose probabilities are added.
     """
 
     good: Words
@@ -228,8 +228,9 @@ class Accuracy:
 class PairScores:
     """log p (nats) of both sentences of every minimal pair, and accuracies overall, by group, distance and distractors.
 
-    `pairs`, `log_p_good`, `log_p_bad`: of the same length; `left_out`: pairs with words outside a closed vocabulary,
-    which no accuracy counts; `bands`: how distances are grouped, as (least, most, name).
+    `pairs`, `log_p_good`, `log_p_bad`: tuples of the same length; `left_out`: pairs with words outside a closed
+    vocabulary, which no accuracy counts; `bands`: how distances are grouped, as tuples (least, most, name), both ends
+    included. `overall` is an `Accuracy`, `by_group` a dict of them by name.
 
         score_pairs(model, read_pairs("pairs.tsv")).overall.accuracy
     """

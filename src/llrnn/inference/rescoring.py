@@ -75,7 +75,8 @@ class SharedScores:
     """log p in nats of every hypothesis j of every list i, `log_probs[i][j]`, and how much work sharing prefixes saved.
 
     `steps`: distinct prefixes that the model read; `steps_without_sharing`: words and ends of all hypotheses; `oovs`:
-    counts of words that the model does not list; `cut`: of lattices, how many histories were pruned, by utterance.
+    {word: count} of words that the model does not list; `cut`: of lattices, {utterance: how many histories were
+    pruned}.
     """
 
     log_probs: list[list[float]]
@@ -91,7 +92,7 @@ class ModelScorer:
 
     `rows`: about how many hypotheses are scored in a batch; `conditions`: {utterance: the input that the model reads
     with it}, such as a question before an answer, a topic or a user; None for models without. A call raises CorpusError
-    where an utterance has no condition.
+    where an utterance has no condition. The result is a list of floats for each list, `scorer(lists)[i][j]`.
 
         ModelScorer(model, conditions={"utt7": "what kind of food would you like ?"})
     """
@@ -428,8 +429,9 @@ def _rows(entry: NBest) -> Floats:
 class ScoreTable:
     """N-best lists as arrays: L lists of N hypotheses with F numbers each, their scores and last the number of words.
 
-    `values` (L, N, F); `errors` (L, N): word errors of each hypothesis. Shorter lists are padded by repeating their
-    last hypothesis, which changes nothing, since the first of equal ones is chosen.
+    `values` (L, N, F) float64; `errors` (L, N) int: word errors of each hypothesis. Made by `ScoreTable.of(lists,
+    errors)`. Shorter lists are padded by repeating their last hypothesis, which changes nothing, since the first of
+    equal ones is chosen.
     """
 
     values: Floats  # (L, N, F)
@@ -459,7 +461,11 @@ class ScoreTable:
 
 @dataclass(frozen=True, eq=False)
 class StepFunction:
-    """A piecewise constant function of x: `errors[i]` between `edges[i − 1]` and `edges[i]`, unbounded at both ends."""
+    """A piecewise constant function of x: `errors[i]` between `edges[i − 1]` and `edges[i]`, unbounded at both ends.
+
+    `edges` (E,): rising floats; `errors` (E + 1,): ints, the first for x below `edges[0]`, the last for x above the
+    last edge.
+    """
 
     edges: Floats  # (E,) rising
     errors: Ints  # (E + 1,)
@@ -511,7 +517,10 @@ def errors_along(a: Floats, b: Floats, errors: Ints) -> StepFunction:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The result of `tune`: the weights of scores it found, and the word errors that they leave on its own lists."""
+    """The result of `tune`: the weights of scores it found, and the word errors that they leave on its own lists.
+
+    `weights`: a `Weights`; `errors`: an `Errors`, summed over the lists.
+    """
 
     weights: Weights
     errors: Errors
@@ -581,7 +590,7 @@ def _improved(table: ScoreTable, weights: Floats) -> Floats:
 class Rescored:
     """N-best lists with new scores, the hypothesis of highest total first in each, and the weights of the scores.
 
-    `lists`, `weights`; the total is Σ weight · score + weight of words · number of words.
+    `lists`: an `NBestLists`; `weights`: a `Weights`; the total is Σ weight · score + weight of words · number of words.
     """
 
     lists: NBestLists

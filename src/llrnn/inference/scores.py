@@ -48,9 +48,9 @@ UNITS: dict[str, float] = {"nats": math.e, "bits": 2.0, "log10": 10.0}
 class SentenceScore:
     """log p of each word of one sentence, in `unit` (nats, bits, log10); `words` ends with EOS, the end of sentence.
 
-    `log_p`: one for each of `words`, NaN for a word that is left out of all sums; `kinds`: how each word has its
-    probability, "listed", "spelled", "number" or another domain, or "unknown" for a word that the model reads as its
-    unknown-word symbol, or not at all.
+    `words`, `log_p`, `kinds`: tuples of one length. `log_p`: of each word given those before it, NaN for a word that is
+    left out of all sums; `kinds`: how each word has its probability, "listed", "spelled", "number" or another domain,
+    or "unknown" for a word that the model reads as its unknown-word symbol, or not at all.
     """
 
     words: tuple[str, ...]
@@ -70,7 +70,7 @@ class SentenceScore:
 
     @property
     def log_prob(self) -> float:
-        """log p of the whole sentence with its end, in `unit`; words that `oov="skip"` leaves out do not count."""
+        """Σ log p over the words of the sentence and its end, in `unit`; words left out by `oov="skip"` do not count."""
         return math.fsum(self.counted)
 
     @property
@@ -87,7 +87,8 @@ class SentenceScore:
     def perplexity(self) -> float:
         """The perplexity of the sentence over its words and its end; the same in every `unit`.
 
-        Words that `oov="skip"` leaves out do not count; infinity where a float cannot hold it.
+        exp(−Σ log p / N) with log p in nats, N words and one end. Words that `oov="skip"` leaves out do not count;
+        infinity where a float cannot hold it.
         """
         return _perplexity(self.log_prob, len(self.counted), self.unit)
 
@@ -100,8 +101,8 @@ class SentenceScore:
 class TextScores:
     """Scores of the sentences of a text, in their order, with totals over all of them; prints as two lines.
 
-    `contract`: how words were read and counted, the second line; `unit`: nats, bits or log10; `numbers`: of the
-    sentences' lines, () for 1, 2, 3, ….
+    `sentences`: a tuple of `SentenceScore`; `contract`: how words were read and counted, the second line; `unit`: nats,
+    bits or log10; `numbers`: of the sentences' lines, () for 1, 2, 3, ….
 
     for row in score(model, ["elle dort ."]).rows(): print(row["word"], row["surprisal"])
     """
@@ -140,12 +141,15 @@ class TextScores:
 
     @property
     def perplexity(self) -> float:
-        """The perplexity of the text over words and ends of sentences; the same in every `unit`."""
+        """The perplexity exp(−Σ log p / N), log p in nats, over the N words and ends of sentences of the text.
+
+        It is the same in every `unit`.
+        """
         return _perplexity(self.log_prob, self.words, self.unit)
 
     @property
     def perplexity_without_ends(self) -> float:
-        """The perplexity of the text over words alone, without ends of sentences; NaN if there is no word."""
+        """The perplexity exp(−Σ log p / N), log p in nats, over N words without ends of sentences; NaN if N is 0."""
         return _perplexity(self.log_prob_without_ends, self.words - len(self.sentences), self.unit)
 
     @property
@@ -296,7 +300,8 @@ def _by_ngrams(ngram: NGram, text: EncodedText) -> list[Floats]:
 def _scores(corpus: Corpus, vocabulary: Vocabulary, log_probs: Sequence[Floats], unit: Unit) -> list[SentenceScore]:
     """Return log p of each sentence in `unit`, from `log_probs` of its symbols in nats.
 
-    `vocabulary`: the model's own, which says whether a word is listed.
+    `vocabulary`: the model's own, which says whether a word is listed. `log_probs`: for each sentence an array, its end
+    last.
     """
     factor, made, types = 1.0 / math.log(UNITS[unit]), [], list(corpus.counts())
     kinds = dict(zip(types, vocabulary.kinds(types), strict=True))
@@ -309,7 +314,11 @@ def _scores(corpus: Corpus, vocabulary: Vocabulary, log_probs: Sequence[Floats],
 
 
 def _by_word(words: Sequence[str], log_p: Floats, units: Units) -> Floats:
-    """Return log p of each word, summed over its units (characters or byte pairs), and of the end of the sentence."""
+    """Return log p of each word, summed over its units (characters or byte pairs), and of the end of the sentence.
+
+    `log_p`: of the units of all `words` in order, then of the end, in nats; the result is (number of words + 1,)
+    float64.
+    """
     first = np.cumsum([0, *(len(units.of(word)) for word in words)])
     return np.asarray(np.add.reduceat(log_p, first))
 

@@ -269,7 +269,7 @@ class BatchRead(NamedTuple):
 class Precomputed:
     """Results that were computed for a batch before its training step; each is None where it was not.
 
-    teacher     (N, V) log-probabilities of a teacher model at the N positions that are not padding
+    teacher     (N, V) probabilities of a teacher model at the N positions that are not padding
     numbers     (B, T, k) values of contextual inputs of the network (`LLRNN.precompute`)
     slopes      (N, ·) coefficients of linear contextual features, one feature after the other
     exceptions  (2, E) positions and word ids at which other contextual features differ from their value on most words

@@ -331,10 +331,10 @@ class Search:
         self._steps += 1
 
     def found(self) -> list[Generated]:
-        """Return the best texts as `Generated`, at most `width`, best first: those that ended, or if none did
-        unfinished ones.
+        """Return the best texts, a list of at most `width` `Generated`, best first.
 
-        Raises the LLRNNError of a search in which nothing was possible.
+        They are those that ended or, where none did, unfinished ones. Raises the LLRNNError of a search in which
+        nothing was possible.
         """
         if self.error is not None:
             raise self.error

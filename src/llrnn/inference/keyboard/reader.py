@@ -34,8 +34,8 @@ _TYPES = {"i8": np.int8, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "f3
 class _WordPlace(NamedTuple):
     """What a keyboard file knows of a word: its classes as input and as output, its prior, and whether it is rare.
 
-    A class is a set of words with equal features, given by its index; `log_b`: log of the prior, −∞ where the word is
-    not listed; `rare`: whether other forms of the word are expected after it, too.
+    `input_class`, `output_class`: indices of classes, sets of words with equal features; `log_b`: log of the prior, −∞
+    where the word is not listed; `rare`: whether other forms of the word are expected after it, too.
     """
 
     input_class: int
