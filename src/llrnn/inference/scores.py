@@ -70,7 +70,7 @@ class SentenceScore:
 
     @property
     def log_prob(self) -> float:
-        """Σ log p over the words of the sentence and its end, in `unit`; words left out by `oov="skip"` do not count."""
+        """Σ log p over the sentence's words and its end, in `unit`; words that `oov="skip"` leaves out do not count."""
         return math.fsum(self.counted)
 
     @property
