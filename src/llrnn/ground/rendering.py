@@ -142,7 +142,7 @@ def visible_json(text: str) -> str:
 
 
 def shortened(text: str, longest: int = 25) -> str:
-    """Return the text, cut to `longest` characters with "…" at the end where it is longer."""
+    """Return the text; one of more than `longest` characters as its first `longest` − 1 and "…", `longest` in all."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 

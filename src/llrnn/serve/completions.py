@@ -25,6 +25,8 @@ Events = AsyncGenerator[tuple[str, dict[str, Any]]]
 class _Pieces:
     """The words of one generated text, each held back as long as it may be part of a stop string.
 
+        pieces = _Pieces(prompt, stops); pieces.add(event) for each word; pieces.rest() at the end
+
     `prompt`: the text before; the first word gets a blank where that does not end with one; `stops`: strings before
     which the text ends. A piece is (offset in the generated text, word with its blank, data of its event); `count`:
     words added.
@@ -74,7 +76,10 @@ class _Pieces:
 
 
 class CompletionWork:
-    """The answer to one request in the form of OpenAI's completions: all at once (`whole`), or streamed (`chunks`)."""
+    """The answer to a request in the form of OpenAI's completions: `await work.whole()`, or streamed, `work.chunks()`.
+
+    Made of the request, the event streams of its texts, the model's name and a function that cuts prompts into words.
+    """
 
     def __init__(
         self, request: CompletionRequest, texts: Sequence[Events], model: str, read: Callable[[str], Sequence[str]]

@@ -38,7 +38,7 @@ class Cost:
     """The estimated cost of a request; the unit is reading one word, about a tenth of a millisecond.
 
     `begin`: of reading the prefix or texts and looking things up; `steps`: of generating as many words as the request
-    allows, 0 where it generates none.
+    allows, 0 where it generates none; `total`: their sum. All are floats.
     """
 
     begin: float
@@ -131,7 +131,8 @@ def _query_cost(served: Served, request: messages.Query) -> float:
 def _words(served: Served, text: str | tuple[str, ...], limit: str, field: str | None) -> tuple[str, ...]:
     """Return the words of a text as the model reads them; raise a `Refused` where they are more than a limit allows.
 
-    `limit`: its name in `limits.toml`; `field`: of the request, for the message.
+    `text`: a string, which the model's tokeniser cuts, or words; `limit`: its name in `limits.toml`; `field`: of the
+    request, named in the message, None for the name of the limit.
     """
     words = served.model.read(text)
     require(limit, len(words), field)

@@ -87,8 +87,10 @@ def settled(work: Callable[..., Any], *given: Any) -> Any:
 class EncodedPrefix:
     """A prefix or text as a model reads it: its words, their symbol ids, the parsed condition, and changes of weights.
 
-    `condition`: the input that the text is generated from, or None; `steering`: (scale, offset) of the weights a of all
-    features, each of shape (features,), for a → scale · a + offset, or None for no change.
+    `words`: tuple of strings; `ids`: tuple of ints, one for each word, or several where words are spelled as units
+    (subwords), without an end of sentence; `condition`: the parsed input that the text is generated from, or None;
+    `steering`: (scale, offset) of the weights a of all features, tensors (features,), for a → scale · a + offset, or
+    None for no change.
     """
 
     words: tuple[str, ...]
@@ -98,11 +100,13 @@ class EncodedPrefix:
 
 
 def encode(ready: PreparedModel, text: str | Sequence[str], steering: Steering, place: str) -> EncodedPrefix:
-    """Return a prefix or text as the model reads it: words, symbol ids, condition and changes of weights.
+    """Return one prefix or text as the model reads it, an `EncodedPrefix`: words, symbol ids, condition, steering.
 
-    `ready`: the model with its condition (the input that the text is generated from); `text`: is cut by the model's
-    tokeniser where it is one string; `steering`: (scale, offset) of the weights, or None; `place`: the field of the
-    request, named in the UnknownWordError that is raised for a word which the model cannot read.
+    `words` and `ids` are tuples of strings and ints, without an end of sentence; the last two are those given. `ready`:
+    the model with its condition (the input that the text is generated from); `text`: is cut by the model's tokeniser
+    where it is one string; `steering`: (scale, offset), two tensors (features,) by which weights are multiplied and
+    then increased, or None; `place`: the field of the request, named in the UnknownWordError that is raised for a word
+    which the model cannot read.
     """
     written = ready.model.read(text)
     ids = ready.model.vocabulary.symbols_of(written, place=place)
@@ -112,9 +116,11 @@ def encode(ready: PreparedModel, text: str | Sequence[str], steering: Steering, 
 def prepared_for(
     served: Served, request: messages.ModelQuery, condition: str | None, texts: Iterable[str | Sequence[str]]
 ) -> PreparedModel:
-    """Return the model prepared for a condition, or for the text before a request and the words of its `texts`.
+    """Return the model prepared for a condition (the input to generate from), or for the text before a request.
 
-    A `Refused` (409) is raised where both are given.
+    `condition`: as text, None for none; the text before is `request.before`, and then words of it and of `texts` (of
+    the request, strings or lists of words) that the vocabulary lacks are added to it. A `Refused` (409) is raised
+    where there are both.
     """
     model = served.model
     if request.before is None:
@@ -276,9 +282,10 @@ def finite(number: float) -> float | None:
 class Text:
     """A text that is being generated: the model state, and the symbol that was chosen last, with its log-probability.
 
-    `asked`: its prefix; `strategy`: how symbols are chosen; `symbol`: an id, −1 before the first; `alternatives`: how
-    many of the most probable words are wanted beside each, and `likely`: these, for the last word. `generator` is its
-    own random generator, so that a seed gives the same words whatever else is in the batch.
+    `model`: its `LLRNN`; `asked`: its prefix (`EncodedPrefix`); `strategy`: how symbols are chosen; `state`: after all
+    symbols but the last, one row; `symbol`: an id, −1 before the first, `log_p`: its, in nats; `alternatives`: how many
+    of the most probable words are wanted beside each, and `likely`: these, for the last word. `generator` is its own
+    random generator, so that a seed gives the same words whatever else is in the batch.
     """
 
     model: LLRNN
@@ -416,7 +423,7 @@ def answered(kind: type[Any], served: Served, requests: Sequence[Any]) -> list[A
 class NextQuestion(Question[messages.NextRequest]):
     """A question for the most probable next words after a prefix; prefixes of any length are answered in one batch.
 
-    Made of a served model and a `messages.NextRequest`.
+    `NextQuestion(served, request)` encodes a `messages.NextRequest`; `NextQuestion.answer([question, …])` answers them.
     """
 
     def __init__(self, served: Served, request: messages.NextRequest) -> None:
@@ -541,7 +548,10 @@ class _StatefulQuestion(Question[R], ABC):
 
 
 class ExplainQuestion(_StatefulQuestion[messages.ExplainRequest]):
-    """A question why a word follows a prefix: log p, or its difference from a rival's, split by prior and features."""
+    """A question why a word follows a prefix: log p, or its difference from a rival's, split by prior and features.
+
+    `ExplainQuestion(served, request)` encodes a `messages.ExplainRequest`; the static method `answer` answers a list.
+    """
 
     def after(self, p: Distribution, state: ModelState) -> Answer:
         """Return a dict with model, background, prefix, word, rival and comparison (`messages.ExplainAnswer`).
@@ -599,7 +609,10 @@ class WriteQuestion:
 
 @dataclass(frozen=True, eq=False)
 class PendingText:
-    """The beam search of texts for one condition (input), not ended yet, with the question that it answers."""
+    """The beam search of texts for one condition (input), not ended yet, with the question that it answers.
+
+    `question`: the `WriteQuestion`; `search`: the state of the search. Lists of them are continued by `search_on`.
+    """
 
     question: WriteQuestion
     search: Search
@@ -696,7 +709,12 @@ class ScoreQuestion:
             self.scores[index] = {**found, **self._counted(ready.model, text, self.request.texts[index])}
 
     def _counted(self, model: LLRNN, read: EncodedPrefix, text: str | Sequence[str]) -> Answer:
-        """Return the kinds of the words of a text, its end included, and the line that says how they were counted."""
+        """Return {"kinds", "contract"} of one text of the request.
+
+        `kinds`: a list with "listed", "spelled", "number" or the like for each word, and "listed" for the end of the
+        text; `contract`: one line that says how words were read and counted. `read`: the text as the model reads it;
+        `text`: as it was sent, one string or words.
+        """
         running = isinstance(read.condition, Before)
         own, tokens = (self.served.model if running else model).vocabulary, model.cut_by
         corpus = Corpus(Corpus.from_sentences([read.words]).sentences, "", tokens if isinstance(text, str) else "given")

@@ -105,8 +105,9 @@ def json_bytes(data: Any) -> bytes:
 class Gate:
     """The admission of requests to a server: bounds how many are worked on at once, and the seconds of each.
 
-    `stopping`: whether the server is stopping, set from outside; `present`: number of requests between the end of their
-    headers and the end of their answer, which `Guard` counts.
+    `gate = Gate(limits)`; work on a request inside `async with gate.working(receive)`. `stopping`: whether the server
+    is stopping, set from outside; `present`: number of requests between the end of their headers and the end of their
+    answer, which `Guard` counts.
     """
 
     def __init__(self, limits: Limits) -> None:

@@ -250,7 +250,10 @@ class Message(BaseModel):
 
 
 class ChangeMessage(Message):
-    """A change: a, the weight of `feature`, or of all features that match a pattern, becomes scale · a + offset."""
+    """A change: a, the weight of `feature`, or of all features that match a pattern, becomes scale · a + offset.
+
+    `scale` (1 by default) and `offset` (0) are finite numbers.
+    """
 
     feature: Annotated[Name, Field(description="the name of a feature, or a pattern in which * stands for anything")]
     scale: Number = 1.0
@@ -682,9 +685,10 @@ class CompleteAnswer(AskedAnswer):
 
 
 class TermAnswer(Answer):
-    """The contribution of the feature `name` to a log-probability, in nats: share = weight · value.
+    """The contribution of the feature `name` to a log-probability, in nats: share = weight · value (all floats).
 
-    In a comparison of two words, `value` and `share` are differences.
+    `weight` is a_k(h), what the network gives after the prefix, `value` φ_k(x) of the word. In a comparison of two
+    words, `value` and `share` are differences.
     """
 
     name: str
@@ -822,13 +826,18 @@ class TextAnswer(Answer):
 
 
 class WrittenText(TextAnswer):
-    """One text that was generated from a condition (the input of a text): text, words, log-probability."""
+    """One text that was generated from a condition (the input of a text): `text` and `words`, a tuple of strings.
+
+    `log_prob`: Σ log p of its words in nats; `finished`: the model ended the sentence, and was not cut off.
+    """
 
     words: tuple[str, ...]
 
 
 class Finished(WrittenText):
-    """The last event of a streamed text: the whole text, prefix included, and log p of the generated words.
+    """The last event of a streamed text: `text` and `words` (tuple of strings), all of it, prefix included.
+
+    `log_prob`: Σ log p of the generated words in nats; `finished`: the model ended the sentence, and was not cut off.
 
     `warnings`: acts, slots and values of the condition (input) that the model has not seen in training.
     """
@@ -838,6 +847,9 @@ class Finished(WrittenText):
 
 class GenerateAnswer(TextAnswer, AskedAnswer):
     """The answer to `generate` with `"stream": false`: the whole text, and each generated word with its features.
+
+    `text`: as a string, prefix included; `prefix`: its words; `words`: a `Written` for each generated word; `log_prob`:
+    Σ log p of these in nats; `finished`: the model ended the sentence, and was not cut off.
 
     `warnings`: acts, slots and values of the condition (input) that the model has not seen in training.
     """
@@ -865,8 +877,9 @@ class WriteAnswer(ModelAnswer):
 class Score(Answer):
     """The score of one text: `log_p` (nats) of each of its `words`, the end of the sentence included.
 
-    `log_prob` is the sum, `perplexity` the exponential of minus their mean; infinities are null in JSON.
-    `contract` says how words were read and counted, as `llrnn evaluate` does.
+    `log_prob` is the sum, `perplexity` the exponential of minus their mean; infinities are null in JSON. `kinds`: for
+    each word "listed", "spelled", "number" or the like: how it has its probability. `contract` says how words were read
+    and counted, as `llrnn evaluate` does.
     """
 
     words: tuple[str, ...]
@@ -949,7 +962,10 @@ class ServedModel(Answer):
 
 
 class ModelName(Answer):
-    """An entry of the list of models in the form of OpenAI's API; `id` is the model's name."""
+    """An entry of the list of models in the form of OpenAI's API; `id` is the model's name.
+
+    `object` is "model"; `created` (an integer) and `owned_by` (a string) are there for OpenAI's clients only.
+    """
 
     id: str
     object: Literal["model"]
@@ -984,14 +1000,20 @@ class FeatureAnswer(Answer):
 
 
 class FeaturesAnswer(Answer):
-    """The answer to `models/NAME/features`: the first whose names contain the query; `matching`: how many do."""
+    """The answer to `models/NAME/features`: the first whose names contain the query; `matching`: how many do.
+
+    `features`: a tuple of `FeatureAnswer`, as many as the limit of the request at most.
+    """
 
     features: tuple[FeatureAnswer, ...]
     matching: int
 
 
 class WordsAnswer(Answer):
-    """The answer to `models/NAME/words`: the first words that contain the query; `matching`: how many do."""
+    """The answer to `models/NAME/words`: the first words that contain the query; `matching`: how many do.
+
+    `words`: a tuple of strings, as many as the limit of the request at most.
+    """
 
     words: tuple[str, ...]
     matching: int
@@ -1035,7 +1057,10 @@ class Reloaded(Answer):
 
 
 class Ready(Answer):
-    """The answer to `ready`: whether the server can take a request now; `busy`: it works on as many as it may."""
+    """The answer to `ready`: whether the server can take a request now.
+
+    `status`: "ready", "busy" (it works on as many as it may) or "stopping".
+    """
 
     status: Literal["ready", "busy", "stopping"]
 
@@ -1087,7 +1112,9 @@ class Usage(Answer):
 
 
 class CompletionAnswer(Answer):
-    """The answer to `completions`, in OpenAI's form: `choices`, the texts that continue the prompts.
+    """The answer to `completions`, in OpenAI's form: `choices`, the texts (`Choice`) that continue the prompts.
+
+    `id`: of the answer; `object`: "text_completion"; `created`: seconds since 1970; `model`: its name.
 
     `usage`: numbers of words; `warnings`: what the model has not seen in training of the condition (input).
     """

@@ -48,8 +48,9 @@ NewWords = frozenset[tuple[str, str]]  # (slot, word) that a model does not list
 class PreparedModel:
     """A model ready to be asked with one background (prior) and one condition (input that texts are generated from).
 
-    `condition`: as parsed, or None; its words were added to the vocabulary of `model`. `names`: of its features;
-    `warnings`: names and values in the condition that the model has not seen in training.
+    `model`: an `LLRNN` with that background; the words of the condition were added to its vocabulary. `condition`: as
+    parsed, or None; `names`: a `FeatureNames`, finds the model's features by name; `warnings`: a tuple of messages on
+    names and values in the condition that the model has not seen in training.
     """
 
     model: LLRNN
@@ -60,10 +61,10 @@ class PreparedModel:
 
 @dataclass(frozen=True)
 class Files:
-    """Files beside a model that may change while it is served, and are then read again.
+    """Files beside a model that may change while it is served, and are read again by `Served.reload`.
 
-    `tables`: paths of the tables that it looks up, by the name of the table; `words`: of lists of words that are added
-    to its vocabulary.
+    `tables`: a mapping from the name of a table that the model looks up to its path; `words`: a sequence of paths of
+    lists of words that are added to its vocabulary. Both are empty by default: `Files()`.
     """
 
     tables: Mapping[str, Path] = field(default_factory=dict)
@@ -349,10 +350,11 @@ async def together(jobs: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
 
 @dataclass(eq=False)
 class Job:
-    """One piece of work for the thread of a model, with the future that its result is put into.
+    """One piece of work for the thread of a model: a `payload` to compute, and the `future` its result is put into.
 
-    `run`: maps a list of payloads to a list of results; jobs with equal `key` are run in one call, that of the first.
-    `scope`: the request that it belongs to; `cost`: in units of reading one word.
+    `run`: maps a list of payloads to a list of results, an exception in place of one that failed; jobs with equal `key`
+    (hashable) are run in one call, by the `run` of the first. `scope`: the request that it belongs to; `cost`: in units
+    of reading one word, 1 by default.
     """
 
     key: Hashable
@@ -376,8 +378,9 @@ class Job:
 class FairQueue:
     """A queue of jobs that is fair to clients: the next job is of the client that will have used the least work.
 
-    So a client that asks for little waits only for what is being computed, whatever others ask. Clients, (address,
-    port), are ranked by address first, then by connection. A queue is false where it is empty.
+    `FairQueue()` is empty; `add(job)` appends one, `take(rows, work)` removes the next ones. So a client that asks for
+    little waits only for what is being computed, whatever others ask. Clients, (address, port), are ranked by address
+    first, then by connection. A queue is false where it is empty.
     """
 
     def __init__(self) -> None:
@@ -452,11 +455,15 @@ class FairQueue:
 
 
 class Batcher:
-    """The queue and the thread of one model, in which requests that wait together become one step of the network.
+    """The queue and the thread of one model, which computes requests that wait at the same time in one batch.
 
-    While the thread computes, jobs gather; then it takes those whose turn it is, at most `rows` and as much work as
-    fits a turn, and runs those with equal keys in one call. No job waits for others to come. `observe(rows, seconds)`
-    is called after each call of the model.
+        batcher = Batcher(rows=64)                              # starts the thread
+        result = await batcher.submit(key, run, payload)        # run([payload, …]) -> a list of results, in the thread
+        await batcher.close()
+
+    A job is one submitted payload with its `run`. While the thread computes, jobs gather; then it takes a turn: at most
+    `rows` jobs, of a cost of 1,000 words read together, in an order fair to clients. Jobs of a turn with equal `key`
+    are one call of `run`. No job waits for others to come. `observe(jobs in the call, seconds)` is called after each.
     """
 
     def __init__(self, rows: int, observe: Callable[[int, float], None] = lambda rows, seconds: None) -> None:
@@ -501,14 +508,21 @@ class Batcher:
                 self._answer(group)
 
     def _taken(self) -> list[Job] | None:
-        """Wait until there are jobs, and return those of the next turn (maybe none); None when closed and empty."""
+        """Wait until there are jobs, and return those to run next; None when the queue is closed and empty.
+
+        They are at most `rows` jobs, with costs of 1,000 together (unit: reading one word), but one at least. [] where
+        nobody waits for the results of any more.
+        """
         with self._changed:
             while not self._waiting and not self._closing:
                 self._changed.wait()
             return self._waiting.take(self.rows, TURN) if self._waiting else None
 
     def _answer(self, group: Sequence[Job]) -> None:
-        """Run jobs with equal keys in one call of `run`, and hand results or an exception to the event loop."""
+        """Run jobs with equal keys in one call of `run`, and hand their results to the event loop (`_deliver`).
+
+        Where `run` raises an exception, that is the result of each job. Jobs that nobody waits for are not run.
+        """
         wanted = [job for job in group if not job.dropped]
         if not wanted:
             return

@@ -243,7 +243,10 @@ def _json_entries(path: StrPath) -> Iterator[tuple[Refuse, object]]:
 
 
 def _json(text: str, path: StrPath, lines: Sequence[int]) -> object:
-    """Return parsed JSON with numbers kept as text and objects as `_Object`; a TableError where it is faulty.
+    """Return parsed JSON: numbers as the strings written, an object as a list of its (name, value) pairs in order.
+
+    Such a list is an `_Object`; lists, strings, booleans and null are as in `json.loads`. A TableError names the place
+    of faulty JSON.
 
     `lines`: for each line of the text, its number in the file.
     """

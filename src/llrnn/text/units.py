@@ -110,9 +110,10 @@ class Units(ABC):
         return {_written(piece): piece for piece in self.raw()}
 
     def log_inside(self, word: str) -> float:
-        """Return the log-probability, in nats, of a word's unlisted characters given `<other>` for each of them.
+        """Return −n · log(P − L) in nats: log p of a word's n unlisted characters, given `<other>` for each of them.
 
-        It is uniform over all characters that are not listed; 0.0 if all characters of the word are listed.
+        Each is uniform over the P − L characters that are not listed: P = 1,112,054 characters may stand in a word, L
+        of them are listed (have units of their own). 0.0 if all characters of the word are listed.
         """
         unlisted = sum(character not in self.listed for character in word)
         return -unlisted * math.log(_PERMITTED - len(self.listed)) if unlisted else 0.0

@@ -743,7 +743,7 @@ class Vocabulary:
     def locate(self, words: Sequence[str], *, place: str = "") -> tuple[Ints, Floats]:
         """Return the id of each word, or of its cell (set of unlisted strings), (n,), and log p(word | id), (n,).
 
-        The second is 0 for a listed word, and log q(x) / Q'(c) for a string x of a cell c (q(x): its weight in the
+        The second is 0 for a listed word, and log(q(x) / Q'(c)) for a string x of a cell c (q(x): its weight in the
         domain, Q'(c): the sum over the unlisted strings of the cell). So log p(x) = log p(id) + this.
 
         A word without an id is an UnknownWordError; `place` says in it where the word was found.
@@ -761,8 +761,8 @@ class Vocabulary:
         """Return the id of each word (or of its cell), (n,), and its log-probability given that id, (n,).
 
         A cell is a set of unlisted strings with one id. Unlike `locate`, this never raises: a word without an id has
-        -1, or the id of `unknown` where there is such a symbol. The log-probability is 0 for a listed word, log q(x) /
-        Q'(c) for a string x of a cell c (q(x): its weight in the domain, Q'(c): the sum over the cell's unlisted
+        -1, or the id of `unknown` where there is such a symbol. The log-probability is 0 for a listed word, log(q(x) /
+        Q'(c)) for a string x of a cell c (q(x): its weight in the domain, Q'(c): the sum over the cell's unlisted
         strings).
         """
         listed = (self._find(word) for word in words)
@@ -811,7 +811,7 @@ class Vocabulary:
         return [other for key in found for other in bare[key] if other != word][:most]
 
     def log_inside(self, word: str) -> float:
-        """Return the log-probability of an unlisted word x given its cell c, log q(x) / Q'(c); 0 for a listed word.
+        """Return the log-probability of an unlisted word x given its cell c, log(q(x) / Q'(c)); 0 for a listed word.
 
         A cell is a set of strings with one id, q(x) the weight of x in its domain, Q'(c) the sum over the cell's
         unlisted strings. A word that is neither listed nor in a domain is an UnknownWordError, unless there is an

@@ -275,9 +275,11 @@ def _longest_tail(text: str, among: dict[str, int]) -> str:
 
 @dataclass(frozen=True)
 class LengthRanges:
-    """A partition of string lengths into ranges: up to the first edge, up to the second, …, and everything longer.
+    """A partition of string lengths, 1 and more, into ranges; `LengthRanges((2, 5))` has 1-2, 3-5 and 6+.
 
-    edges       the largest length of each range but the last; rising, 1 or more. `len()` is the number of ranges.
+    edges       the largest length in each range but the last, integers ≥ 1, strictly rising; () for one range "1+"
+
+    `len()` is the number of ranges, len(edges) + 1; `of(lengths)` looks up the index of the range of each length.
     """
 
     edges: tuple[int, ...]
@@ -290,7 +292,10 @@ class LengthRanges:
         return len(self.edges) + 1
 
     def of(self, lengths: Ints) -> Ints:
-        """Return the index of the range that contains each length, (n,) -> (n,)."""
+        """Return the index, from 0, of the range that contains each length, (n,) -> (n,), int64.
+
+        The number of edges (largest lengths of ranges) below the length: with edges 2 and 5, lengths 2, 3, 6 → 0, 1, 2.
+        """
         return np.searchsorted(np.array(self.edges, dtype=np.int64), lengths, side="left").astype(np.int64)
 
     def name(self, span: int) -> str:
