@@ -149,7 +149,10 @@ class Features(ABC):
 
 
 class FeatureSum(Features):
-    """Several groups of features joined, made by `a + b`; their names must differ, else compiling is a FeatureError."""
+    """Several groups of features joined, made by `a + b`; their names must differ, else compiling is a FeatureError.
+
+    `parts()` is the tuple of the groups; called with a word it returns {name: value} of all of them.
+    """
 
     def __init__(self, parts: Iterable[Features]) -> None:
         self._parts = tuple(parts)
@@ -171,7 +174,7 @@ class FeatureSum(Features):
 
 
 class Wrapped(Features):
-    """Base class of features that take those of another object, `inner`, and change their values or drop some."""
+    """Base class of features that take those of another `Features` object, `inner`, and change values or drop some."""
 
     def __init__(self, inner: Features) -> None:
         self._inner = inner
@@ -720,8 +723,8 @@ def compile_features(features: Features, vocabulary: Vocabulary) -> FeatureMatri
 class _Rows:
     """The distinct rows of values of one group of features over a vocabulary, in compressed sparse form.
 
-    `row_of`: the row of each symbol; `widths`: (R,) entries of each row; `columns`, `values`: of all entries, row by
-    row, where a column is the number of a feature.
+    `row_of`: (V,) the row of each symbol; `widths`: (R,) the number of entries of each of R rows; `columns`, `values`:
+    (Σ widths,) of all entries, row by row, where a column is the number of a feature.
     """
 
     row_of: Ints  # of each symbol
@@ -822,7 +825,8 @@ def _agreed(columns: _ColumnNumbers, fitted: Features, cell: str, strings: Seque
 class _ColumnNumbers:
     """The column number of each feature name in the matrix Φ, in order of appearance; filled by compiling features.
 
-    A FeatureError if two groups use one name.
+    `names`: {feature name: column number}; `groups`: a list of the group of each column. A FeatureError if two groups
+    use one name.
     """
 
     def __init__(self) -> None:
@@ -862,9 +866,10 @@ class _ColumnNumbers:
 class FeatureSummary:
     """A report on features over a vocabulary, as `llrnn config features` prints it; `summarise` makes it.
 
-    It has the numbers of features by group and of classes (sets of words with equal features), declared features that
-    are 0 on all words (`never_fire`), those equal on all words (`same_on_all`), and the largest classes of words that
-    no feature tells apart (`indistinct`).
+    `symbols`, `features`, `classes` (sets of words with equal features), `entries` (non-zeros of the matrix by
+    classes), `bytes`: numbers; `by_group`: {group: number of features}; `never_fire`, `same_on_all`: names of declared
+    features that are 0 on all words, and of those equal on all; `indistinct`: the largest classes that no feature tells
+    apart, as tuples of words.
     """
 
     symbols: int

@@ -37,9 +37,9 @@ class Saved:
     """A background (prior), contextual feature or input in the form that a model folder stores.
 
     kind        the name under which its class is found again
-    fields      settings as plain data, which JSON can write
-    tensors     its tensors by name
-    parts       the parts of a combination, such as the factors of a product, in this form too
+    fields      a dict of settings as plain data, which JSON can write
+    tensors     a dict of its tensors by name
+    parts       a tuple of the parts of a combination, such as the factors of a product, each a `Saved`
 
     Example:
 
@@ -92,7 +92,8 @@ def own_restorer(saved: Saved, group: str, base: type, again: str) -> Callable[[
 class PackedStates(Sequence[S]):
     """A batch of `n` states of a background (prior) or contextual feature in a form of its own, such as a tensor.
 
-    It stands for a list of states: `len` works, indexing raises a TypeError. Only the process that made it can read it.
+    `n`: an int. It stands for a list of states, as argument of `prior`, `values` or `numbers`: `len` works, indexing
+    raises a TypeError. Only the process that made it can read it.
     """
 
     n: int
@@ -115,7 +116,7 @@ class PackedStates(Sequence[S]):
 class Parallel(PackedStates[tuple[State, ...]]):
     """A batch of states of several processes (the parts of a product, say): state n is a tuple of one of each.
 
-    `columns`: for each process, its batch of states.
+    `columns`: a sequence with, for each process, its batch (a sequence) of n states.
     """
 
     columns: tuple[Sequence[State], ...]
@@ -257,8 +258,8 @@ class Process(ABC, Generic[S]):
 class BatchRead(NamedTuple):
     """The inputs of a batch as Python integers on the CPU, so that reading them does not wait for a GPU.
 
-    `rows`: the symbol ids of each row; `counting`: flat indices, row by row, of the positions that are not padding;
-    None: all of them.
+    `rows`: a list of B lists of T symbol ids; `counting`: a list of flat indices (row · T + column), row by row, of the
+    positions that are not padding; None: all of them. `batch.read` is one.
     """
 
     rows: list[list[int]]  # the inputs
@@ -295,7 +296,7 @@ class Precomputed:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of B rows of T symbol ids: inputs x_t, targets x_{t+1}, a mask that is False on padding, and conditions.
+    """A batch of B rows of T symbol ids: `inputs` x_t, `targets` x_{t+1}, `mask`, False on padding, and conditions.
 
     conditions  for each row, the input that its text is generated from, or None; None: there are none
     sentences   (B, T) in training only, a hash of the sentence of each target (see `Process.follow`)

@@ -42,7 +42,8 @@ class CudaGraphs:
     """A recorder of functions without arguments as CUDA graphs of the current GPU, which can be replayed.
 
     All are recorded on one stream, since workspaces of libraries belong to streams, and share one memory pool: the
-    results of a graph are valid after it was replayed, and until any graph is replayed again.
+    results of a graph are valid after it was replayed, and until any graph is replayed again. Use:
+    `graphs.warm_up(act)`, then `results, replay = graphs.record(act)`; each `replay()` fills the tensors `results`.
     """
 
     def __init__(self) -> None:
@@ -137,7 +138,8 @@ def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) 
 class GraphedUpdater(Updater):
     """An `Updater` of weights that records updates for batch shapes that recur as CUDA graphs, and replays them.
 
-    `recorder`: records and replays them. Only for trainings that `can_be_captured` allows.
+    `recorder`: records and replays them. Only for trainings that `can_be_captured` allows. Made by `updater_for(model,
+    settings, workers)`, and used like `Updater`.
     """
 
     def __init__(self, model: LLRNN, settings: TrainingSettings, workers: Workers, recorder: CudaGraphs) -> None:

@@ -114,7 +114,8 @@ class _Run:
     """One training run: model, texts, optimizer, progress, and the folder that keeps them (None: nothing is kept).
 
     `others`: texts to read before the corpus or mixed into it. Raises TrainingError for a text without sentences, and
-    where processes that train together have different texts, settings or models.
+    where processes that train together have different texts, settings or models. Use: `run.begin()` or `run.resume()`,
+    then read all records of `run.held(should_stop, on_step)`.
     """
 
     def __init__(

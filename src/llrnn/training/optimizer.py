@@ -112,7 +112,8 @@ def _unfit(reason: str) -> CheckpointError:
 class WeightAverage:
     """An exponential moving average of a model's weights, used for validation and the kept model.
 
-    `decay`: of the average, 0 to 1; None: no average, `applied` leaves the weights as they are.
+    `decay`: of the average, 0 to 1; None: no average, `applied` leaves the weights as they are. Call `update(step)`
+    after each step; `with average.applied(): ...` uses the average.
     """
 
     def __init__(self, model: nn.Module, decay: float | None) -> None:

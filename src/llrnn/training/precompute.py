@@ -27,8 +27,9 @@ _Key = tuple[int | None, bytes]
 class _OfSentence:
     """Values of contextual inputs and features at the T positions of one sentence, as the fields of `Precomputed`.
 
-    None where the model has none of a sort. `place` and `word`: E pairs (position in the sentence, word) whose feature
-    values differ from those of other words there, by `differences`, (E, k).
+    Tensors: `numbers` (T, k), `slopes` (T, ·), `place` and `word` (E,) int32, `differences` (E, k); None where the
+    model has none of a sort. `place` and `word`: E pairs (position in the sentence, word) whose feature values differ
+    from those of other words there, by `differences`.
     """
 
     numbers: Tensor | None  # (T, k)

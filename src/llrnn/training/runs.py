@@ -52,7 +52,8 @@ class Record(Renderable):
 
     `event`: step, epoch (its end), interrupted or end; `epoch` is counted from 0, `position` is how many of its
     `batches` are done, `step` how many in all; `train` is the mean loss since the epoch began, `valid` the validation
-    loss at its end, `best` the least so far, in nats a word; each is None where there is none.
+    loss at its end, `best` the least so far, in nats a word; each is None where there is none; `learning_rate`,
+    `words_per_second`: floats.
 
         for record in train(model, corpus): print(record)
     """
@@ -217,9 +218,10 @@ Real = Annotated[float, Field(strict=True)]
 class Progress:
     """How far a training run has come, as it is written to checkpoints.
 
-    `epoch`: epochs done, `position`: batches done in the next, `step`: updates done; `loss_sum` (nats) and `words` are
-    of this epoch; `best` is the least validation loss in nats a word, None before one; `epochs_since_best` counts
-    towards patience; `finished`: nothing is left to do.
+    Counts are ints from 0. `epoch`: epochs done, `position`: batches done in the next, `step`: updates done; `loss_sum`
+    (Σ mean loss · words of each batch, nats) and `words` are of this epoch so far; `learning_rate`: the present one;
+    `best` is the least validation loss in nats a word, None before one; `epochs_since_best` counts towards patience;
+    `finished`: nothing is left to do.
     """
 
     epoch: Count = 0
@@ -255,7 +257,8 @@ class RunFolder:
     """The folder of one training run, through which the run reads and writes checkpoints, log and best model.
 
     `launch`: an id of what started the processes of the run, None for a single process. The other arguments are what
-    the run trains: a checkpoint of anything else is refused.
+    the run trains: a checkpoint of anything else is refused. Call `hold()`, then `read()` or `write(...)`, and
+    `release()` at the end.
     """
 
     def __init__(

@@ -24,10 +24,11 @@ from llrnn.text.vocabulary import Vocabulary
 
 
 class Schedule:
-    """Says what a training reads in each epoch: the corpus `own`, with `others` before it or mixed into it.
+    """A plan that says what a training reads in each epoch: the corpus `own`, with `others` before it or mixed into it.
 
     The text of an epoch is a function of `seed` and its number alone. `first`: how many epochs read other texts only,
-    before the corpus. Raises TrainingError where texts are to be mixed into a built corpus (encoded text on disk).
+    before the corpus. Raises TrainingError where texts are to be mixed into a built corpus (encoded text on disk). Use:
+    `Schedule(own, others, vocabulary, seed).text(epoch)`, an `EncodedText`; epochs count from 0.
     """
 
     def __init__(self, own: EncodedText, others: Sequence[OtherText], vocabulary: Vocabulary, seed: int) -> None:

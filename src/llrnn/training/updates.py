@@ -36,10 +36,10 @@ class NotFiniteError(Exception):
 
 @dataclass(frozen=True)
 class Update:
-    """The result of one weight update: `words` in the batch, the model's state after it (`carried`), and its loss.
+    """The result of one weight update: the number of `words` in the batch, the model's state after it, and its loss.
 
-    `loss()` waits, since a GPU may still be computing, and returns the mean loss in nats a word over all processes; it
-    raises NotFiniteError where that is not finite.
+    `carried`: the state, a `ModelState` or None. `loss()` waits, since a GPU may still be computing, and returns the
+    mean loss in nats a word over all processes; it raises NotFiniteError where that is not finite.
     """
 
     words: int
@@ -51,7 +51,8 @@ class Updater:
     """Updates the weights of a model batch by batch: loss, gradients, clipping, optimizer, average of weights.
 
     `workers`: the processes that train together, each of which takes some rows of every batch. Raises BackgroundError
-    for a teacher of another vocabulary, ConfigError for a loss that the model cannot have.
+    for a teacher of another vocabulary, ConfigError for a loss that the model cannot have. Use:
+    `updater.update(updater.prepared(batch), None, number=1, seed=0).loss()`.
     """
 
     def __init__(self, model: LLRNN, settings: TrainingSettings, workers: Workers) -> None:

@@ -22,7 +22,8 @@ from llrnn.text.encoded import EncodedText, Lazy
 class OwnRows(Batching):
     """A batching (a way to cut a text into batches) whose batches have only the rows of one of several processes.
 
-    `batching`: makes the whole batches; `rows`: which rows of each to take.
+    `batching`: makes the whole batches; `rows`: a slice, which rows of each to take. Use: `OwnRows(batching, slice(0,
+    None, 2)).plan(text)`.
     """
 
     def __init__(self, batching: Batching, rows: slice) -> None:

@@ -107,7 +107,7 @@ class UnboundBackground(Background[None]):
     """Base class of backgrounds whose `bind(vocabulary)` returns an object of another class, which is then used.
 
     Such as word counts, of which a vector over the vocabulary is made. Before it is bound, `prior` raises a
-    BackgroundError.
+    BackgroundError. Use: `bound = background.bind(vocabulary)`, then `bound.prior(states)`.
     """
 
     def prior(self, states: Sequence[None]) -> Prior:
@@ -163,7 +163,7 @@ Together = tuple[State, ...]  # the states of several backgrounds
 class Combined(Background[Together]):
     """Base class of a background (prior over the next word) made of others, its `parts`: a product or a mixture.
 
-    Its state is the tuple of the states of the parts.
+    Its state is the tuple of the states of the parts. `parts`: a tuple of backgrounds, bound if this one is.
     """
 
     def __init__(self, *parts: Background) -> None:
@@ -196,7 +196,8 @@ class Combined(Background[Together]):
     def _revisions(self, revision: Revision) -> list[Revision]:
         """Return for each part the change of the vocabulary that its `revised` is given; by default `revision` itself.
 
-        A revision is a new vocabulary and, for each new word, the old symbol whose probability it takes a part of.
+        A revision is a new vocabulary and, for each new word, the old symbol whose probability it takes a part of. A
+        list, in the order of `parts`.
         """
         return [revision] * len(self.parts)
 

@@ -54,8 +54,9 @@ _SHOWN = 8  # symbols that a message lists
 class At(NamedTuple):
     """The state of a `Constraint` (prior that holds a text to a formal language): what of a sentence was read so far.
 
-    `reader`: the language over the vocabulary's symbols; `node`: where the sentence is in it, None once it has left it;
-    `left` then holds the state before and the symbol id that did it; `symbols`, `letters`: how many were read.
+    `reader`: a `SymbolReader`, the language over the vocabulary's symbols; `node`: where the sentence is in it, None
+    once it has left it; `left`: then (the state before, the id of the symbol that left it), else None; `symbols`,
+    `letters`: how many symbols were read, and how many letters they spell.
     """
 
     reader: SymbolReader
@@ -66,7 +67,7 @@ class At(NamedTuple):
 
 
 class HeldTo(TypedDict, total=False):
-    """Keyword options of all constraints (priors that hold a text to a formal language).
+    """A dict of keyword options of all constraints (priors that hold a text to a formal language); all are optional.
 
     `violation`: b of a symbol that leaves the language, 0 to 1; `longest`: the most letters of a string, None for no
     limit; `spelling`: {character of a symbol: what it stands for}.
@@ -291,7 +292,8 @@ def constraints_of(background: Background) -> tuple[Constraint, ...]:
 class _Readers:
     """A callable condition (input of a text) -> `SymbolReader` of a bound constraint, the reader of its language.
 
-    It is pickled as the constraint, without its caches.
+    It is pickled as the constraint, without its caches. Use: `readers(condition)`; None is the condition of a text
+    without.
     """
 
     def __init__(self, constraint: Constraint) -> None:

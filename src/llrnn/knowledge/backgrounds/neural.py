@@ -33,7 +33,7 @@ from llrnn.text.vocabulary import EOS, Vocabulary
 class Place(NamedTuple):
     """The state of a `Model` background for one sequence: the inner model's state before its last word, and that word.
 
-    `word`: its id, still unread; None at the very start.
+    `before`: a `ModelState` of one row; `word`: its id, still unread; None at the very start.
     """
 
     before: Any
@@ -222,7 +222,7 @@ _LOGITS_AT_ONCE = 2**27  # numbers: half a gigabyte
 class Window(tuple[int, ...]):
     """The tokens that the language model sees, a tuple of ids, with a reference to their cached keys and values.
 
-    The reference, `asked`, is lost in copies and pickles: the tokens are then read again.
+    The reference, `asked`, an `Asked` or None, is lost in copies and pickles: the tokens are then read again.
     """
 
     asked: Asked | None = None  # the question with whose answer the first of them were read
@@ -241,8 +241,8 @@ class Window(tuple[int, ...]):
 class Asked:
     """A request to a language model: a window of tokens, and the indices in it after which the next token is predicted.
 
-    `window`: token ids; `places`: the indices. Once answered, `reading` and `row` say where the keys and values of the
-    window are cached.
+    `window`: a `Window` of token ids; `places`: a list of indices from 0. Once answered, `reading` (a `Reading`) and
+    `row` (an index into it) say where the keys and values of the window are cached.
     """
 
     window: Window
@@ -255,8 +255,8 @@ class Asked:
 class Reading:
     """The key-value cache of B rows that a language model read as a batch.
 
-    cache       keys and values of each layer, (B, heads, L, D)
-    real        (B, L) False on padding
+    cache       a cache of transformers: keys and values of each layer, (B, heads, L, D), for L tokens
+    real        (B, L) bool, False on padding
     """
 
     cache: Any

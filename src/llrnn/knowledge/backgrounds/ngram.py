@@ -54,7 +54,7 @@ from llrnn.text.vocabulary import Revision, Vocabulary
 class FoldNode(NamedTuple):
     """The state of `CrossFitted` n-grams in training: the index of a node in the joint trie of all folds' n-grams.
 
-    A fold is a part of the training text; its n-grams are estimated without it.
+    A fold is a part of the training text; its n-grams are estimated without it. `node`: the index.
     """
 
     node: int
@@ -62,7 +62,10 @@ class FoldNode(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Nodes(PackedStates[S]):
-    """A batch of N states of an n-gram model: the indices of nodes in its trie, an integer tensor (N,)."""
+    """A batch of N states of an n-gram model: the indices of nodes in its trie, an integer tensor (N,).
+
+    `nodes`: that tensor; `n`: N.
+    """
 
     nodes: Tensor
 

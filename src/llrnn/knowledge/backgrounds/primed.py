@@ -43,7 +43,7 @@ _HALVINGS = 50  # of an interval of that width: to 1e-13
 
 
 def words_of(condition: object) -> dict[str, float]:
-    """Return the default evidence of a condition (the input that a text is generated from): {word: 1.0}.
+    """Return the evidence of a condition (the input that a text is generated from) for its words: {word: 1.0}.
 
     The words are those of a text, of each element of a sequence, or of the values of a record or dialogue act; {} for
     None.

@@ -44,7 +44,7 @@ _BYTES_OF_TEXTS = 2**28  # what is kept of texts that were read
 class TextBefore:
     """The words before a sentence, and how often each symbol counts as seen because of them, n(x) in `Recent`.
 
-    words       their ids, the last one last
+    words       an int64 array of their ids, the last one last
     symbols     sorted ids of the symbols that are kept: these words, and other forms of them
     n           n(x) of each of `symbols`
     total       N, the sum of n over all symbols, those that are not kept too

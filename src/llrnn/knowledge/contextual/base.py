@@ -71,8 +71,8 @@ class NamedProcess(Process[S]):
     def _numbers(self, values: Sequence[Value], width: int, place: Callable[[int], str]) -> Tensor:
         """Return E values, each a float or a sequence of k = `width` floats, as a float64 tensor (E, k).
 
-        Raises a FeatureError where a value is NaN, infinite or too large for float32; `place(e)` describes value e in
-        its message.
+        Raises a FeatureError where a value is NaN, infinite or too large for float32; `place(e)` returns a phrase that
+        says where value e stands, for its message.
         """
         try:
             made = torch.tensor(values, dtype=torch.float64).view(-1, width)
@@ -390,8 +390,9 @@ _KNOWN: ByteCache[Words, Steps] = ByteCache(32 * 2**20, lambda value, steps: 200
 class ConditionValue(NamedTuple):
     """A value of a slot of the condition (input of a text): its words as ids, the slot's name, and a matcher.
 
-    `steps[k]` maps the next word's id to the number of matched words after k of them matched; −1 when the value is
-    complete, 0 for a word that is not among the keys.
+    `words`: a tuple of ids; `steps`: a tuple of dicts, for k from 0 to the number of words − 1; `steps[k]` maps the
+    next word's id to the number of matched words after k of them matched; −1 when the value is complete, 0 for a word
+    that is not among the keys.
     """
 
     words: Words
@@ -410,8 +411,9 @@ class ConditionValue(NamedTuple):
 class CopyProgress(NamedTuple):
     """The state of features that copy values of a condition (input of a text): how far each was said in this sentence.
 
-    `values`: the values; `words`: ids of all their words; `matched[i]`: how many words of value i the sentence ends
-    with, or −1 once all of value i was said; `sentence`: its ids, kept only where a value is a part of another one.
+    `values`: a tuple of `ConditionValue`; `words`: a frozenset of the ids of all their words; `matched[i]`: how many
+    words of value i the sentence ends with, or −1 once all of value i was said; `sentence`: a tuple of its word ids,
+    kept only where a value is a part of another one, else None.
     """
 
     values: tuple[ConditionValue, ...]
@@ -443,7 +445,10 @@ class CopyProgress(NamedTuple):
 
 
 def said_of(state: CopyProgress, known: dict[int, Any], work: Callable[[CopyProgress], Any]) -> Any:
-    """Return `work(state)`, looked up in the cache `known` by `id(state)`, and added to it where it is not there."""
+    """Return `work(state)`, from the cache `known` if it is there; else call `work` and add the result.
+
+    `known`: {id(state): result}, changed in place; a result None is not cached.
+    """
     if (found := known.get(id(state))) is None:
         found = known[id(state)] = work(state)
     return found

@@ -36,7 +36,7 @@ _WHOLE = -1  # the fold of a text that nothing was counted in
 class Read(NamedTuple):
     """A symbol of the text before, as `Framed` reads it: a word, or `<slot>` in place of the words of a slot's value.
 
-    `words`: how many words it covers.
+    `symbol`: that string; `words`: how many words of the sentence it covers, 1 for a word.
     """
 
     symbol: str
@@ -46,9 +46,10 @@ class Read(NamedTuple):
 class FrameState(NamedTuple):
     """The state of `Framed`: the condition's values, and the sentence so far, as words and with values read as slots.
 
-    The condition is the input of the sentence. `values`: (words, slot) pairs, longest value first; `words`: of the
-    sentence; `read`: its last symbols, words or `<slot>` for a value; `fold`: which part of the training text the
-    sentence is in, −1 outside training; `said`: the values, as words, that the sentence has said.
+    The condition is the input of the sentence. `values`: a tuple of (words, slot) pairs, longest value first, words
+    being a tuple of strings; `words`: a tuple of those of the sentence; `read`: a tuple of `Read`, its last symbols,
+    words or `<slot>` for a value; `fold`: which part of the training text the sentence is in, −1 outside training;
+    `said`: a frozenset of the values, as tuples of words, that the sentence has said.
     """
 
     values: Values
@@ -89,7 +90,10 @@ class FrameState(NamedTuple):
 
 
 def _without(read: tuple[Read, ...], words: int) -> tuple[Read, ...]:
-    """Return the symbols `read` without the last ones, which cover the last `words` words."""
+    """Return the symbols `read` without the last ones, which cover the last `words` words.
+
+    `read`: a tuple of `Read`, each of which covers one word or more.
+    """
     while words > 0 and read:
         words -= read[-1].words
         read = read[:-1]

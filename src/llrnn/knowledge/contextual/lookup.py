@@ -125,7 +125,8 @@ class Matching:
 class _Index:
     """An index of the names in the subject column of one table, by their last words, with cached results.
 
-    Made by `Matching.index`, which asks it for the rows of names that texts mention.
+    Made by `Matching.index`, which asks it for the rows of names that texts mention. `_Index(...).spoken_of(words)`
+    returns a tuple of rows, dicts {column: value}, or None.
     """
 
     def __init__(self, kb: KnowledgeBase, query: Matching) -> None:
@@ -178,9 +179,10 @@ def _bytes_of(key: str | Values, rows: TableRows | None) -> int:
 
 
 class TableColumn(NamedTuple):
-    """A column of a table, with its values split into words, and its domain: all words that count as its words.
+    """A column `name` of a table, with its values split into words, and its domain: all words that count as its words.
 
-    Those of the table's values, and further ones that are given, such as those of a former table.
+    `spelled`: {value: tuple of its words}; `words`: a frozenset of all words of the values; `domain`: these, and
+    further ones that are given, such as those of a former table. Made by `TableColumn.of(kb, name, tokenize, others)`.
     """
 
     name: str
@@ -198,8 +200,9 @@ class TableColumn(NamedTuple):
 class BoundColumns(NamedTuple):
     """The columns of a `Lookup` as tensors over the D word ids in them; k features: one for each column, and `begun`.
 
-    `ids`: (D,); `rest`: (k,) the values on all other words; `usual`: (D, k) the values while the table supports
-    nothing; `places`: for each feature, word -> flat index into (D, k).
+    `ids`: (D,) rising; `rest`: (k,) the values on all other words; `usual`: (D, k) the values while the table supports
+    nothing; `places`: for each feature a dict {word: flat index into (D, k)}. Made by `BoundColumns.to(vocabulary,
+    columns)`.
     """
 
     ids: Tensor  # (D,) all words of all domains, rising
@@ -265,8 +268,9 @@ def value_words(
 class LookupState(NamedTuple):
     """The state of `Lookup`: condition (input), prefix, and which feature values are 1 because of the table.
 
-    `right`: flat indices into the array of values, (words of the columns, features), of those that are 1 now; `rows`:
-    the rows of the table that the query returned.
+    `condition`: an object; `prefix`: a tuple of words; `right`: a tuple of flat indices into the array of values,
+    (words of the columns, features), of those that are 1 now; `rows`: a tuple of the rows of the table, dicts {column:
+    value}, that the query returned.
     """
 
     condition: object
@@ -278,7 +282,8 @@ class LookupState(NamedTuple):
 class _Cut(NamedTuple):
     """Cached words of some rows of a table: their values by column, each as a tuple of words, and their first words.
 
-    `first`: flat indices of these into the array of feature values, (words of the columns, features).
+    `rows`: a tuple of dicts {column: value}; `values`: for each column a list of tuples of words; `first`: a tuple of
+    the flat indices of the first words into the array of feature values, (words of the columns, features).
     """
 
     rows: Rows
