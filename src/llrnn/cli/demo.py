@@ -50,8 +50,8 @@ _PLAYGROUND = "http://127.0.0.1:8017/"  # where `llrnn serve` answers
 class Contender:
     """One trained model of the demo with its results, a row of the table that compares the models.
 
-    `valid`: validation log-perplexities (nats a word), one for each epoch; `words_per_second`: of training; `test`: the
-    evaluation on the test text.
+    `name`: in the table; `model`: an `LLRNN`; `valid`: a list of validation log-perplexities (nats a word), one for
+    each epoch; `words_per_second`: of training, a float; `test`: the `Evaluation` on the test text.
     """
 
     name: str
@@ -80,8 +80,9 @@ class Contender:
 class Demo:
     """The results of the demo: its corpora, the trained models, five generated sentences, and one explained word.
 
-    `corpora` has the keys train, valid and test; `contenders`: the models; `sentences`: words of each; `decision`: why
-    one word is preferred to another, None where the texts lack these words.
+    `corpora`: a dict with the keys train, valid and test; `contenders`: a list of `Contender`, a model each;
+    `sentences`: a list of tuples of words; `decision`: a `Comparison`, why one word is preferred to another, None where
+    the texts lack these words.
     """
 
     corpora: dict[str, Corpus]

@@ -140,7 +140,10 @@ def evaluate_verb(
 
 
 def _as_srilm(result: Evaluation) -> str:
-    """Return the results of an evaluation as one line, in SRILM's terms: sentences, words, OOVs, logprob, ppl, ppl1."""
+    """Return the results of an evaluation as one line, in SRILM's terms: sentences, words, OOVs, logprob, ppl, ppl1.
+
+    Words are without ends of sentences; logprob is base 10; ppl counts ends of sentences as words, ppl1 does not.
+    """
     counts = f"{result.words - result.sentences:,} words, {result.oovs:,} OOVs"
     figures = f"logprob (log10) {result.log10_prob:.4f}, ppl {result.perplexity:.4f}"
     return f"{result.sentences:,} sentences, {counts}: {figures}, ppl1 {result.ppl1:.4f}"

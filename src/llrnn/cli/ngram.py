@@ -102,9 +102,9 @@ def estimate_verb(
 
 @dataclass
 class _ReadingText:
-    """An iterable over the pieces of a text, arrays of word ids, that counts in `words` how many were read so far.
+    """An iterable over `pieces`, the arrays of word ids of a text, that counts the ids read so far in `words`.
 
-    It raises a CorpusError at the end of a text without words.
+    Ends of sentences are counted too. It raises a CorpusError at the end of a text with fewer than 3 ids: no word.
     """
 
     pieces: Iterable[Ints]

@@ -154,7 +154,8 @@ def _with(names: Hotwords | None, scored: NBestLists) -> NBestLists:
 class _Part:
     """What is rescored: n-best lists, or word lattices from which lists are made, with transcripts if given.
 
-    `lists`: for lattices, one empty hypothesis for each utterance; `references`: what was said, or None; `search`:
+    `lists`: for lattices, one empty hypothesis for each utterance; `references`: what was said, or None; `lattices`: a
+    sequence of them, () for lists; `search`:
     finds the best paths of a lattice, None for lists.
     """
 

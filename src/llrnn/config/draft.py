@@ -101,6 +101,8 @@ def sizes_for(train: Corpus) -> dict[str, Any]:
 def share_near(text: Corpus) -> float | None:
     """Return which share (0 to 1) of words seen exactly twice, in two sentences, come again within a 20th of the text.
 
+    The distance of their two places is counted in words, and may be just the 20th part of all words of the text.
+
     About 0.1 if the order of sentences says nothing, about 0.5 in running text. None where fewer than 50 words occur
     so: too few to tell.
     """
@@ -476,7 +478,10 @@ def data_folder(out: Path) -> Path:
 
 
 def held_out_of(train: Corpus) -> int:
-    """Return how many sentences at the end of a training text to hold out for validation: a tenth, 1 to 1,000."""
+    """Return how many sentences at the end of a training text to hold out for validation: a tenth, 1 to 1,000.
+
+    A tenth is rounded down; 1 of fewer than 20 sentences.
+    """
     return max(1, min(len(train) // 10, _HELD_OUT))
 
 

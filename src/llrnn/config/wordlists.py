@@ -38,7 +38,7 @@ def is_form(form: str) -> bool:
 
 
 def from_wordfreq(language: str) -> Frequencies:
-    """Return words with relative frequencies: the package wordfreq's longest list of a language, such as `fr`.
+    """Return {word: relative frequency}: the package wordfreq's longest list of a language, such as `fr`.
 
     Words with two digits in a row are omitted, since wordfreq counts all such numbers as one. Raises ConfigError for a
     language that it does not have, MissingExtraError where it is not installed.
@@ -91,7 +91,8 @@ def joined(lists: Mapping[str, Frequencies], train: Corpus) -> Frequencies:
 class Inflection:
     """A rule that makes an inflected form of a lemma of part of speech `pos`: the ending `old` becomes `new`.
 
-    For example `ty` → `ties` for nouns, with `attributes` Number:Plur.
+    `old` and `new` begin with the last character that stays: `ty` → `ties` for nouns. `attributes`: a frozenset of
+    those of the form, such as "Number:Plur".
     """
 
     pos: str

@@ -650,7 +650,8 @@ def _locked(building: Path, out: Path) -> int:
 class _File:
     """Writer of one file of a built corpus in blocks of numbers, which computes its SHA-256.
 
-    `kind`: the numpy type of the numbers.
+    `_File(path, kind)` opens it, `kind` being the numpy type of the numbers, such as "<i4"; `write(numbers)` appends an
+    array, `synced()` returns the digest of all written so far, `close()` closes it.
     """
 
     def __init__(self, path: Path, kind: str) -> None:
@@ -675,7 +676,8 @@ class _File:
 class _Writer:
     """Writer of sentences into the files of a built corpus (word numbers on disk), and at last of its `corpus.json`.
 
-    `symbols`: the listed words by number; `unknown`: the one that replaces all others, None if these are an error.
+    Call `add(place, words)` for each sentence (`place`: for errors), then `finish(lowercase)` and `close()`. `symbols`:
+    the listed words by number; `unknown`: the one that replaces all others, None if these are an error.
     """
 
     def __init__(self, folder: Path, symbols: tuple[str, ...], unknown: str | None) -> None:

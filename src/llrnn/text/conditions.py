@@ -49,7 +49,10 @@ Token = tuple[str, ...]  # the names of the features that fire on one symbol of 
 
 @dataclass(frozen=True)
 class Slot:
-    """A slot of a dialogue act: its name, and its value as text, or None where it has none, as in `?request(food)`."""
+    """A slot of a dialogue act: `name`, and `value` as text, or None (the default) without one, as in `?request(food)`.
+
+    `str(slot)` is `food=thai`, with the value in single quotes where it has blanks or signs; `food` without a value.
+    """
 
     name: str
     value: str | None = None
@@ -61,9 +64,9 @@ class Slot:
 
 @dataclass(frozen=True)
 class Act:
-    """A dialogue act: its kind, such as `inform`, and its slots in order; a slot may occur several times.
+    """A dialogue act: `name`, its kind, such as `inform`, and `slots`, a tuple of `Slot`, in order.
 
-    `str(act)` is its text form, which `parse_act` reads.
+    A slot of one name may occur several times; () by default. `str(act)` is its text form, which `parse_act` reads.
 
     For example:
 

@@ -67,7 +67,8 @@ _CONDITIONED = {"jsonl": read_jsonl, "tsv": read_tsv}
 class Corpus:
     """An immutable sequence of sentences, with a name for messages. Indexing gives a `Sentence`, slicing a `Corpus`.
 
-    Slices, splits and sums (`a + b`) share their sentences.
+    Slices, splits and sums (`a + b`) share their sentences. `cut_by` is the kind of tokeniser that made its words;
+    "given": they came cut already.
 
     For example:
 
@@ -447,9 +448,10 @@ _SAID, _NEW = 0.5, 0.01  # shares of values: that sentences say word by word; th
 
 
 class FoundSlots(NamedTuple):
-    """The slots of a corpus's conditions whose values sentences mention, most frequent first: `said` and `open`.
+    """The slots of a corpus's conditions whose values sentences mention: `said` and `open`, two tuples of names.
 
-    The condition of a sentence is the input that it is generated from; an open slot has ever new values, such as names.
+    Both have the most frequent slot first; `FoundSlots.of(corpus)` makes them. The condition of a sentence is the input
+    that it is generated from; an open slot has ever new values, such as names.
 
     A slot is in `said` if at least half of its values occur word by word in the sentences whose conditions have them.
     It is in `open`, too, if at least 1 % of its values are expected to be new, estimated by (values seen once) /

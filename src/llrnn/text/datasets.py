@@ -71,9 +71,9 @@ class RemoteFile:
     """A file of a downloadable corpus, and what it must contain to be accepted.
 
     name        of the file
-    sentences   the number of sentences it must have, at least; of a file of vectors, how many words to read
-    exact       whether it must have exactly that many
-    optional    whether a server may lack the file without an error
+    sentences   the least number of sentences that it must have; of a file of vectors, how many words to read
+    exact       whether it must have exactly that many; False by default
+    optional    whether a server may lack the file without an error; False by default
     """
 
     name: str
@@ -86,6 +86,8 @@ class RemoteFile:
 class Dataset:
     """A downloadable corpus: files under one address, in the order train, dev, test.
 
+    name        as `get` takes it, such as "ud-french"
+    files       a tuple of `RemoteFile`, at most one for each of train, dev and test; of vectors one
     what        a description for messages
     url         the address that the files' names are appended to
     words       (least, most) words in all files together; None: any number

@@ -35,7 +35,10 @@ _CAPITALS = 0.02  # share of words that only a capital letter keeps out of the v
 
 
 class Lazy(Sequence[Made], Generic[Given, Made]):
-    """A read-only sequence whose element i is `make(given[i])`, computed at each access; slices are lazy too."""
+    """A read-only sequence whose element i is `make(given[i])`, computed at each access; slices are lazy too.
+
+    `Lazy([1, 2, 3], str)[1]` is "2"; `given`: a sequence, `make`: a function of one element.
+    """
 
     def __init__(self, given: Sequence[Given], make: Callable[[Given], Made]) -> None:
         self._given, self._make = given, make

@@ -16,7 +16,8 @@ class Inflections:
 
         r(e → e') = c(e, e') / (n(e) + 2)        c: stems that have both endings; n: words that end with e
 
-    Of a word s e the other forms are s e', each with the rate of the best rule that makes it.
+    Of a word s e the other forms are s e', each with the rate of the best rule that makes it. `rules` maps e to a dict
+    {e': r(e → e')}; stems have 4 letters or more, endings 0 to 4.
 
         Inflections.learnt(corpus.counts()).forms("chanter")
     """

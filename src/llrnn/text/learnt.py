@@ -35,8 +35,9 @@ def kind(character: str) -> str:
 def learn(examples: Sequence[Example], *, once: bool = False, seed: int = 0) -> dict[str, float]:
     """Return the averaged weights, by feature name, of a binary perceptron trained on examples.
 
-    An example is (names of its features, whether the answer is yes); `score` above 0 is yes. Weights below 0.1 are
-    dropped, and features that occur once, unless `once`. `seed`: decides the order of examples.
+    An example is (list of names of its features, whether the answer is yes); `score` above 0 is yes. Weights are
+    rounded to one decimal, and those of an absolute value below 0.1 dropped, as are features that occur only once,
+    unless `once`. `seed`: decides the order of examples.
     """
     seen = Counter(name for features, _ in examples for name in features)
     kept = [([name for name in features if once or seen[name] > 1], wanted) for features, wanted in examples]

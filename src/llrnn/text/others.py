@@ -23,7 +23,7 @@ SENTENCE = 5  # words of a sentence below which equal ones say nothing: `oui .`
 
 @dataclass(frozen=True)
 class Overlap:
-    """The sentences of a text that also occur in other texts, given by their indices into the text.
+    """The sentences of a text that also occur in other texts: frozensets of their indices in the text, from 0.
 
     equal   sentences of 5 words or more that occur as a whole
     shared  other sentences of which `run` consecutive words occur

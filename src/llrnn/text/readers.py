@@ -441,7 +441,8 @@ def _act_at(line: Line, text: str, column: int, *, inside: bool = True) -> Act:
 class _JsonRecord:
     """One line of a JSON lines file, decoded and checked: an object with `target` or `tokens`, and perhaps `condition`.
 
-    Anything else raises the line's error, a CorpusError with its place.
+    `_JsonRecord(line)` parses it; `fields` is the object as a dict, `target()` and `act()` return its parts. Anything
+    else raises the line's error, a CorpusError with its place.
     """
 
     def __init__(self, line: Line) -> None:

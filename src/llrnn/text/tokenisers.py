@@ -156,9 +156,10 @@ class Blanks(Tokeniser):
 class Casing:
     """Probabilities of written forms (`Paris`, `PARIS`) given a word in lowercase and whether it begins a sentence.
 
-    Made by `fit` from counts inside sentences. `forms` has counts of the forms of each word that is not always
-    lowercase, `shares` how frequent lowercase, capitalised and upper-case words are for all others, `first` the share
-    of sentences that begin with a capital; `dotless`: whether I is the capital of ı, and İ that of i, as in Turkish.
+    Made by `Casing.fit(sentences)`, lists of words, from counts inside sentences (the first word not counted). `forms`:
+    word in lowercase -> {form: count}, of words that are not always lowercase; `shares`: three probabilities of
+    lowercase, capitalised and upper-case forms, for all other words; `first`: the share of sentences that begin with a
+    capital; `dotless`: whether I is the capital of ı, and İ that of i, as in Turkish.
     """
 
     def __init__(

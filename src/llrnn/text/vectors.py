@@ -200,7 +200,11 @@ class WordVectors:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """Which words of a file of vectors to read: those in `only`, among the first `top`; None: no such limit."""
+    """Which words of a file of vectors to read: those in `only`, among the first `top`; None: no such limit.
+
+    `only`: a frozenset of words or None; `top`: a number of words of the file, from its beginning, or None. `word in
+    wanted` considers `only` alone; `select` both.
+    """
 
     only: frozenset[str] | None
     top: int | None
@@ -405,11 +409,11 @@ _READERS: dict[str, Callable[[StrPath, _Wanted], WordVectors]] = {
 
 
 def principal_components(table: Any, counts: Ints, components: int | None, place: str = "vectors") -> Floats:
-    """Return the principal components of vectors, scaled to a root mean square norm of 1, (R, components).
+    """Return the principal components of vectors, scaled to a root mean square norm of 1, (R, components), float64.
 
     table       (R, d) the vectors
-    counts      (R,) weight of each row
-    components  how many; None: all of them
+    counts      (R,) weight of each row, in mean, covariance and norm: Σ_r c_r |y_r|² / Σ_r c_r = 1 of the result y
+    components  how many, the largest variance first; None: as many as there can be, min(d, R − 1)
     place       what to call the vectors in errors
 
     The sign of each direction makes its largest coordinate positive. A FeatureError if too many components are asked

@@ -22,7 +22,7 @@ S = TypeVar("S", bound=Hashable)
 
 
 class Transitions(NamedTuple):
-    """Outgoing transitions of a state of a character automaton as parallel lists, the most promising first.
+    """Outgoing transitions of a state of a character automaton as three lists of one length, the most promising first.
 
     bound       upper bound of the log weight of any string through the transition, from this state on; descending
     gain        log weight of one character of the column

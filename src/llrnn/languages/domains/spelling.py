@@ -221,7 +221,8 @@ def shapes_of(words: Sequence[str]) -> tuple[str, ...]:
 def common_endings(words: Iterable[str], *, longest: int, top: int, min_count: int = 2) -> tuple[str, ...]:
     """Return the `top` most frequent endings of 1 to `longest` characters, by descending number of words.
 
-    An ending is shorter than its word; those that fewer than `min_count` words have are not returned.
+    An ending is shorter than its word; those that fewer than `min_count` words have are not returned. Both limits are
+    included; endings of equal number come in alphabetical order; a word that comes twice counts twice.
     """
     counts = Counter(word[-length:] for word in words for length in range(1, min(longest, len(word) - 1) + 1))
     ranked = sorted(counts, key=lambda ending: (-counts[ending], ending))

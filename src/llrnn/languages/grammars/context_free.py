@@ -292,7 +292,8 @@ def _check_size(productions: Sequence[Production], names: Sequence[str]) -> None
 class Lengths:
     """The least numbers of letters that the rules of a grammar derive, and that must still follow a parser node.
 
-    Asked by `of(node)`, for limits on the length of a text.
+    `Lengths(rules, terminals).of(node)` is that number, an int; it serves limits on the length of a text. A letter is a
+    character or a symbol of the vocabulary, by what the grammar is over.
     """
 
     def __init__(self, rules: Rules, terminals: Sequence[Sequence[int]]) -> None:
@@ -619,7 +620,8 @@ class ContextFree(Language):
 class _Growth:
     """Builder of the next Earley set: it collects items (productions in progress), read or completed, with weights.
 
-    Weights of equal items are added; in a grammar without weights all are 1. `end` is the weight of ending.
+    Call `read(…)` for each item whose terminal takes the letter, then `complete()` once; then `found()` is the list of
+    items and `end` the weight of ending. Weights of equal items are added; in a grammar without weights all are 1.
     """
 
     def __init__(self, grammar: ContextFree) -> None:
@@ -705,7 +707,7 @@ _PER_SUMMARY = 64  # numbers that would take as much memory as one that says not
 class Frontier:
     """A sorted set of those nodes of a trie of symbols from which letters can still be read; equal sets are one object.
 
-    nodes       the nodes, all with children
+    nodes       (n,) the numbers of the nodes, ascending, all with children; a frontier without any is false
     columns     the columns (classes of letters) of all their children, as bits of an integer
     """
 
@@ -730,6 +732,8 @@ class _TerminalTable:
     n_columns   number of columns (classes of letters)
 
     `moves`: (states + 1, columns) next states, -1 where it is stuck; the last row stands for the stuck state -1.
+    `stops`: (states + 1,) bool, whether a string may end in a state; `columns`: for each state an integer whose bit c
+    is set if it can read column c.
     """
 
     def __init__(self, automaton: TerminalAutomaton, n_columns: int) -> None:
@@ -746,7 +750,8 @@ class _TerminalTable:
 class Summaries:
     """Finder of all symbols that a grammar without weights allows at a parser node, not symbol by symbol.
 
-    A symbol may span several terminals. A summary, cached, is computed for a part of a rule and a set of nodes of the
+    `Summaries(grammar, trie).allowed(node)` is a frozenset of `Ends`, sets of symbol ids, whose union they are. A
+    symbol may span several terminals. A summary, cached, is computed for a part of a rule and a set of nodes of the
     trie of all symbols (the frontier): the symbols that end while that part is read from there, and the trie nodes at
     which the part is complete.
     """

@@ -211,6 +211,9 @@ class _Size(NamedTuple):
     alternatives    number of its alternatives
     symbols         number of symbols in all of them
     beside          number of symbols in the auxiliary rules that it needs
+
+    `a.then(b)` is the size of a concatenation, `a.or_else(b)` of a choice, `a.times(3)` of three in a row; `whole` is
+    the sum of the three numbers.
     """
 
     alternatives: float
@@ -607,8 +610,10 @@ def matching(regex: str) -> Expression:
 class Matcher:
     """A matcher of whole strings against a regular expression, in linear time: a DFA that is built as it is needed.
 
-    regex       the regular expression
-    characters  all characters that may occur in the strings
+        Matcher("[a-c]+", "abcd").holds("abba")         # True
+
+    regex       the regular expression, in the syntax of `regular`
+    characters  a string of all characters that may occur in the strings
 
     A BackgroundError once it has taken more than `MOST_STEPS` steps.
     """
@@ -763,7 +768,11 @@ def symbolic(text: str) -> Expression:
 
 
 class _SymbolicParser:
-    """A recursive-descent parser of one text in the notation of `symbolic` (regular expressions over symbols)."""
+    """A recursive-descent parser of one text in the notation of `symbolic` (regular expressions over symbols).
+
+    `_SymbolicParser(text)` cuts the text into `tokens`; `choice()` parses from the token `next` on, up to the end or a
+    closing bracket, and returns an `Expression`. A fault is a BackgroundError that names its column.
+    """
 
     def __init__(self, text: str) -> None:
         self.text, self.place, self.depth = text, 0, 0

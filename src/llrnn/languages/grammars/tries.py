@@ -102,8 +102,10 @@ def _joined(first: Ints, of: Ints) -> tuple[Ints, Ints]:
 class Ends:
     """A set of symbol ids that end while a part of a grammar is read; kept as ids or, where they are many, as a mask.
 
-    symbols     the ids
-    n_symbols   size of the vocabulary
+    symbols     (n,) the ids
+    n_symbols   size V of the vocabulary
+
+    `ends.mark(marked)` sets a mask (V,) to True at these ids. Two objects are never equal, whatever they hold.
     """
 
     __slots__ = ("marks", "symbols")

@@ -120,7 +120,9 @@ def is_arpa(path: StrPath) -> bool:
 class _ArpaFile:
     """Reader of one ARPA file, section by section; every fault is an ArpaError that names its line.
 
-    After reading, `names` has the words and `levels` the n-grams of each order.
+    Call `header()`, then for n = 1, 2, … `section(header, n)`, whose result `place_unigrams` or `place` stores, then
+    `check_end()`. After that `names` is a tuple of the words by number, and `levels[n - 1]` the `Level` of the n-grams
+    of order n, with NaN for back-off weights that the file does not give.
     """
 
     def __init__(self, path: StrPath) -> None:

@@ -98,7 +98,10 @@ class Scratch:
 
 
 class GrowingArray:
-    """A one-dimensional array of one dtype, in memory, that grows at its end (`append`) and is read by `view`."""
+    """A one-dimensional array of one dtype, in memory, that grows at its end.
+
+    `Scratch.array(dtype)` makes one; `append(piece)` adds numbers, `view()` returns all so far, `drop()` frees them.
+    """
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype, self._array = dtype, np.zeros(0, dtype=dtype)
