@@ -77,7 +77,9 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     draft = draft_config([file], out=here / "c.toml")
     found = {"treebank": ("learnt", "surface"), "raw": ("unicode", "words"), "tokenised": ("tokenised", "words")}
     assert (draft.config.corpus.tokeniser, draft.config.corpus.multiword) == found[kind]
-    Project.from_config(draft.config).model().save(here / "model")
+    project = Project.from_config(draft.config)
+    assert project.corpora["train"].cut_by == ("unicode" if kind == "raw" else "given")
+    project.model().save(here / "model")
     loaded = llrnn.load(here / "model")
     loaded.provenance["folder"] = str(here / "model")
     return loaded
@@ -281,3 +283,24 @@ def test_targets_and_values_of_conditions_are_cut(tmp_path: Path, extension: str
     assert one.words == ("l'", "ami", "d'", "or", "dort.")
     assert one.condition == ({"name": "l' ami d' or"} if extension == "jsonl" else "l' ami d' or")
     assert tokeniser.tokenise("dort.") == ("dort", ".")
+
+
+def test_a_line_of_two_sentences_is_counted_alike(
+    model: LLRNN, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """evaluate and score cut it in two, as training does; its row and the numbers of its words are of the line."""
+    text, folder = str(tmp_path / "t.txt"), model.provenance["folder"]
+    Path(text).write_text("Paris dort. La reine dort.\n\nParis dort.\n" if model.cuts_text else "Paris dort .\n")
+    found = []
+    for verb in ("evaluate", "score"):
+        assert cli.run([verb, folder, text, "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0][0]["contract"] == found[1]["contract"]
+    assert [one["sentence_id"] for one in found[1]["scores"]] == ([1, 1, 3] if model.cuts_text else [1])
+    rows = {}
+    for by in ("sentences", "words"):
+        assert cli.run(["score", folder, text, "--by", by]) == 0
+        rows[by] = [line.split("\t") for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [int(row[0]) for row in rows["sentences"]] == ([1, 3] if model.cuts_text else [1])
+    assert sum(int(row[1]) for row in rows["sentences"]) == len({(row[0], row[1]) for row in rows["words"]})
+    assert sum(float(row[2]) for row in rows["sentences"]) == pytest.approx(found[1]["log_prob"])

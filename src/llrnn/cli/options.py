@@ -603,14 +603,13 @@ def read_for(
     format: str,
     lowercase: bool | None,
     *,
-    by_lines: bool = False,
     running: bool = False,
 ) -> Corpus:
     """Read a text file or a built corpus (`llrnn data build`) in the way in which the model's training text was read.
 
-    `format`: auto, conllu, text, jsonl or tsv; `lowercase`: None is as in training; `by_lines`: each line of raw text
-    is one sentence; `running`: as one running text, where words come again (the prior `recent`). A ConfigError is
-    raised where the model or a built corpus cannot be read so.
+    `format`: auto, conllu, text, jsonl or tsv; `lowercase`: None is as in training; `running`: as one running
+    text, where words come again (the prior `recent`). A ConfigError is raised where the model or a built corpus cannot
+    be read so.
     """
     if running:
         window = model.background.text_before
@@ -618,7 +617,7 @@ def read_for(
             raise ConfigError(
                 "--running is for a model whose words come again ([background] recent), found one without; leave it out"
             )
-        return read_for(model, file, format, lowercase, by_lines=by_lines).running(window)
+        return read_for(model, file, format, lowercase).running(window)
     if is_built(file):
         if format != "auto" or lowercase is not None:
             raise ConfigError(
@@ -628,15 +627,14 @@ def read_for(
     from llrnn.model import decode
 
     kind, small = decode.condition_kind(model), model.reads_lowercase if lowercase is None else lowercase
-    surface, cut = model.corpus_settings.get("multiword") == "surface", model.tokeniser.sentences
-    one_sentence = lambda line: [model.tokeniser.tokenise(line)]  # noqa: E731
+    surface = model.corpus_settings.get("multiword") == "surface"
     corpus = Corpus.from_file(
         file,
         format=format,  # type: ignore[arg-type]
         lowercase=small and model.tokeniser.lower,
         conditions=kind,
         surface=surface,
-        cut=None if not model.cuts_text else one_sentence if by_lines else cut,
+        cut=model.tokeniser.sentences if model.cuts_text else None,
     )
     corpus = contracted(corpus, model.tokeniser.contractions) if surface else corpus
     if not model.cuts_text:

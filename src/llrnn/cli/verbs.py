@@ -140,14 +140,14 @@ def score_verb(
 
     unit = unit or ("nats" if holds_model(model) or model.is_dir() else "log10")
     scorer = asked.constrained(asked.open(model, device, oov=policy))
-    corpus = options.read_for(scorer, Path(text), format, lowercase, by_lines=True, running=running)
+    corpus = options.read_for(scorer, Path(text), format, lowercase, running=running)
     decode.warn_of_unknown_names(scorer, corpus.conditions)
     with options.advising_oov(policy):
         scores = llrnn.score(scorer, corpus, unit=unit, lowercase=False, oov=policy)  # type: ignore[arg-type]
     if not isinstance(corpus, BuiltCorpus) and format_of(text, cast(Format, format)) == "text":
         scores = replace(scores, numbers=tuple(int(one.name.rpartition(":")[2]) for one in corpus))
     if as_json:
-        listed = [one.plain() for one in scores.sentences]
+        listed = [{"sentence_id": number, **one.plain()} for number, one in scores.numbered()]
         options.print_json({"model": str(model), "text": text, **scores.totals(), "scores": listed})
         return
     write_standard(scores.tsv(by))  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
@@ -27,7 +27,7 @@ from llrnn.model.words import value_attribute
 from llrnn.text import french
 from llrnn.text.built import BuiltCorpus
 from llrnn.text.conditions import Conditions, numbers_of
-from llrnn.text.corpus import Corpus, FoundSlots, delexicalise
+from llrnn.text.corpus import Corpus, FoundSlots, delexicalise, format_of
 from llrnn.text.encoded import EncodedText
 from llrnn.text.lexicon import Lexicon, read_frequencies
 from llrnn.text.others import OtherText
@@ -422,6 +422,8 @@ def _read(
     whole = reduce(add, (read(path, surface=given.multiword == "surface", cut=cut) for path in paths))
     if tokeniser is not None and given.multiword == "surface":
         whole = contracted(whole, tokeniser.contractions)
+    if tokeniser is not None and cut is not None and {format_of(path, given.format) for path in paths} == {"text"}:
+        whole = replace(whole, cut_by=tokeniser.saved()["kind"])
     return delexicalise(whole, config.corpus.delexicalised) if config.corpus.delexicalised else whole
 
 

@@ -17,7 +17,9 @@ import math
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from functools import reduce
+from itertools import count, groupby
+from operator import add, itemgetter
 from os import PathLike
 from typing import Any, Literal, get_args
 
@@ -57,6 +59,11 @@ class SentenceScore:
     log_p: tuple[float, ...]  # NaN: the word is left out of all sums
     kinds: tuple[str, ...]  # as `Vocabulary.kinds` has them
     unit: Unit = "nats"
+
+    def __add__(self, other: SentenceScore) -> SentenceScore:
+        """Return the score of both sentences together, one after the other, each with its end."""
+        joined = {name: getattr(self, name) + getattr(other, name) for name in ("words", "log_p", "kinds")}
+        return replace(self, **joined)
 
     @property
     def known(self) -> tuple[bool, ...]:
@@ -173,16 +180,22 @@ class TextScores:
         told = {"oovs": sum(unknown.values()), "zero_probabilities": self.zero_probabilities, "unknown": unknown}
         return {**own, "sentences": len(self.sentences), **told}
 
+    def numbered(self) -> Iterator[tuple[int, SentenceScore]]:
+        """Yield (number, score) of each sentence: the number of its line in the text's file, else 1, 2, 3, …."""
+        return zip(self.numbers or count(1), self.sentences, strict=False)
+
     def rows(self, by: By = "words") -> Iterator[dict[str, Any]]:
         """Yield a dict for each word (`by="words"`) or sentence (`by="sentences"`), as `pandas.DataFrame` takes them.
 
         Keys for a word: `sentence_id`, `word_id`, `word`, `surprisal`, `known`, `kind`; for a sentence: `sentence_id`,
         `words` (number, its end included), `log_prob`, `perplexity`, `unknown` (number), `sentence`. Words are numbered
-        from 1, sentences too unless they have numbers of lines. Raises ConfigError for another `by`.
+        from 1, sentences too unless they have numbers of lines: sentences of one line are one row then, or numbered on.
+        Raises ConfigError for another `by`.
         """
         if by not in get_args(By):
             raise ConfigError(f"rows are by words or by sentences, found {by!r}; choose one")
-        for number, one in zip(self.numbers or count(1), self.sentences, strict=False):
+        for number, group in groupby(self.numbered(), key=itemgetter(0)):
+            one = reduce(add, map(itemgetter(1), group))
             if by == "words":
                 for place, row in enumerate(zip(one.words, one.surprisals, one.known, one.kinds, strict=True), 1):
                     named = zip(("word", "surprisal", "known", "kind"), row, strict=True)
