@@ -182,7 +182,7 @@ class PlainFeatureConfig(FeatureConfig):
 
 
 class NumericConfig(FeatureConfig):
-    """Three features: whether a word is a number, a small number (below `small`), or a year."""
+    """Three features: whether a word is a number, a small number (below `small`), or a year: `{kind = "numeric"}`."""
 
     makes = {"numeric": "features.Numeric"}
     kind: Literal["numeric"]
@@ -306,7 +306,7 @@ class ControllerConfig(Strict):
 
 
 class RecurrentConfig(ControllerConfig):
-    """A recurrent network: `kind` is `elman`, `gru` or `lstm`."""
+    """A recurrent network: `kind` is `elman`, `gru` or `lstm`, as in `{kind = "gru", hidden = 256, layers = 2}`."""
 
     kind: Literal["elman", "gru", "lstm"] = "lstm"
 
@@ -601,7 +601,7 @@ class UniformConfig(BackgroundConfig):
 
 
 class UnigramConfig(BackgroundConfig):
-    """A unigram prior: relative frequencies of words in parts of the corpus, or in a file, plus `smoothing`."""
+    """A unigram prior: b(x) ∝ count(x) + `smoothing`, of all words, counted in parts of the corpus, or in a file."""
 
     kind: Literal["unigram"]
     parts: Parts = ["train"]
@@ -658,7 +658,7 @@ class MixedConfig(NGramsConfig):
 
 
 class RepeatedConfig(RowConfig):
-    """A contextual feature: 1 on the words that occurred among the `window` words before, else 0."""
+    """A contextual feature: 1 on words among the `window` words before, else 0: `{kind = "repeated", window = 50}`."""
 
     makes = {"repeated": "contextual.Repeated"}
     kind: Literal["repeated"]

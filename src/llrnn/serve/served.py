@@ -89,9 +89,9 @@ class Files:
 class Served:
     """A served model: its name, variants of it with other backgrounds (priors), and what is cached for requests.
 
-    `model`: the one in use; `backgrounds`: further priors by name, besides "own", "unigram" and, for closed
-    vocabularies, "uniform"; `variants`: the model by the name of its prior; `files`: tables and lists of words that
-    `reload` reads.
+    `open_served(folder)` makes one; `ready(background, condition)` is the model prepared for a request. `model`: the
+    one in use; `backgrounds`: further priors by name, besides "own", "unigram" and, for closed vocabularies, "uniform";
+    `variants`: the model by the name of its prior; `files`: tables and lists of words that `reload` reads.
     """
 
     def __init__(

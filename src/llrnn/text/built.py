@@ -68,8 +68,8 @@ _EMPTY = np.zeros(0, dtype=np.int64)
 class Manifest:
     """The content of `corpus.json` of a built corpus (a corpus as number arrays on disk): words, totals and checksums.
 
-    words       the words by number, EOS among them
-    counts      how often each word occurs; for EOS the number of sentences
+    words       a tuple of the words by number, EOS among them
+    counts      a tuple, by number: how often each word occurs; for EOS the number of sentences
     unknown     the word that stands for all unlisted words, or None
     lowercase   whether words were lowercased when the corpus was built
     sentences   number of sentences

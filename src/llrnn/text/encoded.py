@@ -358,10 +358,10 @@ def look_up(texts: Iterable[tuple[str, Iterable[str]]], vocabulary: Vocabulary) 
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """What a model was trained on, for audits.
+    """What a model was trained on, for audits; `TrainingSummary.of(text, n_symbols)` makes it.
 
     counts      (V,) how often each symbol was a target in the corpus, without further training texts
-    sentences   the sorted 64-bit hashes of all distinct sentences, of further training texts too
+    sentences   (n,) int64, the sorted 64-bit hashes of all distinct sentences, of further training texts too
     """
 
     counts: Ints  # (V,), in the corpus; other texts are not counted

@@ -358,7 +358,11 @@ def token_reading(token: Token, lemmas: frozenset[str] = _NONE) -> frozenset[str
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _CheckedFunction:
-    """A user's function form -> attributes whose results are checked and cached; a LexiconError for a faulty result."""
+    """A user's function form -> attributes whose results are checked and cached; a LexiconError for a faulty result.
+
+    `_CheckedFunction(function)(form)` is a frozenset of `Name:Value`; `function` returns these or `Name=Value`, in any
+    iterable, and is called once for each form.
+    """
 
     function: Callable[[str], Iterable[str]]
     answers: dict[str, frozenset[str]] = field(default_factory=dict, compare=False)

@@ -285,7 +285,10 @@ _EMPTY_ID = re.compile(rf"{_NUMBER}\.{_NUMBER}")
 
 
 class PlainTokens(dict[str, Token]):
-    """A dict form -> Token without annotation, which makes missing tokens, so that occurrences of a form share one."""
+    """A dict form -> Token without annotation, which makes missing tokens, so that occurrences of a form share one.
+
+    `PlainTokens()["chat"]` is Token("chat"), and the same object when it is asked for again.
+    """
 
     def __missing__(self, form: str) -> Token:
         token = self[form] = Token(intern(str(form)))

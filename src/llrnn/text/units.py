@@ -137,7 +137,10 @@ class Units(ABC):
 
 @dataclass(frozen=True)
 class CharacterUnits(Units):
-    """A segmentation of words into characters: one unit for each, and `▁` for the end of a word."""
+    """A segmentation of words into characters: one unit for each, and `▁` for the end of a word.
+
+    With `units = CharacterUnits.from_corpus(train)`, `units.of("chat")` is ["c", "h", "a", "t", "▁"].
+    """
 
     kind = "characters"
 

@@ -295,8 +295,8 @@ ARRAYS = ("text", "ends", "order")
 class Spellings:
     """A read-only list of distinct words as three arrays, which may be memory-mapped, so that large lists open at once.
 
-    text        all words in UTF-8, one after the other
-    ends        (V,) word i is text[ends[i - 1] : ends[i]]
+    text        (bytes,) uint8: all words in UTF-8, one after the other
+    ends        (V,) integers: word i is text[ends[i - 1] : ends[i]], word 0 begins at 0
     order       (V,) the word numbers sorted by their UTF-8 bytes, for binary search
 
     `len`, `spellings[i]` (a word by its number) and iteration work as for a list of strings.

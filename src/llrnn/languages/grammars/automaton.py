@@ -147,8 +147,8 @@ class LetterColumns:
     atoms       the sets of letters that an automaton or grammar mentions
     over        "symbols" or "characters": what a letter is
 
-    `of_letter` has the column of each letter, UNREAD (-1) for letters in no atom; `sizes` the number of letters of each
-    column.
+    `of_letter`: (letters,) the column of each letter, UNREAD (-1) for letters in no atom; `count`: number of columns;
+    `sizes`: (columns,) the number of letters of each column.
     """
 
     def __init__(self, letters: Sequence[str], atoms: Iterable[Atom], over: Over) -> None:

@@ -400,6 +400,8 @@ class _Fragment:
 class _Builder:
     """Builder of an automaton from an expression: it holds all moves so far, and fragments refer to its states.
 
+        builder = _Builder(columns, weighted, holes); automaton = builder.machine(builder.part(expression))
+
     columns     the partition of the letters into columns (classes of letters read alike)
     weighted    False: all weights are taken as 1
     holes       sub-expression that a condition (input of a text) fills in -> the column that is read in its place

@@ -236,7 +236,7 @@ def _pieces(count: int, size: int) -> Iterator[slice]:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """The distinct n-grams of one order with their counts, as parallel arrays sorted by context and word.
+    """The m distinct n-grams of one order with their counts, as arrays (m,) sorted by context and word.
 
     context     index, in the order below, of the first n-1 words; 0 for unigrams
     word        number of the last word
@@ -259,12 +259,14 @@ class Counted:
 class _Runs:
     """Sorted runs of the n-grams of one order, one run for each block of the text (external merge sort).
 
+    The first three are growing arrays of one length, all runs in turn; run i is at bounds[i] to bounds[i + 1] - 1.
+
     key         key of each n-gram: index of its context · number of words + last word
     count       how often it occurs in its block
     suffix      index of its last n-1 words in the order below
     inverse     for each text position, the index within its run of the n-gram that ends there; -1: none. None for the
                 highest order
-    bounds      where each run begins, and the end of the last
+    bounds      list of where each run begins, and of the end of the last; [0] before the first
     """
 
     key: GrowingArray

@@ -142,8 +142,8 @@ class Shared:
 
     word        the number of `<unk>`
     hidden      whether `<unk>` is no symbol of the vocabulary; then it is the last word of the table
-    words       sorted numbers of the words
-    log_share   log of the part that each of them has
+    words       (n,) sorted numbers of the words
+    log_share   (n,) natural log of the part that each of them has
     """
 
     word: int

@@ -243,6 +243,8 @@ _BYTES_KEPT = 128_000_000
 class DenseRows:
     """A computer of next-word log-probabilities of n-gram states over the whole vocabulary, float32 on the CPU.
 
+        DenseRows(trie).fill(states, out)       # (N,), (N, V): writes log p of all V words after each state
+
     trie        the n-gram model, on the CPU
 
     Distributions of frequent contexts are cached, up to 128 MB.
