@@ -78,7 +78,10 @@ def table(header: Sequence[str], *rows: Sequence[str], text_columns: int = 1) ->
 
 
 def facts(found: Mapping[str, Any]) -> None:
-    """Print a mapping on standard output, a line "name: value" for each key; long lists are cut after 12 items."""
+    """Print a mapping on standard output, a line "name: value" for each key, with blanks for `_` in names.
+
+    Lists of more than 12 items are cut after 12, and followed by "…" and their number in brackets.
+    """
     for name, value in found.items():
         text(f"{name.replace('_', ' ') + ':':18} {_told(value)}")
 

@@ -41,13 +41,19 @@ _LONGEST_QUOTE = 80  # characters of the user's input that a message repeats
 
 
 def short(found: object) -> str:
-    """Format a value for an error message: `str(found)` on one line, cut to 80 characters ending in "…"."""
+    """Return `str(found)` for an error message, on one line: white space becomes one blank, none stands at the ends.
+
+    A text of more than 80 characters is cut to its first 79 and "…".
+    """
     text = " ".join(str(found).split())
     return text if len(text) <= _LONGEST_QUOTE else f"{text[: _LONGEST_QUOTE - 1]}…"
 
 
 def quoted(value: object) -> str:
-    """Format a value that a user gave for an error message: its `repr` on one line, cut to 80 characters."""
+    """Return the `repr` of a value that a user gave, on one line, for an error message.
+
+    One of more than 80 characters is cut to its first 79 and "…".
+    """
     return short(repr(value))
 
 

@@ -76,7 +76,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarChart:
-    """A chart of horizontal `bars`, listed from top to bottom, with `title` and `x_label`, to be drawn by `svg`.
+    """A chart of horizontal `bars`, a tuple of `Bar` from top to bottom, with `title` and `x_label`, drawn by `svg`.
 
     `linked`: a thin line leads from the end of each bar to the start of the next.
     """
@@ -109,7 +109,10 @@ class BarChart:
 
 @dataclass(frozen=True)
 class LineChart:
-    """A chart of lines, to be drawn by `svg`: `curves` maps the name of each line to its points (x, y), in order."""
+    """A chart of lines, to be drawn by `svg`: `curves` maps the name of each line to its points (x, y), in order.
+
+    `title`, `x_label`, `y_label`: strings. `LineChart({"loss": [(1, 5.2), (2, 4.9)]}, "Training", "epoch", "nats")`
+    """
 
     curves: Mapping[str, Sequence[tuple[float, float]]]
     title: str
@@ -295,9 +298,10 @@ Line = tuple[str, ...]  # one line of text, in pieces
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of strings: a `header` and `rows` of as many cells, to print with rich or to show as HTML.
+    """A table of strings: `header`, a tuple, and `rows`, a tuple of tuples as long, printed with rich or as HTML.
 
-    The first `text_columns` columns are aligned left, as text, the others right, as numbers.
+    The first `text_columns` columns (1 by default) are aligned left, as text, the others right, as numbers:
+    `TextTable(("word", "p"), (("chat", "0.12"), ("chien", "0.08")))`.
     """
 
     header: tuple[str, ...]
@@ -335,7 +339,11 @@ class TextTable:
 
 @dataclass(frozen=True)
 class Sheet:
-    """What is shown of a result, from top to bottom: `blocks` (lines of text, tables, charts), then `warnings`."""
+    """What is shown of a result, from top to bottom: `blocks`, then `warnings`, a tuple of strings, () by default.
+
+    A block is a line of text (a tuple of strings, its pieces, which may be `Strong`, `Heading` or `Faint`), a
+    `TextTable`, a `BarChart` or a `LineChart`.
+    """
 
     blocks: tuple[Line | TextTable | Chart, ...]
     warnings: tuple[str, ...] = ()
@@ -403,7 +411,8 @@ class Chartable(Renderable):
 class Part:
     """One summand of a log-probability that is not a feature, such as log b or −log Z; `share` is its value in nats.
 
-    `factors`: (name, value in nats) of what it is itself a sum of, where that is known, else empty.
+    `name`: in tables; `factors`: a tuple of (name, value in nats) of what it is itself a sum of, where that is known,
+    else ().
     """
 
     name: str
@@ -436,8 +445,9 @@ class Term:
 class Breakdown:
     """A log-probability, or a difference of two, as a sum in nats: `before` + Σ `terms` + `after` = `total`.
 
-    `before` and `after` are summands that are no features (such as log b, −log Z), `terms` those of the features,
-    largest first. Tables and charts show 12 terms one by one, and the others as one sum.
+    `before` and `after` are tuples of `Part`, summands that are no features (such as log b, −log Z), `terms` a sequence
+    of `Term`, those of the features, largest first, `total` a float. Tables and charts show 12 terms one by one, and
+    the others as one sum.
     """
 
     before: tuple[Part, ...]

@@ -178,7 +178,10 @@ def request_body(message: type[Message]) -> dict[str, Any]:
 
 
 def _event(name: str, data: type[messages.Answer]) -> dict[str, Any]:
-    """Return the JSON schema of a server-sent event: `event` is `name`, `data` a string, an answer `data` as JSON."""
+    """Return the JSON schema, a dict, of a server-sent event: an object with the two properties `event` and `data`.
+
+    `event` is the constant `name`; `data` is a string that holds an answer of the class `data` as JSON.
+    """
     schema = {"$ref": f"#/components/schemas/{data.__name__}"}
     text = {"type": "string", "contentMediaType": "application/json", "contentSchema": schema}
     return {"type": "object", "required": ["event", "data"], "properties": {"event": {"const": name}, "data": text}}

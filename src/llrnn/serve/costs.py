@@ -60,7 +60,7 @@ def admit(cost: Cost) -> Cost:
 
 
 def cost_of_names(count: int) -> Cost:
-    """Return the cost of searching `count` names of features or words: 1 + count / 200, and 5,001 at most.
+    """Return the cost of searching `count` names of features or words: `begin` is 1 + count / 200, 5,001 at most.
 
     The unit is reading one word.
     """

@@ -380,6 +380,7 @@ def step(texts: Sequence[Text]) -> list[Any]:
 class Question(Generic[R]):
     """A request about what follows a prefix, encoded for its model, which can be answered in a batch with others.
 
+    Of a subclass K, `K(served, request)` encodes one, and `K.answer([question, …])` returns a list of answers.
     Questions of one model with equal `batch_key` are answered together, by the static method `answer` of the subclass.
     Making one raises an LLRNNError where the request names a word, feature, background (prior) or condition (input of a
     text) that cannot be.
@@ -763,7 +764,10 @@ def _piece(model: LLRNN, words: Sequence[str]) -> str:
 
 
 def one_by_one(work: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any]]:
-    """Return a function of a list that calls `work` on each item, and returns results, or exceptions in their place."""
+    """Return a function of a list that calls `work` on each item, and returns a list of the results, in order.
+
+    Where a call raises an exception, that stands in the place of its result (see `settled`).
+    """
     return lambda payloads: [settled(work, one) for one in payloads]
 
 

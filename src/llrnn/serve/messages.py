@@ -527,7 +527,7 @@ def refusal_of(wrong: Sequence[Mapping[str, Any]]) -> Refused:
     """Return, not raise, the `Refused` for the first of pydantic's errors: 400 where the body is no JSON, else 422.
 
     `wrong`: dicts of `ValidationError.errors()`, at least one. The message quotes the value that was found, in ASCII,
-    cut to 60 characters.
+    of more than 60 characters the first 60 and "…".
     """
     first = wrong[0]
     if first["type"] == "json_invalid":
@@ -546,7 +546,10 @@ def _quoted(found: object) -> str:
 
 
 def _null_for(infinity: float, description: str) -> Any:
-    """Return the pydantic annotations of a number that may be null in JSON: null is read as `infinity`."""
+    """Return the pydantic annotations of a number that may be null in JSON: null is read as `infinity`.
+
+    A tuple, to be used as `Annotated[float, *_null_for(…)]`; `description`: for the JSON schema.
+    """
     schema = {"anyOf": [{"type": "number"}, {"type": "null"}], "description": description}
     return BeforeValidator(lambda found: infinity if found is None else found), WithJsonSchema(schema)
 

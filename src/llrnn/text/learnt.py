@@ -78,7 +78,8 @@ def align(text: str, words: Sequence[str]) -> list[tuple[int, int]] | None:
 class Places:
     """The places of a text at which a word may end: where letters, digits and signs meet, and between signs.
 
-    A place is an index i: before the i-th character. `text`: without double blanks.
+    A place is an index i: before the i-th character, from 0. `Places(text)`, where `text` has no double blanks; then
+    `candidates(joined)` yields the places, and `features(i, begin)` returns features of one.
     """
 
     def __init__(self, text: str) -> None:

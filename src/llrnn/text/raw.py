@@ -63,7 +63,11 @@ def tokeniser_for(kind: str, files: Sequence[StrPath], format: Format = "auto", 
 
 
 def _contractions(files: Sequence[StrPath]) -> dict[str, str]:
-    """Return which words treebanks write as one, by their parts of speech: {"de/ADP le/DET": "du"}, as most often."""
+    """Return which words treebanks write as one, with their parts of speech: {"de/ADP le/DET": "du"}.
+
+    `files`: in CoNLL-U. All is in lowercase; of several forms of the same words, the most frequent one is taken, and
+    words that are written so only once are not in the result.
+    """
     found, form, last, parts = defaultdict[str, Counter[str]](Counter), "", "", list[Token]()
     for number, *columns in (line.split("\t") for file in files for _, line in read_lines(file)):
         if columns and number[0].isdigit() and "-" in number:

@@ -293,7 +293,10 @@ LONGEST_SHOWN, DEEPEST_SHOWN = 60, 6
 
 
 def shown(expression: Expression) -> str:
-    """Return an expression as text for messages, such as `(big | small)* cat`, cut to 60 characters."""
+    """Return an expression as text for messages, such as `(big | small)* cat`, of 60 characters at most.
+
+    A longer text is cut to 56 and " ..."; what is nested too deep is written "...".
+    """
     text = _text(expression, DEEPEST_SHOWN)
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 4] + " ..."
 

@@ -131,8 +131,8 @@ class SymbolSpellings:
 class Row:
     """Log weights log b(x) of all V symbols x at one position of a text, in several forms; −∞ forbids a symbol.
 
-    log_b       (V,) float64
-    digest      a hash of the values, by which equal rows share one object
+    log_b       (V,) float64; given as an array, kept as a tensor on the CPU
+    digest      bytes, a hash of the values, by which equal rows share one object
     """
 
     def __init__(self, log_b: Floats, digest: bytes) -> None:
@@ -164,7 +164,7 @@ _LOGS = np.array([-np.inf, 0.0])  # of 0 and 1
 class BooleanRow(Row):
     """Log weights of all V symbols at one position of a text, where symbols are only allowed (0) or forbidden (−∞).
 
-    marked      (V,) which symbols are allowed
+    marked      (V,) bool, which symbols are allowed
     digest      a hash of the values, by which equal rows share one object
     """
 
@@ -176,6 +176,8 @@ class BooleanRow(Row):
 
 class SymbolReader:
     """A language read symbol by symbol of a vocabulary: log weights of all symbols at a node, and the node after one.
+
+        reader = SymbolReader(language, spelled); reader.row(language.root, 0).log_b        # (V,)
 
     language    the automaton or grammar, which is read letter by letter; a node stands for what was read so far
     spelled     the letters of the symbols
