@@ -86,7 +86,10 @@ def test_a_learnt_tokeniser_cuts_and_writes_as_its_treebank() -> None:
 def test_what_is_written_is_read_again() -> None:
     found = Learnt.fit(PAIRS)
     strange = ["chat.", "20 000", "(x)", ".", "l'ami", "dort"]  # words that it would cut otherwise
-    assert [*found.tokenise(found.detokenise(strange))] == strange
+    written = found.detokenise(strange)
+    assert [*found.tokenise(written)] == strange
+    assert "l'\u2060ami" in written  # held together where it would be cut, and nowhere else
+    assert not found.detokenise(["dort", "."]).count("\u2060")
 
 
 @pytest.mark.parametrize("tokeniser", [Blanks(), Learnt.fit(PAIRS), Unicode.fit(WELSH)])

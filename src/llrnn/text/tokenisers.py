@@ -285,8 +285,17 @@ class Writer(Tokeniser):
             if not wrong:
                 return spaced(words, blanks)
             blanks = [blank or i in wrong or i - 1 in wrong for i, blank in enumerate(blanks)]
-        wrong = self._misread(words, blanks)
-        return spaced((JOINER.join(word) if i in wrong else word for i, word in enumerate(words)), blanks)
+        return spaced(self._held(words, blanks), blanks)
+
+    def _held(self, words: Sequence[str], blanks: Sequence[bool]) -> Sequence[str]:
+        """Return the words with a WORD JOINER in each place where this tokeniser would cut one in two."""
+        text = spaced(words, blanks)
+        starts = {start for start, _ in align(text, self.cut(text)) or ()}
+        spans = align(text, words) or [(0, 0)] * len(words)
+        return [
+            "".join(JOINER + one if i and start + i in starts else one for i, one in enumerate(word))
+            for word, (start, _) in zip(words, spans, strict=True)
+        ]
 
     def _misread(self, words: Sequence[str], blanks: Sequence[bool]) -> set[int]:
         text = spaced(words, blanks)
