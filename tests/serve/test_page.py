@@ -16,6 +16,8 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from browser import PHONE, WIDE, Browser, chromium, require_browser
+from llrnn.config.draft import draft_config
+from llrnn.config.project import Project
 from llrnn.ground import rendering
 from llrnn.serve import app
 from llrnn.serve.app import create_app
@@ -1043,3 +1045,39 @@ def test_a_text_is_typed_with_the_best_words_as_buttons(page: Page) -> None:
     browser.click("#completions button:nth-child(2)")
     browser.until(lambda: browser.script(text) == f"la maison est {words[0]} {further[1]} " or None, "the text")
     assert "saved" in browser.text("#typing-summary")
+
+
+def treebank(texts: dict[str, str]) -> str:
+    """CoNLL-U of texts and their words, which say where blanks stand."""
+    made = []
+    for text, words in texts.items():
+        made.append(f"# text = {text}")
+        for number, word in enumerate(words.split(), 1):
+            text = text.removeprefix(word)
+            misc = "_" if text.startswith(" ") or not text else "SpaceAfter=No"
+            made.append("\t".join([str(number), word, *["_"] * 7, misc]))
+            text = text.lstrip()
+        made.append("")
+    return "\n".join(made) + "\n"
+
+
+@pytest.mark.slow
+def test_natural_text_is_typed(window: Browser, tmp_path: Path) -> None:
+    """Capitals, apostrophes and full stops are read by the model's tokeniser."""
+    texts = {
+        "L'homme est parti.": "L' homme est parti .",
+        "L'oie est là, dit l'homme.": "L' oie est là , dit l' homme .",
+        "Il voit l'oie.": "Il voit l' oie .",
+    }
+    (tmp_path / "train.conllu").write_text(treebank(texts) * 30, encoding="utf8")
+    model = Project.from_config(draft_config([tmp_path / "train.conllu"], out=tmp_path / "c.toml").config).model()
+    with running(create_app(Engine([Served("french", model.eval())]))) as address:
+        page = Page(window, address)
+        page.open(prefix="", most="4")
+        for typed, read in (("L'homme est", "l' homme est"), ("L'homme est parti.", "l' homme est parti .")):
+            page.browser.type("#prefix", typed)
+            page.shows(page.ask("next", prefix=read.split()))
+            assert not page.browser.texts("#prefix[aria-invalid]")
+        likeliest = page.bars()[0][0]
+        page.browser.click(".panel .bar")
+        page.explains(f"Why {'end of sentence' if likeliest == '</s>' else likeliest}?")
