@@ -466,7 +466,9 @@ class _LatticeSearch:
     def _room(self, ranked: Sequence[tuple[int, object]]) -> int:
         """Return how many of the `ranked` nodes, best first, may be followed within the search's limit on arcs.
 
-        All while the limit lasts; afterwards as many as the limit divided by the longest path's length allows.
+        A node costs 1 and an arc for each arc behind it, and what is followed is taken off the limit. Where the nodes
+        cost more than is left of it, the result is as many as cost together at most limit / (arcs of the longest path),
+        at least the search's least width, and nothing is left from then on.
         `ranked`: (lattice state, key of the model's state).
         """
         arcs = np.cumsum([1 + len(self._after[state]) for state, _ in ranked])

@@ -313,8 +313,8 @@ def _by_ngrams(ngram: NGram, text: EncodedText) -> list[Floats]:
 def _scores(corpus: Corpus, vocabulary: Vocabulary, log_probs: Sequence[Floats], unit: Unit) -> list[SentenceScore]:
     """Return log p of each sentence in `unit`, from `log_probs` of its symbols in nats.
 
-    `vocabulary`: the model's own, which says whether a word is listed. `log_probs`: for each sentence an array, its end
-    last.
+    `vocabulary`: the model's own, which says of each word its kind: listed, spelled, number, unknown. `log_probs`: for
+    each sentence an array over its symbols, the end last; those of a word that is several units are added up.
     """
     factor, made, types = 1.0 / math.log(UNITS[unit]), [], list(corpus.counts())
     kinds = dict(zip(types, vocabulary.kinds(types), strict=True))

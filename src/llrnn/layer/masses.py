@@ -270,7 +270,9 @@ class Classes(torch.nn.Module):
     def left_by(self, position: Tensor, word: Tensor) -> Left:
         """Return the (position, class) pairs to which E (position, word) pairs belong, each once, as a `Left`.
 
-        `position`, `word` (E,): the exceptions, words that are summed apart from their class at a position.
+        `position`, `word` (E,): the exceptions, words that are summed apart from their class at a position. Of the
+        result, `position` and `klass` (C,) are the pairs, sorted by position, then class; `of_exception` (E,) is the
+        index of each exception's pair.
         """
         key = position * self.count + self.class_of[word]
         unique, inverse = torch.unique(key, return_inverse=True)

@@ -103,8 +103,8 @@ def _gradient(exps: Tensor, total: Tensor, grad_log_sum: Tensor) -> Tensor:
 class Cells(NamedTuple):
     """A tuple (position, klass, log_mass), each (C,): pairs whose log-mass differs from that of the whole class.
 
-    `log_mass[c]` is the log-mass of class `klass[c]` at position `position[c]`. The mass of a class is the prior b(x)
-    summed over its words; at these positions some of the words are summed apart.
+    The mass of a class is the prior b(x) summed over its words. `log_mass[c]` is that of the words of class `klass[c]`
+    that remain at position `position[c]`, where others of its words are summed apart.
     """
 
     position: Tensor  # (C,)

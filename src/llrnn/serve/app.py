@@ -601,8 +601,8 @@ def in_url(host: str) -> str:
 def serve(app: FastAPI, taken: socket.socket, *, ready: Callable[[], None]) -> None:
     """Run the application on a bound socket until SIGINT or SIGTERM, finish the requests under way, then return.
 
-    `ready` is called once, when connections are accepted. Where a model still computes after that time, the process
-    ends with code 0 instead.
+    `ready` is called once, when connections are accepted. After the signal requests have a few seconds of grace (the
+    module's `_GRACE`) to end; where a model still computes then, the process ends with code 0 instead of returning.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     logging.getLogger("llrnn.serve.access").setLevel(logging.INFO)

@@ -365,7 +365,9 @@ def _draw(text: Text, p: Distribution, n: int) -> int:
 def step(texts: Sequence[Text]) -> list[Any]:
     """Run one step of the network for all texts, which are of one model, and choose the next word of each.
 
-    Returned are the texts after it, in order, with an exception in the place of one that cannot go on.
+    A `Text` is a sequence that a request has begun, with the model's state and its settings; the word is drawn, or the
+    likeliest, as these say. Returned are new texts, one word longer, in order; the given ones stay as they are. An
+    exception stands in the place of one that cannot go on.
     """
     model = texts[0].model
     state = ModelState.joined([text.state for text in texts], model.device)

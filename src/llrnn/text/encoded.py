@@ -171,7 +171,7 @@ class EncodedText:
 
         corpus      the text
         vocabulary  with domains or an unknown-word symbol, every word has a symbol and sentences stay whole
-        min_words   pieces with fewer words are dropped
+        min_words   pieces with fewer words, `</s>` not counted, are dropped; a sentence that is whole never is
 
         A piece is read from a fresh state and its first word is not predicted; EOS is predicted only where a sentence
         ends.

@@ -661,7 +661,8 @@ class Vocabulary:
     def of_words(self, stay: Ints) -> Vocabulary:
         """Return a vocabulary that lists only the words with the ids `stay`, an ascending array, renumbered from 0.
 
-        Removed words become unlisted strings, with the id of their cell (set of strings), if a domain holds them.
+        `stay` must hold the id of EOS. Removed words become unlisted strings: with the id of their cell where a domain
+        (a set of strings with probabilities) holds them, else unknown words.
         """
         gone = np.delete(np.arange(self.n_words), stay)
         given = np.delete(self._all_counts, gone)

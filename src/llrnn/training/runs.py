@@ -236,7 +236,11 @@ class Progress:
 
 
 class _Checkpoint(BaseModel):
-    """The JSON data of a checkpoint, validated on reading: progress, settings, digests of texts and model, config."""
+    """The JSON data of a checkpoint, validated on reading by pydantic, which raises ValidationError.
+
+    `progress`: where training stands; `settings`: the training settings by name; `digests`: a digest of each text and
+    of the model; `config`: the model's configuration, empty where there is none.
+    """
 
     progress: Progress
     settings: dict[str, Any] = {}

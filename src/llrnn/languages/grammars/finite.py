@@ -167,6 +167,9 @@ def _is_empty(part: Expression, columns: LetterColumns) -> bool:
 def what_is_infinite(expression: Expression, columns: LetterColumns) -> str:
     """Return a message that names the smallest repeated sub-expression whose strings have no finite sum of weights.
 
+    It is written as in a pattern; where no repeated one is found, the message names none. Called when the sum is known
+    to be infinite.
+
     columns     the partition of the letters that `expression` was compiled for
     """
     repeats = [part for part in parts_of(expression) if isinstance(part, ex.Repeat)]
