@@ -178,10 +178,10 @@ class LogLinear(nn.Module):
         """Return the mean of −log p of the target words that are not `ignore_index`, a scalar, as `cross_entropy` does.
 
         `h` (…, H): hidden vectors; `targets` (…): word ids; `background`: log b of the words, (V,) or (…, V), or a
-        `Prior`, None for that of the layer; `values`: a
-        `ContextValues` or `LinearValues` for each group of features that depend on the position; `precision`: "half" is float16 and bfloat16 products with float32 sums, on a GPU, where the prior is the same at all
-        positions; "auto" takes it under autocast, or where h or the weights are in half precision; "full" never. Raises
-        InputError where no target is left, or one is no id.
+        `Prior`, None for that of the layer; `values`: a `ContextValues` or `LinearValues` for each group of features
+        that depend on the position; `precision`: "half" is float16 and bfloat16 products with float32 sums, on a GPU,
+        where the prior is the same at all positions; "auto" takes it under autocast, or where h or the weights are in
+        half precision; "full" never. Raises InputError where no target is left, or one is no id.
 
             layer.loss(h, targets).backward()
         """
