@@ -21,7 +21,7 @@ from llrnn.model.decode import read_prefix
 from llrnn.model.ensembles import mixture
 from llrnn.model.steering import Change, FeatureNames, steer, swap
 from llrnn.serve.costs import STEP_COST, cost_of
-from llrnn.serve.engine import Engine, ScoreQuestion
+from llrnn.serve.engine import Engine, ScoreQuestion, prepared_for
 from llrnn.serve.messages import (
     ChangeMessage,
     CompleteRequest,
@@ -35,6 +35,7 @@ from llrnn.serve.messages import (
     most,
 )
 from llrnn.serve.served import SCOPE, Batcher, FairQueue, Job, RequestScope, Served
+from llrnn.text.conditions import Before
 from llrnn.text.units import CharacterUnits
 from llrnn.text.vocabulary import EOS
 
@@ -780,3 +781,15 @@ def test_a_defect_reaches_the_one_who_asked_and_the_thread_goes_on() -> None:
         return found
 
     assert asyncio.run(main()) == "yy"
+
+
+def test_text_before_is_for_models_whose_words_come_again() -> None:
+    """One without is refused by the name of the field; one with reads it."""
+    request = ScoreRequest(texts=("le chat dort",), before="la maison")
+    with pytest.raises(
+        Refused, match=r"^`before` is for a model whose words come again .*, found one without; leave it"
+    ):
+        prepared_for(Served("small", small_model()), request, None, request.texts)
+    base = backgrounds.Unigram.from_corpus(small_corpus())
+    again = small_model(background=backgrounds.Recent(base, mu=0.4, window=50))
+    assert prepared_for(Served("again", again), request, None, request.texts).condition == Before(("la", "maison"))

@@ -163,9 +163,10 @@ class Served:
         told = list[str]()
         try:
             wanted = read_condition(model, condition) if isinstance(condition, str) else condition
-            check_condition(model, wanted)
             if isinstance(wanted, Before) and not model.background.text_before:
-                raise ConfigError(f"no words come again with {model.background!r}, found text before; leave it out")
+                needed = "`before` is for a model whose words come again ([background] recent)"
+                raise ConfigError(f"{needed}, found one without; leave it out")
+            check_condition(model, wanted)
             listed = self._listing(background, wanted, words, told.append)
         except LLRNNError as error:
             raise Refused(409, "condition", str(error)) from None

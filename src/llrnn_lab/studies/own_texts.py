@@ -262,12 +262,37 @@ def run(
     if unknown := {*settings} - {*SETTINGS}:
         raise ConfigError(f"settings must be of {', '.join(SETTINGS)}, found {', '.join(sorted(unknown))}")
     with ProcessPoolExecutor(processes) as pool:
-        made = pool.map(_jobs, *zip(*((data, out / one, systems, seeds) for one in settings), strict=True))
-        jobs = sorted((job for found in made for job in found), key=lambda job: (job.seed, "fr-whole" not in job.name))
+        drafted = pool.map(_jobs, *zip(*((data, out / one, systems, seeds) for one in settings), strict=True))
+        jobs = sorted((job for own in drafted for job in own), key=lambda job: (job.seed, "fr-whole" not in job.name))
     run_jobs(jobs, data=out, out=out / "models", device=device, parallel=processes, deadline=deadline, tell=tell)
-    found = {f"{job.name}.{job.seed}": result for job in jobs if (result := job.result(out / "models"))}
-    write_results(out, STUDY, found, table(found))
-    return found
+    ended = [(job, result) for job in jobs if (result := job.result(out / "models"))]
+    found: dict[str, dict[str, Any]] = {}
+    for job, result in ended:
+        setting, _, system = job.name.rpartition(".")
+        found.setdefault(setting, {}).setdefault(system, []).append(_summary(result))
+    made = {name: {system: _mean(seeds) for system, seeds in own.items()} for name, own in sorted(found.items())}
+    write_results(out, STUDY, {"settings": made}, table(made))
+    return made
+
+
+def _summary(result: Mapping[str, Any]) -> dict[str, float]:
+    """Return a model's size, training and bits per character, with its cache unless it says without."""
+    test = result["tests"]["test"]
+    return {
+        **{key: result[key] for key in ("parameters", "epochs", "seconds")},
+        "mu": result["cache"][0],
+        "kappa": result["cache"][1],
+        "valid": result["of valid"]["bits_per_character"],
+        "test": test["bits_per_character"],
+        "test without a cache": test["alone"]["bits_per_character"],
+        "nats a word": test["log_perplexity"],
+        "words": test["words"],
+    }
+
+
+def _mean(seeds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the means of the figures over seeds, and how many there are."""
+    return {key: round(sum(one[key] for one in seeds) / len(seeds), 4) for key in seeds[0]} | {"seeds": len(seeds)}
 
 
 def _jobs(data: Path, prepared: Path, systems: Sequence[str], seeds: int) -> list[Job]:
@@ -275,22 +300,11 @@ def _jobs(data: Path, prepared: Path, systems: Sequence[str], seeds: int) -> lis
     return [job_of(prepared, system, seed) for system in systems for seed in range(seeds)]
 
 
-def table(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return test bits per character of each setting and system, means over seeds, and ours against the best rival."""
+def table(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+    """Return test bits per character of settings in which all systems ended, and ours against the best rival."""
     rows = []
-    for setting in SETTINGS:
-        bits = {system: _mean_bits(found, f"{setting}.{system}") for system in SYSTEMS}
-        if all(bits.values()):
-            best = min(bits[system] for system in SYSTEMS[1:])
-            rows.append(
-                [setting, *(f"{one:.3f}" for one in bits.values()), f"{100 * (bits['llrnn'] / best - 1):+.1f} %"]
-            )
+    for setting, systems in found.items():
+        if systems.keys() == {*SYSTEMS}:
+            bits = [systems[system]["test"] for system in SYSTEMS]
+            rows.append([setting, *(f"{one:.3f}" for one in bits), f"{100 * (bits[0] / min(bits[1:]) - 1):+.1f} %"])
     return markdown(["test, bits per character", *SYSTEMS, "against the best rival"], rows)
-
-
-def _mean_bits(found: Mapping[str, Mapping[str, Any]], name: str) -> float:
-    """Return the mean over seeds; 0 where there is none."""
-    all_of_it: list[float] = [
-        one["tests"]["test"]["bits_per_character"] for key, one in found.items() if key.rpartition(".")[0] == name
-    ]
-    return sum(all_of_it) / max(1, len(all_of_it))
