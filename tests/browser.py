@@ -76,8 +76,8 @@ class Browser:
         return self.driver.execute_script(script, *arguments)
 
     def until(self, found: Callable[[], T | None], what: str) -> T:
-        """Wait until a question has an answer that is not nothing."""
-        wait = WebDriverWait(self.driver, PATIENCE, 0.05, [StaleElementReferenceException])
+        """Wait until a question has an answer that is not nothing; an element that is not there is none."""
+        wait = WebDriverWait(self.driver, PATIENCE, 0.05, [StaleElementReferenceException, IndexError])
         try:
             result = wait.until(lambda _: found())
         except TimeoutException:
