@@ -94,9 +94,9 @@ class Features(ABC):
     def block(self, symbols: Sequence[str]) -> tuple[Sequence[str], Floats, Ints] | None:
         """Return the features of many words at once, for speed: (names, rows, row_of).
 
-        names       (k,) feature names
-        rows        (R, k) distinct rows of values
-        row_of      for each of `symbols`, the index of its row
+        names       k feature names
+        rows        (R, k) rows of values, float64, zeros included; each row once
+        row_of      (number of `symbols`,) for each of them the index of its row
 
         None (the default): call the object for each word instead.
         """
@@ -328,6 +328,9 @@ def checked(value: Any, name: Any, symbol: str) -> float:
 class Identity(Features):
     """One feature `Word:x` for each of the `top` most frequent words x, and one, `NotAmong:TOP`, for all other words.
 
+    The value is 1. The words are those of the vocabulary in order of id, the most frequent first; "</s>" and the
+    unknown-word symbol are among them.
+
     top         None: all words have their own feature
     without     words, such as names, that share the feature of the other words however frequent they are, so that what
                 is learnt holds for new ones
@@ -366,7 +369,8 @@ class Identity(Features):
 class Attributes(Features):
     """Features of value 1 for the attributes that a lexicon gives a word, such as `POS:NOUN` and `Gender:Fem`.
 
-    The end of a sentence has the feature `Boundary`. `lexicon`: a function or object word -> attributes.
+    The end of a sentence has the feature `Boundary`. `lexicon`: a function, or callable object, from a word to an
+    iterable of its attributes, strings; an empty one for a word that it does not know.
 
         Attributes(lambda word: {"la": ["POS:DET", "Gender:Fem"]}.get(word, ()))
     """
@@ -447,6 +451,9 @@ def _cell_attributes(vocabulary: Vocabulary, words: Sequence[str]) -> list[tuple
 class CommonAffixes(Features):
     """Base class of `Prefixes` and `Suffixes`: a feature for each affix that enough words of the vocabulary have.
 
+    An affix is shorter than the word. The features, `Prefix:…` or `Suffix:…`, have value 1; the end of a sentence has
+    none.
+
     longest     affixes have 1 to so many characters
     min_count   the fewest words of the vocabulary that must have the affix
     top         keep only so many, the commonest; None: all
@@ -485,7 +492,8 @@ class Prefixes(CommonAffixes):
     """Features such as `Prefix:re`: 1 if a word begins with these characters.
 
     There is one for each beginning of 1 to `longest` characters that at least `min_count` words of the vocabulary have;
-    `top`: only so many, the commonest.
+    `top`: only so many, the commonest. A word itself is not one of its beginnings; the end of a sentence has no such
+    feature. It must be fitted to a vocabulary first.
 
         Prefixes(3, min_count=5)
     """
@@ -498,7 +506,8 @@ class Suffixes(CommonAffixes):
     """Features such as `Suffix:ment`: 1 if a word ends with these characters.
 
     There is one for each ending of 1 to `longest` characters that at least `min_count` words of the vocabulary have;
-    `top`: only so many, the commonest.
+    `top`: only so many, the commonest. A word itself is not one of its endings; the end of a sentence has no such
+    feature. It must be fitted to a vocabulary first.
 
         Suffixes(4, min_count=5)
     """
@@ -518,7 +527,7 @@ def _kind(character: str) -> str:
 class Shape(Features):
     """One feature for the shape of a word: A for capitals, a for small letters, 9 for digits, other signs unchanged.
 
-    A run of one kind is written once. The end of a sentence has none.
+    A run of one kind, or of one other sign, is written once. The value is 1; the end of a sentence has no such feature.
 
     Example:
 
@@ -532,11 +541,12 @@ class Shape(Features):
 class Numeric(Features):
     """Features of words that are numbers: `Number`, `SmallNumber` and `Year` (paper §3); other words have none.
 
-    `SmallNumber` falls linearly from 1 at zero to 0 at `small`; `Year` is 1 for 1000 to 2099.
+    A number is digits with `.` or `,` between them, perhaps a sign before and `%` after. `Number` is 1; `SmallNumber`
+    is 1 − |number| / `small`, and missing from `small` on; `Year` is 1 for "1000" to "2099".
 
     Example:
 
-        Numeric(small=100)("25")
+        Numeric(small=100)("25")          # {"Number": 1.0, "SmallNumber": 0.75}
     """
 
     _NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)*%?")
@@ -565,7 +575,8 @@ class Numeric(Features):
 def _value(number: str) -> float:
     """Return the value of a number written with `.` or `,`, without its percent sign.
 
-    A single separator is a decimal point unless three digits follow; any other separates thousands.
+    A single separator is a decimal point unless just three digits follow; three digits, or several separators of either
+    kind, mean thousands: "1,5" is 1.5, "1.500" is 1500, "1,234.56" is 123456.
     """
     parts = re.split(r"[.,]", number.rstrip("%"))
     is_decimal = len(parts) == 2 and len(parts[1]) != 3
@@ -733,7 +744,10 @@ class _Rows:
     values: Floats
 
     def taken(self, rows: Ints) -> _Rows:
-        """Return a copy with only the rows of these indices, in this order; its `row_of` is `rows`."""
+        """Return a copy with only the rows of these indices, (G,), in this order; rows may be repeated.
+
+        Its `row_of` is not that of symbols any more: it is `rows` itself.
+        """
         entries = runs((np.cumsum(self.widths) - self.widths)[rows], self.widths[rows])
         return _Rows(rows, self.widths[rows], self.columns[entries], self.values[entries])
 
@@ -761,7 +775,7 @@ def _of_block(
     """Return the result of `Features.block` in compressed form: only rows that words use, and values that are not 0.
 
     columns     numbers the features of all groups by name
-    fitted      the group, and `group` its name
+    fitted      the group of features, and `group` its name, under which `columns` enters them
     names, values, row_of       the result: names (k,), distinct rows (R, k), the row of each symbol
     """
     used, row_of = np.unique(row_of, return_inverse=True)
@@ -797,8 +811,10 @@ def _side_by_side(columns: _ColumnNumbers, class_of: Sequence[int], parts: Seque
 def _of_cells(columns: _ColumnNumbers, fitted: Features, vocabulary: Vocabulary) -> list[list[tuple[int, float]]]:
     """Return the (column, value) entries of each cell's features, in the order of the cells.
 
-    A cell is a set of unlisted strings that share one symbol; a column is the number of a feature. Its strings must
-    have equal features, which is checked on some of them and on `Features.deviations`; else a FeatureError.
+    A cell is a set of unlisted strings that share one symbol; a column is the number of a feature. All strings of a
+    cell must have equal features, which is checked on the cell's examples (`vocabulary.witnesses`) and on the strings
+    that `fitted.deviations()` returns; a FeatureError is raised where they differ. Entries are sorted by column,
+    without zeros.
     """
     witnesses = {cell: list(strings) for cell, strings in vocabulary.witnesses.items()}
     if witnesses:
@@ -867,9 +883,11 @@ class FeatureSummary:
     """A report on features over a vocabulary, as `llrnn config features` prints it; `summarise` makes it.
 
     `symbols`, `features`, `classes` (sets of words with equal features), `entries` (non-zeros of the matrix by
-    classes), `bytes`: numbers; `by_group`: {group: number of features}; `never_fire`, `same_on_all`: names of declared
-    features that are 0 on all words, and of those equal on all; `indistinct`: the largest classes that no feature tells
-    apart, as tuples of words.
+    classes), `bytes`: numbers; `by_group`: {group: number of features}; `never_fire`: names of declared features
+    (`Features.declared`) that are 0 on all words; `same_on_all`: names of features with one value on all words;
+    `indistinct`: the largest classes that no feature tells apart, as tuples of words; `indistinct_words`: how many
+    words share their class; `without_features`: how many have no feature; `read`: how many entries a product with the
+    matrix reads; `notes`: remarks of the groups.
     """
 
     symbols: int

@@ -62,10 +62,10 @@ REMOVED = {
 
 
 def own_restorer(saved: Saved, group: str, base: type, again: str) -> Callable[[Saved], Any]:
-    """Return the function that restores `saved`, of a class that another package registers for `saved.kind`.
+    """Return the method `restored` of the class that another package registers for `saved.kind`: `Saved` -> object.
 
     group       the entry-point group, such as "backgrounds" or "contextual"
-    base        the class that it must be a subclass of
+    base        the class of llrnn that the registered one must be a subclass of
     again       how the user gives the object again at loading, for the message
 
     Raises a CheckpointError if no package registers the kind, if llrnn has dropped it, or if it is "custom": an object
@@ -212,7 +212,7 @@ class Process(ABC, Generic[S]):
         """Return the states after the N inputs that are not padding, row by row, and the B after the last column.
 
         states      the states of the B rows before the batch
-        batch       B rows of symbol ids
+        batch       B rows of symbol ids; `batch.mask` says which positions are not padding
 
         Where `batch.sentences` is given, in training only, knowledge estimated on the training text must not use what
         it learnt from each sentence itself (`CrossFitted`). The first result is [] for a process without states.
@@ -272,7 +272,8 @@ class Precomputed:
 
     teacher     (N, V) probabilities of a teacher model at the N positions that are not padding
     numbers     (B, T, k) values of contextual inputs of the network (`LLRNN.precompute`)
-    slopes      (N, ·) coefficients of linear contextual features, one feature after the other
+    slopes      (N, Σ kᵢ Jᵢ) coefficients of linear contextual features, one after the other; feature i has kᵢ × Jᵢ,
+                flattened
     exceptions  (2, E) positions and word ids at which other contextual features differ from their value on most words
     differences (E, k) by how much they differ
     weights     (B, T) of the positions of a batch that was padded to a frequent shape (`Batch.padded`): 1/count, 0 on
@@ -296,7 +297,7 @@ class Precomputed:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of B rows of T symbol ids: `inputs` x_t, `targets` x_{t+1}, `mask`, False on padding, and conditions.
+    """A batch of B rows of text: `inputs` x_t, `targets` x_{t+1}, both symbol ids (B, T), and `mask`, False on padding.
 
     conditions  for each row, the input that its text is generated from, or None; None: there are none
     sentences   (B, T) in training only, a hash of the sentence of each target (see `Process.follow`)
@@ -348,7 +349,8 @@ class Batch:
         """Return a batch of shape (rows, columns) with mask True everywhere, whose `mean` loss is that of this batch.
 
         New positions have weight 0 in `mean`; `rows`, `columns`: at least those of this batch; `symbol`: the id of the
-        input at new positions. Batches of one shape can share a CUDA graph.
+        input at new positions, whose target is the first target of this batch. Batches of one shape can share a CUDA
+        graph.
         """
         (B, T), some = self.inputs.shape, int(self.targets[self.mask][0])  # it has mass: 0 · log p must be 0
 

@@ -26,7 +26,8 @@ Restorer = Callable[[Saved, Sequence[Background]], Background]  # from what was 
 def _restored_mixture(saved: Saved) -> Background:
     """Return the `Mixture` that a model folder stores as `saved`.
 
-    Older folders have a mixture with a part "recent" (words that come again): it becomes a `Recent` around the other
+    `saved`: the record (kind, settings, parts) that `Mixture.saved` made. Older folders have a mixture of which one
+    part is "recent" (words that come again); for these a `Recent` is returned whose base is the mixture of the other
     parts.
     """
     old = [one.kind == "recent" and not one.parts for one in saved.parts]
@@ -59,8 +60,10 @@ _RESTORERS: dict[str, Restorer] = {
 def register(kind: str, restorer: Restorer) -> None:
     """Register the function that restores a kind of background (prior) from a model folder.
 
-    kind        the `kind` of what `Background.saved` of the class returns
-    restorer    a function (saved, parts) -> background; `parts`: the backgrounds of `saved.parts`, restored before
+    kind        the name of the kind: `kind` in the `Saved` record that `saved()` of the class returns; a kind
+                registered before is replaced
+    restorer    a function (saved, parts) -> background; `saved`: that record, with `kind`, `fields`, `tensors` and
+                `parts`; `parts`: the list of backgrounds that were restored from `saved.parts`
 
         register("no stutter", lambda saved, parts: NoStutter(**saved.fields))
     """
@@ -69,6 +72,9 @@ def register(kind: str, restorer: Restorer) -> None:
 
 def restore(saved: Saved) -> Background:
     """Return the background (prior) that a model folder stores as `saved`: the inverse of `Background.saved`.
+
+    `saved`: a record of the kind of background, its settings (`fields`), its `tensors` and, for a combination, its
+    `parts`.
 
     Raises a CheckpointError for an unknown kind, and for an object of the user's class that was not registered: give it
     again at loading, `llrnn.load(folder, background=...)`.

@@ -47,9 +47,11 @@ from llrnn.text.vocabulary import EOS, Revision, Vocabulary
 class Background(Process[S]):
     """A prior b(K, x) ≥ 0 over the next word x in context K: the model is p(x | K) ∝ b(K, x) · exp(a(h)·φ(K, x)).
 
-    It need not be normalised; b = 0 forbids a word. A subclass has `initial(condition)`, `advance(state, symbol)`, and
-    `prior(states)`, which returns log b for N states. `Background[S]`: S is the type of its states; the example
-    remembers the last word. `b1 * b2` is the product of two.
+    It need not be normalised; b = 0 forbids a word. A subclass has `initial(condition)`, the state before any word
+    (`condition`: the input that the text is generated from, or None), `advance(state, symbol)`, the state after the
+    word with this id, and `prior(states)`, which returns log b for N states. `Background[S]`: S is the type of its
+    states; in the example, the id of the last word, which gets log b = −3 where all other words have 0. `b1 * b2` is
+    the product of two.
 
         class NoStutter(Background[int]):
             def initial(self, condition=None): return self.vocabulary.eos
@@ -65,15 +67,16 @@ class Background(Process[S]):
     def prior(self, states: Sequence[S]) -> Prior:
         """Return log b of all V symbols at N states, as a `Prior`.
 
-        `SparsePrior.static(table)` where all contexts are alike, `SparsePrior.listed(table, ...)` where few words
-        differ from a common table, `DensePrior(log_b)` for a tensor (N, V).
+        `SparsePrior.static(table)` where all contexts are alike; `SparsePrior.listed(table, [{word id: log b}, …])`
+        where in each context a few words have another value than in a common table; `DensePrior(log_b)` for a tensor
+        (N, V). `table`: a `Table` of log b for each of the V symbols.
         """
 
     def factors(self, state: S) -> list[tuple[str, Prior]]:
         """Return the factors of a prior that is a product, as (name, log b at this one state) pairs.
 
-        For explanations; log b is a `Prior`. A background that is no product is its only factor. `state`: as `initial`
-        and `advance` return it.
+        For explanations; log b is a `Prior`. A background that is no product is its only factor, named by its `repr`.
+        `state`: as `initial` and `advance` return it.
         """
         return [(repr(self), self.prior([state]))]
 
@@ -86,9 +89,10 @@ class Background(Process[S]):
         return []
 
     def as_expert(self) -> Self:
-        """Return a copy whose `prior` has a table of log b for words in general, and lists the words that differ.
+        """Return a copy whose `prior` returns sparse priors: a table of log b for words in general, few words apart.
 
-        The contextual feature `Expert` needs this form. By default the background itself.
+        The words that differ from the table in a context are listed with their own log b. The contextual feature
+        `Expert`, whose values are those of this prior, needs such a form. By default the background itself is returned.
         """
         return self
 
@@ -117,8 +121,8 @@ class UnboundBackground(Background[None]):
 class Static(Background[None]):
     """A background (prior over the next word) that is the same in every context: a vector log b(x) over the vocabulary.
 
-    `log_b`: (V,), need not be normalised; `name`: what explanations call it. `bind` raises a BackgroundError if the
-    vocabulary has another size.
+    `log_b`: (V,), log b of each symbol by its id, need not be normalised; `name`: what explanations call it, by default
+    "Static". `bind` raises a BackgroundError if the vocabulary has another size.
 
         Static(torch.log(torch.tensor([0.5, 0.3, 0.2])))
     """
@@ -163,7 +167,8 @@ Together = tuple[State, ...]  # the states of several backgrounds
 class Combined(Background[Together]):
     """Base class of a background (prior over the next word) made of others, its `parts`: a product or a mixture.
 
-    Its state is the tuple of the states of the parts. `parts`: a tuple of backgrounds, bound if this one is.
+    A state is the tuple of the states of the parts, in order. `parts`: a tuple of backgrounds; they are bound to a
+    vocabulary if the combination is. Subclasses define `prior`.
     """
 
     def __init__(self, *parts: Background) -> None:
@@ -174,7 +179,10 @@ class Combined(Background[Together]):
         return all(part.is_static for part in self.parts)
 
     def with_parts(self, parts: Iterable[Background]) -> Self:
-        """Return a copy of this combination, with the same weights, whose parts are these backgrounds (priors)."""
+        """Return a copy of this combination, with the same weights, whose parts are these backgrounds (priors).
+
+        `parts`: as many as the combination has, since weight i belongs to part i.
+        """
         made = copy.copy(self)
         made.parts = tuple(parts)
         return made
@@ -317,7 +325,8 @@ class Mixture(Combined):
     def _blend(self, priors: list[SparsePrior]) -> Table:
         """Return one table log Σ wᵢ bᵢ(x), (V,), for parts that do not depend on the context; cached.
 
-        `priors`: that of each part, which lists no word by itself.
+        `priors`: for each part of the mixture its sparse prior, which must have tables only, no values for single
+        words.
         """
         tables = tuple(table for prior in priors for table in prior.tables)
         if self._blended is None or self._blended[0] != tables:
@@ -359,8 +368,9 @@ def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
 
     log_weights     log wᵢ, one for each prior
 
-    A prior of one position holds for all. The result is sparse if all are (their tables stay apart, each weighted),
-    lazy if all are and the weights sum to 1, else dense.
+    A prior of one position holds for all. The result is a `SparsePrior` if all priors are (their tables stay apart,
+    each weighted), a `LazyPrior`, which computes single words, if all are and the weights sum to 1, and else a
+    `DensePrior` (N, V).
     """
     n = _common_n(priors)
     lazy = [prior for prior in priors if isinstance(prior, LazyPrior)]
@@ -381,7 +391,11 @@ def mix(priors: Sequence[Prior], log_weights: Sequence[float]) -> Prior:
 def with_exceptions(prior: Prior, n: int, position: Tensor, word: Tensor, log_b: Tensor) -> Prior:
     """Return the prior at n positions, with other values for some words at some positions.
 
-    position, word, log_b       (E,) each: at this position, the word of this id has this log b; sorted by both
+    position, word, log_b       (E,) each: at position[e], the word with id word[e] gets log_b[e] in place of the value
+                                it had; sorted by position, then by word
+
+    `prior`: of n positions, or of one, which then holds for all n. All other values stay, also those of other words
+    that a sparse prior lists. A sparse prior gives a sparse one, any other a dense one.
     """
     if isinstance(prior, FullPrior):
         whole = prior.dense(n).log_b.clone()
@@ -400,7 +414,8 @@ def with_exceptions(prior: Prior, n: int, position: Tensor, word: Tensor, log_b:
 def mix_models(priors: Sequence[LazyPrior], log_weights: Tensor) -> LazyPrior:
     """Return the mixture Σ wᵢ pᵢ of n models' next-word distributions; only words that are asked for are computed.
 
-    `log_weights`: (1, n) for all positions, or (N, n) for N positions; the weights sum to 1.
+    `priors`: n lazy priors over N positions, which hold log pᵢ; `log_weights`: log wᵢ, (1, n) for all positions, or (N,
+    n) for N positions; the weights of a position sum to 1.
     """
     like = priors[0].like
 
@@ -526,8 +541,9 @@ class Unigram(UnboundBackground):
 class Discounted(UnboundBackground):
     """A prior over the next word: relative frequencies with absolute discounting, which leaves some for unseen words.
 
-    What is taken off the counts goes to words of `frequencies` that the text lacks, and in an open vocabulary to its
-    cells, the sets of unlisted strings that share a symbol.
+    Each count n becomes n − D, D = `absolute_discount(counts)` (0 if n < D). What is taken off, and the counts of words
+    outside the vocabulary, go to words of `frequencies` that the text lacks, in proportion to their counts there, and
+    in an open vocabulary to its cells, the sets of unlisted strings that share a symbol. The result is normalised.
 
     counts          {word: count} in a text, with "</s>" for ends of sentences
     frequencies     {word: count} of a larger frequency list; None: there is none
@@ -567,8 +583,10 @@ class Discounted(UnboundBackground):
     def _cells(self, vocabulary: Vocabulary, once: Mapping[str, float]) -> Floats:
         """Return the part of the new words' probability that each of the C cells gets, (C,), summing to 1.
 
-        A cell is a set of unlisted strings that share one symbol; `once`: {word: 1.0} of the words that occur once,
-        whose cells are counted, since new words are like them.
+        A cell is a set of unlisted strings that share one symbol; the cells of one domain (a kind of string, such as
+        numbers) follow each other. `once`: {word: 1.0} of the words that occur once, which new words are taken to be
+        like. With n(c) of them in cell c, n in its domain, o(c) the cell's probability in the domain and κ of
+        `_leave_one_out`, the part is ∝ (n + 0.5) · (n(c) + κ o(c)) / (n + κ).
         """
         counted = {word: 1.0 for word in once if word not in vocabulary.as_new}
         ends = np.cumsum([len(domain.cells) for domain in vocabulary.domains])[:-1]
@@ -595,8 +613,9 @@ def _checked(counts: Mapping[str, float]) -> dict[str, float]:
 def _leave_one_out(n: Floats, opinion: Floats) -> float:
     """Return the weight κ, from 10 to a million, that maximises Π_c ((n(c) − 1 + κ o(c)) / (n − 1 + κ))^n(c).
 
-    n           how many of the words seen once are in each cell c, a set of unlisted strings that share a symbol
-    opinion     the prior probability o(c) of each cell
+    n           (C,) how many of the words seen once are in each cell c, a set of unlisted strings that share a symbol;
+                in the formula, n without argument is their sum
+    opinion     (C,) the prior probability o(c) of each cell; cells with o(c) = 0 are left out of the product
 
     At least 10, since few words say little about the cells that none of them is in; 10 for fewer than two words.
     """
@@ -625,8 +644,8 @@ def _cell_mass(vocabulary: Vocabulary, counts: Mapping[str, float], *, extra: fl
     """Return the summed counts of the words of each of the C cells, plus `extra` spread over them, (C,).
 
     A cell is a set of unlisted strings that share a symbol, such as all 4-digit numbers; a domain, such as numbers, is
-    divided into cells. `extra` is divided equally among domains, and within a domain by its own probabilities. Words in
-    no cell are ignored, and counts for cells whose strings are all listed.
+    divided into cells. `extra` is divided equally among domains, and within a domain by its own probabilities. Words
+    that are in no cell are ignored, and so are words of a cell whose strings are all listed in the vocabulary.
     """
     log_left = np.concatenate(vocabulary.cell_log_mass)
     mass = extra / len(vocabulary.domains) * _spread(vocabulary)
@@ -665,8 +684,10 @@ class Mask(Background[MaskState]):
     """A background (prior over the next word) that is 1 for allowed and 0 for forbidden words.
 
     Give either `allowed` or `forbidden`: a collection of words that holds everywhere, or a function of (condition,
-    words of the sentence so far) that returns one. The condition is the input that the text is generated from, or None;
-    "</s>" is the end of a sentence. The cost of a function's mask does not depend on the size of the vocabulary.
+    tuple of the words of the sentence so far) that returns one. Words that `allowed` does not name are forbidden,
+    "</s>" too. The condition is the input that the text is generated from, or None; "</s>" is the end of a sentence. A
+    word outside the vocabulary stands for the symbol it is read as, and raises an UnknownWordError if there is none.
+    The cost of a function's mask does not depend on the size of the vocabulary.
 
         Mask(forbidden={"<unk>"})
         Mask(allowed=lambda condition, prefix: ("a", "b") if len(prefix) < 3 else ("</s>",))
@@ -737,7 +758,8 @@ class Mask(Background[MaskState]):
 def symbol_mass(background: Background, vocabulary: Vocabulary) -> Floats:
     """Return b(x) of every symbol of the vocabulary, (V,), for a prior that does not depend on the context.
 
-    It is not normalised. For one that depends on the context, each symbol's count in the vocabulary plus one half.
+    It is not normalised. For a prior that depends on the context, the result is each symbol's count in the text that
+    the vocabulary was made from (`vocabulary.counts`), plus one half.
     """
     if not background.is_static:
         return np.asarray(vocabulary.counts) + 0.5

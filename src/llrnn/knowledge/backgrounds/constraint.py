@@ -54,9 +54,10 @@ _SHOWN = 8  # symbols that a message lists
 class At(NamedTuple):
     """The state of a `Constraint` (prior that holds a text to a formal language): what of a sentence was read so far.
 
-    `reader`: a `SymbolReader`, the language over the vocabulary's symbols; `node`: where the sentence is in it, None
-    once it has left it; `left`: then (the state before, the id of the symbol that left it), else None; `symbols`,
-    `letters`: how many symbols were read, and how many letters they spell.
+    `reader`: a `SymbolReader`, the language over the vocabulary's symbols; `node`: the node of that language's
+    automaton or parser which the sentence has reached, None once the sentence has left the language; `left`: then (the
+    state before, the id of the symbol by which it left), else None; `symbols`, `letters`: how many symbols were read,
+    and how many letters they spell.
     """
 
     reader: SymbolReader
@@ -81,9 +82,9 @@ class HeldTo(TypedDict, total=False):
 class Constraint(Background[At]):
     """Base class of backgrounds (priors over the next word) that hold a text to a formal language.
 
-    b(K, x) is the weight of x after the prefix, and `violation` (0 by default: forbidden) where no string of the
-    language continues with x. EOS is allowed where a string is complete. Subclasses, `Automaton` and `Grammar`,
-    implement `_readers()`.
+    b(K, x) is the weight that the language gives x after the words K of the sentence (1, or a probability in a weighted
+    language), and `violation` (0 by default: forbidden) where no string of the language continues with x. EOS is
+    allowed where a string is complete. Subclasses, `Automaton` and `Grammar`, implement `_readers()`.
 
     over        "symbols" or "characters": what a letter of the language is
     violation   b of a symbol that leaves the language, 0 to 1
@@ -128,7 +129,7 @@ class Constraint(Background[At]):
         return letters_of(symbols, self.over, self.spelling)
 
     def as_expert(self) -> Self:
-        """Return a copy whose `prior` is one constant at each position, with the allowed symbols' values listed.
+        """Return a copy whose `prior` is log `violation` on all symbols, with the allowed symbols' log b listed.
 
         The contextual feature `Expert` needs this form. The copy is bound if this one is.
         """
@@ -137,7 +138,10 @@ class Constraint(Background[At]):
         return found
 
     def revised(self, revision: Revision) -> Self:
-        """Return the constraint bound to the new vocabulary; a new word is allowed where its spelling is."""
+        """Return the constraint bound to the new vocabulary; a new word is allowed where its spelling is.
+
+        `revision`: a change of the vocabulary, of which only the new vocabulary is used.
+        """
         return self.bind(revision.vocabulary)
 
     def initial(self, condition: object = None) -> At:
@@ -185,15 +189,19 @@ class Constraint(Background[At]):
         return row.prior
 
     def _row(self, state: At) -> Row | None:
-        """Return log b of all symbols at a state, a `Row`; None if the sentence has left the language."""
+        """Return log b of all V symbols at a state as a `Row`; None if the sentence has left the language.
+
+        A `Row` has `log_b`, a tensor (V,), −∞ where a symbol is forbidden, and `allowed`, the ids of the other symbols.
+        """
         return None if state.node is None else state.reader.row(state.node, state.letters)
 
     def _of_rows(self, rows: Sequence[Row | None]) -> SparsePrior:
         """Return the sparse prior of N positions from the allowed symbols of each.
 
-        rows        for each position, log b of all symbols (`Row`); None allows nothing
+        rows        for each position, log b of all symbols (a `Row`); None: no symbol is allowed there
 
-        Where few symbols are allowed they are listed one by one; each distinct other row is a table.
+        Where at most 64 symbols are allowed they are listed one by one, beside −∞ for all; each distinct other row
+        becomes a table of the result. `violation` is not looked at.
         """
         nothing = _constant_table(MINUS_INFINITY, len(self.vocabulary))
         few = [row if row is not None and row.n_allowed <= _FEW else None for row in rows]
@@ -206,8 +214,8 @@ class Constraint(Background[At]):
     def _listed(self, rows: Sequence[Row | None]) -> SparsePrior:
         """Return the sparse prior of N positions: log `violation` on all symbols, with the allowed ones listed.
 
-        rows        for each position, log b of all symbols (`Row`); None: the sentence has left the language, which is
-                    log 1 = 0 on all symbols if `violation` is above 0
+        rows        for each position, log b of all symbols (`Row`); None: the sentence has left the language; log b
+                    there is 0 on all symbols if `violation` is above 0, else −∞ on all
         """
         forbidden = math.log(self.violation) if self.violation else MINUS_INFINITY
         shift = [0.0 if row is None and self.violation else forbidden for row in rows]
@@ -261,7 +269,9 @@ def _constant_table(log_b: float, n_symbols: int) -> Table:
 def _exceptions(rows: Sequence[Row | None]) -> Exceptions:
     """Return the allowed symbols of N positions with their log b, as `Exceptions` (position, word, log b), (E,) each.
 
-    rows        for each position, log b of all symbols (`Row`); None: none are listed
+    rows        for each position, log b of all symbols (a `Row`); None: no symbol of that position is listed
+
+    Sorted by position, then by word; a word is the id of a symbol.
     """
     listed = [row for row in rows if row is not None]
     if not listed:
@@ -488,8 +498,9 @@ def _terminal_expression(terminal: notation.Terminal, over: Over, place: str) ->
 class ValuesOf:
     """A function from a condition to an expression (of a formal language) that matches any one of its slot values.
 
-    The condition is the input that a text is generated from. The function returns None if it has no such value.
-    `slots`: only values of these slots count; None: of all.
+    Use: `ValuesOf(slots)(condition)`. The condition is the input that a text is generated from. A value is matched
+    character by character, its words joined by blanks; None is returned if the condition has no such value. `slots`:
+    only values of these slots count; None: of all.
     """
 
     slots: frozenset[str] | None = None

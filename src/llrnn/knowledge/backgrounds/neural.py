@@ -44,7 +44,7 @@ class Place(NamedTuple):
 class LazyAnswers(PackedStates[S]):
     """A batch of N states of a background (prior) of which only the next word's log b is kept, computed on first use.
 
-    `n`: N; `make`: a function that returns log b, (N, V).
+    `n`: N; `make`: a function without arguments that returns log b, (N, V), called when `log_b` is first read.
     """
 
     make: Callable[[], Tensor]
@@ -59,7 +59,7 @@ class LazyAnswers(PackedStates[S]):
 class Scanned(PackedStates[Place]):
     """A batch of states of a `Model` background at N positions: the inner model's next-word distributions there.
 
-    pieces      distribution objects, each over some of the positions
+    pieces      `Distribution` objects of the inner model, each over some of the positions
     order       (N,) the index of each position in the concatenation of the pieces
     """
 
@@ -149,9 +149,9 @@ class Model(Background[Place]):
             self.model.to(device)
 
     def _fed(self, states: Sequence[Place]) -> Any:
-        """Return one inner model state of all B sequences, after each has read its last word.
+        """Return the inner model's state, a `ModelState` of B rows, after each of B sequences has read its last word.
 
-        `states`: of the B sequences; those without a last word stay as they are.
+        `states`: of the B sequences; for one without a last word (`word` None) the row is its `before`, unchanged.
         """
         waiting = [n for n, state in enumerate(states) if state.word is not None]
         rows = [state.before for state in states]
@@ -165,7 +165,8 @@ class Model(Background[Place]):
     def _step(self, states: Sequence[Place]) -> Any:
         """Run one step of the inner model for all sequences: read their last words, EOS where there is none yet.
 
-        Returns (distribution of the next word, new inner state), a row for each of `states`.
+        Returns (distributions of the next words, the inner model's new `ModelState`), a position or row for each of
+        `states`.
         """
         before = states[0].before.joined([state.before for state in states], self.model.device)
         eos = self.model.vocabulary.eos
@@ -274,9 +275,10 @@ class Reading:
 
 
 def _with_layers(cache: Any, make: Callable[[list[Tensor]], Tensor], sources: Sequence[Any]) -> Any:
-    """Return a copy of a key-value cache with new keys and values, in each layer `make` of those of `sources`.
+    """Return a copy of a key-value cache whose keys and values in each layer are made from those of `sources`.
 
-    make        a function of a list of tensors, one from each of `sources`, to a tensor
+    make        a function from the list of that layer's keys (or values), one tensor from each of `sources`, to the new
+                keys (or values)
     sources     key-value caches
     """
     made = copy.copy(cache)
@@ -474,7 +476,8 @@ class HuggingFace(Background[tuple[int, ...]]):
     def _pass(self, asked: Sequence[Asked]) -> Tensor:
         """Run the language model once over the uncached tokens of several windows; return log p, (places, V) float32.
 
-        Windows are padded at the end; empty places of the cache are masked, and not counted in token positions.
+        Windows are padded at the end; empty places of the cache are masked, and not counted in token positions. The
+        rows of the result are the requested places of the first window, then those of the second, and so on.
         """
         device = self._a_weight.device
         known = [self._known(one.window, device) for one in asked]
@@ -570,7 +573,7 @@ def vocabulary_of(tokenizer: Any) -> Vocabulary:
 def tokenised(tokenizer: Any, texts: Iterable[str], *, name: str = "") -> Corpus:
     """Return a corpus in which each text is a sentence of tokens, written as the symbols of `vocabulary_of`.
 
-    Texts without tokens are dropped; `name`: of the corpus.
+    The tokenizer adds no special tokens, such as eos. Texts without tokens are dropped; `name`: of the corpus.
     """
     symbols = vocabulary_of(tokenizer).symbols
     lines = list(texts)

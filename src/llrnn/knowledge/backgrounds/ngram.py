@@ -83,7 +83,8 @@ class CrossFitted(Background[Any]):
     The training text is cut into folds. A model that trains on it sees, at each sentence, n-grams that were estimated
     without the sentence's fold; at any other text it sees n-grams of the whole corpus.
 
-    make        a function from a corpus to its n-grams; `NGram.from_corpus(corpus, folds=10)` gives the usual ones
+    make        a function from a corpus to an unbound background whose `bind` returns an `NGram`;
+                `NGram.from_corpus(corpus, folds=10)` makes a `CrossFitted` with the usual one
     corpus      the text that a model with this background trains on
     folds       the number of folds, 2 or more; a sentence's fold follows from a hash of its words
 
@@ -110,7 +111,7 @@ class CrossFitted(Background[Any]):
         """Return the background from a model folder, which stores `whole`, the n-grams of all of the text, alone.
 
         The background is a prior over the next word; it can be used, but training with it raises a TrainingError. A
-        `whole` that is no `NGram` is returned itself.
+        `whole` that is no `NGram` is returned itself. `folds`: into how many parts the training text had been cut.
         """
         if not isinstance(whole, NGram):
             return whole  # other backgrounds were cross-fitted too, once
@@ -190,7 +191,8 @@ class CrossFitted(Background[Any]):
 def joined(tables: Sequence[ngrams.NGramTable]) -> ngrams.NGramTable:
     """Return one n-gram table that holds several tables over the same V words side by side.
 
-    Word x of table p is word p · V + x of the result; no n-gram has words of two tables.
+    Word x of table p is word p · V + x of the result; no n-gram has words of two tables. The order of the result is the
+    highest of the tables' orders.
     """
     V, order = len(tables[0].words), max(table.order for table in tables)
     levels = []
@@ -304,10 +306,12 @@ class NGram(Background[int]):
         return Nodes(batch.n_positions, seen[batch.mask]), seen[:, -1].tolist()
 
     def rows(self, states: Sequence[int] | Tensor) -> NGramRows:
-        """Return the next-word distributions at N states in sparse form: `NGramRows`, listed words and a rest.
+        """Return the next-word distributions at N states in sparse form, as `NGramRows`.
 
-        `states`: numbers of n-grams, the longest listed end of each prefix. `rest` does not hold for unlisted words
-        that share the probability of `<unk>` (see `prior`).
+        These list E words, `position` (index of the state), `word` (id) and `log_prob`, (E,) each; log p of any other
+        word is its unigram log p plus `rest` (N,). That does not hold for words of the vocabulary without n-grams,
+        which share the probability of `<unk>` (see `prior`). `states`: indices of nodes of the trie, as `advance`
+        returns them.
         """
         nodes = _as_tensor(states)
         rows = self.trie(nodes.device).rows(nodes)
@@ -330,7 +334,7 @@ class NGram(Background[int]):
     def log_probs(self, states: Sequence[int] | Tensor, *, out: Tensor | None = None) -> Tensor:
         """Return log p of every word at N states, (N, V) float32.
 
-        `states`: numbers of n-grams, the longest listed end of each prefix; `out`: a tensor to write the result into,
+        `states`: indices of nodes of the trie, as `advance` returns them; `out`: a tensor to write the result into,
         None for a new one.
         """
         nodes = _as_tensor(states)
@@ -352,7 +356,8 @@ class NGram(Background[int]):
     def score(self, symbols: Sequence[int] | Ints) -> tuple[Tensor, Tensor]:
         """Return log p of every symbol but the first, and the length of the n-gram it was found with, both (n − 1,).
 
-        `symbols`: n ids of a text EOS, sentence, EOS, sentence, …, EOS.
+        `symbols`: n ids of a text EOS, sentence, EOS, sentence, …, EOS. The length counts the symbol itself: 1 for a
+        unigram, up to `order`. log p is in nats, given the symbols before.
 
         Example:
 
@@ -405,7 +410,8 @@ def estimated_on(table: ngrams.NGramTable, corpus: Corpus, held_out: Corpus | No
 def _fit(ngram: NGram, corpus: Corpus) -> tuple[float, float]:
     """Return the mean −log p per listed word, in nats, and the share of full-length n-grams that are listed.
 
-    About 2,000 sentences of the corpus are looked at.
+    About 2,000 sentences of the corpus are looked at, evenly spread. The share is, among the known words before which
+    at least order − 1 symbols stand (EOS included), of those whose n-gram of length `order` is in the table.
     """
     some = corpus[:: max(1, len(corpus) // _SAMPLED)]
     plain = Corpus.from_sentences([sentence.words for sentence in some])
@@ -422,7 +428,8 @@ def _static_tables(table: ngrams.NGramTable) -> tuple[Table, ...]:
     """Return the unigram log-probabilities of an n-gram model as one table over the vocabulary, (V,), or two.
 
     Two where words without n-grams share the probability of `<unk>`: the first has all other words, the second these,
-    minus infinity elsewhere, since the two are weighted differently at each position.
+    each minus infinity elsewhere. At a position the first is shifted by the log back-off weight of the context, the
+    second by log p(`<unk>` | context) less the unigram log p of `<unk>`, so that they cannot be one table.
     """
     log_prob = torch.from_numpy(table.levels[0].log_prob[: len(table.symbols)])
     if table.shared is None:

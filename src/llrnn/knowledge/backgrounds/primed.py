@@ -45,8 +45,8 @@ _HALVINGS = 50  # of an interval of that width: to 1e-13
 def words_of(condition: object) -> dict[str, float]:
     """Return the evidence of a condition (the input that a text is generated from) for its words: {word: 1.0}.
 
-    The words are those of a text, of each element of a sequence, or of the values of a record or dialogue act; {} for
-    None.
+    The words are those of a text, of each element of a sequence, or of the values of a record or dialogue act, split at
+    white space with capitals as they are; {} for None. A number, or any other object, is one word, its `str`.
     """
     if condition is None:
         return {}
@@ -61,8 +61,8 @@ class Priming(Background[LogWeights]):
     """The factor of `Primed`: evidence(condition)[x] · boost for an entity x, `absent` without evidence, 1 on others.
 
     An entity is a word, or a cell (a set of unlisted strings that share a symbol), that should be used if the condition
-    (input of the text) supports it. The state is {symbol id: log factor} of the entities with evidence; arguments are
-    those of `Primed`.
+    (input of the text) supports it. The state is {symbol id: log factor} of the entities with evidence; the arguments
+    `entities`, `evidence`, `boost`, `absent` and `cells` are those of `Primed`.
     """
 
     _table: Table  # once it is bound
@@ -90,8 +90,9 @@ class Priming(Background[LogWeights]):
         """Return {entity: symbol id} of the entities that the vocabulary lists: words, and cells by their symbols.
 
         An entity is what the condition (input of a text) must support; a cell is a set of unlisted strings with one
-        symbol. Unlisted words are not in the result; an UnknownWordError is raised for one that is in no cell either,
-        and not read as unknown.
+        symbol. Entities that are words outside the vocabulary are not in the result. Such a word must be in a cell, or
+        the vocabulary have a symbol for unknown words; else an UnknownWordError is raised. With `cells`, all cells are
+        in the result.
         """
         n = len(vocabulary.words)
         cells = {name: cell for cell, name in enumerate(vocabulary.symbols[n:], n)}
@@ -103,8 +104,9 @@ class Priming(Background[LogWeights]):
     def initial(self, condition: object = None) -> LogWeights:
         """Return {symbol id: log factor} of the entities with evidence in the condition; it holds for the whole text.
 
-        The condition is the input of the text. A cell, a set of unlisted strings with one symbol, takes the largest
-        factor of its words. Raises a BackgroundError if a strength is infinite or NaN.
+        The condition is the input of the text. The log factor is log(strength · boost), −∞ for a strength of 0 or
+        below; ids rise. A cell, a set of unlisted strings with one symbol, takes the largest factor of its words.
+        Raises a BackgroundError if a strength is infinite or NaN.
         """
         primed: dict[int, float] = {}
         for symbol, strength in self._with_evidence(self.evidence(condition)):
@@ -123,9 +125,9 @@ class Priming(Background[LogWeights]):
             yield from ((cell, found[word]) for cell, word in cells if cell in self._of_cells)
 
     def follow(self, states: Sequence[LogWeights], batch: Batch) -> tuple[Sequence[LogWeights], Sequence[LogWeights]]:
-        """Return the state of each position of the batch that is not padding, row by row, and the states after it.
+        """Return the state of each position that is not padding, row by row, and the state of each row after the batch.
 
-        `states`: one for each row, {symbol id: log factor}; no symbol changes a state.
+        `states`: one for each row, {symbol id: log factor}; no symbol changes a state, so that all results are these.
         """
         counts = batch.mask.sum(1).tolist()
         return [state for state, n in zip(states, counts, strict=True) for _ in range(int(n))], states
@@ -325,8 +327,9 @@ def _counted(base: Background, factor: Priming, corpus: Corpus) -> tuple[Floats,
     """Return counts and base probabilities, each (sentences, 3), for the fit of `Primed`.
 
     The columns are: words that are no entities, entities with evidence in the sentence's condition (its input),
-    entities without. Counted are the words of each sentence; probabilities are those of all words of the kind, by the
-    base alone. Raises a ZeroMassError if the base gives a word of the corpus probability 0.
+    entities without. Counted are the words of each sentence and its end; a probability is the sum, by the base alone,
+    over all symbols of the vocabulary that are of the column's kind. Raises a ZeroMassError if the base gives a word of
+    the corpus probability 0.
     """
     vocabulary = factor.vocabulary
     mass = torch.softmax(base.prior([]).dense(1).log_b[0], 0).numpy()
@@ -350,8 +353,12 @@ def _counted(base: Background, factor: Priming, corpus: Corpus) -> tuple[Floats,
 def _likeliest(counts: Floats, masses: Floats) -> tuple[float, float]:
     """Return (boost, absent), the factors of entities with and without evidence, that maximise the likelihood.
 
-    counts      (sentences, 3) words that are no entities, entities with evidence, entities without
-    masses      (sentences, 3) their summed probabilities by the base
+    counts      (sentences, 3) numbers of words that are no entities, entities with evidence, entities without: n₀, n₁,
+                n₂
+    masses      (sentences, 3) summed probabilities of these kinds by the base: m₀, m₁, m₂
+
+    The log-likelihood is Σ n₁ log boost + n₂ log absent − (n₀ + n₁ + n₂) log(m₀ + boost · m₁ + absent · m₂) over
+    sentences; `absent` is at least 1e-6.
     """
     seen, length = counts.sum(0), counts.sum(1)
 

@@ -45,10 +45,11 @@ class TextBefore:
     """The words before a sentence, and how often each symbol counts as seen because of them, n(x) in `Recent`.
 
     words       an int64 array of their ids, the last one last
-    symbols     sorted ids of the symbols that are kept: these words, and other forms of them
+    symbols     sorted ids of the symbols that are kept: these words and other forms of them, the `most` of `Recent`
+                with the largest gain (see `Recent._counted`)
     n           n(x) of each of `symbols`
     total       N, the sum of n over all symbols, those that are not kept too
-    few         indices into `symbols` of those that training reads
+    few         indices into `symbols` of the at most 150 with the largest gain, the only ones that training reads
     """
 
     words: Ints
@@ -60,7 +61,7 @@ class TextBefore:
     def read(self, training: bool) -> tuple[Ints, Floats]:
         """Return (symbol ids, n(x) of each), the counts of the text before.
 
-        training    True: only of the few symbols that gain most by them
+        training    True: only those of the symbols at `few`; False: of all that are kept
         """
         return (self.symbols[self.few], self.n[self.few]) if training else (self.symbols, self.n)
 
@@ -86,14 +87,14 @@ class Heard(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RecentPlaces(PackedStates[Heard]):
-    """A batch of N states of `Recent`: the E words that were read before each position, sorted by position and word id.
+    """A batch of N states of `Recent`: E (position, word) pairs of words read up to a position, sorted by both.
 
     prior       of the base at the N positions
     position, word      (E,) each: a position, and the id of a word that counts as seen there
     n_read      (E,) its count n(x)
     total       (N,) the sum N of counts at each position
     in_sentence (E,) whether the word is in the sentence so far
-    is_last     (E,) whether it is the last word
+    is_last     (E,) whether it is the word that was read last
     mu, kappa   μ and κ of `Recent`
     """
 
@@ -133,9 +134,11 @@ class Recent(Background[Heard]):
     mu, kappa   μ, above 0, and κ, 0 or more; N is the sum of n over all words
     window      how many words before the sentence are looked at; the condition has them, a `Before` or a text
     fading      f = 1 / (1 + d / fading) for the word d places before the sentence; None: 1. In the sentence f = 1
-    inflections rules for other forms of words that the vocabulary counts twice at most; None: words alone come again
+    inflections an `Inflections`, rules for the other forms of a word, forms(y) = {form: share}, used for words y that
+                the vocabulary counts twice at most; None: words alone come again
     share       the part of a word's count that goes to its other forms
-    most        how many symbols of the text before are kept, those that gain most; in training at most 150
+    most        how many symbols of the text before are kept, those with the largest n(x) · log(1 + n(x) / (N b(x))), b
+                the base; in training at most 150
 
     Only words of the vocabulary come again; `words.with_text_words` adds those of a text. The share of a form that is
     not listed goes to its cell, the set of unlisted strings with one symbol. At an end of sentence its words become a
@@ -247,7 +250,11 @@ class Recent(Background[Heard]):
     def _counted(self, words: Ints) -> TextBefore:
         """Return the text before a sentence with its counts n(x), of the `most` symbols that gain most by them.
 
-        words       the ids of the words, the last one last
+        words       the ids of the words in order; the word d places before the sentence counts with the weight f(d) of
+                    `Recent`
+
+        The gain of a symbol is n(x) · log(1 + n(x) / (N b(x))), b its probability in general. Without words, an empty
+        text.
         """
         if not len(words):  # half of the sentences in training
             return _NO_TEXT
@@ -288,7 +295,7 @@ class Recent(Background[Heard]):
         return Heard(state.base, self._counted(words), (), -1)
 
     def _says(self, words: Ints) -> tuple[Ints, Floats, Ints]:
-        """Return (symbols, shares, sizes): what each word counts for, itself and its other forms, word by word.
+        """Return (symbols, shares, sizes): what each word counts for, its other forms and itself, word by word.
 
         words       their ids
         symbols     for all words in turn, the ids of these symbols
@@ -348,11 +355,11 @@ class Recent(Background[Heard]):
         return self._places([state.base for state in states], found)
 
     def _read_at(self, state: Heard, inputs: Ints, counting: Bools, training: bool) -> _Read:
-        """Return the counts of the words read up to each position of one sentence, where `counting` is True.
+        """Return the counts of the words read up to each position of one sentence, its input included, as `_Read`.
 
-        state       before the sentence's inputs
+        state       before the first of `inputs`
         inputs      (T,) symbol ids, -1: nothing is read there
-        counting    (T,) False on padding
+        counting    (T,) False on padding; only the positions where it is True are in the result
         training    whether only the few most important symbols of the text before are read
         """
         comes = (inputs >= 0) & (inputs < self.vocabulary.n_words) & (inputs != self.vocabulary.eos)
@@ -403,11 +410,11 @@ class Recent(Background[Heard]):
         return with_exceptions(places.prior, len(places), places.position, places.word, places.log_b)
 
     def _rates(self, text: EncodedText) -> Iterator[tuple[Floats, Floats, Floats, Floats]]:
-        """Yield (b, n, N, Σ n) at each target of a sentence, (targets,) each: twice for each sentence, for `fitted`.
+        """Yield for `fitted`, twice for each sentence, four float64 arrays (targets,): b, n, N and Σ n at its targets.
 
-        First with the text before it, then alone. b: unigram probability of the target, without this occurrence of it;
-        n: its count n(x); N: the sum of counts; Σ n: of those symbols alone that are kept. About 500 sentences of
-        `text` are looked at.
+        First they are computed with the text before the sentence, then without it. b: the unigram probability of the
+        target, estimated without this occurrence of it; n: its count n(x); N: the sum of the counts of all symbols; Σ
+        n: the sum over the symbols that are kept. About 500 sentences of `text` are looked at.
         """
         words = np.unique(np.concatenate(text.sentences))
         self._says(words[(words < self.vocabulary.n_words) & (words != self.vocabulary.eos)])  # faster all at once
@@ -448,13 +455,14 @@ class Recent(Background[Heard]):
 
 
 class _Read(NamedTuple):
-    """The counts of D symbols at those of T positions of one sentence that are not padding.
+    """The counts of D symbols after each of T positions of one sentence, its positions of padding left out.
 
     symbols     (D,) sorted symbol ids
-    n           (T, D) their counts n(x)
-    in_sentence (T, D) whether the sentence has the word by then
-    total       (T,) the sum of counts
-    last        (T,) the id of the last word, -1: none
+    n           (T, D) their counts n(x) as in `Recent`, by the text before and the inputs up to this position, that one
+                included
+    in_sentence (T, D) whether the sentence has had the word by then
+    total       (T,) the sum N of the counts of all symbols
+    last        (T,) the id of the input at the position, -1 if it is no word of the vocabulary
     """
 
     symbols: Ints  # (D,)
@@ -472,12 +480,12 @@ def _largest(values: Floats, count: int) -> Ints:
 
 
 def _likeliest(b: Floats, n: Floats, total: Floats, n_all: Floats) -> tuple[float, float]:
-    """Return the (μ, κ) of b + μ n / (N + κ) that maximise the likelihood of targets, on finer and finer grids.
+    """Return the (μ, κ) that maximise Σ log (b + r n) − log(1 + r Σn) over targets, r = μ / (N + κ), on finer grids.
 
     b           (targets,) the base probability of each target
     n           (targets,) its count in the text before
     total       (targets,) N, the sum of counts
-    n_all       (targets,) the sum of counts of the symbols that are kept, for the normaliser
+    n_all       (targets,) Σn, the sum of counts of the symbols that are kept, by which the normaliser grows
     """
 
     def likelihood(point: tuple[float, float]) -> float:

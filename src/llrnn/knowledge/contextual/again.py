@@ -27,7 +27,8 @@ class Again(Following[Heard], ContextualFeature[Heard]):
     """Two contextual features of words that come again: `again:last` and `again:sentence`.
 
     The first is 1 on the word that came last, the second on all words of the sentence so far; 0 on others. They need a
-    background `Recent`, or one with `Recent` among its factors, else a FeatureError; the network learns their weights.
+    background (prior) `Recent`, or a product or mixture with `Recent` among its parts, else a FeatureError; the network
+    learns their weights.
 
     Example:
 

@@ -91,7 +91,8 @@ class NamedProcess(Process[S]):
 class Following(NamedProcess[S]):
     """A contextual feature or input without states of its own: it uses those of the process `followed`.
 
-    `followed` is a background (prior over the next word) or feature, whose states a model then computes once for both.
+    `followed` is a background (prior over the next word) or feature, whose states a model then computes once for both;
+    the subclass's constructor sets it.
     """
 
     followed: Process[S]
@@ -156,7 +157,8 @@ class ContextualFeature(NamedProcess[S]):
     def beside(self, background: Background) -> Self:
         """Return a copy for a model with this background (prior over the next word); by default the feature itself.
 
-        A model calls it, so that a feature can follow the background's states.
+        A model calls it, so that a feature can follow the background's states. `Again`, for example, uses the states of
+        a `Recent` in it.
         """
         return self
 
@@ -245,7 +247,7 @@ class LinearFeature(ContextualFeature[S]):
 class Repeated(ContextualFeature[tuple[int, ...]]):
     """A contextual feature that is 1 on the words among the last `window` words of the prefix, 0 on all others.
 
-    Ends of sentences do not count as words.
+    Ends of sentences do not count as words, and the words of earlier sentences of the text count on.
 
     Example:
 
@@ -328,10 +330,12 @@ class Expert(Following[S], ContextualFeature[S]):
 
 
 def _by_region(prior: SparsePrior, n: int) -> ContextValues:
-    """Return `ContextValues` of a prior at n positions whose K static tables cover disjoint sets of words (regions).
+    """Return `Expert` values by a prior at n positions whose K static tables cover disjoint sets of words (regions).
 
-    The value on words in general is that of the largest table. Words of other tables are listed by themselves only at
-    positions where their value differs from it. Where the tables overlap, every word is listed (`_everywhere`).
+    The value of a word is log b less its table's log b, that is the shift of its table at the position. The value on
+    words in general is that of the table with most words; words of other tables are listed only at positions where
+    their shift differs, and words that the prior lists always are. Where the tables overlap, every word is listed with
+    its log b (`_everywhere`). Values are clamped to ±50.
     """
     if (region := prior.regions) is None:
         return _everywhere(prior.dense(n))
@@ -349,7 +353,10 @@ def _by_region(prior: SparsePrior, n: int) -> ContextValues:
 
 
 def _everywhere(prior: DensePrior) -> ContextValues:
-    """Return `ContextValues` that list the value log b of every word at every position: exact, with N × V entries."""
+    """Return `ContextValues` that list the value log b of every word at every position: exact, with N × V entries.
+
+    The value on words in general, (N, 1), is 0, but no word has it. Values are clamped to ±50.
+    """
     (N, V), like = prior.log_b.shape, prior.log_b
     position = torch.arange(N, device=like.device).repeat_interleave(V)
     word = torch.arange(V, device=like.device).repeat(N)
@@ -447,7 +454,8 @@ class CopyProgress(NamedTuple):
 def said_of(state: CopyProgress, known: dict[int, Any], work: Callable[[CopyProgress], Any]) -> Any:
     """Return `work(state)`, from the cache `known` if it is there; else call `work` and add the result.
 
-    `known`: {id(state): result}, changed in place; a result None is not cached.
+    `known`: {id(state): result}, changed in place, valid as long as these states live; a result None is not cached.
+    `work`: a function of a state.
     """
     if (found := known.get(id(state))) is None:
         found = known[id(state)] = work(state)
@@ -602,7 +610,8 @@ class Copied(Pointing):
 class Continued(Pointing):
     """A feature that is 1 on the next word of a value that the sentence has begun and not finished.
 
-    Values are those of the slots of the condition, the input that the text is generated from.
+    Values are those of the slots of the condition, the input that the text is generated from. There is one feature for
+    the values of all slots.
 
     Example:
 
@@ -639,8 +648,8 @@ class Mentioned(Pointing):
 class Unmentioned(ConditionFeature):
     """A feature whose value on EOS is how many values of the condition the sentence has not said; 0 on other words.
 
-    The condition is the input that the text is generated from. `slots`: only values of these slots count; without, all
-    do.
+    The condition is the input that the text is generated from. It is one feature: `slots` says whose values count;
+    without any, all do.
 
     Example:
 

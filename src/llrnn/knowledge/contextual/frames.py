@@ -104,14 +104,15 @@ class Framed(ContextualFeature[FrameState]):
     """A feature that says which slot's value comes next: log p(s | the words before) − log p(s) for each slot s.
 
     Slots and values are those of the condition, the input that a sentence is generated from. The feature has this value
-    on the first word of each value of s that the sentence has not said yet, and is 0 on all other words.
+    on the first word of each value of s that the sentence has not said yet and that does not continue a value begun,
+    and is 0 on all other words; where two slots' values begin with one word, the larger counts.
 
         Framed.counted(corpus, order=6, folds=10)          corpus: sentences with conditions
 
     counts  {the last symbols before a value: {slot: how often}}, also for all shorter ends of them; `counted` makes it
     order   how many symbols before a value count, at most; a value among them is one
-    folds   such counts of each part of the training text: in training, a sentence does not use those of its own part.
-            []: no such parts; None: they are lost, and training is refused
+    folds   a list of such counts, of each part (fold) of the training text: in training, those of a sentence's own part
+            are subtracted. []: no such parts; None: they are lost, and training is refused
     """
 
     def __init__(self, counts: Counts, *, order: int = 6, folds: Sequence[Counts] | None = None) -> None:
@@ -167,7 +168,7 @@ class Framed(ContextualFeature[FrameState]):
         return state.behind(self.vocabulary.symbols[symbol], self._order)
 
     def follow(self, states: Sequence[FrameState], batch: Batch) -> tuple[Sequence[FrameState], Sequence[FrameState]]:
-        """Return the states at the positions of a batch that are not padding, and the states after its last column.
+        """Return the states after each input that is not padding, row by row, and those after each row's last column.
 
         In training (`batch.sentences` is given), each sentence gets the number of its fold, the part of the training
         text whose counts are not used for it. Raises a TrainingError if the feature comes from a model folder, which

@@ -30,7 +30,9 @@ from llrnn.text.vocabulary import Revision
 class ContextualInput(NamedProcess[S]):
     """Named numbers that follow the prefix and that the network reads beside the embedding of each word.
 
-    A subclass has `initial(condition)`, `advance(state, symbol)`, and `number(state)` or `numbers(states)`, as here:
+    A subclass has `initial(condition)`, the state before any word, `advance(state, symbol)`, the state after the word
+    with this id, and `number(state)` or `numbers(states)`. With a word the network reads the number at the state after
+    this word. `condition`: the input that the text is generated from, or None.
 
         class Depth(ContextualInput[int]):
             def initial(self, condition=None): return 0
@@ -67,8 +69,9 @@ class SlotProgress(Following[CopyProgress], ContextualInput[CopyProgress]):
 
         SlotProgress("name", "area", "food")            three numbers for each; without names, of all slots together
 
-    The condition is the input that the text is generated from, with slots that have values. States are those of
-    `Copied`.
+    The condition is the input that the text is generated from, with slots that have values. The three numbers are in
+    this order, slot by slot; a value is begun if the sentence ends with its first words but not all. States are those
+    of `Copied`.
     """
 
     followed: Unmentioned
@@ -125,7 +128,8 @@ class ConditionNumbers(ContextualInput[tuple[float, ...]]):
     """A contextual input of the network: the numbers of a condition, such as {"price": 37, "stars": 4} or a vector.
 
     The condition is the input that a text is generated from, and must be given. Its numbers are the same at every step,
-    standardised by the mean and standard deviation of the training conditions.
+    standardised by the mean and standard deviation of the training conditions; a field that some of these lack adds a
+    number that is 1 where it is missing, else 0.
 
     Example:
 
@@ -141,8 +145,8 @@ class ConditionNumbers(ContextualInput[tuple[float, ...]]):
     def fitted(cls, conditions: Iterable[object], names: Collection[str] = ()) -> ConditionNumbers:
         """Return the input with means and standard deviations of these conditions: records, or vectors of one length.
 
-        `names`: the fields of records to use; empty means all, which must then be numbers. Raises a ConfigError where
-        they are not.
+        `names`: the fields of records to use, in this order; empty means all, as they first appear, which must then be
+        numbers. Raises a ConfigError where they are not. A field that never varies is divided by 1.
         """
         return cls(NumericFields.fitted(conditions, names))
 

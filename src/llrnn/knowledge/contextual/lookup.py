@@ -62,7 +62,7 @@ class Matching:
         Matching(subject="name", on=("food", "area"), history=("turns",))
 
     It is called with a table, a condition (the input that the text is generated from) and the words of the sentence so
-    far, and returns a tuple of rows:
+    far, and returns a tuple of rows, dicts {column: value}, in the order of the table:
 
     1. If the value of some row's column `subject` (the name of a venue) occurs in the sentence as consecutive words, in
        any case, the rows with that name. Of several names, the one that ended last; of those, the longest.
@@ -71,7 +71,8 @@ class Matching:
     3. Else the rows whose columns `on` have the values that the condition's fields of these names have. Of a list, any
        value will do; a field that is missing, empty, dontcare or none does not restrict.
 
-    `words` tokenizes names and texts as the model's text is tokenized.
+    `words`: a function that splits a name or text into words, as the model's text is split. With `subject` None only 3.
+    applies; with no row that fits, the result is ().
     """
 
     subject: str | None = None
@@ -164,7 +165,9 @@ class _Index:
     def restricted(self, values: Values) -> TableRows:
         """Return the rows that have, in each column of `on`, one of the values given for it; cached.
 
-        `values`: a tuple of texts for each column of `on`, in order; an empty one, or dontcare, does not restrict.
+        `values`: a tuple of texts for each column of `on`, in order; an empty tuple, or the texts "", none and
+        dontcare, do not restrict. Texts are compared without regard to case and outer blanks; rows are in the table's
+        order.
         """
         said = [{plain(value) for value in column} - _ANYTHING for column in values]
         wanted = [(column, any_of) for column, any_of in zip(self._on, said, strict=True) if any_of]
@@ -182,7 +185,8 @@ class TableColumn(NamedTuple):
     """A column `name` of a table, with its values split into words, and its domain: all words that count as its words.
 
     `spelled`: {value: tuple of its words}; `words`: a frozenset of all words of the values; `domain`: these, and
-    further ones that are given, such as those of a former table. Made by `TableColumn.of(kb, name, tokenize, others)`.
+    further ones that are given, such as those of a former table. Made by `TableColumn.of(kb, name, tokenize, others)`
+    from a table, a function that splits a value into words, and the further words.
     """
 
     name: str
@@ -200,9 +204,9 @@ class TableColumn(NamedTuple):
 class BoundColumns(NamedTuple):
     """The columns of a `Lookup` as tensors over the D word ids in them; k features: one for each column, and `begun`.
 
-    `ids`: (D,) rising; `rest`: (k,) the values on all other words; `usual`: (D, k) the values while the table supports
-    nothing; `places`: for each feature a dict {word: flat index into (D, k)}. Made by `BoundColumns.to(vocabulary,
-    columns)`.
+    `ids`: (D,) rising; `rest`: (k,) the values on all other words; `usual`: (D, k) the values while no row of the table
+    supports a word: 0 on the words of the feature's column, else as `rest`; `places`: for each feature a dict {word of
+    its column: flat index into (D, k)}. Made by `BoundColumns.to(vocabulary, columns)`.
     """
 
     ids: Tensor  # (D,) all words of all domains, rising
@@ -303,13 +307,14 @@ def _bytes_of_cut(_: int, cut: _Cut) -> int:
 class Lookup(ContextualFeature[LookupState]):
     """Contextual features that look up a table: they tell the network which words of a column are correct now.
 
-    The feature `name:column` is 0 on words of the column's values that no row returned by the query supports now, and 1
-    on all other words; `name:begun` is 1 on words that continue a value of these rows which the prefix has begun, else
-    0.
+    The query returns the rows that hold now; they support the first word of each of their values, and the next word of
+    a value whose beginning the prefix ends with. The feature `name:column` is 0 on words of the column's values that
+    are not supported so, and 1 on all other words; `name:begun` is 1 on words that continue a value of these rows which
+    the prefix has begun, else 0.
 
     kb          the table
-    query       a function (table, condition, words of the sentence so far) -> the rows that hold now, such as
-                `Matching`
+    query       a function (table, condition, words of the sentence so far) -> the rows that hold now, mappings {column:
+                value}, such as `Matching`
     columns     the columns to look up
     name        of the features
     domain      {column: words} to treat as words of the column too, such as those of a former table
@@ -403,7 +408,8 @@ class Lookup(ContextualFeature[LookupState]):
         """Return the state after a prefix of words, with the rows that the query returns for it.
 
         `before`: the rows of the state one word earlier, None at the start. A `Matching` is asked again only where the
-        prefix ends a name; any other function at every word. A FeatureError if the query raises, or returns no rows.
+        prefix ends a name; any other function at every word. Raises a FeatureError if the query raises, or returns
+        anything else than an iterable of mappings (it may be empty). `condition`: the input of the text.
         """
         query, kb = self._query, self.table
         if not isinstance(query, Matching):
@@ -432,9 +438,10 @@ class Lookup(ContextualFeature[LookupState]):
         return _Cut(rows, values, tuple(sorted(first)))
 
     def _values(self, column: TableColumn, rows: Rows, condition: object) -> list[tuple[str, ...]]:
-        """Return the distinct values of a column in some rows of the table, each as a tuple of words; empty ones not.
+        """Return the distinct values, each as a tuple of words, that a column has in some rows of the table.
 
-        `condition`: the input of the text, for errors.
+        In the order in which they first occur; values without words are left out. `condition`: the input of the text,
+        for errors.
         """
         found = [row[column.name] for row in rows if column.name in row]
         texts = dict.fromkeys(text if isinstance(text, str) else repr(text) for text in found if text is not None)
