@@ -35,7 +35,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from llrnn_lab.bench.curve import TimeCurve
 from llrnn_lab.bench.report import filled as with_rows
 from llrnn_lab.bench.report import times
 from llrnn_lab.studies.tables import mean_and_spread, share_cell
@@ -106,7 +105,6 @@ FUNCTIONS: dict[str, Any] = {
     "sd": statistics.stdev,
     "median": statistics.median,
     "exp": math.exp,
-    "TimeCurve": TimeCurve,
     "DOCS": DOCS,
 }
 

@@ -65,7 +65,6 @@ TRACED_ROOMS = {"layer", "knowledge", "languages", "agreement"}
 TRACED_FILES = {
     *(f"inference/test_{name}.py" for name in ("adaptation", "evaluate", "hf", "lattices")),
     "inference/test_scores.py",
-    "lab/test_coarse.py",
     *(f"model/test_{name}.py" for name in ("completion", "condensed", "controllers", "ensembles")),
     *(f"model/test_{name}.py" for name in ("inputs", "open_model", "tables_swapped", "unit_models")),
     *(f"text/test_{name}.py" for name in ("automata", "spellings")),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import cProfile
 import itertools
-import json
-import math
 import pstats
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +13,6 @@ import pytest
 import torch
 
 from llrnn import french
-from llrnn.cli import run
 from llrnn.config import read_config
 from llrnn.config.project import Project
 from llrnn.ground.files import write_atomically
@@ -28,7 +25,6 @@ from llrnn.training.runs import Record
 from llrnn.training.settings import TrainingSettings
 from llrnn_lab.bench import torch_peer
 from llrnn_lab.bench.adaptive import adaptive, equal_time
-from llrnn_lab.bench.curve import TimeCurve
 from llrnn_lab.bench.french import french as french_training
 from llrnn_lab.bench.french import only_steps
 from llrnn_lab.studies.prepare import prepare
@@ -130,59 +126,6 @@ def test_perplexity_at_equal_time(data: Path, configs: Path) -> None:
         within = [perplexity for used, perplexity in curve if used <= 0.5]
         assert found["contenders"][name]["epochs"] == len(within)
         assert found["contenders"][name]["log-perplexity"] == min(within, default=float("inf"))
-
-
-@pytest.mark.slow  # seconds of training for each of four models
-def test_the_curve_of_perplexity_against_time(data: Path, configs: Path, tmp_path: Path) -> None:
-    command = ["bench", "curve", "--data", str(data), "--configs", str(configs), "--ours", "llrnn", "--seconds", "1.5"]
-    small = ["controller.hidden=16", "controller.layers=1", "training.batches.words=128"]
-    options = [
-        "--classes",
-        "30,0",
-        "--every",
-        "0.3",
-        "--pilot",
-        "0.5",
-        "--cutoffs",
-        "20,90",
-        "--sentences",
-        "20",
-        "--out",
-        str(tmp_path),
-    ]
-    assert run([*command, *options, *(word for change in small for word in ("--set", change)), "--json"]) == 0
-    found = json.loads((tmp_path / "curve.json").read_text(encoding="utf8"))
-    assert (tmp_path / "curve.svg").stat().st_size > 1_000
-    few, all_of_them, *rivals = found["curves"]
-    assert rivals == ["softmax", "adaptive softmax"]
-    assert found["outputs"][few] == 30 < found["outputs"][all_of_them] < found["outputs"]["softmax"]
-    for name, points in found["curves"].items():
-        used, losses = zip(*points, strict=True)
-        assert list(used) == sorted(used)
-        assert used[-1] >= 1.5  # the first beyond the budget
-        assert min(losses) < math.log(found["V"])
-        assert found["rates"][name] in (0.002, 0.004)
-    shown = TimeCurve(found)
-    assert shown.leads_from() is None or shown.leads_from() in {
-        used for one in shown.found["curves"].values() for used, _ in one
-    }
-
-
-def test_who_leads_and_from_when_on() -> None:
-    curves = {"LL-RNN, 9 classes": [(2.0, 6.0), (4.0, 5.0)], "softmax": [(1.0, 7.0), (3.0, 5.5), (5.0, 5.2)]}
-    found = TimeCurve({"curves": curves})
-    assert found.at(1.5) == {"softmax": 7.0}
-    assert found.at(3.0) == {"LL-RNN, 9 classes": 6.0, "softmax": 5.5}
-    assert found.leads_from() == 4.0
-    assert TimeCurve({"curves": {**curves, "softmax": [(5.0, 4.0)]}}).leads_from() is None
-
-
-def test_an_adaptive_softmax_begins_with_the_background() -> None:
-    torch.manual_seed(0)
-    b = torch.tensor([0.4, 0.3, 0.1, 0.1, 0.06, 0.04])
-    output = torch_peer.Adaptive(6, 16, (2, 4), log_b=b.log())
-    log_p = output.softmax.log_prob(torch.zeros(1, 16)).exp()[0]
-    assert torch.allclose(log_p, torch.tensor([0.4, 0.3, 0.1, 0.1, 0.05, 0.05]), atol=1e-6)
 
 
 def calls(data: Path, configs: Path, rows: int, length: int) -> int:

@@ -10,16 +10,20 @@ import torch
 
 import llrnn
 from brute import Brute
-from helpers import by_way, shaken, small_corpus, small_features, small_model, small_vectors
+from helpers import by_way, sentence_log_probs, shaken, small_corpus, small_features, small_model, small_vectors
 from llrnn import LLRNN, backgrounds
+from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import ConfigError
 from llrnn.inference import condensing
 from llrnn.inference.condensing import condense
 from llrnn.layer import costs
+from llrnn.layer.matrix import FeatureMatrix
+from llrnn.model import network
+from llrnn.model.network import FeatureEmbedding
 from llrnn.model.scoring import score
 from llrnn.model.steering import untied
+from llrnn.model.words import Entry, add, remove
 from llrnn.text.encoded import EncodedText
-from test_coarse import dense
 
 H = 6
 
@@ -33,6 +37,15 @@ def fine_model(*, tied: bool = True) -> LLRNN:
     model = small_model(output_features=small_features() + small_vectors(), tied=tied).double()
     shaken(model, 1.0)
     return model.eval()
+
+
+def dense(matrix: FeatureMatrix) -> Floats:
+    """The row of every word, (V, m)."""
+    made = np.zeros((matrix.n_symbols, matrix.n_features))
+    for x in range(matrix.n_symbols):
+        for name, value in matrix.row(x).items():
+            made[x, matrix.column_of[name]] = value
+    return made
 
 
 def bands_of(model: LLRNN) -> list[condensing._RareBlock]:
@@ -171,3 +184,47 @@ def test_a_text_without_sentences_is_refused_and_one_sentence_is_a_text() -> Non
         condense(fine_model(), 2.0, text=small_corpus()[:0])
     made = condense(fine_model(), 2.0, text=small_corpus()[:1])
     assert made.provenance["condensed"]["fewer"] >= 2.0
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_a_model_whose_output_features_are_coarser_is_a_model_as_any_other(tied: bool, tmp_path: Path) -> None:
+    """Models that were trained with merged classes are such: words by fives have the mean of their features."""
+    fine = fine_model().output_features
+    rows = np.stack([dense(fine)[x // 5 * 5 : x // 5 * 5 + 5].mean(0) for x in range(fine.n_symbols)])
+    made = FeatureMatrix.of(rows, fine.names)
+    model = small_model(output_features=made, input_features=fine, tied=tied).double().eval()
+    shaken(model, 1.0)
+    assert model.output_features.n_classes < model.input_features.n_classes
+    text = EncodedText.encode(small_corpus(), model.vocabulary)
+    model.save(tmp_path / "model")
+    again = llrnn.load(tmp_path / "model")
+    assert torch.equal(score(again, text).log_probs, score(model, text).log_probs)
+    assert again.tied == tied == (again.layer.weight is again.embedding.weight)
+    assert llrnn.generate(again, generator=torch.Generator().manual_seed(0))
+    word = model.vocabulary.symbols[7]
+    why = llrnn.explain(again, prefix="", word=word)
+    assert why.total == pytest.approx(sentence_log_probs(again, [word])[0], abs=1e-4)
+    bigger = add(again, [Entry("cachalot", frozenset({"POS:NOUN"}), count=3)])
+    own = bigger.output_features.row(bigger.vocabulary.id("cachalot"))
+    assert own == bigger.input_features.row(bigger.vocabulary.id("cachalot"))
+    assert own["POS:NOUN"] == 1.0
+    smaller = remove(bigger, ["cachalot"])
+    assert torch.allclose(score(smaller, text).log_probs, score(model, text).log_probs, atol=1e-5)
+    for _ in llrnn.train(model, small_corpus()[:10], epochs=1):
+        pass
+    assert model.output_features.n_classes == made.n_classes
+
+
+def test_a_batch_of_few_words_composes_their_rows_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedding = FeatureEmbedding(fine_model().input_features, 7).double()
+    torch.nn.init.normal_(embedding.weight)
+    words = torch.tensor([[3, 50, 3], [120, 7, 50]])
+    found: list[tuple[torch.Tensor, torch.Tensor]] = []
+    for times in (4, 10**9):
+        monkeypatch.setattr(network, "_FEW", times)
+        embedding.weight.grad = None
+        made = embedding(words)
+        made.sin().sum().backward()
+        assert embedding.weight.grad is not None
+        found.append((made.detach(), embedding.weight.grad.clone()))
+    assert all(torch.allclose(one, other, atol=1e-12) for one, other in zip(*found, strict=True))

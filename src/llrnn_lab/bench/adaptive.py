@@ -9,9 +9,9 @@ the time of an epoch, and the best validation log-perplexity of the epochs that 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
@@ -26,7 +26,6 @@ from llrnn_lab.bench.french import CONFIGS, CONTINUOUS, require_prepared
 CUTOFFS = ((500, 3000, 12000), (2000, 10000), (4000, 20000))
 IDENTITIES = (2500, 500)  # how many words have a feature of their own
 Point = tuple[float, float]  # seconds of training so far, validation log-perplexity
-Name = TypeVar("Name", bound=Hashable)
 
 
 def adaptive(
@@ -76,15 +75,10 @@ def _with_identities(configs: Path, common: Sequence[str], data: Path, top: int)
     return read_config(configs / "llrnn.toml", [*common, features], data=data)
 
 
-def equal_time(
-    contenders: Mapping[Name, Iterator[Point]], seconds: float, begun: Mapping[Name, Sequence[Point]] | None = None
-) -> dict[Name, list[Point]]:
-    """The points of each up to the first beyond the budget; whoever has had the least time goes on.
-
-    `begun`: the points that they have given already.
-    """
-    curves: dict[Name, list[Point]] = {name: [*(begun or {}).get(name, ())] for name in contenders}
-    used = {name: points[-1][0] if points else 0.0 for name, points in curves.items()}
+def equal_time(contenders: Mapping[str, Iterator[Point]], seconds: float) -> dict[str, list[Point]]:
+    """The points of each up to the first beyond the budget; whoever has had the least time goes on."""
+    curves: dict[str, list[Point]] = {name: [] for name in contenders}
+    used = dict.fromkeys(contenders, 0.0)
     while (name := min(used, key=lambda name: used[name])) and used[name] < seconds:
         curves[name].append(next(contenders[name]))
         used[name] = curves[name][-1][0]

@@ -61,18 +61,11 @@ class LinearCrossEntropy(Dense):
 
 
 class Adaptive(Output):
-    """Frequent words in full, rare ones in clusters with smaller projections (Grave et al. 2017).
+    """Frequent words in full, rare ones in clusters with smaller projections (Grave et al. 2017)."""
 
-    With `log_b` (V,), in the order of the words here, frequent words and clusters begin with their share of b.
-    """
-
-    def __init__(self, n_symbols: int, hidden: int, cutoffs: Sequence[int], log_b: Tensor | None = None) -> None:
+    def __init__(self, n_symbols: int, hidden: int, cutoffs: Sequence[int]) -> None:
         super().__init__()
-        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(hidden, n_symbols, list(cutoffs), head_bias=log_b is not None)
-        if log_b is not None:
-            alone, *clusters = log_b.tensor_split(list(cutoffs))
-            with torch.no_grad():
-                self.softmax.head.bias.copy_(torch.cat([alone, *(part.logsumexp(0)[None] for part in clusters)]))
+        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(hidden, n_symbols, list(cutoffs))
 
     def log_prob(self, h: Tensor, targets: Tensor) -> Tensor:
         log_p: Tensor = self.softmax(h, targets).output
@@ -91,19 +84,18 @@ class TorchModel(nn.Module):
 
     rank: Tensor
 
-    def __init__(self, rank: Tensor, hidden: int, layers: int, output: Output, dropout: float = 0.0) -> None:
+    def __init__(self, rank: Tensor, hidden: int, layers: int, output: Output) -> None:
         super().__init__()
         self.register_buffer("rank", rank)
         self.embedding = nn.Embedding(len(rank), hidden)
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
-        self.lstm = TorchLSTM(hidden, hidden, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
-        self.dropout = nn.Dropout(dropout)  # on what enters the LSTM and what leaves it, as ours has
+        self.lstm = TorchLSTM(hidden, hidden, layers, batch_first=True)
         self.output = output
 
     def read(self, batch: Batch, state: State | None) -> tuple[Tensor, Tensor, State]:
         """h and the target at every position that counts, and the state after the batch."""
-        h, after = self.lstm(self.dropout(self.embedding(self.rank[batch.inputs])), state)
-        return batch.picked(self.dropout(h)), self.rank[batch.picked(batch.targets)], after
+        h, after = self.lstm(self.embedding(self.rank[batch.inputs]), state)
+        return batch.picked(h), self.rank[batch.picked(batch.targets)], after
 
 
 def ranks(text: EncodedText, n_symbols: int) -> Tensor:

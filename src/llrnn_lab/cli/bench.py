@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from llrnn.cli.options import AsJson, Changes, Device, device_named, make_output_folder, print_json, say
+from llrnn.cli.options import AsJson, Device, device_named, make_output_folder, print_json, say
 from llrnn.ground.errors import ConfigError, LLRNNError
-from llrnn.ground.files import write_atomically
 
 if TYPE_CHECKING:
     from llrnn_lab.bench.suite import Asked
 
 bench_app = typer.Typer()
-Number = TypeVar("Number", int, float)
 SUITES = (
     "layer",
     "large-layer",
@@ -221,66 +217,3 @@ def bench_constraint_verb(
     with threads_of(threads):
         result = constraint(vocabulary=vocabulary, text=text, count=count, depth=depth, rounds=rounds)
         say(result, as_json, shown.bench_constraint)
-
-
-Data = Annotated[Path, typer.Option(help="What `llrnn experiment prepare` made of the French text.")]
-Configs = Annotated[Path, typer.Option(help="The configurations of the models.")]
-Threads = Annotated[int, typer.Option(min=1, help="Threads of the processor.")]
-
-
-@bench_app.command("curve")
-def bench_curve_verb(
-    data: Data,
-    out: Annotated[Path, typer.Option(help="The folder for curve.json and curve.svg.")],
-    seconds: Annotated[float, typer.Option(min=1, help="Training time of each.")] = 600.0,
-    every: Annotated[float, typer.Option(min=0.1, help="Seconds of training between two validations.")] = 30.0,
-    ours: Annotated[str, typer.Option(help="The configuration that has our features.")] = "best",
-    classes: Annotated[str, typer.Option(help="Numbers of classes; 0 for all that the features tell apart.")] = (
-        "7000,3500"
-    ),
-    rates: Annotated[str, typer.Option(help="Learning rates that each chooses from.")] = "0.002,0.004",
-    pilot: Annotated[float, typer.Option(min=0.1, help="Seconds after which the rate is chosen.")] = 60.0,
-    cutoffs: Annotated[str, typer.Option(help="Where the clusters of the adaptive softmax begin.")] = "2000,10000",
-    sentences: Annotated[int, typer.Option(min=1, help="Of the validation text.")] = 200,
-    changes: Changes = None,
-    configs: Configs = Path("configs/table4"),
-    threads: Threads = 1,
-    device: Device = "cpu",
-    as_json: AsJson = False,
-) -> None:
-    """Perplexity against training time on French: softmax, adaptive softmax, and LL-RNNs with few classes.
-
-    Example: llrnn bench curve --data runs/prepared --out runs/curve --set controller.hidden=256
-    """
-    from llrnn.cli import show
-    from llrnn_lab.bench.curve import TimeCurve, curve
-    from llrnn_lab.bench.machine import threads_of
-
-    make_output_folder(out)
-    with threads_of(threads, spreads=device != "cpu"):
-        found = curve(
-            data,
-            configs=configs,
-            ours=ours,
-            classes=_list_of(int, "--classes", classes),
-            seconds=seconds,
-            every=every,
-            rates=_list_of(float, "--rates", rates),
-            pilot=pilot,
-            cutoffs=_list_of(int, "--cutoffs", cutoffs),
-            changes=changes or (),
-            sentences=sentences,
-            device=device_named(device),
-            tell=_tell,
-        )
-    result = {"command": shlex.join(["llrnn", *sys.argv[1:]]), **found}
-    write_atomically(out / "curve.json", json.dumps(result, indent=1).encode())
-    write_atomically(out / "curve.svg", TimeCurve(result).picture().encode())
-    say(result, as_json, lambda _: show.out.print(TimeCurve(result)))
-
-
-def _list_of(kind: type[Number], option: str, text: str) -> list[Number]:
-    try:
-        return [kind(part) for part in text.split(",")]
-    except ValueError:
-        raise ConfigError(f"{option} {text}: numbers with commas between them are required") from None
