@@ -27,8 +27,10 @@ _KINDS: dict[str, Restorer] = {
 def register(kind: str, restored: Restorer) -> None:
     """Register a deserialiser for a custom domain (a `Domain` subclass), so that saved models with it can be opened.
 
-    kind        the value of `"kind"` in what the domain's `described()` returns
-    restored    called with the plain data and the arrays of `described()`; returns the domain
+    kind        the value of `"kind"` in the data that the domain's `described()` returns; one that is registered
+                already is replaced
+    restored    called with both results of `described()`, a dict of JSON data and a dict of numpy arrays by name;
+                returns the domain
 
         register("hex", lambda plain, arrays: Hex(plain["digits"]))
     """
@@ -38,8 +40,9 @@ def register(kind: str, restored: Restorer) -> None:
 def restore(plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Domain:
     """Return the domain whose `Domain.described` returned `plain` and `arrays`; an unknown `kind` is a DomainError.
 
-    plain       JSON data with a `"kind"`: one of ours, a registered one, or one of an installed package
-    arrays      the arrays by name
+    plain       JSON data whose `"kind"` names the class of the domain: "regular", "spelling", "names", one given to
+                `register`, or one of an installed package
+    arrays      the numpy arrays by name
 
         restore(*Numbers("fr").described())
     """

@@ -24,9 +24,10 @@ S = TypeVar("S", bound=Hashable)
 class Transitions(NamedTuple):
     """Outgoing transitions of a state of a character automaton as three lists of one length, the most promising first.
 
-    bound       upper bound of the log weight of any string through the transition, from this state on; descending
-    gain        log weight of one character of the column
-    column      the column of the alphabet (a character, or a class of characters) that the transition reads
+    bound       upper bound of the log weight of what follows this state in any string that takes the transition, its
+                own character included; descending
+    gain        log weight of each single character that the transition reads
+    column      index of the column of the alphabet (a character, or a class of characters) that the transition reads
     """
 
     bound: list[float]  # gain + what may come after it, at most
@@ -37,10 +38,11 @@ class Transitions(NamedTuple):
 def sorted_transitions(gain: Floats, ahead: Floats) -> Transitions:
     """Return the transitions of one state of a character automaton, sorted by gain + ahead, the largest first.
 
-    Those of weight 0 (gain + ahead = −∞) are not in the result.
+    The result has the sums gain + ahead as `bound`, `gain`, and the indices 0 … A-1 as `column`. Transitions of weight
+    0 (gain + ahead = −∞) are not in it; equal sums stay in the order of columns.
 
     gain        (A,) log weight of one character of each of A columns (a column is a character or a class of them)
-    ahead       (A,) log weight of the best continuation after each column
+    ahead       (A,) log weight of the best continuation after each column, its end included
     """
     bound = gain + ahead
     order = np.argsort(-bound, kind="stable")[: int((bound > -np.inf).sum())]
@@ -60,8 +62,12 @@ def best_first(
 ) -> Iterator[tuple[float, str]]:
     """Yield (log weight, string) for all strings that begin with `text`, by descending weight (A* search).
 
+    The log weight of a string is `log`, plus the `gain` of each further character, plus `end` of its last state. States
+    are any hashable objects. `text` itself is yielded where a string may end in `start`.
+
     start, text, log    the state after reading `text`, and the log weight of `text`
-    characters          for each column of the alphabet, a string of the characters that it stands for
+    characters          for each column of the alphabet, a string of the characters that it stands for; each of them is
+                        tried
     transitions         state -> its sorted transitions
     move                (state, column) -> the next state
     end                 state -> log weight of ending there, −∞ where no string ends
@@ -104,9 +110,12 @@ def best_first(
 def best_ahead(end: Floats, gain: Floats, moves: Ints) -> Floats:
     """Return the log weight of the best continuation from each of S states, (S, …): the maximum over all strings.
 
-    end         (S, …) log weight of ending in a state; further axes are separate problems
-    gain        (S, A) or (A,) log weight of one character of each of A columns, by state or for all states
-    moves       (S, A) the next state after each column, which is a character or a class of characters
+    The weight of a continuation counts its characters and its end; −∞ where no string can be completed.
+
+    end         (S, …) log weight of ending in a state, −∞ where no string ends; further axes are separate problems
+    gain        (S, A) or (A,) log weight of one character of each of A columns, by state or for all states; −∞ where
+                a character cannot follow
+    moves       (S, A) the next state, 0 … S-1, after each column, which is a character or a class of characters
 
     It iterates to the fixed point best = max(end, max over columns of gain + best[moves]); no cycle may gain weight.
     """

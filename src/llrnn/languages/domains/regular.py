@@ -52,8 +52,9 @@ class Regular(Domain):
 
     cells       name of a cell -> pattern (see `languages.grammars.pattern`) or DFA
     weights     character -> weight, and kind ("lowercase", "uppercase", "digit", "space", "sign") -> weight of all its
-                other characters together; 0 where none is given
-    attributes  name of a cell -> features of its strings, such as `["POS:NUM"]`
+                other characters together, which share it equally; 0 where none is given. A string of weight 0 is
+                outside the domain
+    attributes  name of a cell -> features of its strings, such as `["POS:NUM"]`; none where they are not given
     log_scale   name of a cell -> log of a factor for all its strings; 0 where none is given
     name        the name of the domain in reports
 
@@ -91,7 +92,10 @@ class Regular(Domain):
             self._log_mass: Floats = np.log(self._ahead[0]) + self._log_scale
 
     def _step(self) -> Floats:
-        """Return the matrix M, (states, states): M[s, t] is the summed weight of all characters from s to t."""
+        """Return the matrix M, (states, states), of the domain's automaton.
+
+        M[s, t] is the summed weight of all characters that lead from state s to state t, 0 if there are none.
+        """
         moves = self._automaton.moves
         M = np.zeros((len(moves), len(moves)))
         np.add.at(
@@ -152,17 +156,18 @@ class Regular(Domain):
 
     @cached_property
     def _log_weight(self) -> Floats:
-        """The log weight of one character of each column of the alphabet, (columns,); −∞ for weight 0.
+        """The log weight of one character of each column of the domain's alphabet, (columns,); −∞ for weight 0.
 
-        A column is a character, or a class of characters that share their weight equally.
+        A column is a character, or a class of characters that share the weight of the class equally.
         """
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self._weight) + self._alphabet.log_share)
 
     def _read(self, letters: str) -> tuple[int, float]:
-        """Return (state of the automaton after reading `letters`, sum of the log weights of these characters).
+        """Return (state of the domain's automaton after reading `letters`, sum of the log weights of these characters).
 
-        (0, −∞) if a character is not permitted; the state may be one from which no string can be completed.
+        (0, −∞) if one is a line break or a surrogate, which no word has; (0, 0.0) for "". The state may be one from
+        which no string can be completed, and the sum −∞ if a character has weight 0.
         """
         state, log = 0, 0.0
         for column in self._alphabet.columns(letters).tolist():
@@ -180,7 +185,8 @@ class Regular(Domain):
     def _best(self) -> Floats:
         """Log weight of the best continuation from each state into each cell (set of strings), (states, cells).
 
-        −∞ where there is none.
+        It is the largest sum of the log weights of the characters that lead from the state to the end of a string of
+        the cell, without the scale of the cell; −∞ where none does.
         """
         inside = self._automaton.labels[:, None] == np.arange(len(self._cells))
         return best_ahead(np.where(inside, 0.0, -np.inf), self._log_weight, self._automaton.moves)
@@ -206,7 +212,9 @@ class Regular(Domain):
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
         """Sample `count` independent strings x of a cell (one of the sets of strings), with probability ∝ q(x).
 
-        cell        index of the cell in `cells`; it must have a string of weight above 0
+        q(x) is the weight of a string in the domain.
+
+        cell        index of the cell in `cells`; it must have a string of weight above 0, which is not checked
 
         All strings are drawn one character at a time; those in the same state are drawn together.
         """
@@ -258,7 +266,10 @@ class Regular(Domain):
 def _on_a_way(M: Floats, ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which states lie on a path from state 0 to a state where `ends` is True, (states,), bool.
 
-    M           (states, states) transition weights; above 0: there is a move
+    Both ends of a path lie on it; a path may have no move.
+
+    M           (states, states) transition weights; M[s, t] above 0: there is a move from s to t
+    ends        (states,) bool
     """
     reached = reachable(M > 0) > 0
     on: NDArray[np.bool_] = reached[0] & reached[:, ends].any(1)
@@ -286,7 +297,7 @@ class Numbers(Regular):
     """The domain (an infinite set of strings with weights) of numbers in digits: integers, years, decimals and more.
 
     Each kind is a cell, a set of strings that share one symbol of the vocabulary: integers by their number of digits,
-    years, decimals, percentages, ordinals, grouped thousands, dates and scores. All cells have equal mass at first.
+    years, decimals, percentages, ordinals, grouped thousands, dates and scores. Weights sum to 1/C in each of C cells.
 
     language    "fr", "en", "de", "et" or "tr": whose ordinals (`3e`, `3rd`); "any": those of all; others have none
     ratio       factor for each further digit, between 0 and 1: how much rarer longer numbers are
@@ -312,6 +323,9 @@ class Numbers(Regular):
 
     def counted(self, counts: Mapping[str, float]) -> Regular:
         """Return a copy whose cells (kinds of numbers, such as years) are as frequent as in a text, add-one smoothed.
+
+        The weights of the strings of cell c sum to (n_c + 1) / Σ_d (n_d + 1), with n_c the summed counts of its
+        strings; ratios of weights within a cell do not change.
 
         counts      string -> how often it was seen; strings that are no numbers are ignored
 
@@ -360,8 +374,11 @@ class Names(Domain):
 
         q(x) = share · g(x) + (1 − share) · s(x)        g: the gazetteer, normalised;  s: the spelling, normalised
 
-    gazetteer   known name -> its attributes; names with the same attributes form one finite cell (one symbol)
-    spelling    the domain of all other names
+    Its cells are sets of strings that share one symbol of the vocabulary: first those of the known names, then those of
+    the spelling, without the known names.
+
+    gazetteer   known name -> its attributes; names with the same attributes form one cell
+    spelling    the domain of all other names; it must contain the known ones too
     weights     known name -> weight in g before normalisation; 1 where it is not given
     share       probability of g as a whole, between 0 and 1
     name        the name of the domain in reports

@@ -64,8 +64,8 @@ _LEAST_SHARE = 5e-4  # of the words: a character that fewer of them hold is not 
 class CharacterModel:
     """A character n-gram model of words, with its S states (contexts) as dense arrays; state 0 is the beginning.
 
-    alphabet    the A columns: a column is a character, or a class of rare characters of one kind
-    table       the n-gram model over these columns
+    alphabet    the A columns: a column is a character, or a class of rare characters of one kind, such as lowercase
+    table       the n-gram model over these columns; EOS is the end of a word
     moves       (S, A) the state after each column
     prob        (S, A + 1) the probability of each column in each state; the last one is the end of the word
     last        (S,) the column of the last character of a state, -1 for the beginning
@@ -86,7 +86,10 @@ class CharacterModel:
         words       the distinct words
         order       length of the longest n-gram of characters, 2 or more
         min_counts  at [n - 1]: n-grams of order n with fewer counts are pruned; empty: none are
-        told_apart  characters that are columns by themselves, besides those that enough words contain
+        told_apart  characters that are columns (letters of the model) by themselves, besides those that at least 2
+                    words and 0.05 % of the words contain; all others share a column by kind, such as lowercase
+
+        A DomainError if `order` is below 2.
         """
         if order < 2:
             raise DomainError(f"a model of spelling must look at one character or more: order 2 or more, found {order}")
@@ -103,7 +106,10 @@ class CharacterModel:
 
     @classmethod
     def of(cls, table: NGramTable, alphabet: Alphabet) -> CharacterModel:
-        """Make the model of an n-gram table whose words are the columns of `alphabet`, by number, followed by EOS."""
+        """Make the model of an n-gram table over the A columns of `alphabet`: characters, or classes of them.
+
+        Word a of the table, 0 … A-1, must stand for column a, and word A must be EOS, the end of a string.
+        """
         trie, end = Trie.from_table(table), len(alphabet)
         nodes, after = trie.explore(trie.advance(EMPTY, end), torch.arange(end))
         place = np.zeros(len(trie.word), dtype=np.int64)
@@ -125,9 +131,9 @@ class CharacterModel:
         return len(self.moves)
 
     def log_prob(self, strings: Sequence[str]) -> Floats:
-        """Return log p of each string as a whole word, its end included, (strings,).
+        """Return log p (natural) of each string as a whole word, its end included, (strings,).
 
-        −∞ for a string with a character that is not permitted, such as a line break.
+        −∞ for a string with a line break or a surrogate; the empty string has the log-probability of ending at once.
         """
         columns, lengths = self.alphabet.padded(strings)
         log_p, log_share = self._log_prob, self.alphabet.log_share
@@ -153,12 +159,18 @@ class CharacterModel:
 
     @cached_property
     def _best(self) -> Floats:
-        """The log-probability of the best continuation from each of S states (contexts), its end included, (S,)."""
+        """The log-probability of the best continuation from each of S states (contexts), (S,).
+
+        It is the largest over all strings that lead from the state to the end of a word, the end included.
+        """
         return best_ahead(self._log_prob[:, -1], self.log_gain, self.moves)
 
     @cached_property
     def transitions(self) -> Callable[[int], Transitions]:
-        """A cached function from the number of a state (context) to its `Transitions`, the most promising first."""
+        """A cached function from the number of a state (context) to its `Transitions`, the most promising first.
+
+        Their `gain` is the log-probability of one character; their `bound` adds that of the best continuation.
+        """
         gain, moves, best = self.log_gain, self.moves, self._best
         return cache(lambda state: sorted_transitions(gain[state], best[moves[state]]))
 
@@ -201,7 +213,9 @@ class Look:
     def attributes(self, endings: frozenset[str]) -> tuple[str, ...]:
         """Return the features of strings with this look, such as (`Looks:lowercase`, `Ends:ment`, `Ends:ent`).
 
-        endings     the listed endings; those that `ending` ends with have a feature each
+        endings     the listed endings; those that `ending` ends with have a feature each, the longest first
+
+        One feature alone where `ending` is "".
         """
         tails = [self.ending[start:] for start in range(len(self.ending))]
         return (f"Looks:{self.shape}", *(f"Ends:{tail}" for tail in tails if tail in endings))
@@ -210,7 +224,8 @@ class Look:
 def shapes_of(words: Sequence[str]) -> tuple[str, ...]:
     """Return the shapes (keys of SHAPES, such as `capitalised`) that 0.5 % of the words or more have, then "mixed".
 
-    "mixed" stands for all other shapes.
+    They are in the order of SHAPES, in which "mixed" is the last. A word has the first shape that fits it; "mixed",
+    which fits any word, stands for all that are not returned.
     """
     labels = _shape_automaton(tuple(SHAPES)).label_all(words)
     counts = np.bincount(labels[labels >= 0], minlength=len(SHAPES))
@@ -233,9 +248,10 @@ def looks_automaton(shapes: Sequence[str], endings: Sequence[str]) -> tuple[DFA,
     """Return a DFA that labels every string by the index of its look (shape and ending), and the looks by index.
 
     shapes      keys of SHAPES; the first that fits a string is its shape
-    endings     the endings to distinguish; the longest that fits is taken, for lowercase and capitalised words
+    endings     the endings to distinguish; the longest that fits is taken, for lowercase and capitalised words; other
+                words have the ending ""
 
-    Strings that cannot be words (empty, with line breaks) have the label -1.
+    Strings that cannot be words (empty, with line breaks), or that no shape fits, have the label -1.
     """
     by_shape, by_ending = _shape_automaton(shapes), _ending_automaton(endings)
     looks: dict[Look, int] = {}
@@ -256,7 +272,10 @@ def _shape_automaton(shapes: Sequence[str]) -> DFA:
 
 
 def _ending_automaton(endings: Sequence[str]) -> DFA:
-    """Return the Aho-Corasick DFA that labels a string i + 1 where endings[i] is its longest listed ending, else 0."""
+    """Return the Aho-Corasick DFA that labels a string i + 1 where endings[i] is its longest listed ending, else 0.
+
+    A string may be an ending as a whole; the empty string has the label 0.
+    """
     found = {ending[:length] for ending in endings for length in range(len(ending) + 1)} | {""}
     starts = sorted(found, key=lambda start: (len(start), start))  # the same in every process, as weights depend on it
     state = {start: number for number, start in enumerate(starts)}
@@ -338,7 +357,7 @@ class PairedStates:
     def of(cls, model: CharacterModel, automaton: DFA, labels: int) -> Self:
         """Make the product of a character model and a DFA over the same columns (characters, or classes of them).
 
-        labels      number of labels (kinds of strings) of the DFA
+        labels      number of labels of the DFA, which are 0 … labels - 1 for its kinds of strings
         """
         state, other, pairs = paired(model.moves, automaton.moves)
         return cls(model, state, automaton.labels[other], pairs.astype(np.int32), labels)
@@ -365,12 +384,12 @@ class PairedStates:
     def ended_after(self, columns: Sequence[int], lengths: int) -> Floats:
         """Return the probability, by label, that a string that begins with `columns` ends t characters later.
 
-        columns     the first characters, as indices into the columns of the model's alphabet; the result is conditional
-                    on them
-        lengths     t = 0, …, lengths - 1 have a row each; the last row sums all longer strings
+        columns     the first characters, as indices into the columns of the model's alphabet (a column is a character
+                    or a class of them); the result is conditional on them
+        lengths     t = 0, …, lengths - 1 have a row each; one more row sums t = lengths, lengths + 1, …
 
-        The result is (lengths + 1, labels); a label is the kind of string that the automaton finds. The last row is Σ_t
-        α_t = α + M α + M² α + …, which solves x = α + M x.
+        The result is (lengths + 1, labels); a label is the kind of string that the automaton finds. All entries sum to
+        1, less what the automaton does not accept. A DomainError if the sum of the last row does not converge.
         """
         here = 0
         for column in columns:
@@ -407,9 +426,9 @@ class PairedStates:
 
     @cached_property
     def by_length(self) -> Floats:
-        """The probability of all strings of length t with label l (kind of string), at [t, l], (T + 1, labels).
+        """The summed probability of all strings of length t with label l (kind of string), at [t, l], (T + 1, labels).
 
-        Strings longer than T have a probability below 1e-16 together.
+        T is the first length for which all longer strings together have a probability of at most 1e-16.
         """
         return np.stack([self.ended(alpha) for alpha in self.forward])
 
@@ -421,7 +440,7 @@ class PairedStates:
         labels      labels of the DFA (kinds of strings) that strings may have
         in_range    maps an array of lengths to an array of bool: which of them are permitted
 
-        Each string has its probability under the model, renormalised; there must be one.
+        A string is drawn with its probability under the model divided by that of all such strings, which must not be 0.
         """
         weights = np.where(in_range(np.arange(len(self.by_length))), self.by_length[:, labels].sum(1), 0.0)
         length = _choose(weights, count, rng)
@@ -449,7 +468,10 @@ class PairedStates:
     def _step_back(self, at: Ints, going: Ints, t: int, rng: np.random.Generator) -> None:
         """Sample the pair of states before the last of t characters, given the pair after it (backward sampling).
 
-        at          (strings,) the pair after t characters; overwritten, in place, by the pair before
+        The pair before, p, is drawn with probability ∝ α_{t-1}(p) · p(character | p), where α are the forward
+        probabilities (`forward`).
+
+        at          (strings,) the pair after t characters; overwritten, in place, by the pair after t - 1
         going       indices into `at` of the strings to step back
         """
         states, which = np.unique(at[going], return_inverse=True)
@@ -464,10 +486,10 @@ class PairedStates:
 
     @cached_property
     def _by_target(self) -> Callable[[int], tuple[Ints, Ints]]:
-        """A cached function column -> (pairs, targets): all pairs of states, sorted by the pair they lead to.
+        """A cached function column -> (pairs, targets): all P pairs of states, sorted by the pair they lead to.
 
-        A column is a character of the alphabet, or a class of them; `targets` has the pair after each of `pairs`,
-        ascending.
+        A column is the index of a character of the alphabet, or of a class of them; `targets`, (P,), has the index of
+        the pair that each of `pairs`, (P,), leads to by such a character, ascending.
         """
 
         def made(column: int) -> tuple[Ints, Ints]:
@@ -510,9 +532,10 @@ class Spelling(Domain):
     """The domain of all strings, weighted by a character n-gram model that is estimated from a list of words.
 
     It gives any unlisted word a probability by its spelling. Its cells (sets of strings that share one symbol of the
-    vocabulary) are given by shape, ending and length, with features such as `Looks:lowercase` and `Ends:ment`.
+    vocabulary) are given by shape, ending and length, with features such as `Looks:lowercase` and `Ends:ment`. The
+    weight of a string is its probability under the character model.
 
-    words       the words that the model is estimated on, each counted once
+    words       the words that the model is estimated on, each counted once; a DomainError if there is none
     order       length of the longest n-gram of characters
     endings     how many endings, the most frequent of up to `longest` characters, are distinguished by cells
     longest     length of the longest endings
@@ -566,7 +589,8 @@ class Spelling(Domain):
     def _kinds(self) -> tuple[tuple[Look, int], ...]:
         """For each cell (set of strings that share one symbol): its look (shape and ending) and range of length.
 
-        The range is given by its index. Strings in the shortest range are not distinguished by endings.
+        The range is given by its index. Cells come look by look, by rising length. Strings in the shortest range are
+        not distinguished by endings: their look has the ending "".
         """
         found = [(self._in_range(look, span), span) for look in self._looks for span in range(len(self._ranges))]
         return tuple(dict.fromkeys(found))
@@ -576,7 +600,10 @@ class Spelling(Domain):
 
     @cached_property
     def _number(self) -> Ints:
-        """The index of the cell (set of strings with one symbol) for each look and range of length, (looks, ranges)."""
+        """The index in `cells` of the cell for each look (shape and ending) and range of length, (looks, ranges).
+
+        A cell is a set of strings that share one symbol; looks that differ in the ending share that of short strings.
+        """
         place = {kind: number for number, kind in enumerate(self._kinds)}
         spans = range(len(self._ranges))
         return np.array([[place[self._in_range(look, span), span] for span in spans] for look in self._looks])
@@ -624,9 +651,9 @@ class Spelling(Domain):
         return np.where(looks >= 0, self._number[looks, spans], OUTSIDE), log_q
 
     def _columns(self, letters: str) -> list[int] | None:
-        """Return the column of each character of `letters` in the character model; None if one is not permitted.
+        """Return the index of the column of each character of `letters` in the alphabet of the character model.
 
-        A column is a character of the alphabet, or a class of rare ones.
+        None if one is a line break or a surrogate. A column is a character, or a class of rare ones.
         """
         columns: list[int] = self._model.alphabet.columns(letters).tolist()
         return None if -1 in columns else columns
@@ -640,9 +667,9 @@ class Spelling(Domain):
 
     @cached_property
     def _masses(self) -> dict[str, Floats]:
-        """A dict that serves as cache: prefix -> (cells,), for each cell the log of the summed weights of its strings.
+        """The cache of `log_mass_of`, empty at first: prefix -> log Σ q(x) over the strings x with it, (cells,).
 
-        Only strings that begin with the prefix are summed; a cell is a set of strings that share one symbol.
+        A cell is a set of strings that share one symbol, q(x) the weight of a string in the domain.
         """
         return {}
 
@@ -665,7 +692,8 @@ class Spelling(Domain):
     def _reachable(self) -> tuple[Ints, NDArray[np.bool_]]:
         """Which looks (shape and ending) a string can still get from each state of the automaton: (index, sets).
 
-        index, (states,), selects for each state a row of sets, (sets, looks), bool: the distinct answers.
+        sets[index[s], l] is whether a string that has led to state s can be completed, by any characters or none, to
+        one of the look with index l. `index` is (states,), `sets` (distinct rows, looks), bool.
         """
         labels, moves = self._automaton.labels, np.unique(self._automaton.moves, axis=1)
         reached = np.packbits(labels[:, None] == np.arange(len(self._looks)), axis=1)
@@ -680,10 +708,10 @@ class Spelling(Domain):
     def ranked(self, letters: str, log_weight: Floats, least: float = -np.inf) -> Iterator[tuple[float, str]]:
         """Iterate over (score, string) for the strings that begin with `letters`, highest score first (A* search).
 
-        letters     the prefix; with a character that is not permitted, nothing comes
-        log_weight  (cells,) the score of x is log q(x) + log_weight[cell of x]; a cell is a set of strings.
-                    Strings of cells with −∞ do not come
-        least       strings with a lower score do not come
+        letters     the prefix; with a line break or a surrogate in it, nothing is returned
+        log_weight  (cells,) the score of x is log q(x) + log_weight[cell of x]; q(x) is the weight of a string in the
+                    domain, a cell a set of strings. Strings of cells with −∞ are not returned
+        least       strings with a lower score are not returned
 
         The iterator may be infinite. The bound of the search adds the largest weight of a cell that can still be
         reached to that of the character model.

@@ -144,7 +144,8 @@ class LetterColumns:
     """A partition of letters into columns: letters that no atom (set of letters) distinguishes share a column.
 
     letters     all letters: the characters, or the symbols, that can be read
-    atoms       the sets of letters that an automaton or grammar mentions
+    atoms       the sets of letters that an automaton or grammar mentions; the letter of a `Letter` has a column of its
+                own
     over        "symbols" or "characters": what a letter is
 
     `of_letter`: (letters,) the column of each letter, UNREAD (-1) for letters in no atom; `count`: number of columns;
@@ -170,7 +171,9 @@ class LetterColumns:
     def held(self, atom: Atom) -> tuple[int, ...]:
         """Return the columns (classes of letters that are read alike) of the letters in `atom`, a set of letters.
 
-        atom        one of those that the partition was made of, or a union of columns; () for an unknown letter
+        They are indices, ascending; () if none of the letters is in it.
+
+        atom        one of those that the partition was made of, or a set that contains each column wholly or not at all
         """
         if isinstance(atom, Letter):
             return (int(self.of_letter[self._place[atom.text]]),) if atom.text in self._place else ()
@@ -191,7 +194,7 @@ class LetterColumns:
         return self._examples[column]
 
     def spelled(self, text: str) -> list[str]:
-        """Split a text into letters: its characters, or, over symbols, its words at blanks."""
+        """Return a text as a list of letters: its characters or, if `self.over` is "symbols", its words at blanks."""
         return list(text) if self.over == "characters" else text.split()
 
 
@@ -199,9 +202,9 @@ def _numbered(held: Bools, named: list[int]) -> Ints:
     """Return the column of each letter, (letters,): its own if it is named, else one for all letters in the same atoms.
 
     held        (atoms, letters) which letters are in each atom (set of letters)
-    named       indices of the letters that have a column of their own
+    named       indices of the letters that have a column of their own; they come last, in the order of the letters
 
-    UNREAD (-1) for letters in no atom.
+    Columns are numbered 0, 1, … without gaps; UNREAD (-1) for letters that are in no atom and not named.
     """
     n = held.shape[1]
     shared, of_letter = np.unique(held, axis=1, return_inverse=True)
@@ -221,9 +224,10 @@ Node: TypeAlias = Any  # whatever a language makes of a prefix; hashable, and eq
 class Language(ABC):
     """Interface of a set of strings, with or without weights, that is read letter by letter: automata and grammars.
 
-    A node stands for a prefix that was read; it is hashable, and prefixes with equal continuations may share one.
-    Letters are given by column (`LetterColumns`). Without weights, a letter has weight 1 if some string continues with
-    it, else 0. With weights, the weights of all letters and of the end at a node are probabilities, with sum 1.
+    A node stands for a prefix that was read, from which a string can be completed; it is hashable, of a type that the
+    subclass chooses, and prefixes with equal continuations may share one. Letters are given by column
+    (`LetterColumns`). Without weights, a letter has weight 1 if some string continues with it, else 0, and so has the
+    end. With weights, the weights of all letters and of the end at a node are probabilities, with sum 1.
 
     columns     the partition of the letters into columns
     root        the node before any letter
@@ -257,12 +261,13 @@ class Language(ABC):
 
     @abstractmethod
     def shortest(self, node: Node) -> int:
-        """Return the least number of letters from a node (what was read so far) to the end of a string."""
+        """Return the least number of letters from a node (what was read so far) to the end of a string; 0 at an end."""
 
     def summaries(self, trie: SymbolTrie) -> Any:
         """Return an object whose `allowed(node)` finds all symbols of the vocabulary that may follow a prefix at once.
 
-        None, the default, if symbols have to be tried letter by letter.
+        `allowed` returns a frozenset of `Ends`, sets of symbol ids, whose union are these symbols. Here None, which
+        means that symbols have to be tried letter by letter.
 
         trie        the symbols of the vocabulary, spelled in columns (classes of letters)
         """
@@ -278,8 +283,10 @@ Name = TypeVar("Name", bound=Hashable)
 def components(first: Sequence[int], target: Sequence[int]) -> Iterator[list[int]]:
     """Yield the strongly connected components of a graph, lists of states, those that lead to no other first (Tarjan).
 
+    A component comes after all others that it leads to. The order of states within one is not defined.
+
     first       n + 1 numbers for n states: the moves of state q go to `target[first[q] : first[q + 1]]`
-    target      the states that moves lead to, by source
+    target      the states that moves lead to, grouped by the state that they come from
     """
     n = len(first) - 1
     order, low = [-1] * n, [0] * n  # when a state was met, and the earliest that it leads back to; n when it is done
@@ -312,7 +319,9 @@ def components(first: Sequence[int], target: Sequence[int]) -> Iterator[list[int
 def _taken(waiting: list[int], state: int, low: list[int], done: int) -> list[int]:
     """Pop the strongly connected component of `state` from the stack `waiting` (Tarjan) and return its states.
 
-    low         by state, the earliest state that it leads back to; set to `done` for the states of the component
+    All states from the top of the stack down to `state` are popped and returned, in this order.
+
+    low         at [state], Tarjan's low link; overwritten by `done` for the states that are popped
     """
     found = list[int]()
     while not found or found[-1] != state:
@@ -324,10 +333,11 @@ def _taken(waiting: list[int], state: int, low: list[int], done: int) -> list[in
 def least_costs(rules: Iterable[tuple[Name, Sequence[Name], float]], known: Iterable[Name] = ()) -> dict[Name, float]:
     """Return the least cost of deriving each fact that can be derived (Knuth's generalisation of Dijkstra).
 
-    rules       (conclusion, premises, cost); a derivation costs the sum over the rules that it uses
+    rules       (conclusion, premises, cost), the cost 0 or more: the conclusion can be derived at the sum of this cost
+                and those of all premises, of which there may be none
     known       facts that cost 0
 
-    Facts that cannot be derived are not among the keys.
+    The result is {fact: cost}; facts that cannot be derived are not among the keys.
     """
     listed, missing, found = list[tuple[Name, Sequence[Name], float]](), list[int](), dict[Name, float]()
     waiting: dict[Name, list[int]] = defaultdict(list)
@@ -355,9 +365,9 @@ def least_costs(rules: Iterable[tuple[Name, Sequence[Name], float]], known: Iter
 
 
 def derived(implications: Iterable[tuple[Name, Sequence[Name]]], known: Iterable[Name]) -> set[Name]:
-    """Return the known facts and all that follow from them.
+    """Return the known facts and all that follow from them, any hashable objects.
 
-    implications    (conclusion, premises): the conclusion follows if all premises do
+    implications    (conclusion, premises): the conclusion follows if all premises do, or if there are none
     """
     return set(least_costs(((conclusion, premises, 0.0) for conclusion, premises in implications), known))
 
@@ -365,7 +375,8 @@ def derived(implications: Iterable[tuple[Name, Sequence[Name]]], known: Iterable
 def reachable(step: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return which states reach which, (n, n), as 0.0 and 1.0: the reflexive transitive closure of `step`.
 
-    step        (n, n) whether there is a move from the first to the second state
+    step        (n, n) at [s, t]: whether there is a move from s to t; the result has 1.0 where moves, or none, lead
+                from s to t
     """
     n = len(step)
     source, target = np.nonzero(step)
@@ -413,12 +424,15 @@ class WeightedAutomaton:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the automaton accepts no string; it must be trimmed (every state is on a path to an end)."""
+        """Whether the automaton accepts no string; it must be `trimmed`, since only `log_stop` is looked at."""
         return not bool((self.log_stop > -np.inf).any())
 
     @cached_property
     def first(self) -> Ints:
-        """At [q], the index of the first move of state q; last, the number of moves: (states + 1,)."""
+        """At [q], the index of the first move of state q in `source` and its like, (states + 1,).
+
+        The last entry is the number of moves, so that the moves of state q are at first[q] to first[q + 1] - 1.
+        """
         return np.searchsorted(self.source, np.arange(self.n_states + 1))
 
     @cached_property
@@ -429,7 +443,10 @@ class WeightedAutomaton:
         return [moves[begin:end] for begin, end in pairwise(first)]
 
     def trimmed(self) -> WeightedAutomaton:
-        """Return the automaton without the states that are on no path from the start to an end; the start stays."""
+        """Return the automaton without the states that are on no path from the start to an end; the start stays.
+
+        The others keep their order and are numbered anew from 0; weights of strings do not change.
+        """
         begun, ends = np.arange(self.n_states) == 0, self.log_stop > -np.inf
         useful = _spread(begun, self.source, self.target) & _spread(ends, self.target, self.source)
         useful[0] = True
@@ -453,7 +470,9 @@ def merged(columns: LetterColumns, moves: Arrays, log_stop: Floats, *, weighted:
     columns     the partition of the letters into columns (classes of letters)
     moves       arrays source, column, target and log weight, (moves,) each
     log_stop    (states,) log weight of ending in each state
-    weighted    True: weights of such moves are added; False: all weights are 1, and one is kept
+    weighted    True: weights of such moves are added; False: the largest is kept, since all are meant to be 1
+
+    No state is removed (see `WeightedAutomaton.trimmed`).
     """
     source, column, target, log_weight = moves
     order = np.lexsort((target, column, source))
@@ -470,8 +489,8 @@ def merged(columns: LetterColumns, moves: Arrays, log_stop: Floats, *, weighted:
 def both(left: WeightedAutomaton, right: WeightedAutomaton) -> WeightedAutomaton:
     """Return the intersection of two automata: the strings that both accept, with their weights multiplied.
 
-    Both are over the same columns (classes of letters). The result is trimmed: every state is on a path to an end. A
-    BackgroundError if it becomes too large.
+    Both are over the same columns (classes of letters). The result is trimmed: every state but perhaps the start is on
+    a path to an end. A BackgroundError if it gets more than `MOST_STATES` states or `MOST_MOVES` moves.
     """
     by_column: list[dict[int, list[tuple[int, float]]]] = [defaultdict(list) for _ in right.by_state]
     for own, moves in zip(by_column, right.by_state, strict=True):
@@ -497,7 +516,8 @@ def explored(
     after       state -> its moves (column, next state, log weight); a column is a class of letters read alike
     check       called with the numbers of states and of moves so far; may raise to stop the search
 
-    The arrays are source, column, target and log weight, where source and target are indices of the returned states.
+    The arrays are source, column, target and log weight, (moves,) each, in the order found; source and target are
+    indices of the returned states, of which `start` is the first.
     """
     states, number, moves = [start], {start: 0}, list[tuple[int, int, int, float]]()
     for here, state in enumerate(states):  # grows while we read it
@@ -559,9 +579,12 @@ class TooLargeError(BackgroundError):
 def steps(by_state: list[Moves], held: Held, *, weighted: bool) -> dict[int, tuple[float, Held]]:
     """Return the successors of a weighted set of states of an automaton: column -> (log weight of the move, next set).
 
+    In the next set, a state q' has Σ_q weight(q) · weight(q → q'), divided by the largest of these sums, which is the
+    weight of the move.
+
     by_state    for each state, its moves (column, target, log weight); a column is a class of letters
-    held        the set: sorted (state, log weight), the largest log weight being 0
-    weighted    False: all weights are taken as 1
+    held        the set: a tuple of (state, log weight), sorted, the largest log weight being 0
+    weighted    False: all weights are 1 and are not added
     """
     found: dict[int, dict[int, float]] = {}
     for state, in_hand in held:
@@ -582,8 +605,10 @@ def _with_largest_one(sums: dict[int, float]) -> tuple[float, Held]:
 def stop_of(machine: WeightedAutomaton, held: Held, *, weighted: bool) -> float:
     """Return the log weight of ending in a weighted set of states of an automaton; −∞ if no string ends there.
 
-    held        the set: sorted (state, log weight)
-    weighted    False: weights are not added, so that the result is 0 or −∞
+    It is log Σ_q weight(q) · weight of ending in q, over the states q of the set.
+
+    held        the set: a tuple of (state, log weight), sorted
+    weighted    False: the largest product instead of the sum; where all weights are 1, the result is 0 or −∞
     """
     log_stop = [in_hand + float(machine.log_stop[state]) for state, in_hand in held]
     return float(np.logaddexp.reduce(log_stop)) if weighted else max(log_stop)
@@ -594,8 +619,10 @@ def determinised(
 ) -> WeightedAutomaton:
     """Return a deterministic automaton equivalent to a trimmed one (subset construction with residual weights, Mohri).
 
-    machine     without states that are on no path from the start to an end
-    weighted    False: all weights are taken as 1
+    In each state at most one move reads a letter; every string has the weight that it has in `machine`.
+
+    machine     without states that are on no path from the start to an end (`trimmed`)
+    weighted    False: weights must all be 1 (log weight 0), and are so in the result
 
     A TooLargeError if it needs more than `most_states` states or `most_moves` moves; with weights, there may be no
     finite one.
@@ -638,7 +665,8 @@ class InfiniteMassError(BackgroundError):
 def backward(machine: WeightedAutomaton) -> Floats:
     """Return log β of every state of a trimmed automaton, (states,): log of the total weight of all strings from it.
 
-    Trimmed: every state is on a path to an end. An InfiniteMassError if a sum is not finite.
+    A move by a column (class of letters) counts once for each of its letters. Trimmed: every state is on a path to an
+    end. An InfiniteMassError if a sum is not finite.
     """
     with np.errstate(divide="ignore"):
         log_weight = machine.log_weight + np.log(machine.columns.sizes)[machine.column]
@@ -667,7 +695,9 @@ def _single(state: int, beta: Floats, target: Ints, log_weight: Floats) -> float
 
 
 def _solve(states: Ints, first: list[int], target: Ints, log_weight: Floats, beta: Floats) -> None:
-    """Compute log β (log weight of all strings from a state) of a strongly connected component, and write it to `beta`.
+    """Compute log β (log of the summed weight of all strings from a state) of a strongly connected component.
+
+    It is written to `beta`, in place, at the states of the component.
 
     states              the states of the component
     first, target, log_weight   the moves of the automaton: those of state q are at first[q] to first[q + 1] - 1
@@ -700,6 +730,9 @@ def _solved(log_b: Floats, source: Ints, target: Ints, log_m: Floats) -> Floats:
 
 def _best(log_b: Floats, source: Ints, target: Ints, log_m: Floats) -> Floats:
     """Return the log weight of the best single path from each of n states of a component out of it, (n,).
+
+    A path has any number of moves within the component, then leaves it: its log weight is the sum over these moves plus
+    `log_b` of the state where it leaves.
 
     log_b       (n,) log weight of leaving the component, or ending, from each state
     source, target, log_m   the moves within the component, with log weights, sorted by source
@@ -734,7 +767,7 @@ def _iteration(source: Ints, target: Ints, m: Floats, n: int) -> Callable[[Float
 
     source, target, m   the entries M[source, target] = m of the n × n matrix
 
-    The function raises an InfiniteMassError if it does not converge, or z is not positive.
+    The function raises an InfiniteMassError if it does not converge, or if an entry of z is not above 0.
     """
 
     def times(z: Floats) -> Floats:
@@ -753,9 +786,9 @@ def _iteration(source: Ints, target: Ints, m: Floats, n: int) -> Callable[[Float
 def series(step: Callable[[Floats], Floats], b: Floats, error: Exception, most: int = 2000) -> Floats:
     """Return the solution x of x = b + M x, (n,), by GMRES to rounding error: the sum b + M b + M² b + ….
 
-    step        multiplies a vector by M, (n,) -> (n,)
+    step        multiplies a vector by the n × n matrix M, (n,) -> (n,)
     b           (n,)
-    error       raised if `most` steps do not suffice
+    error       the exception that is raised if `most` iterations do not suffice
     """
     size = float(np.linalg.norm(b))
     if size == 0.0:

@@ -81,11 +81,14 @@ _NEWTON_STEPS = 200
 class Position:
     """A place in a production of a grammar: before its i-th symbol, which is about to derive a non-empty string.
 
+    A symbol "is empty" where it derives the empty string.
+
     left        number of the nonterminal that the production belongs to
     symbol      the symbol after the place: the number of a nonterminal, or ~t for the terminal of index t
     enter       probability of the production, times that of all symbols before the place being empty
     done        probability that all symbols after `symbol` are empty
-    tail        (index of a position, probability) of those that may come next, with all symbols between empty
+    tail        for each later place of the production that may come next: (its index in `Rules.positions`, probability
+                that all symbols between are empty)
     """
 
     left: int  # the nonterminal that the production is of
@@ -98,18 +101,19 @@ class Position:
 class Rules:
     """The rules of a context-free grammar with numbers for names, and the sums that an Earley parser precomputes.
 
-    Nonterminals are 0, 1, … (`names`; 0 is the start rule), the terminal of index t is ~t, a negative number.
+    Nonterminals are 0, 1, … (`names`; 0 is the start rule), the terminal of index t in `terminals` is ~t, a negative
+    number. `empty`, (nonterminals,), is the probability that each derives the empty string (0 or 1 without weights).
     Productions that cannot derive a string, or are not reached from the start, are dropped.
     """
 
     def __init__(self, notation: Notation, usable: Sequence[str], *, weighted: bool) -> None:
-        """Number the rules of a grammar and normalise their weights.
+        """Number the rules of a grammar and normalise their weights, to sum 1 over the alternatives of each rule.
 
         notation    the grammar
-        usable      names of the terminals of which the vocabulary can spell a string
+        usable      names of the terminals of which the vocabulary can spell a string; they are numbered in this order
         weighted    False: weights are ignored, and what is possible has weight 1
 
-        A BackgroundError if no string can be derived, or the grammar is too large.
+        A BackgroundError if no string can be derived, or the grammar is too large (`MOST_RULES`, `MOST_NONTERMINALS`).
         """
         productive = productive_rules(notation.productions, usable)
         if notation.start not in productive:
@@ -152,7 +156,8 @@ class Rules:
     def _solved(self, p: Floats, terminal: float) -> Floats:
         """Return x(A) of each nonterminal A, (nonterminals,): the least solution of x(A) = Σ p Π x(α) (Newton).
 
-        The sum is over productions A → α, the product over the symbols of α.
+        The sum is over productions A → α, the product over the symbols of α. With x = 1 for terminals, x(A) is the
+        probability that A derives a finite string; with 0, that it derives the empty string.
 
         p           (productions,) their probabilities
         terminal    x of every terminal
@@ -178,7 +183,8 @@ class Rules:
     def productions(self) -> list[tuple[int, tuple[int, ...]]]:
         """(left, symbols) of each production A → α: the number of A, and the symbols of α in order.
 
-        A symbol is the number of a nonterminal, or ~t for the terminal of index t.
+        They are in the order of the grammar, without those that were dropped. A symbol is the number of a nonterminal,
+        or ~t for the terminal of index t.
         """
         return list(zip(self._left.tolist(), self._right, strict=True))
 
@@ -220,6 +226,7 @@ class Rules:
     def corners(self) -> Floats:
         """R_L[A, B]: summed probability of all ways in which nonterminal B begins A (left corners), A itself included.
 
+        B begins A where A derives B followed by anything, with nothing but empty symbols before it. The array is
         (nonterminals, nonterminals); without weights, 1 where there is a way, else 0.
         """
         return self._closed(self._summed(lambda position: position.enter))
@@ -265,11 +272,14 @@ def _products(factors: Sequence[float]) -> list[float]:
 
 
 def _tail(begin: int, place: int, empty: Sequence[float]) -> tuple[tuple[int, float], ...]:
-    """Return (index of a position, probability that all symbols between are empty) of those that may come next.
+    """Return which positions of a production may come next: (index of a position, probability that it does so).
 
-    begin       index of the first position of the production
-    place       index of the current symbol within the production
-    empty       for each symbol of the production, the probability that it is empty
+    They are the positions after `place`, in order, up to the first symbol that cannot be empty; the probability is that
+    of all symbols between being empty, 1 for the next one. () at the last symbol.
+
+    begin       index of the first position of the production in `Rules.positions`
+    place       index of the current symbol within the production, from 0
+    empty       for each symbol of the production, the probability that it derives the empty string
     """
     found, between = [], 1.0
     for after in range(place + 1, len(empty)):
@@ -300,7 +310,7 @@ class Lengths:
         """Compute the least number of letters of every nonterminal.
 
         rules       the rules of the grammar
-        terminals   at [terminal][state]: least number of letters from a state of its automaton to an end
+        terminals   at [index of the terminal][state]: least number of letters from a state of its automaton to an end
         """
         self._rules, self._terminals = rules, terminals
         costs = least_costs(
@@ -356,9 +366,10 @@ class Lengths:
         return found
 
     def _ahead_of(self, node: Any) -> Floats:
-        """Return for each nonterminal that begins at a parser node the least number of letters that must follow it.
+        """Return for each nonterminal that may begin at a parser node the least number of letters after it.
 
-        (nonterminals,), infinite where the node does not predict it; node: a `Set`.
+        That is, from where the nonterminal is complete to the end of a string, (nonterminals,); infinite where the node
+        does not predict it; node: a `Set`.
         """
         stack = [node]
         while stack:  # without recursion: origins nest as deep as the text
@@ -394,12 +405,16 @@ Item: TypeAlias = "tuple[Place, Set, float]"  # where, since which node, with wh
 class Set:
     """A node of the parser: an Earley set, that is, the items (productions in progress) that are active after a prefix.
 
-    An item is ((position, state of its terminal), origin, weight); origin is the node at which the production began.
-    Sets with equal items are one object.
+    An item is ((position, state), origin, weight): the index of a position of the grammar's rules, the state of the
+    automaton of the terminal there (0 before a nonterminal), and the node at which the production began. Sets with
+    equal items are one object.
 
+    grammar     the language that the node belongs to
     number      0 for the root, rising in the order of creation; origins are older
     items       the items
     end         weight of ending here, 0 where no string ends
+
+    `looked_for` and `weights`: the weights of the nonterminals and letters that may come next (`ContextFree.outlook`).
     """
 
     def __init__(self, grammar: ContextFree, number: int, items: Sequence[Item], end: float) -> None:
@@ -412,7 +427,10 @@ class Set:
 
     @cached_property
     def waiting(self) -> dict[int, list[Item]]:
-        """Number of a nonterminal -> the items (productions in progress) that continue once it is complete."""
+        """A dict from the number of a nonterminal to the items of this node that stand before it.
+
+        Items are productions in progress; these go on once the nonterminal, begun at this node, is complete.
+        """
         found: dict[int, list[Item]] = defaultdict(list)
         for item in self.items:
             if (symbol := self._positions[item[0][0]].symbol) >= 0:
@@ -434,7 +452,8 @@ class ContextFree(Language):
     columns     the partition of the letters into columns (classes of letters that are read alike)
     weighted    True: letters and end have probabilities at each node; False: 1 for what is allowed, else 0
 
-    A node stands for a prefix that was read. A BackgroundError if the vocabulary can spell no string of it.
+    A node, an Earley set (`Set`), stands for a prefix that was read. A BackgroundError if the vocabulary can spell no
+    string of the language.
     """
 
     def __init__(
@@ -461,6 +480,8 @@ class ContextFree(Language):
     def first(self) -> Floats:
         """At [A, column]: weight of a letter of the column as the first letter of a terminal that begins nonterminal A.
 
+        It is summed over the terminals of A's own productions, each the first symbol that is not empty: the
+        probability of that place (`Position.enter`), times the weight of the letter in the terminal's first state.
         (nonterminals, columns); a column is a class of letters that are read alike.
         """
         found = np.zeros((len(self.rules.names), self.columns.count))
@@ -473,8 +494,9 @@ class ContextFree(Language):
     def _begun(self) -> list[list[tuple[int, int, int, float]]]:
         """At [column], the terminals that a letter of this class can begin: (position, nonterminal, state, weight).
 
-        The nonterminal is that of the production in which the terminal stands, by number; the state is that of the
-        terminal's automaton after the letter.
+        The position is an index; the nonterminal is that of the production in which the terminal stands, by number; the
+        state is that of the terminal's automaton after the letter; the weight is that of the position
+        (`Position.enter`) times that of the letter in the terminal's first state.
         """
         found: list[list[tuple[int, int, int, float]]] = [[] for _ in range(self.columns.count)]
         for terminal, reading in enumerate(self.readings):
@@ -486,10 +508,12 @@ class ContextFree(Language):
     def outlook(self, number: int, items: Sequence[Item]) -> tuple[Floats, Floats]:
         """Return the weights of the nonterminals that a node predicts, (nonterminals,), and of letters, (columns,).
 
+        The first is, for each nonterminal, the forward weight with which one may begin at the node; the second that of
+        one letter of each column (class of letters read alike) as the next one. With weights, both are relative to the
+        scale of the items' weights and not normalised; without weights all are 0 or 1.
+
         number      number of the node; 0: the root, which predicts the start rule
         items       the items of the node (productions in progress), as in `Set`
-
-        A column is a class of letters read alike. Without weights all are 0 or 1.
         """
         if self.rules.weighted or number == 0:
             return self._outlook(number, items)
@@ -551,11 +575,11 @@ class ContextFree(Language):
     def _reads(self, node: Set, column: int) -> list[tuple[int, int, Set, float]]:
         """Return the terminals that can read a letter of a column at a node: (position, next state, origin, weight).
 
-        node        an Earley set: the productions in progress after a prefix
-        column      a class of letters read alike
+        node        an Earley set: the items (productions in progress) after a prefix
+        column      index of a class of letters read alike
 
-        The state is that of the terminal's automaton after the letter, the origin the node at which its production
-        began.
+        The position is an index; the state is that of the terminal's automaton after the letter; the origin is the node
+        at which the terminal's production began; the weight is that of the item times that of the letter.
         """
         found = []
         for (place, q), origin, c in node.items:
@@ -571,8 +595,9 @@ class ContextFree(Language):
     def _begun_at(self, node: Set) -> Set:
         """Return the node that stands, as origin of new productions, for all nodes at which the same items wait.
 
-        A node is an Earley set of items (productions in progress). So `{ "a"` and `{"a"` lead to one node. With weights
-        every node stands for itself.
+        A node is an Earley set of items (productions in progress); those wait that stand before a nonterminal. The
+        first such node is returned. So the prefixes `{ "a"` and `{"a"` of a JSON text, which differ by an ignored
+        blank, lead to one node. With weights, and for the root, it is `node` itself.
         """
         if self.rules.weighted or node.number == 0:
             return node
@@ -584,7 +609,8 @@ class ContextFree(Language):
     def _set(self, items: list[Item], end: float) -> Set:
         """Return the node (Earley set) with these items (productions in progress) and this weight of ending.
 
-        One with equal items, up to a common factor, is reused. A BackgroundError if there are too many items.
+        With weights, those of the items and of the end are divided by a number such that all letters and the end sum to
+        1. A node that equals it is reused. A BackgroundError if there are more than `MOST_ITEMS` items.
         """
         if len(items) > MOST_ITEMS:
             raise BackgroundError(
@@ -707,8 +733,8 @@ _PER_SUMMARY = 64  # numbers that would take as much memory as one that says not
 class Frontier:
     """A sorted set of those nodes of a trie of symbols from which letters can still be read; equal sets are one object.
 
-    nodes       (n,) the numbers of the nodes, ascending, all with children; a frontier without any is false
-    columns     the columns (classes of letters) of all their children, as bits of an integer
+    nodes       (n,) the numbers of the nodes, ascending, all with children; `bool(frontier)` is whether there are any
+    columns     an integer whose bit c is set if a child of one of them is read by column c (a class of letters)
     """
 
     __slots__ = ("columns", "nodes")
@@ -776,7 +802,7 @@ class Summaries:
     def allowed(self, node: Set) -> Allowed:
         """Return the sets of symbols (`Ends`) that may follow at a parser node; the end of the text is not considered.
 
-        A TooDeepError if a symbol spans too many terminals.
+        A symbol may follow if a string continues with all its letters. A TooDeepError if one spans too many terminals.
         """
         if node.number == 0:
             return self._call(self._root, self._rules.start, 0)[0]
@@ -873,7 +899,8 @@ class Summaries:
     def _begins(self, symbol: int) -> list[tuple[int, int]]:
         """Return (columns, position) for each place of a terminal that can begin the nonterminal `symbol` (a number).
 
-        columns are the terminal's first columns (classes of letters), as bits of an integer; position is an index.
+        columns is an integer whose bit c is set if the terminal can begin with a letter of column c (a class of
+        letters); position is an index into `Rules.positions`.
         """
         corners, entered = self._rules.corners[symbol], self._rules.entered
         return [
@@ -884,11 +911,14 @@ class Summaries:
         ]
 
     def _closed(self, due: Whole, looked_for: bytes, depth: int) -> tuple[Allowed, Whole]:
-        """Return (symbols that end, what is complete), given what is complete in `due`, with all that follows from it.
+        """Return all that follows from nonterminals being complete: (symbols that end, nonterminals that are complete).
 
-        due             (nonterminal, frontier): complete nonterminals begun at one parser node, and the trie nodes at
-                        which they are; what is complete is returned in the same form
-        looked_for      the weights with which this node predicts nonterminals, as the bytes of an array
+        A complete nonterminal may be the beginning of another one, which is then read on in the trie, and so forth. The
+        symbols are those that end while such a one is read; the nonterminals include those of `due`.
+
+        due             pairs (nonterminal, frontier): nonterminals that began at one parser node, by number, and the
+                        trie nodes at which each is complete; the second result has the same form
+        looked_for      the weights with which this node predicts nonterminals, as the bytes of an array of float64
         depth           number of nested calls
         """
         key = due, looked_for
@@ -929,6 +959,9 @@ class Summaries:
 
     def _swept(self, nodes: Ints, reading: _TerminalTable, q: int) -> tuple[Ints, Ints]:
         """Return the trie nodes below `nodes` that a terminal can read to, and those of them where it may stop, sorted.
+
+        A node is below another if one letter or more lead to it; `nodes` themselves are not returned unless they are
+        below one of them.
 
         reading     the automaton of the terminal
         q           its state at each of `nodes`

@@ -52,7 +52,8 @@ MOST_TIMES = 1_000  # of a part that is repeated from so often to so often
 class Expression:
     """A weighted set of strings of letters (symbols or characters), as a regular expression that is not yet compiled.
 
-    What a letter is, and which letters there are, is decided when it is compiled for a vocabulary.
+    What a letter is, and which letters there are, is decided when it is compiled for a vocabulary; weights are 1 unless
+    they are given.
 
     Combine expressions with `a + b` (concatenation), `a | b` (union, weights added) and `a & b` (intersection, weights
     multiplied), and with the methods `repeated`, `times`, `weighted` and `optional`. Subclasses keep their parts in
@@ -84,7 +85,7 @@ class Expression:
 
         A BackgroundError unless 0 ≤ least ≤ most ≤ 1,000.
 
-        The number of repeats adds no weight of its own.
+        The number of repeats adds no weight of its own; a string that several numbers give has the sum of its weights.
 
             regular("[0-9]").times(2, 4)
         """
@@ -331,7 +332,9 @@ _Move: TypeAlias = tuple[tuple[int, ...], int, float]  # columns, target, log we
 
 
 def atoms_of(expression: Expression, over: Over) -> list[Atom]:
-    """Return the sets of letters that an expression mentions, each once; every letter of a list of words is one.
+    """Return the sets of letters that an expression mentions, each once, in order of appearance.
+
+    Every letter of a list of words (`Listed`) is a set by itself.
 
     over        whether letters are "symbols" or "characters", by which lists of words are split
     """
@@ -371,13 +374,16 @@ def compiled(
 ) -> WeightedAutomaton:
     """Compile an expression to a trimmed automaton without empty moves (Glushkov's construction).
 
+    The automaton is trimmed: every state but perhaps the start is on a path from the start to an end. It accepts
+    nothing (`is_empty`) where no string of the expression can be written with the letters of `columns`.
+
     columns     the partition of the letters, made of the same expression (`columns_of`)
     weighted    False: weights are ignored, every string of the language has weight 1
-    holes       sub-expressions that a condition (input) fills in; the i-th is read as a letter of column
+    holes       sub-expressions that a condition (input of a text) fills in; the i-th is read as a letter of column
                 columns.count + i
 
     A BackgroundError if it becomes too large, or a part comes from the condition and is not in `holes`; an
-    InfiniteMassError if the empty string is repeated for ever.
+    InfiniteMassError if a part that may be empty is repeated with a factor of 1 or more each time.
     """
     builder = _Builder(columns, weighted, {hole: columns.count + number for number, hole in enumerate(holes)})
     try:
@@ -481,7 +487,10 @@ class _Builder:
         return whole
 
     def sequence(self, parts: Sequence[_Fragment]) -> _Fragment:
-        """Return the fragment (unfinished automaton) of the concatenation of `parts`, in order; they are used up."""
+        """Return the fragment (unfinished automaton) of the concatenation of `parts`, in order; () is the empty string.
+
+        The moves between parts are added to the builder, so that a part must not be used again.
+        """
         whole = _Fragment(empty=0.0)
         for part in reversed(parts):
             whole = self.joined(part, whole)
@@ -510,7 +519,10 @@ class _Builder:
         return _Fragment(first, {state: log + log_c for state, log in part.stops.items()}, log_c)
 
     def times(self, expression: Expression, least: int, most: int) -> _Fragment:
-        """Return the fragment (unfinished automaton) of `expression` repeated from `least` to `most` times."""
+        """Return the fragment (unfinished automaton) of `expression` repeated from `least` to `most` times.
+
+        Both are included; a string that several numbers of repeats give has the sum of its weights.
+        """
         whole = _Fragment(empty=0.0)
         for time in range(most, 0, -1):
             whole = self.joined(self.part(expression), whole)
@@ -519,7 +531,11 @@ class _Builder:
         return whole
 
     def listed(self, entries: Sequence[tuple[str, float]]) -> _Fragment:
-        """Return the fragment (unfinished automaton) of a list of (text, weight): a trie with one final state."""
+        """Return the fragment (unfinished automaton) of a list of (text, weight): a trie with one final state.
+
+        Texts with a letter that `self.columns` does not have are left out; repeated texts have the sum of their
+        weights.
+        """
         end, whole, below = self.state(), _Fragment(), dict[tuple[int, int], int]()
         whole.stops[end] = 0.0
         spelled = [self.columns.spelled(text) for text, _ in entries]

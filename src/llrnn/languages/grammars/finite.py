@@ -63,8 +63,8 @@ class Finite(Language):
     """The language of a trimmed weighted automaton, determinised lazily; a node is a set of states with weights.
 
     machine     the automaton, without states that are on no path to an end
-    weighted    True: `weights` and `end` are probabilities with sum 1 at each node; False: 1 for what is allowed, else
-                0
+    weighted    True: `weights` and `end` are probabilities with sum 1 at each node, over all letters and the end;
+                False: 1 for what is allowed, else 0
 
     An InfiniteMassError if the weights of all strings have no finite sum.
     """
@@ -79,8 +79,9 @@ class Finite(Language):
     def _made(self, held: Held) -> tuple[Floats, float, dict[int, tuple[float, Held]]]:
         """Return what follows a node (a weighted set of states): (letter weights, weight of the end, next nodes).
 
-        Letter weights are (columns,), a column being a class of letters; next nodes are a dict column -> (log weight,
-        node).
+        Letter weights are (columns,), each that of one letter of a column (class of letters), as `weights` returns
+        them; the weight of the end is as `end` returns it. Next nodes are a dict column -> (log weight of the move in
+        the automaton, node), without columns that no string continues with.
         """
         found = steps(self.machine.by_state, held, weighted=self.weighted)
         row, log_end = np.zeros(self.columns.count), stop_of(self.machine, held, weighted=self.weighted)
@@ -94,7 +95,10 @@ class Finite(Language):
         return row, float(np.exp(log_end)), found
 
     def _ahead(self, held: Held) -> float:
-        """Return log of the total weight of all strings from a node (a weighted set of states); 0 if unweighted."""
+        """Return the log of the total weight of all strings from a node; 0 if the language has no weights.
+
+        A node is a tuple of (state, log weight): log Σ_q weight(q) · β(q), with β the total weight from state q.
+        """
         if not self.weighted:
             return 0.0
         return float(np.logaddexp.reduce([in_hand + self._beta[state] for state, in_hand in held]))
@@ -114,9 +118,9 @@ class Finite(Language):
 
 
 def finite(expression: Expression, columns: LetterColumns, *, weighted: bool = True) -> Language:
-    """Compile an expression to a language that is read letter by letter.
+    """Compile an expression, without parts from a condition, to a language that is read letter by letter.
 
-    columns     the partition of the letters into columns (classes of letters read alike)
+    columns     the partition of the letters into columns (classes of letters read alike), from `columns_of`
     weighted    True: letters and end have probabilities after each prefix; False: 1 for what is allowed, else 0
 
     An EmptyLanguageError if it has no string; a BackgroundError if weights have no finite sum.
@@ -216,7 +220,10 @@ class TerminalAutomaton:
     ) -> TerminalAutomaton:
         """Compile an expression to a deterministic automaton over columns (classes of letters); weights are ignored.
 
-        holes       sub-expressions that a condition (input) fills in; the i-th is read as a letter of column
+        It need not be the smallest one (`minimised`). A BackgroundError if it becomes too large.
+
+        columns     the partition of the letters into columns
+        holes       sub-expressions that a condition (input of a text) fills in; the i-th is read as a letter of column
                     columns.count + i
         """
         if isinstance(expression, ex.Listed) and (columns.sizes == 1).all():
@@ -254,10 +261,10 @@ class TerminalAutomaton:
 
     @cached_property
     def lengths_with(self) -> Callable[[int, tuple[int, ...]], list[int]]:
-        """A cached function (first, taken) -> at [state], least number of letters to an end, −1 if there is none.
+        """A cached function (first, taken) -> list of the least number of letters from each state to an end.
 
-        A move by the column (class of letters) first + i counts as taken[i] letters; −1: it cannot be made. All other
-        moves count as one letter.
+        −1 where no end is reached. A move by the column (class of letters) first + i counts as taken[i] letters; −1
+        there: it cannot be made. All other moves count as one letter.
         """
         return lru_cache(_MOST_FILLINGS)(self._lengths_with)
 
@@ -283,9 +290,10 @@ class TerminalAutomaton:
         return TerminalAutomaton(moves, [self.ends[first[k]] for k in range(n)])
 
     def weights(self, columns: LetterColumns, *, weighted: bool) -> tuple[Floats, Floats]:
-        """Return weights of letters, (states, columns), and of stopping, (states,), in each state.
+        """Return the weights of letters, (states, columns), and of stopping, (states,), in each state.
 
-        columns     the partition of the letters into columns; a weight is that of one letter of a column
+        columns     the partition of the letters into columns (classes of letters); a weight is that of one letter of a
+                    column
         weighted    False: 1 for what is possible, else 0; True: in each state all possible letters, and stopping, are
                     equally probable
         """
@@ -307,7 +315,8 @@ class Filled(Language):
 
     shared      the automaton of the expression, which reads each part from the condition (a hole) as one letter
     columns     the partition of the letters into columns
-    fillings    for each hole, the automaton of what the condition puts there
+    fillings    for each hole, the automaton of what the condition puts there; hole i is read by `shared` as the column
+                columns.count + i
 
     It has no weights: 1 for what is allowed, else 0. An EmptyLanguageError if no string is left.
     """
@@ -344,7 +353,8 @@ class Filled(Language):
         """Return the places that are reached from a place without reading a letter: into a hole, or out of its end.
 
         A place is (hole or -1, state of the shared automaton, state within the hole); a hole is a part of the
-        expression that the condition (input of a text) fills in.
+        expression that the condition (input of a text) fills in. Inside a hole, the state of the shared automaton is
+        the one behind it. [] if there are none.
         """
         hole, state, within = place
         if hole >= 0:
@@ -402,7 +412,8 @@ class Conditional:
     """An expression of which parts are computed from a condition (input of a text): a `Language` for each condition.
 
     expression  with parts made by `from_condition`
-    columns     the partition of the letters; every letter must have a column of its own
+    columns     the partition of the letters into columns (classes of letters), from `columns_of`: here every letter
+                has a column of its own
     weighted    True: letters and end have probabilities; False: 1 for what is allowed, else 0
 
     What does not depend on the condition is compiled once where that is possible.
@@ -418,7 +429,9 @@ class Conditional:
     def language(self, condition: object) -> Language:
         """Return the language of the expression for a condition, the input that a text is generated from.
 
-        It is cached: conditions that give equal parts share one object. An EmptyLanguageError if no string fits.
+        The condition is passed to the functions of the expression (`from_condition`), and may be any object that they
+        accept. Languages are cached: conditions that give equal parts share one. An EmptyLanguageError if no string
+        fits; a BackgroundError if a function returns neither an expression nor None.
         """
         return self._languages(tuple(_asked(hole, condition) for hole in self._holes))
 

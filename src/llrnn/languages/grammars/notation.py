@@ -100,9 +100,9 @@ class Production:
     """One alternative of a rule of a grammar.
 
     rule        name of the rule
-    symbols     names of the rules and terminals that it consists of, in order
-    name        its name: the alias, or rule and number such as `expr/2`
-    weight      its weight relative to the other alternatives of the rule
+    symbols     names of the rules and terminals that the alternative consists of, in order
+    name        name of the alternative: the alias, or rule and number, from 1, such as `expr/2`
+    weight      weight relative to the other alternatives of the rule, above 0; 1 by default
     """
 
     rule: str
@@ -117,7 +117,7 @@ class Notation:
 
     start       name of the start rule
     terminals   name -> terminal
-    productions all alternatives of all rules
+    productions all alternatives of all rules, those of a rule in order
     """
 
     start: str
@@ -132,10 +132,12 @@ def read_grammar(
 
     text        the rules
     start       the name of the start rule
-    weights     name of an alternative (`rule/1`, or its alias) -> weight; 1 for all others
+    weights     name of an alternative (`rule/1` for the first one, or its alias) -> weight above 0, relative to the
+                others of the rule; 1 for all others
     place       what to call the grammar in errors
 
-    An undefined, unused or unproductive rule is a BackgroundError that names it.
+    A rule that is not defined, that the start rule never leads to, or that derives no string, is a BackgroundError that
+    names it.
 
         read_grammar('start: "a" start "b" | "ab"', weights={"start/1": 0.5})
     """
@@ -192,6 +194,8 @@ def _compiled(text: str, start: str, place: str) -> tuple[Any, Any]:
 
 def _check_size(definitions: Any, place: str) -> None:
     """Raise a BackgroundError if lark would expand a rule to too many alternatives or symbols.
+
+    The limits are `MOST_ALTERNATIVES` alternatives, and `MOST_RULES` for the sum of alternatives and symbols (`_Size`).
 
     definitions lark's rule definitions: (name, parameters, tree, options)
     place       what to call the grammar in the error
@@ -254,7 +258,7 @@ def _repeated(part: _Size, operator: list[str]) -> _Size:
     part        size of the part
     operator    the operator and its numbers: ["?"], ["*"], ["+"], or ["~", "2", "5"] for `~ 2..5`
 
-    `*` and `+`, and long repeats, become auxiliary rules; short ones are written out.
+    `*` and `+`, and repeats of 50 times or more, become auxiliary rules; shorter ones are written out.
     """
     if operator[0] == "?":
         return part.or_else(_Size(1, 0))
@@ -285,6 +289,8 @@ def _in_rules(part: _Size, count: int) -> float:
 
 def _check_templates(definitions: Any, place: str) -> None:
     """Raise a BackgroundError if a template calls itself with ever new arguments, such as `f{x}: f{f{x}}`.
+
+    That is, if templates would become more than `MOST_TEMPLATES` rules, or one of a name over 1,000 characters.
 
     definitions lark's rule definitions: (name, parameters, tree, options)
     place       what to call the grammar in the error
@@ -340,6 +346,8 @@ def _check_reached(definitions: Any, rules: Iterable[Any], start: str, place: st
 def _check_ends(productions: list[Production], terminals: Mapping[str, Terminal], start: str, place: str) -> None:
     """Raise a BackgroundError if a rule derives no finite string, such as one that always leads to itself.
 
+    terminals   name -> terminal; each is taken to have a string
+    start       name of the start rule: if it is the one, the message says that the language is empty
     place       what to call the grammar in the error
     """
     productive = productive_rules(productions, terminals)
@@ -356,6 +364,8 @@ def _check_ends(productions: list[Production], terminals: Mapping[str, Terminal]
 
 def productive_rules(productions: Iterable[Production], terminals: Iterable[str]) -> set[str]:
     """Return the names of the rules of a grammar that derive at least one string.
+
+    A rule does if all symbols of one of its productions do; one without symbols derives the empty string.
 
     terminals   names of the terminals that have a string
     """
@@ -387,7 +397,8 @@ def _weighted(productions: list[Production], weights: Mapping[str, float], place
 def _with_ignored(notation: Notation, ignored: list[str]) -> Notation:
     """Return the grammar with the terminals named in `ignored` allowed, any number of times, before every terminal.
 
-    They are allowed at the end of a string too.
+    They are allowed at the end of a string too. For this there are two rules more, `%whole`, the new start, and
+    `%ignored`. The grammar itself is returned if `ignored` is empty.
     """
     if not ignored:
         return notation
@@ -462,11 +473,12 @@ def _expression(text: str, stand_ins: Mapping[str, str]) -> Expression:
 
 
 def parsed(text: str, stand_ins: Mapping[str, str] = _STAND_IN) -> tuple[_Codes, int, bool]:
-    r"""Parse a regular expression with Python's own parser; return (parse tree, flags, whether "" matches).
+    r"""Parse a regular expression with Python's own parser; return (parse tree, flags, whether "" may match).
 
     stand_ins   escape such as `\p{lower}` -> a character that replaces it, since Python does not know it
 
-    Flags are those of `re`, as bits. A faulty expression is a BackgroundError.
+    The tree is a list of (code, value) pairs as in `re._parser`; flags are those of `re`, as bits. A faulty expression
+    is a BackgroundError.
     """
     pieces = [(found.start(), stand_ins.get(found[0], found[0])) for found in _PIECES.finditer(text)]
     try:
@@ -527,9 +539,9 @@ def _power(part: Expression, least: int, most: Any, text: str) -> Expression:
 def _atom(name: str, given: Any, flags: int) -> Atom:
     """Return the set of characters that one element of Python's parse tree of a regular expression matches.
 
-    name        LITERAL, NOT_LITERAL, IN or ANY
-    given       the value of the element
-    flags       flags of `re` as bits
+    name        the code of the element: "LITERAL", "NOT_LITERAL", "IN" or "ANY"
+    given       its value: a code point, for IN a list of (code, value) pairs, for ANY None
+    flags       flags of `re` as bits; IGNORECASE, ASCII and DOTALL matter
     """
     if name == "ANY":
         return OneOf(() if flags & re.DOTALL else (("\n", "\n"),), (), True)
@@ -554,9 +566,12 @@ def _atom(name: str, given: Any, flags: int) -> Atom:
 
 
 def _length(expression: Expression, known: dict[int, int] | None = None) -> int:
-    """Return the number of letters of an expression with all repeats written out; an endless one counts once.
+    """Return the number of letters of an expression with all repeats written out, at least 1.
 
-    known       results by the id of sub-expressions, which is filled in; None: empty
+    Parts of a concatenation or alternation are added; a `Times` counts `most` times its part, a `Repeat` once, and a
+    letter, an intersection, a list or a part from the condition as 1.
+
+    known       id() of a sub-expression -> result, a cache that is filled in; None: an empty one
     """
     known = {} if known is None else known
     if id(expression) not in known:
@@ -615,7 +630,7 @@ class Matcher:
     regex       the regular expression, in the syntax of `regular`
     characters  a string of all characters that may occur in the strings
 
-    A BackgroundError once it has taken more than `MOST_STEPS` steps.
+    A BackgroundError once building the DFA has looked at more than `MOST_STEPS` moves, for all strings together.
     """
 
     def __init__(self, regex: str, characters: str) -> None:
@@ -642,9 +657,11 @@ class Matcher:
     def _made(self, held: Held) -> dict[int, Held]:
         """Return a dict column (class of characters) -> next set of states, after the set `held`.
 
-        held        sorted (state, 0.0)
+        Columns that lead nowhere are not among the keys.
 
-        A BackgroundError once more than `MOST_STEPS` steps were taken in all.
+        held        a set of states of the automaton, as a sorted tuple of (state, 0.0); next sets have this form too
+
+        A BackgroundError once more than `MOST_STEPS` moves were looked at in all calls.
         """
         by_state = self._machine.by_state
         self.steps += 1 + sum(1 + len(by_state[state]) for state, _ in held)
@@ -697,7 +714,8 @@ def _characters(atom: Atom, text: str) -> list[str]:
 
     text        the whole regular expression, for errors
 
-    Flags and `\w`, which patterns of domains do not have, long ranges and line breaks are a BackgroundError.
+    Flags and `\w`, which patterns of domains do not have, ranges of more than 512 characters, and a line break by
+    itself are a BackgroundError.
     """
     if isinstance(atom, Letter):
         if not permitted(atom.text):
@@ -771,7 +789,8 @@ class _SymbolicParser:
     """A recursive-descent parser of one text in the notation of `symbolic` (regular expressions over symbols).
 
     `_SymbolicParser(text)` cuts the text into `tokens`; `choice()` parses from the token `next` on, up to the end or a
-    closing bracket, and returns an `Expression`. A fault is a BackgroundError that names its column.
+    closing bracket, which is not consumed, and returns an `Expression`. A fault is a BackgroundError that names its
+    column.
     """
 
     def __init__(self, text: str) -> None:
@@ -798,7 +817,10 @@ class _SymbolicParser:
         return self.tokens[self.place]
 
     def takes(self, *signs: str) -> str:
-        """Consume and return the next token if it is one of `signs`, such as "(" or "*"; else return ""."""
+        """Consume and return the next token if it is one of `signs`, such as "(" or "*"; else return "".
+
+        At the end, "" too. A sign in quotes is a symbol and not consumed.
+        """
         if self.next.kind != "sign" or self.next.text not in signs:
             return ""
         self.place += 1
@@ -896,7 +918,8 @@ _NAMES = {made: name for name, made in _CLASSES.items()}
 def described(expression: Expression) -> list[Any]:
     """Return an expression as nested JSON-compatible lists, from which `restored` makes it again.
 
-    A part that is computed from a condition (input of a text) is a BackgroundError.
+    Each list is a name of the kind of expression, then its parts and numbers. A part that is computed from a condition
+    (input of a text) is a BackgroundError.
     """
     match expression:
         case One(atom):

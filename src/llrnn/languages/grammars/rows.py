@@ -37,7 +37,7 @@ MOST_NODES = 200_000  # whose rows are cached: nested brackets have ever new nod
 def letters_of(symbols: Sequence[str], over: Over, spelling: Mapping[str, str]) -> list[str]:
     """Return the letters that a language reads: the symbols of a vocabulary, or all characters that they spell, sorted.
 
-    over        "symbols" or "characters"
+    over        "symbols": `symbols` are returned in their order; "characters": the distinct characters, sorted
     spelling    character of a symbol -> what it spells, such as ␣ -> a blank; all others spell themselves
     """
     if over == "symbols":
@@ -62,8 +62,8 @@ class SymbolSpellings:
     columns     the partition of the letters into columns
     spelling    character of a symbol -> what it spells; all others spell themselves
 
-    `read[id]` is the columns of a symbol, None if the language never reads one of its letters. A BackgroundError if a
-    character that the language reads is no symbol by itself.
+    `read[id]` is a tuple of the columns of a symbol's letters in order, None for EOS and if the language never reads
+    one of its letters. A BackgroundError if a character that the language reads is no symbol by itself.
     """
 
     def __init__(self, symbols: Sequence[str], eos: int, columns: LetterColumns, spelling: Mapping[str, str]) -> None:
@@ -86,7 +86,8 @@ class SymbolSpellings:
     ) -> tuple[int, ...] | None:
         """Return the columns that a symbol spells; None if it is empty, or has a letter that the language never reads.
 
-        A column is a class of letters that are read alike.
+        A column is a class of letters that are read alike, given by its index. Where letters are symbols, the symbol
+        is one letter.
 
         spelling    character of a symbol -> what it spells; all others spell themselves
         columns_of  letter -> its column
@@ -96,7 +97,7 @@ class SymbolSpellings:
         return None if UNREAD in found or not found else found
 
     def _check_single_letters(self, known: Sequence[int]) -> None:
-        """Raise a BackgroundError if a column (class of letters) has no symbol of one letter.
+        """Raise a BackgroundError if for a column (class of letters) no symbol spells just one letter of it.
 
         known       ids of the symbols that the language can read
 
@@ -179,6 +180,9 @@ class SymbolReader:
 
         reader = SymbolReader(language, spelled); reader.row(language.root, 0).log_b        # (V,)
 
+    The weight of a symbol is the product of the weights of its letters in the language, that of EOS the weight of
+    ending.
+
     language    the automaton or grammar, which is read letter by letter; a node stands for what was read so far
     spelled     the letters of the symbols
     longest     greatest length of a text in letters; None: no limit. A BackgroundError if no string is so short
@@ -202,7 +206,10 @@ class SymbolReader:
         return self  # a value: what it caches follows from what it is
 
     def advance(self, node: Node, symbol: int) -> Node | None:
-        """Return the node (what was read so far) after the symbol of id `symbol`, or None if it is not allowed."""
+        """Return the node (what was read so far) after the symbol of id `symbol`, or None if it is not allowed.
+
+        EOS has no node after it: None. The limit `longest` is not considered.
+        """
         for column in self.spelled.read[symbol] or (UNREAD,):
             after = self.language.after(node, column) if column != UNREAD else None
             if after is None:
@@ -220,8 +227,10 @@ class SymbolReader:
     def row(self, node: Node, read: int) -> Row:
         """Return the log weights of all symbols of the vocabulary at a node of the language (what was read so far).
 
+        That of a symbol is the sum over its letters, that of EOS is for ending; −∞ where the language forbids it.
+
         read        number of letters before the node; they count towards `longest`: symbols after which no string
-                    can end within it are forbidden
+                    can end within it are forbidden. Without such a limit it does not matter
         """
         if self.longest is None:
             return self._cached_row(node, None)
@@ -260,7 +269,8 @@ class SymbolReader:
     def _summarised(self, node: Node, end: float) -> Row | None:
         """Return the row (log weights of all symbols) at a node by the summaries of the language, or None.
 
-        None if the language has no summaries, or a symbol is too long for them.
+        Summaries (`Language.summaries`) find all allowed symbols at once. None if the language has none, or a symbol
+        spans too many terminals for them.
 
         node        what was read so far
         end         weight of ending at the node
@@ -300,6 +310,8 @@ class SymbolReader:
 
     def _walked(self, node: Node, end: float) -> Floats:
         """Return the log weights of all V symbols at a node, (V,), by walking the trie of symbols level by level.
+
+        −∞ for symbols that the language forbids; the limit `longest` is not considered.
 
         node        what was read so far, a node of the language
         end         weight of ending at the node
@@ -344,7 +356,8 @@ class SymbolReader:
     def _needed(self, node: Node) -> int:
         """Return how many letters must be left at a node so that the limit on the length forbids no symbol.
 
-        0 if no symbol may follow at all; the limit is `longest`.
+        It is the largest, over the symbols that may follow, of the least number of letters to an end through the
+        symbol; 0 if no symbol, or only EOS, may follow. The limit is `longest`.
         """
         if node not in self._needed_letters:
             self._needed_letters[node] = max((length for _, length in self._lengths(node)), default=0)
@@ -353,8 +366,8 @@ class SymbolReader:
     def _lengths(self, node: Node) -> list[tuple[int, int]]:
         """Return (symbol id, letters) for each symbol that may follow at a node of the language.
 
-        letters: the least number from the node to the end of a string that goes on with this symbol; 0 for the end
-        itself.
+        letters: the least number from the node to the end of a string that goes on with this symbol, its own letters
+        included; 0 for EOS. Pairs are by ascending id; the limit `longest` is not considered.
         """
         allowed = self._cached_row(node, None).allowed.tolist()
         found, by_way = list[tuple[int, int]](), dict[tuple[int, ...], int]()
@@ -367,9 +380,10 @@ class SymbolReader:
         return found
 
     def _within(self, node: Node, left: int) -> Floats:
-        """Return the log weights of all V symbols at a node (what was read so far), (V,).
+        """Return the log weights of all V symbols at a node (what was read so far) under a limit on the length, (V,).
 
-        left        letters that may still follow: −∞ for symbols after which no string ends within them
+        left        number of letters that may still follow, those of the symbol included: −∞ for symbols with which no
+                    string ends within it
         """
         row: Floats = self._cached_row(node, None).log_b.numpy().copy()
         row[[symbol for symbol, length in self._lengths(node) if length > left]] = -np.inf

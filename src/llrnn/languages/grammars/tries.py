@@ -20,13 +20,15 @@ class SymbolTrie:
     """A trie of the symbols of a vocabulary, spelled in columns (classes of letters that a grammar reads alike).
 
     Nodes are numbered level by level; the root is 0. It serves to find all symbols that a grammar allows in one walk.
+    `parent` and `column` are those of each node, 0 for the root, (nodes,); `levels`: a slice of the nodes of each depth
+    from 1 on.
     """
 
     def __init__(self, parent: Ints, column: Ints, end: Ints, symbols: Ints, n_symbols: int) -> None:
         """Build the trie from arrays of its nodes, sorted by parent and column.
 
-        parent, column      the parent and the column of every node but the root: (nodes - 1,) each
-        end                 the node at which each symbol ends
+        parent, column      the parent's number, and the column that leads from it, of nodes 1, 2, …: (nodes - 1,) each
+        end                 the node at which each symbol ends; several may end at one
         symbols             the ids of these symbols, in the order of `end`
         n_symbols           the size of the vocabulary
         """
@@ -42,7 +44,10 @@ class SymbolTrie:
             self.levels.append(slice(start, int(self._first[start])))
 
     def children(self, nodes: Ints) -> tuple[Ints, Ints]:
-        """Return the children of all given nodes in one array, and for each the index in `nodes` of its parent."""
+        """Return the children of all given nodes in one array, and for each the index in `nodes` of its parent.
+
+        Children come parent by parent, in the order of `nodes`, each by ascending column.
+        """
         return _joined(self._first, nodes)
 
     def states(self, moves: Ints, q: int) -> Ints:
@@ -65,8 +70,9 @@ class SymbolTrie:
         nodes, states       the trie nodes to begin at, and the state of the automaton at each
         moves               at [state]: column (class of letters) -> next state
 
-        Return (the pairs that were reached, nodes of the last level, their states): from the last two one goes on; they
-        are empty where all was read.
+        Return (the pairs that were reached, without those to begin at; nodes of the last level; their states). The last
+        two are where the walk was stopped because the level is too large, and can be continued; they are empty if all
+        was read.
         """
         at, found = list(zip(nodes.tolist(), states.tolist(), strict=True)), dict[tuple[int, int], None]()
         first, column = self._first_view, self._column_view
@@ -87,7 +93,7 @@ class SymbolTrie:
         return found
 
     def symbols(self, nodes: Ints) -> Ints:
-        """Return the ids of the symbols that end at the given nodes, in one array."""
+        """Return the ids of the symbols that end at the given nodes, in one array, node by node in their order."""
         return self.listed[_joined(self._first_symbol, nodes)[0]]
 
 
