@@ -215,8 +215,9 @@ def log_sums(
     """Return log Σ_s exp x[n, s] over all G classes s of words, (N,) float64, and the scores x of the pairs, (E,).
 
     Differentiable. `h` (N, H), `weight` and `bias`: what the scores x are computed from by the `Blocks` that `way(h,
-    weight, bias)` returns; `pairs`: the (position, class) pairs asked for; `rows`: how many positions are computed at a
-    time; `keeps`: whether the N × G exponentials are kept for backward (else they are computed again there).
+    weight, bias)` returns; `pairs`: the (position, class) pairs asked for, sorted by position, in whose order the
+    second result is; `rows`: how many positions are computed at a time; `keeps`: whether the N × G exponentials are
+    kept for backward (else they are computed again there).
     """
     return cast(
         tuple[Tensor, Tensor],

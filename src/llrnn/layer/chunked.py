@@ -134,8 +134,9 @@ class Chunks:
         """Fill `log_sum` and `score`, each (N,), at all positions at once, with changed logits of single words.
 
         `log_sum`: log Σ_s exp(x_s + bias_s) over the classes s of words, with the changes; `score`: x_k + bias_k of the
-        target class k, without. `logit_offsets`: what contextual features add to the logits of single words. Returns
-        what `offset_gradients` needs: the changed logits of their classes, and each word's fraction of its class.
+        target class k, without. `logit_offsets`: what contextual features add to the logits of single words. Returns an
+        `OffsetLogits`, which `offset_gradients` needs: the changed logits of the words' classes, and each word's
+        fraction of the unnormalised probability of its class.
         """
         x, bias = self.logits(slice(0, len(log_sum))), self.composed.bias
         own = x.gather(1, self.klass[:, None]).squeeze(1).to(bias.dtype) + bias[self.klass]
@@ -148,8 +149,8 @@ class Chunks:
 class Totals:
     """The gradients of h, class weights and class biases, summed chunk by chunk from D, the gradient of the logits.
 
-    D overwrites the logits in the buffer of `chunks`; call `add` for each chunk, then `finished`. `finished` returns
-    the sums: of h (N, H), weight (G, H) and bias (G,).
+    D overwrites the logits in the buffer of `chunks`, a `Chunks`. For each of its slices compute the logits, then call
+    `add`; at the end call `finished`. `finished` returns the sums: of h (N, H), weight (G, H) and bias (G,).
     """
 
     def __init__(self, chunks: Chunks) -> None:
@@ -178,7 +179,11 @@ class Totals:
 
 
 def ops_for(tensor: Tensor) -> ModuleType:
-    """Return the module `kernels` (Triton) if it runs on the tensor's device, else `reference`, the same in torch."""
+    """Return the module `kernels` (Triton) if it can compute with the tensor, else `reference`, the same in torch.
+
+    The kernels need a GPU, Triton, and another dtype than float64. Both modules have functions of equal names and
+    arguments.
+    """
     return kernels if tensor.is_cuda and kernels.available and tensor.dtype != torch.float64 else reference
 
 

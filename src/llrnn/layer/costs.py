@@ -45,7 +45,8 @@ class UnitCosts(NamedTuple):
     Seconds, floats: `multiplication`: one multiplication and addition of a dense product; `byte`: one byte of weights
     read; `addition`: one term of a sum with the sparse feature matrix; `entry`: one entry of that matrix read; `term`:
     one exponential, with its sums; `block`: overhead of each block of positions; `turn`: one matrix transposed.
-    `composed_rows`, `direct_rows`: the positions in a block, ints, for scores computed as h (Φ W)ᵀ and as Φ (W h).
+    `composed_rows`, `direct_rows`: the positions in a block, ints, for scores computed as h (Φ W)ᵀ and as Φ (W h),
+    where Φ is the feature matrix, W the weights and h the hidden vectors.
     """
 
     multiplication: float  # of a dense product
@@ -91,9 +92,9 @@ class LowRankSize(NamedTuple):
 class Size(NamedTuple):
     """The numbers on which the cost of scoring all classes of words (sets with equal features) depends.
 
-    All ints but the last. `positions` N: how many positions are scored; `classes` G; `features` m; `entries`: non-zero
-    entries of the feature matrix Φ (0 for the identity); `hidden`: the size of the hidden vectors; `low_rank_blocks`: a
-    `LowRankSize` where Φ is a product of two factors, else None.
+    All ints but the last. `positions` N: how many positions are scored; `classes`: the number G of classes; `features`:
+    the number m of features; `entries`: non-zero entries of the feature matrix Φ (0 for the identity); `hidden`: the
+    size of the hidden vectors; `low_rank_blocks`: a `LowRankSize` where Φ is a product of two factors, else None.
     """
 
     positions: int
@@ -214,9 +215,10 @@ def unit_costs(device_type: str, threads: int = 1) -> UnitCosts:
 
 
 def may_keep(exponentials: int) -> bool:
-    """Return whether `exponentials` bytes, a number for each position and class of words, may be kept for backward.
+    """Return whether the exponentials of all scores may be kept for backward, given their size in bytes.
 
-    They may up to 1 GiB; more are computed again instead.
+    `exponentials`: that size; there is one number for each position and class of words. True up to 1 GiB; where they
+    are more, backward computes them again.
     """
     return exponentials <= MOST_KEPT
 
@@ -226,9 +228,10 @@ class Forecast:
     """An estimate, before training, of what a log-linear layer costs on one CPU core.
 
     `symbols`: the number V of words; `classes`: the number G of sets of words with equal features; `positions`: of a
-    training batch; `one`, `batch`: a `WayChoice` each, for log Z at one position, and with gradients in a batch;
-    `dense`: multiplications of a softmax over V in such a batch; `kept`: bytes of scores kept for backward, 0 if none
-    are. Made by `forecast(size, symbols, follows=...)`.
+    training batch; `one`, `batch`: a `WayChoice` each (the two ways to the scores, the faster one as `taken`), for log
+    Z at one position, and for log Z and its gradients in a training batch; `dense`: multiplications of a softmax over V
+    in such a batch, 3 · positions · V · hidden size; `kept`: bytes of scores kept for backward, 0 if none are. Made by
+    `forecast(size, symbols, follows=...)`.
     """
 
     symbols: int
@@ -241,7 +244,10 @@ class Forecast:
 
     @property
     def saved(self) -> float:
-        """Multiplications of a dense softmax over V words, over those of this layer, in one training batch."""
+        """The multiplications of a dense softmax over V words divided by those of this layer, in one training batch.
+
+        This layer's are those of the faster of its two ways, `batch.taken`.
+        """
         return self.dense / self.batch.taken.multiplications
 
     @property
@@ -251,10 +257,11 @@ class Forecast:
 
 
 def forecast(size: Size, symbols: int, *, follows: bool) -> Forecast:
-    """Return the estimated costs of one position, and of a training batch of `size`, as a `Forecast`.
+    """Return the estimated costs of one position, and of a training batch, on one CPU core as a `Forecast`.
 
-    `symbols`: the number of words in the vocabulary; `follows`: whether the prior or contextual features depend on the
-    preceding text, so that scores are kept for backward.
+    `size`: the sizes of the layer, and in `positions` the number of positions of a training batch; `symbols`: the
+    number of words in the vocabulary; `follows`: whether the prior or contextual features depend on the preceding text,
+    so that 4 bytes for each position and class of words are kept for backward.
     """
     one, batch = choice(size._replace(positions=1), cached=True), choice(size, training=True)
     kept = 4 * size.positions * size.classes if follows else 0

@@ -85,7 +85,7 @@ class Distribution(torch.distributions.Distribution):
         super().__init__(torch.Size((self.n,) if batch_shape is None else batch_shape), validate_args=False)
 
     def _shaped(self, found: Tensor) -> Tensor:
-        """Return `found`, results for N positions in a row (N, …), reshaped to `batch_shape` + (…)."""
+        """Return `found`, results (N, …) for the N flattened positions, reshaped to `batch_shape` + (…)."""
         return found if len(self.batch_shape) == 1 else found.reshape(self.batch_shape + found.shape[1:])
 
     # --- log p ------------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class Distribution(torch.distributions.Distribution):
     def log_total(self) -> Tensor:
         """The log-normaliser log Z minus `origin` at each of N positions, float64 (N,); −∞ where no word is possible.
 
-        `origin` is what all words at a position share; without it the digits of the rest are kept.
+        `origin` is the part of log b + a·φ that all words at a position share; sums without it keep more digits.
         """
         return self._sums(*torch.zeros(2, 0, dtype=torch.long, device=self.h.device))[0]
 
@@ -136,8 +136,9 @@ class Distribution(torch.distributions.Distribution):
     def origin(self) -> Tensor:
         """The summand of log b(x) + a·φ(x) that all words x at a position have in common, float64 (N,).
 
-        It is the log of the prior's scale at that position plus the score of contextual features with the value that
-        they have on unlisted words. Other sums are kept relative to it, so that they do not lose digits.
+        It is the log of the factor by which `centred` divided the prior at that position, plus the score that
+        contextual features give all words for which no value of their own is listed. Other sums are kept relative to
+        it, so that they do not lose digits.
         """
         scale = self.centred[1].expand(self.n)
         if not self.values:
@@ -208,8 +209,9 @@ class Distribution(torch.distributions.Distribution):
     def known(self) -> Knowledge:
         """The prior and all contextual feature values, as one `Knowledge` with a common list of exceptions.
 
-        The prior is `centred`, scaled at each position so that log b is near 0. Exceptions are the (position, word)
-        pairs whose log b or feature values differ from those of most words there.
+        The prior is `centred`, scaled at each position so that log b is near 0. Exceptions are the E (position, word)
+        pairs whose log b or feature values differ from those of most words there: `position`, `word`, `log_b` (E,) and
+        `value` (E, k) of the result; `rest` (N, k) are the values on other words.
         """
         return join(self.centred[0], self.values, self.n)
 
@@ -227,10 +229,11 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def left(self) -> Left:
-        """The (position, class) pairs whose class contains an exception, as a `Left`.
+        """The C (position, class) pairs whose class contains an exception at that position, each once, as a `Left`.
 
         A class is a set of words with equal static features. An exception is a word whose prior or contextual features
-        differ from the general ones at that position; its class is then summed without it.
+        differ from the general ones at that position; its class is then summed without it. A `Left` has `position` and
+        `klass`, (C,) each, and `of_exception` (E,), the index of the pair to which each of the E exceptions belongs.
         """
         return self.classes.left_by(self.known.position, self.known.word)
 
@@ -238,9 +241,10 @@ class Distribution(torch.distributions.Distribution):
     def log_mass(self) -> tuple[Tensor, Cells | None]:
         """The log of the prior summed over each class of words without its exceptions: (whole, cells).
 
-        `whole`, (N, G) or (1, G): of all classes; `cells`: the (position, class) pairs with exceptions, whose own
-        log-sums replace those in `whole`, or None if `whole` needs no correction. An exception is a word whose prior or
-        contextual features differ from the general ones at that position.
+        `whole`, (N, G) or (1, G): of all classes; `cells`: a tuple (position, klass, log_mass), (C,) each, of the
+        (position, class) pairs with exceptions, whose log_mass replaces that in `whole`; None if `whole` needs no
+        correction. An exception is a word whose prior or contextual features differ from the general ones at that
+        position. The prior is the centred one; values have the dtype of h.
         """
         known, prior, dtype = self.known, self.known.prior, self.h.dtype
         if isinstance(prior, FullPrior):
@@ -264,7 +268,8 @@ class Distribution(torch.distributions.Distribution):
 
         Exceptions are the (position, word) pairs whose prior or contextual features differ from the general ones. What
         contextual features add to all other words at the position is subtracted from the scores, and log b is that of
-        the centred prior. `static` (E,): their scores by static features alone, computed here if None.
+        the centred prior. `static` (E,): the exceptions' scores by static features alone, computed here if None. Both
+        results are in the order of `known`, by position, then word.
         """
         known = self.known
         static = self.scores[known.position, self.classes.class_of[known.word]] if static is None else static
@@ -294,9 +299,10 @@ class Distribution(torch.distributions.Distribution):
     def _sums(self, position: Tensor | None, word: Tensor) -> Found:
         """Return the log-normaliser (N,), and log b + a·φ of E (position, word) pairs, (E,), each minus `origin`.
 
-        Returned as (log-normaliser, terms). `origin` is what all words at the position share; both are float64.
-        `position` (E,), in rising order; None: one word for each position. The cheapest of four exact ways to the
-        normaliser is taken, or that named by `way`, and another where digits would be lost.
+        Returned as (log-normaliser, terms), both float64. `origin` is the part that all words at the position share.
+        `position` (E,), in rising order; None: one word for each position. Of four exact ways to the normaliser the one
+        that the attribute `way` names is taken ("words", "static", "adding" or "leaving"), or the cheapest if that is
+        None; where a way is not possible, or would lose digits, the next is.
         """
         way = self.way or ("words" if self.static_mass is None and self._prefers_words() else "static")
         found = self._static(position, word) if way == "static" else None
@@ -312,8 +318,8 @@ class Distribution(torch.distributions.Distribution):
     def _prefers_words(self) -> bool:
         """Return whether one sum over all N × V (position, word) pairs is cheaper than sums over classes of words.
 
-        True where N × V is small: up to a bound that grows with the number of words that have values of their own at
-        single positions.
+        True if N × V is at most 200,000 + 100 E, and at most 4,000,000, where E is the number of (position, word) pairs
+        for which the prior or contextual features list a value.
         """
         listed = len(self.prior.exceptions) if isinstance(self.prior, SparsePrior) else 0
         exceptions = listed + sum(len(part.position) for part in self.values)
@@ -331,9 +337,10 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def word_terms(self) -> tuple[Tensor, Tensor]:
-        """The unnormalised log-probability log b + a·φ of every word at N positions, (N, V), and a shift, float64 (N,).
+        """The terms log b + a·φ − origin − shift of every word at N positions, (N, V), and the shift, float64 (N,).
 
-        To get it, add the shift and `origin` of the position, which have been subtracted to keep digits.
+        b is the prior, a·φ the score by all features. The shift of a position and its `origin` are the same for all
+        words; they are subtracted to keep digits. Terms are in the dtype of h.
         """
         whole, prior = self.scores.index_select(1, self.classes.class_of), self.centred[0]
         weights = torch.split(self.context_adaptor, [part.width for part in self.values], 1) if self.values else ()
@@ -345,10 +352,10 @@ class Distribution(torch.distributions.Distribution):
     def _static(self, position: Tensor | None, word: Tensor) -> Found | None:
         """Return the log-normaliser (N,), and log b + a·φ of E (position, word) pairs, (E,), for a static p.
 
-        Both are float64; static is a p that depends on the text only through h. None, for the caller to take another
-        way, where the prior or contextual features single out words by position, weights are steered or tempered, no
-        pair is asked for, or scores are so large that digits would be lost. `position`, `word` (E,): the pairs, or
-        `position` None for one word at each position.
+        Both are float64 and minus `origin`, what all words at the position share; static is a p that depends on the
+        text only through h. None, for the caller to take another way, where the prior or contextual features single out
+        words by position, weights are steered or tempered, no pair is asked for, or scores are so large that digits
+        would be lost. `position`, `word` (E,): the pairs, or `position` None for one word at each position.
         """
         mass, prior = self.static_mass, self.prior
         if mass is None or not isinstance(prior, SparsePrior) or word.numel() == 0 or self.changes_weights:
@@ -390,10 +397,12 @@ class Distribution(torch.distributions.Distribution):
     def _in_blocks(self, position: Tensor, rows: Tensor, columns: Tensor) -> Found | None:
         """Return the log-sum over classes of words (N,), and scores a·φ of (position, class) pairs, block by block.
 
-        A pair of tensors. For training, where b is one table but for exceptions (words with another prior or features
-        at a position). None where no gradient is needed, b is another, weights are steered or tempered, composing the
-        weights is cheaper, or digits would be lost. `rows`, `columns`: position and class of the pairs, first the words
-        asked for, whose positions are `position`, then the exceptions.
+        Returned as (log-sums of b exp(a·φ) by the one table of the prior, exceptions included as any word, float64;
+        static scores of the pairs in their order). Exceptions are words whose prior or features differ at a position.
+        It is meant for training: None is returned where no gradient is needed, where there are no exceptions, where the
+        prior without them is not one table for all positions, where weights are steered or tempered, where multiplying
+        features into the weights first is cheaper, or where digits would be lost. `rows`, `columns`: position and class
+        of the pairs: first those of the words asked for, whose positions are `position`, then those of the exceptions.
         """
         prior, others = self.known.prior, self.known.position
         table = prior.base_table if isinstance(prior, SparsePrior) and len(others) else None
@@ -410,11 +419,12 @@ class Distribution(torch.distributions.Distribution):
         return None if numerics.are_large(log_sum) else (log_sum, score[at] - log_mass[columns])
 
     def _full_log_sums(self, prior: FullPrior, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the log-sum of b exp(a·φ) over words (N,), and scores a·φ of (position, class) pairs, full prior.
+        """Return the log-sum of b exp(a·φ) over words (N,) float64, and scores a·φ of (position, class) pairs, (E,).
 
-        φ are static features alone; `prior` has N × V values; `rows`, `columns` (E,): the pairs, `columns` indices of
-        classes of words. Where the prior sums to one and most words share one class, only the other words are summed;
-        none are where all feature weights are 0, as in a mixture of models.
+        φ are static features alone; `prior`: one that has a value for each of N × V (position, word) pairs; `rows`,
+        `columns` (E,): the pairs, `columns` indices of classes of words. Where the prior sums to one and most words
+        share one class, only the other words are summed; where all feature weights are 0, as in a mixture of models,
+        nothing is summed: both results are 0.
         """
         if prior.sums_to_one and self._is_silent():
             return self.h.new_zeros(self.n, dtype=torch.float64), self.h.new_zeros(len(rows))
@@ -474,7 +484,7 @@ class Distribution(torch.distributions.Distribution):
 
     @cached_property
     def log_parts(self) -> tuple[Tensor, Tensor]:
-        """log p of all words of a class together but for exceptions, (N, G), and log p of each exception, (E,).
+        """log p of each class, summed over its words but the exceptions, (N, G), and log p of each exception, (E,).
 
         A class is a set of words with equal static features; exceptions are the (position, word) pairs in `known` whose
         prior or contextual features differ from the general ones. Raises ZeroMassError where no word is possible.

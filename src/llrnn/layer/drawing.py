@@ -32,9 +32,10 @@ class Parts(NamedTuple):
     """The probabilities of classes and of single words at N positions, from which words are drawn exactly.
 
     `rest` (N, G) float64: the summed probability of the words of each class that are no exceptions; `own` (E,) float64:
-    the probability of each exception, a word whose prior or features differ at a position, as listed in `known`;
-    `left`: which classes they come from; `classes`: the sets of words with equal features; `prior`: the `SparsePrior`
-    in proportion to which a word of a class is drawn. Use: `Parts(...).sample(count, generator)`.
+    the probability of each exception, a word whose prior or features differ at a position; `known`: a `Knowledge` that
+    lists the E exceptions by `position` and `word`; `left`: a `Left`, the (position, class) pairs that they belong to;
+    `classes`: the sets of words with equal features; `prior`: the `SparsePrior` in proportion to which a word of a
+    class is drawn. Use: `Parts(...).sample(count, generator)`.
     """
 
     classes: Classes
@@ -95,8 +96,9 @@ class Parts(NamedTuple):
     def _tables(self, position: Tensor, klass: Tensor, generator: torch.Generator | None) -> Tensor:
         """Draw which table of the prior each of n words is to come from, indices (n,).
 
-        By its share of the prior summed over the drawn class without exceptions. `position`, `klass` (n,): of the
-        draws, `klass` an index of a set of words with equal features.
+        The prior is a sum of K tables; table k is drawn in proportion to its part of the prior summed over the words of
+        the drawn class that are no exceptions at the position. An index is from 0 to K − 1; always 0 where K = 1.
+        `position`, `klass` (n,): of the draws, `klass` an index of a set of words with equal features.
         """
         if len(self.prior.tables) == 1:
             return torch.zeros_like(position)

@@ -60,7 +60,8 @@ class Given(NamedTuple):
         """Return the values of all k contextual features at N positions, (N, k), in the order of `values`.
 
         `other` (N, k'): those of the features that are not linear in static ones; `static` (N, m): of all static
-        features, from which the linear ones are computed. Expectations of both give expectations.
+        features, from which the linear ones are computed. Both are values on one word at each position; given expected
+        values over words, the result is expected values.
         """
         own = iter(torch.split(other, [part.width for part in self.values if isinstance(part, ContextValues)], 1))
         found = [part.of(static) if isinstance(part, LinearValues) else next(own) for part in self.values]
@@ -68,7 +69,7 @@ class Given(NamedTuple):
 
 
 def folded(given: Given) -> tuple[LayerWeights, Tensor, list[ContextValues], WeightChange | None]:
-    """Return weights, h, contextual values and weight change of the same distributions without `LinearValues`.
+    """Return (weights, h, values, change) that give the same distributions without any `LinearValues`.
 
     Contextual features that are linear in static ones become offsets of the static weights: extra columns of h (N, H +
     …) with weights of their own, or part of an existing change. The values are those of the other contextual features;
@@ -107,8 +108,8 @@ def _with_offset(change: WeightChange, m: int, o: Tensor, columns: list[int], ke
 def _widened(weights: LayerWeights, columns: tuple[int, ...], kept: tuple[int, ...]) -> LayerWeights:
     """Return the weights with more hidden units, of which unit j adds 1 to the weight of static feature `columns[j]`.
 
-    `kept`: indices of the contextual features that remain. Units are padded to a multiple of 8 by such as add to
-    nothing.
+    `kept`: indices of the contextual features that remain; the others' weights are dropped. Unless `columns` is empty,
+    further units with weight 0 are added until the number of hidden units is a multiple of 8.
     """
 
     def made() -> LayerWeights:

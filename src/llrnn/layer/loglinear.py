@@ -216,7 +216,7 @@ def exact_loss(
 
     `precision`: "full" or "half", as `taken_precision` returns it; `kept`: indices of the positions that enter the mean
     (for instance those that are no padding), None for all; `weights`: one for each position that enters, with sum one,
-    for a weighted mean.
+    for a weighted mean; None for the plain mean.
     """
     mass = p.static_mass
     if mass is None and kept is None and adds_logit_offsets(p):
@@ -232,8 +232,9 @@ def exact_loss(
 def taken_precision(p: Distribution, wanted: WantedPrecision, *, auto: Precision = "half") -> Precision:
     """Return the precision, "full" or "half", in which the loss of `p` is to be computed.
 
-    It is `wanted`, or `auto` where "auto" is wanted, which gives way to "full" where half is impossible. Raises
-    ConfigError if `wanted` is unknown, or is "half" and this is impossible (see `why_no_half`).
+    It is `wanted` where that is "full" or "half". Where it is "auto", the result is the argument `auto`, or "full"
+    where half precision is impossible. Raises ConfigError if `wanted` is unknown, or is "half" and this is impossible
+    (see `why_no_half`).
     """
     if wanted not in get_args(WantedPrecision):
         raise ConfigError(f"precision is one of {', '.join(get_args(WantedPrecision))}; found {quoted(wanted)}")
@@ -250,7 +251,8 @@ def taken_precision(p: Distribution, wanted: WantedPrecision, *, auto: Precision
 def why_no_half(p: Distribution) -> str | None:
     """Return why the loss of `p` cannot be computed in half precision, as a noun phrase for a message; None if it can.
 
-    It cannot on a CPU, with a prior that depends on the context, or with contextual features of many words.
+    It cannot on a CPU, with a prior that depends on the context, or with contextual features for which
+    `adds_logit_offsets` is False.
     """
     if not p.h.is_cuda:
         return "a model on the CPU"
@@ -262,9 +264,9 @@ def why_no_half(p: Distribution) -> str | None:
 def adds_logit_offsets(p: Distribution) -> bool:
     """Return whether the loss of `p` treats contextual features as offsets on the logits of the words that they list.
 
-    True if the prior is one table at all positions, feature weights are not steered or tempered, the listed (position,
-    word) pairs are few beside N positions × G classes of words, and p is on a GPU or the lists are padded to a fixed
-    length.
+    True if the prior is one table at all positions, feature weights are not steered or tempered, contextual features
+    list at least one (position, word) pair, and at most a quarter as many as N positions × G classes of words, and p is
+    on a GPU or the lists are padded to a fixed length.
     """
     if not p.values or p.prior.only_table is None or p.changes_weights:
         return False

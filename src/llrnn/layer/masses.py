@@ -63,8 +63,8 @@ class AliasTables:
     def draw(self, klass: Tensor, generator: torch.Generator | None) -> Tensor:
         """Draw one word of each of the classes `klass`, class indices (n,) -> word ids (n,), by the words' shares.
 
-        A class is a set of words with equal features. `generator`: of random numbers, two for each draw; None for
-        torch's.
+        A class is a set of words with equal features. `generator`: of the random numbers, of which each draw takes two;
+        None for torch's global one. Draws are independent.
         """
         asked = klass.cpu().numpy()
         for one in set(asked[~self._made[asked]].tolist()):
@@ -313,7 +313,7 @@ class Classes(torch.nn.Module):
         """Return log Σ b(x) over the words of every class at N positions, (N, G), for a prior of N × V values.
 
         A class is a set of words with equal features. The E words `word` (E,) at the positions `position` (E,) are left
-        out of the sums; −∞ where no word is left.
+        out of the sums; −∞ where no word is left. The result is float64.
         """
         log_b = prior.log_b
         if len(position):
@@ -345,8 +345,8 @@ class ClassMass:
     def log_share(self) -> Tensor:
         """log(b(x) / B_s) of every word x, (V,): its share of the prior B_s summed over its class; −∞ where b = 0.
 
-        B_s is summed class by class here, not as in `log_mass`, whose last digit may differ: a seed draws the same
-        words.
+        B_s is summed class by class here; the last digit may differ from exp(`log_mass`), which is summed in another
+        way. Drawing uses this sum, so that a seed goes on to draw the words that it always drew.
         """
         log_mass = segment_logsumexp(self.log_b, self._class_of, len(self.log_mass))
         return self.log_b - _or_zero(log_mass)[self._class_of]
@@ -394,10 +394,11 @@ class ClassMass:
         return values.new_zeros(len(self.log_mass)).index_add(0, self._class_of, values)
 
     def without(self, word: Tensor, left: Left) -> Remainder:
-        """Return log-sum and entropy of the prior for each (position, class) pair in `left` without some words.
+        """Return log-sum and entropy of the prior for each (position, class) pair in `left`, without some words.
 
-        `word` (E,): the ids of these words; `left.of_exception` (E,): the pair that each is left out of. −∞ and 0 where
-        no word with b > 0 remains. Where less than a millionth of the sum remains, the remaining words are summed anew.
+        `word` (E,): the ids of these words; `left.of_exception` (E,): the pair that each is left out of. The result is
+        a `Remainder` of `log_mass` and `entropy` in nats, (C,) each; −∞ and 0 where no word with b > 0 remains. Where
+        less than a millionth of the sum remains, the remaining words are summed anew.
         """
 
         def gone(values: Tensor) -> Tensor:

@@ -151,7 +151,8 @@ class FeatureMatrix:
     def largest_classes(self, count: int, examples: int) -> list[Ints]:
         """Return the first `examples` word ids of each of the `count` largest classes, the largest first.
 
-        A class is a set of words with equal features; classes of a single word are left out.
+        A class is a set of words with equal features; classes of a single word are left out. Of equally large classes
+        the one with the smaller index comes first; word ids rise.
         """
         sizes = np.diff(self.member_offsets)
         order = [s for s in np.argsort(-sizes, kind="stable")[:count].tolist() if sizes[s] > 1]
@@ -178,9 +179,11 @@ class FeatureMatrix:
 
     @cached_property
     def low_rank_blocks(self) -> tuple[LowRankBlock, ...]:
-        """The dense blocks at the end of Φ: runs of rows (classes of words) with just the features of one group.
+        """The dense blocks at the end of Φ, in order: runs of rows (classes) that have all features of one group alone.
 
-        A block has at least twice as many rows as columns; () where there are none.
+        A class is a set of words with equal features. The features of the group are non-zero on no other row, as word
+        vectors are for words that have no other feature. A block has at least twice as many rows as columns; () where
+        there are none.
         """
         found, end = list[LowRankBlock](), self.n_classes
         starts = [j for j in range(self.n_features) if j == 0 or self.groups[j] != self.groups[j - 1]]
@@ -343,7 +346,8 @@ def _sums(offsets: Tensor, columns: Tensor, values: Tensor, dense: Tensor) -> Te
 class _Constants(torch.nn.Module):
     """A torch module with constant arrays as buffers, which move with the model but are not in its state dict.
 
-    The buffer `values` stays float64 when the model is cast.
+    Each keyword argument of the constructor, a numpy array, becomes a buffer of that name. One must be `values`: it
+    stays float64 when the model is cast.
     """
 
     values: Tensor
@@ -396,7 +400,8 @@ class CompressedRows(_Constants):
     def for_kernels(self, device: torch.device, dtype: torch.dtype, multiple: int = 1) -> KernelRows:
         """Return this matrix in the form that the Triton kernels read, on `device`, with values as `dtype`.
 
-        Empty rows are added until the number of rows is a multiple of `multiple`; long rows are cut into pieces.
+        Empty rows are added at the end until the number of rows is a multiple of `multiple`; rows with more than 64
+        entries are cut into pieces.
         """
         offsets = self.offsets.cpu().numpy()
         offsets = np.append(offsets, np.full(-(len(offsets) - 1) % multiple, offsets[-1]))
@@ -446,8 +451,8 @@ class DenseColumns(_Constants):
 class Spread(_Constants):
     """A low-rank block of the feature matrix Φ as a dense matrix `values` (n, r): n classes of words by r features.
 
-    It is one block of S where Φ = S Φ̃ and Φ̃ has fewer rows. `classes`: the range of rows of Φ, classes of words with
-    equal features; `inner`: the range of rows of Φ̃ that stand for its r features.
+    It is one block of S where Φ = S Φ̃ and Φ̃ has fewer rows. `classes`: the slice of its n rows of Φ, classes of words
+    with equal features; `inner`: the slice of the r rows of Φ̃ that stand for its features.
     """
 
     def __init__(self, classes: slice, inner: slice, values: Floats) -> None:
@@ -574,7 +579,8 @@ class SparseMatrix(torch.nn.Module):
 def _reduced(features: FeatureMatrix) -> FeatureMatrix:
     """Return the matrix Φ̃ (P, m) of a feature matrix that is a product Φ = S Φ̃.
 
-    Its rows are those of Φ before the first low-rank block, then for each feature of a block one with a single 1.
+    Its rows are those of Φ before the first low-rank block, then for each feature of a block a row with a single 1, in
+    the feature's column. `features`: Φ, which has low-rank blocks.
     """
     single, first = features.low_rank_blocks[0].classes.start, features.low_rank_blocks[0].columns.start
     kept = features.offsets[: single + 1]
@@ -598,7 +604,11 @@ def _spreads(features: FeatureMatrix) -> Iterator[Spread]:
 
 
 def _ends(of: Ints, count: int) -> Ints:
-    """Return the offsets of compressed rows, (count + 1,), from the row index `of` each entry; `count`: of rows."""
+    """Return the offsets of compressed rows, (count + 1,), from the row index of each entry.
+
+    `of`: these row indices; `count`: the number of rows. Row i has the entries offsets[i] to offsets[i + 1] − 1, sorted
+    by row.
+    """
     return np.concatenate([[0], np.cumsum(np.bincount(of, minlength=count))]).astype(np.int64)
 
 

@@ -24,8 +24,9 @@ class MixedDistribution(Distribution):
     """A mixture Σ_k w_k p_k of a log-linear model's distributions and others (experts), over V words at N positions.
 
     `own`: p_0, the model's; `experts`: the others, a sequence of priors, each normalised here; `log_weights`: log w,
-    (N, 1 + number of experts); `flat`: weights of a layer over the same words without hidden units and features that
-    matter, as a frame for the experts. `sample`, `entropy` and `top` write out N × V values.
+    (N, 1 + number of experts); `flat`: the `LayerWeights` of a layer over the same words with no hidden units (H = 0)
+    and all weights 0, by which each expert becomes a `Distribution`. `sample`, `entropy` and `top` write out N × V
+    values.
 
         p = MixedDistribution(model, [expert], torch.tensor([[0.7, 0.3]]).log().expand(model.n, 2), flat)
     """

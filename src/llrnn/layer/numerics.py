@@ -51,8 +51,9 @@ def shifted_sums(scores: Tensor, log_mass: Tensor | None, cells: Cells | None = 
     """Return scores + log_mass − shift, (N, G), and the shift of each of N positions, (N,), or None where all are 0.
 
     `scores` (N, G): of G classes of words; `log_mass`: added to them, (N, G) or (1, G), None for 0; `cells`: (position,
-    class) pairs with another log_mass. Where a sum at some position is large, the largest sum of each position is its
-    shift, subtracted from the scores first, so that float32 keeps the digits of log_mass.
+    class) pairs with another log_mass. If the largest sum of some position is beyond ±128, the shift of each position
+    is its largest sum (0 where that is −∞), and it is subtracted from the scores before log_mass is added, so that
+    float32 keeps the digits of log_mass.
     """
     if log_mass is None and cells is None:
         return scores, None
@@ -137,11 +138,11 @@ def class_logsumexp(
 def few_words_logsumexp(scores: Tensor, bulk: int, klass: Tensor, log_b: Tensor) -> Tensor | None:
     """Return log Σ_x b(x) exp(s(x)) over words x, (N,) float64, if the prior sums to 1 and most words share a class.
 
-        s_0 + log(1 + Σ_{x few} b(x) (exp(s(x) − s_0) − 1))            `klass` (F,) and `log_b` (N, F) of the few
+        s_0 + log(1 + Σ_{x few} b(x) (exp(s(x) − s_0) − 1))            few: the F words outside the class of most words
 
     `scores` (N, G): s of every class of words; `bulk`: the index of the class of most words, s_0 its score; `klass`:
-    the class of each of the F other words, `log_b` their prior. Returns None where the result would lose digits: the
-    caller then sums all words.
+    (F,) the class of each of the F other words; `log_b`: (N, F) their prior at each position. Returns None where the
+    result would lose digits: the caller then sums all words.
     """
     most = scores[:, bulk]
     differences = log_b.exp() * torch.expm1(scores.index_select(1, klass) - most[:, None])
@@ -216,7 +217,11 @@ R = TypeVar("R")
 
 
 def in_full(call: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a method whose argument after self is a tensor, so that it computes as if `torch.autocast` were off."""
+    """Return a function that calls `call` with `torch.autocast` switched off; for use as a decorator.
+
+    The second argument of `call` (in a method the first after self) must be a tensor: autocast is switched off for its
+    device.
+    """
 
     @wraps(call)
     def within(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -235,7 +240,10 @@ def computes_in_half(*tensors: Tensor) -> bool:
 
 
 def eager(call: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function so that `torch.compile` does not trace it: it has hand-written gradients and branches."""
+    """Return a function that does what `call` does, but that `torch.compile` does not trace; for use as a decorator.
+
+    For functions with hand-written gradients, or branches that depend on values.
+    """
 
     @wraps(call)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -209,8 +209,8 @@ class SparsePrior:
     def only_table(self) -> Table | None:
         """The single `Table` that the prior is (up to one factor) at every position, or None if there is no such table.
 
-        None where there are several tables or exceptions, the prior depends on the position, or its values are far from
-        1.
+        None where there are several tables or exceptions, where the prior depends on the position, or where its largest
+        log b is beyond ±128, so that it has to be scaled first (`centred`).
         """
         return self.tables[0] if self.is_static and len(self.tables) == 1 and self._centred[0] is self else None
 
@@ -305,8 +305,9 @@ class SparsePrior:
     def centred(self, dtype: torch.dtype) -> tuple[Prior, Tensor]:
         """Return the prior divided by a factor for each position, and the logs of the factors, float64 (N,), or (1,).
 
-        The factor is 1 (log 0) unless the largest log b at some position is beyond ±128, where float32 would lose
-        digits, as for a prefix of a grammar with a weight of e^−600; then it is the largest b. `dtype` is not used.
+        The factors are 1 (log 0), and the prior is this one, unless the largest log b of the tables at some position is
+        beyond ±128, where float32 would lose digits, as for a prefix of a grammar with a weight of e^−600; then each is
+        the largest b of its position. `dtype` is not used.
         """
         return self._centred
 
@@ -470,7 +471,9 @@ class ContextValues:
     """Values of k contextual features at N positions: features of a word that depend on the text before.
 
     At position n they have the values `rest[n]`, (N, k), on every word but those listed: `word[e]` at `position[e]` has
-    `value[e]`, (E,), (E,), (E, k), sorted by position, then word.
+    `value[e]`, (E,), (E,), (E, k), sorted by position, then word. `everywhere` (D,): the word ids, if the same D words
+    are listed at every position, else None; `filled`: whether the list ends with entries at position N, which does not
+    exist, as padding.
 
         one = torch.tensor([[1.0]])                                            # 1 on word 7 at position 0, else 0
         ContextValues(torch.zeros(2, 1), torch.tensor([0]), torch.tensor([7]), one)
@@ -521,7 +524,7 @@ class ContextValues:
     def at(self, position: Tensor, word: Tensor, n_symbols: int) -> Tensor:
         """Return the k feature values of E (position, word) pairs, two integer tensors (E,) -> (E, k).
 
-        `n_symbols`: the size V of the vocabulary.
+        A pair that is not listed has the values of `rest` at its position. `n_symbols`: the size V of the vocabulary.
         """
         if len(self.position) == 0:
             return self.rest[position]
@@ -595,8 +598,8 @@ class Knowledge:
 def join(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
     """Return a prior and contextual feature values as one `Knowledge`, with a single sorted list of exceptions.
 
-    Exceptions are (position, word) pairs with a log b or feature values of their own; one that only some of the sources
-    list has the general value of each other source. `n`: the number of positions.
+    Exceptions are (position, word) pairs with a log b or feature values of their own; for a pair that the prior or a
+    `ContextValues` does not list, that source's general value at the position is taken. `n`: the number of positions.
     """
     V, device = prior.n_symbols, (prior.shift if isinstance(prior, SparsePrior) else prior.like).device
     own = prior.exceptions if isinstance(prior, SparsePrior) else Exceptions.none(device)
@@ -662,7 +665,7 @@ def _own(position: Tensor, n: int) -> slice:
 def _look_up(
     listed_position: Tensor, listed_word: Tensor, position: Tensor, word: Tensor, n_symbols: int
 ) -> tuple[Tensor, Tensor]:
-    """Return for each of E (position, word) pairs its index in a sorted list of pairs, and whether it is there, (E,).
+    """Return for each of E (position, word) pairs its index in a sorted list, (E,), and whether it is in it, (E,) bool.
 
     The list is `listed_position`, `listed_word`, sorted by position, then word; `n_symbols`: the size of the
     vocabulary. The index means nothing where the pair is not in the list.
