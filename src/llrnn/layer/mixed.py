@@ -46,7 +46,7 @@ class MixedDistribution(Distribution):
         return self._of_some(position, value)
 
     def shares(self, word: Tensor) -> Tensor:
-        """Return the posterior probability w_k p_k(x) / p(x) of each part of the mixture, given a word a position.
+        """Return the posterior probability w_k p_k(x) / p(x) of each part of the mixture, for one word x a position.
 
         Word ids (N,) -> (N, 1 + number of experts), the model first; each row sums to one.
         """

@@ -92,9 +92,9 @@ def load(
     `background` (the prior), `contextual` features, `contextual_inputs`: replace those in the folder, None keeps them;
     instances of classes that llrnn does not define must be given again here. So must such a `controller` (the network),
     made as before: its weights are loaded. `device`: where the model goes, cpu or cuda. `verify=False` skips the
-    checksums, so that a large model opens faster; `copy=True` reads it into memory instead of mapping its files, which
-    may then change. `open_model` also opens n-grams. Raises CheckpointError where the folder holds no model, or a
-    damaged one.
+    checksums, so that a large model opens faster; `copy=True` reads the tensors into memory, so that the files may be
+    changed or deleted afterwards; by default they are memory-mapped. `open_model` also opens n-grams. Raises
+    CheckpointError where the folder holds no model, or a damaged one.
 
         model = load("runs/paper/model", device="cuda")
     """
@@ -175,10 +175,11 @@ def find_device(device: str | torch.device) -> torch.device:
 
 
 def open_background(path: Path, restrict: bool = False) -> Background:
-    """Return the model folder, ARPA file or n-gram folder at `path` as a background: a prior over the next word.
+    """Return what `path` holds, a model folder, ARPA file or n-gram folder, as a background (prior over the next word).
 
-    `restrict`: of n-grams, leave out those with words that the vocabulary of the model which uses them does not list.
-    Raises ConfigError where nothing is at the path. Use it as `background=` of an `LLRNN`.
+    A model folder gives a `backgrounds.Model`, n-grams a `backgrounds.NGram`. `restrict`: of n-grams, leave out those
+    with words that the vocabulary of the model which uses them does not list (else such words are an error when the
+    background is bound). Raises ConfigError where nothing is at the path. Use it as `background=` of an `LLRNN`.
     """
     if holds_model(path):
         return backgrounds.Model(load(path))
@@ -243,9 +244,10 @@ def _build(
 
 
 def holds_ngrams(path: str | PathLike[str]) -> bool:
-    """Return whether a path is an n-gram model: a folder that `llrnn ngram` wrote, or a file, pipe or "-".
+    """Return whether a path is to be opened as n-grams: a folder that `llrnn ngram` wrote, any file or pipe, or "-".
 
-    A file is not opened: of all files only ARPA is a model, so that another is refused later.
+    "-" is the standard input. A file is not opened here: models are folders, so that a file can only be an ARPA file,
+    and `open_model` refuses any other. False where nothing is at the path.
     """
     is_stream = str(path) == STANDARD or (Path(path).exists() and not Path(path).is_dir())
     return is_stream or has_bundle(path, "ngram")
@@ -295,7 +297,8 @@ def _controller(settings: dict[str, Any]) -> Controller:
 def restore_model(saved: Saved) -> LLRNN:
     """Return a model that was saved as the background (prior) of another one, in eval mode.
 
-    `saved`: what `backgrounds.Model.saved` returned.
+    `saved`: the record that `backgrounds.Model.saved` returned, in which `fields` and `tensors` are what
+    `LLRNN.described` returns.
     """
     return _build(saved.fields, saved.tensors)
 

@@ -93,11 +93,11 @@ class NextWords:
 
     @cached_property
     def _static(self) -> tuple[Ints, Floats, Floats] | None:
-        """Three arrays from which log p of any symbol is computed, or None where the prior is not one table.
+        """Arrays (class, score, log_b) that give log p of any symbol, or None where the prior is not one table.
 
-        The class of each symbol, (V,) (symbols with equal features share one); the score less log-normaliser of each
-        class, (G,); and the prior log b of each symbol, (V,): log p is the sum of the last two. None too with changed
-        feature weights.
+        `class` (V,): the class of each symbol (symbols with equal features share one); `score` (G,): the score a·φ of
+        each class less the log-normaliser; `log_b` (V,): the prior of each symbol. Then log p(x) = score[class[x]] +
+        log_b[x]. None too where the feature weights of `p` were changed or tempered.
         """
         mass = self.p.static_mass
         if mass is None or self.p.changes_weights:
@@ -126,11 +126,11 @@ class NextWords:
 
     @cached_property
     def by_domain(self) -> list[Floats]:
-        """For each domain an array over its cells: log p(x) − log q(x), which all strings x of a cell share.
+        """For each domain an array over its cells: log p(x) − log q(x), which all unlisted strings x of a cell share.
 
         A domain is an infinite set of strings with probabilities q, such as numbers; its cells are the subsets that
         share one symbol. The entry is log p(cell | K) minus the log of Σ q over the cell's unlisted strings; −∞ where
-        that sum is 0.
+        that sum is 0. Domains and cells are in the order of `vocabulary.domains` and their `cells`; [] without domains.
         """
         sizes = [len(domain.cells) for domain in self.vocabulary.domains]
         if not sizes:
@@ -149,7 +149,8 @@ class NextWords:
     def best_listed(self, letters: str, k: int) -> list[tuple[float, str]]:
         """Return (log p, word) of the k best vocabulary words that begin with `letters`, in no particular order.
 
-        "" for any word. More than k where words tie with the last; impossible words are left out.
+        "" for any word. More than k where words tie with the last; impossible words, the end of the sentence and the
+        unknown-word symbol are left out.
         """
         if not letters:
             return self._best_of_all(k)
@@ -178,8 +179,9 @@ class NextWords:
     ) -> Iterator[tuple[float, str]]:
         """Yield (log p, string) of unlisted strings that begin with `letters` and may be among the k best words.
 
-        Best first within each domain (infinite set of strings, such as numbers). `found`: log p of words found already,
-        which the strings have to beat; `known`: strings to leave out.
+        Best first within each domain (infinite set of strings, such as numbers). `found`: log p of words found already:
+        a string is yielded only while fewer than k of these and of the strings yielded before have a higher log p;
+        `known`: strings to leave out.
         """
         best = heapq.nlargest(k, found)[::-1]  # a heap: the worst of the k best comes first
         for domain, weight in zip(self.vocabulary.domains, self.by_domain, strict=True):
@@ -195,7 +197,7 @@ class NextWords:
     def log_mass(self, letters: str) -> float:
         """Return log p(the next word begins with `letters` | K), summed over all words and strings; −∞ if none does.
 
-        The end of the sentence is no word.
+        The end of the sentence and the unknown-word symbol are no words. K is the text before.
         """
         symbols = self.vocabulary.beginning_with(letters)
         parts, words = [self.log_p(symbols)], [self.vocabulary.symbol(symbol) for symbol in symbols.tolist()]
@@ -209,10 +211,12 @@ class NextWords:
 class NextUnits(NextWords):
     """The distribution of the next word for a model whose symbols are parts of words: characters or byte pairs.
 
-        p(x | K) = Π p(unit | K, units before it)        which falls with every unit: what is best comes first
+        p(x | K) = Π p(unit | K, units before it)        over the units of word x and the unit that ends a word
 
-    Words that hold a character that the model does not list are proposed where it was typed. Only the units that the
-    tokenisation cuts a word into count, no other way to spell it. Its methods are those of `NextWords`.
+    Words are found by best-first search, which works since p falls with every unit. A word with a character that the
+    model does not list is proposed only where that character was typed. Of the ways to spell a word by units only the
+    one that the tokenisation uses counts. Its methods are those of `NextWords`; all words come from `best_strings`, and
+    `best_listed` returns [].
     """
 
     def __init__(
@@ -220,7 +224,8 @@ class NextUnits(NextWords):
     ) -> None:
         """Take the distribution `p` of the first unit after a prefix, and the model's `state` there.
 
-        `units`: how words are cut into units; `step`: called in place of `model.step`, for example to count steps.
+        `units`: how words are cut into units; `step`: a function (state, [symbol id]) -> (distribution, state) that is
+        called in place of `model.step`, for example to count steps; None for that.
         """
         super().__init__(model, p)
         self._step, self._state, self._units = step or model.step, state, units
@@ -237,7 +242,10 @@ class NextUnits(NextWords):
         return islice(self._ranked(letters), k)
 
     def _ranked(self, letters: str) -> Iterator[tuple[float, str]]:
-        """Yield (log p, word) of all words that begin with `letters`, by falling log p: best-first search."""
+        """Yield (log p, word) of all words that begin with `letters`, by falling log p: best-first search.
+
+        Log p includes the unit that ends the word. Words of more than 100 units and impossible words are left out.
+        """
         order, waiting = count(), list[tuple[float, int, _Place, int]]()
 
         def wait(place: _Place, rank: int) -> None:
@@ -262,7 +270,8 @@ class NextUnits(NextWords):
     def _candidates(self, letters: str, text: str, p: Distribution) -> list[tuple[float, int, str]]:
         """Return (log p, symbol id, text) of the units that may follow `text` in a word beginning with `letters`.
 
-        Best first. `p`: the distribution of the next unit. The unit for a line end ends the word.
+        A list, best first. The text in a result is that of the unit alone. `p`: the distribution of the next unit, at
+        one position. The unit for a line end ends the word, and cannot come first.
         """
         found, rest, log_p = list[tuple[float, int, str]](), letters[len(text) :], p.log_probs()[0].double().tolist()
         for symbol, piece in enumerate(self._pieces):
@@ -278,9 +287,10 @@ class NextUnits(NextWords):
         return [self._units.text_of(self.vocabulary.symbol(symbol)) for symbol in range(len(self.vocabulary))]
 
     def log_mass(self, letters: str) -> float:
-        """Return log p(the next word begins with `letters` | K), summed over the shortest unit sequences that do.
+        """Return log p(the next word begins with `letters` | K), K the text before.
 
-        −∞ if there are none.
+        It is the log of the sum of p over all unit sequences that spell `letters`, or more, with their last unit and
+        not before. −∞ if there are none.
         """
         found, waiting = list[float](), [(0.0, "", self.p, self._state)]
         while waiting:
@@ -297,8 +307,9 @@ class NextUnits(NextWords):
 class _Place:
     """A node of the search for words over units: the units so far, and what may follow.
 
-    `log`: log p of the units; `text`: their letters; `path`: their ids; `candidates`: (log p, id, text) of each
-    possible next unit, best first; `state`: the model's `ModelState` after them.
+    `log`: summed log p of the units since the beginning of the word; `text`: their letters; `path`: their ids;
+    `candidates`: (log p, id, text) of each possible next unit, best first; `state`: the model's `ModelState` after
+    them.
     """
 
     log: float
@@ -312,8 +323,8 @@ class Completions(Sequence[Completion], Renderable):
     """The most probable words for the letters typed, best first: a sequence of `Completion`; prints as a table.
 
     `best` is their tuple; `log_mass` the log-probability that the next word begins with the letters; `share(one)` is
-    p(x | K, begins with the letters). `after`: the distribution of the next word; `prefix`: the words before; `k`: how
-    many words at most; `without`: words to leave out.
+    p(x | K, x begins with the letters) of a `Completion`, K the text before. `after`: the distribution of the next
+    word; `prefix`: the words before; `k`: how many words at most; `without`: words to leave out.
 
         [one.word for one in complete(model, "la reine est", "gr")]
     """
@@ -353,7 +364,10 @@ class Completions(Sequence[Completion], Renderable):
         return self._after.log_mass(self._typed)
 
     def share(self, one: Completion) -> float:
-        """Return p(x | K, x begins with the letters) of one of the completions: its p over that of all such words."""
+        """Return p(x | K, x begins with the letters) of one completion: its p divided by that of all such words.
+
+        K is the text before; the result is from 0 to 1.
+        """
         return math.exp(min(one.log_p - self.log_mass, 0.0))
 
     def sheet(self) -> Sheet:
@@ -412,8 +426,8 @@ class Completer:
     def after(self, words: tuple[str, ...]) -> NextWords:
         """Return the distribution of the next word after these words, the beginning of a sentence.
 
-        Words shared with the last call are not read again. Where words come again, those of the text that the
-        vocabulary does not list are listed first.
+        The first words that are the same as in the last call are not read again. After `read` was called, unlisted
+        words of the text so far are first added to the vocabulary of `self.model`, so that they can come again.
         """
         if isinstance(self._condition, Before):
             self._list(Before(words))
@@ -435,7 +449,9 @@ class Completer:
     def _list(self, sentence: Before) -> None:
         """Replace the model by one that also lists the words of the text before and of this sentence, if any are new.
 
-        Each keeps the probability that it had. What was read is then forgotten.
+        Each keeps the probability that it had. If the model is replaced, the states after the words of the present
+        sentence are dropped, and the words are read again when they are needed. `sentence`: the words of the sentence
+        so far.
         """
         listed = add_from_conditions(self.model, [self._condition, sentence])
         if listed is not self.model:
@@ -461,8 +477,9 @@ def complete(
     Strings outside the vocabulary that the model can generate, such as numbers, are included. `prefix`: the words
     before, as a string or a sequence; `letters`: the beginning of the word; `k`: how many words; `condition`: the input
     that the text is written from; `without`: words that are not wanted, such as those shown for fewer letters and not
-    taken. Where the model's text is lowercase, words have capitals as in generated text, and those that are typed stay.
-    Use a `Completer` for a text that grows: it reads each word once.
+    taken. Where the model's text is lowercase, words are written with capitals as in generated text, but if `letters`
+    has a capital, they begin with the letters just as typed. Use a `Completer` for a text that grows: it reads each
+    word once.
 
         complete(model, "la reine est", "gr").best[0].word
     """
@@ -471,6 +488,9 @@ def complete(
 
 def split_letters(model: LLRNN, text: str) -> tuple[tuple[str, ...], str]:
     """Return the words of a text, and the letters of the word that is being typed at its end ("" after a space).
+
+    The text is cut by the model's tokeniser, and the words, but not the letters, are lowercased where the model's text
+    is.
 
     split_letters(model, "la reine est gr") # (("la", "reine", "est"), "gr")
     """

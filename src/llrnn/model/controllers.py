@@ -87,9 +87,9 @@ Hidden = tuple[Tensor, ...]
 class Controller(nn.Module):
     """Base class of the networks of a model: they compute hidden vectors h from the text before, symbol by symbol.
 
-    `inputs`: the size of the input vector ψ at each step; `hidden`: the size of h. The state is a tuple of tensors,
-    each (B, …) with a row for each sequence. Subclasses define `state_size`, `initial`, `scan` and `settings`;
-    `testing.check_controller` checks them.
+    `inputs`: the size of the input vector ψ at each step, the embedding of the symbol read; `hidden`: the size of h.
+    The state is a tuple of tensors, each (B, …) with a row for each sequence. Subclasses define `state_size`,
+    `initial`, `scan` and `settings`; `testing.check_controller` checks them.
 
         h, state = controller.scan(psi, controller.initial([None] * B))     # (B, T, inputs) -> (B, T, hidden)
     """
@@ -116,13 +116,14 @@ class Controller(nn.Module):
     def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
         """Run all T steps of B sequences, psi (B, T, inputs) -> h (B, T, hidden); return h and the state after them.
 
-        `state`: before the first step; `generator`: what dropout draws from; None drops nothing.
+        psi: the embeddings of the symbols; `state`: before the first step; `generator`: what dropout draws from; None
+        drops nothing.
         """
 
     def step(self, psi: Tensor, state: Hidden) -> tuple[Tensor, Hidden]:
         """Run a step of B sequences without dropout, psi (B, inputs) -> h (B, hidden); return h and the state after.
 
-        `state`: before the step.
+        psi: the embeddings of one symbol for each sequence; `state`: before the step.
         """
         h, state = self.scan(psi.unsqueeze(1), state)
         return h.squeeze(1), state
@@ -146,7 +147,8 @@ class Controller(nn.Module):
 class SomeRows(torch.Generator):
     """A `torch.Generator` for some rows of a batch, such as those of one process in distributed training.
 
-    `rows`: a slice of row numbers; `n_rows`: of the whole batch. `uniform` then draws for `rows` what it would draw for
+    `device`: where it draws; `rows`: a slice of row numbers; `n_rows`: the number of rows of the whole batch. It is
+    seeded like any generator, with one seed in all processes. `uniform` then draws for `rows` what it would draw for
     them within the whole batch of `n_rows` rows, so that the result does not depend on the number of processes.
     """
 
@@ -249,8 +251,8 @@ def skip_init() -> Iterator[None]:
 def initialise(parameters: Sequence[tuple[str, nn.Parameter]], seed: int) -> None:
     """Draw the given (name, parameter) pairs anew, in order of names: uniform within ±1/√(size of last dimension).
 
-    Parameters of one dimension become 0. Nothing is done within `skip_init`. Raises MemoryError where the weights do
-    not fit the machine.
+    They are written in place, from a generator with this `seed`; parameters of one dimension become 0. Nothing is done
+    within `skip_init`. Raises MemoryError where the weights do not fit the machine.
     """
     if not _drawing.get():
         return
@@ -274,7 +276,11 @@ def init_part(module: nn.Module, parameters: Sequence[tuple[str, nn.Parameter]])
 
 
 def untouched_init(module: nn.Module) -> list[nn.Parameter]:
-    """Return the parameters in a module and its submodules that still have the weights which `init_part` drew."""
+    """Return the parameters in a module and its submodules that still have the weights which `init_part` drew.
+
+    Compared is, for each module that `init_part` was called on, a digest of all its parameters: they are returned
+    together or not at all.
+    """
     found: list[nn.Parameter] = []
     for part in module.modules():
         names, digest = getattr(part, "init_digest", ((), None))
@@ -285,9 +291,9 @@ def untouched_init(module: nn.Module) -> list[nn.Parameter]:
 
 
 def _digest(parameters: Sequence[tuple[str, nn.Parameter]]) -> bytes | None:
-    """Return a SHA-256 of the values of all (name, parameter) pairs, in float32; None within `skip_init`.
+    """Return the SHA-256 of the values of these parameters, in float32 and in order; None within `skip_init`.
 
-    A cast to float64 does not change it.
+    `parameters`: (name, parameter) pairs, of which names do not count. A cast to float64 does not change the result.
     """
     if not _drawing.get():
         return None
@@ -352,9 +358,9 @@ class TorchLSTM(nn.LSTM):
 class Layered(Controller):
     """Base class of controllers made of `layers` equal layers, which checks and keeps their sizes.
 
-    Subclasses apply `dropout` to the input of each layer and the output of the last. `hidden`: the size of h; `inputs`:
-    the size of the input vectors, None for `hidden`; `layers`: 1 or more. Raises ConfigError for sizes below 1, or a
-    dropout rate outside [0, 1).
+    Subclasses apply `dropout` to the input of each layer and the output of the last. `hidden`: the size of h, the
+    output vectors; `inputs`: the size of the input vectors, None for `hidden`; `layers`: how many, 1 or more. Raises
+    ConfigError for sizes below 1, or a dropout rate outside [0, 1).
     """
 
     def __init__(self, hidden: int, layers: int, inputs: int | None, dropout: float) -> None:
@@ -515,10 +521,11 @@ _BYTES_A_SYMBOL, _BYTES_A_COLUMN = 80, 8  # of a list, and of a place in it; sma
 class Encoder(nn.Module):
     """Network that turns conditions, the inputs that texts are written from, into vectors that a controller attends to.
 
-    `reading`: turns a condition into tokens, each a tuple of feature names; `names`: the features that have an
-    embedding, all others are ignored; `size`: of the vectors; `kind`: the bidirectional network that reads the embedded
-    tokens, "lstm", "gru", or "none" for the embeddings alone; `dropout`: rate in training. Raises ConfigError for other
-    kinds or sizes. `vectors, valid = encoder([condition])` gives (B, S, size) and a mask (B, S).
+    `reading`: a `ConditionTokenizer`, which turns a condition into tokens, each a tuple of feature names; `names`: the
+    features that have an embedding, all others are ignored; a token's vector is the sum of the embeddings of its
+    features; `size`: of the vectors; `kind`: the bidirectional network that reads the embedded tokens, "lstm", "gru",
+    or "none" for the embeddings alone; `dropout`: rate in training. Raises ConfigError for other kinds or sizes.
+    `vectors, valid = encoder([condition])` gives (B, S, size) and a mask (B, S).
     """
 
     def __init__(
@@ -565,8 +572,9 @@ class Encoder(nn.Module):
     def forward(self, conditions: Sequence[object], generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         """Return the encodings of B conditions, padded to one tensor (B, S, size), and a mask (B, S), True where valid.
 
-        Conditions are the inputs that texts are written from; S is the number of tokens of the longest. `generator`:
-        what dropout draws from; None drops nothing. Raises ConfigError for a condition None.
+        Conditions are the inputs that texts are written from; S is the number of tokens of the longest, where most
+        tokenizers add a token for the end. `generator`: what dropout draws from; None drops nothing. Raises ConfigError
+        for a condition None.
         """
         rows = [self._columns(condition) for condition in conditions]
         lengths = torch.tensor([len(row) for row in rows])
@@ -594,8 +602,8 @@ class Encoder(nn.Module):
     def _columns(self, condition: object) -> list[list[int]]:
         """Return for each token of a condition the indices of its known features in `names`; cached.
 
-        A token without any has the feature "Other". A condition is the input that a text is written from; raises
-        ConfigError for None.
+        A token without a known feature has the feature "Other"; a token for the end is added where the tokenizer wants
+        one, or there are no others. A condition is the input that a text is written from; raises ConfigError for None.
         """
         if condition is None:
             raise ConfigError("this model writes from a condition, and none was given; give one to every sequence")
@@ -621,6 +629,8 @@ class Encoder(nn.Module):
 
     def unknown_values(self, condition: object) -> dict[str, list[str]]:
         """Return {slot: words} of a condition's values that its known slots never had in training; {} if none.
+
+        A value is looked at word by word, as the encoder's tokens have it.
 
         A condition is the input that a text is written from.
         """
@@ -734,7 +744,7 @@ class Attentive(Controller):
         """Return the attention weights over the S encoded tokens at each of T steps, (B, T, S); each row sums to one.
 
         `below` (B, T, D): hidden vectors of the lower controller; `memory` (B, S, size): the encoded condition;
-        `counts` (B, S): which of its vectors are valid (not padding).
+        `counts` (B, S) bool: which of its vectors are valid (not padding); others get weight 0.
         """
         scores = (below @ self.query.t()) @ memory.transpose(1, 2) / math.sqrt(self.encoder.size)
         return scores.masked_fill(~counts.unsqueeze(1), float("-inf")).softmax(-1)

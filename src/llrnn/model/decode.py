@@ -72,9 +72,10 @@ class Strategy(ABC):
 
     @abstractmethod
     def choose(self, distribution: Distribution, generator: torch.Generator | None) -> list[int]:
-        """Return one symbol id for each of the N positions of the distribution, a list.
+        """Return one symbol id for each of the N positions of the distribution, a list of N ints.
 
-        `generator`: what is drawn from, None for torch's global one.
+        Each position is one of the sequences that are being generated. `generator`: what random choices draw from, None
+        for torch's global one.
         """
 
 
@@ -94,8 +95,9 @@ class Greedy(Strategy):
 class Sampling(Strategy):
     """The decoding strategy that draws each word from p^(1/`temperature`), normalised.
 
-    `top_k`: only from the k most probable words; `top_p`: only from the smallest set of words with this probability;
-    None: no limit. Raises ConfigError for a temperature, top_k or top_p out of range.
+    `top_k`: only from the k most probable words; `top_p`: only from the smallest set of most probable words whose
+    probability, at this temperature, is at least `top_p`; None: no limit. Raises ConfigError for a temperature, top_k
+    or top_p out of range.
 
         generate(model, "le chat", strategy=Sampling(temperature=0.7, top_p=0.9))
     """
@@ -130,7 +132,8 @@ class Sampling(Strategy):
     def _candidates(self, p: Distribution) -> tuple[torch.Tensor, torch.Tensor]:
         """Return log p and ids of the most probable words of `p`, best first, each (N, k).
 
-        Log p is −∞ for words outside the smallest set with probability `top_p`; k is `top_k` at most.
+        Log p is −∞ for words outside the smallest set of best words with probability `top_p` or more (the best word is
+        always in it); k is `top_k` at most. `p`: already at the temperature. Log p is not normalised anew.
         """
         limit = self.top_k if self.top_k is not None else p.prior.n_symbols
         k = min(limit, 32 if self.top_p is not None else limit)
@@ -262,9 +265,10 @@ class Search:
             ...
         searches[0].found()
 
-    `found()` is a list of `Generated`. Its hypotheses are the `rows` (a list of indices) of `state`, which is shared by
-    all sequences that took the last step together. `fed`: the id of the symbol to feed first; `width`: the number of
-    hypotheses; `max_words`: where a text is cut.
+    `found()` is a list of `Generated`. The states of its hypotheses are the `rows` (a list of indices) of `state`, a
+    `ModelState` that all searches which took the last step together share. `prefix`: the words that the text begins
+    with; `fed`: the id of the symbol to feed first, the last of the prefix or EOS; `width`: the number of hypotheses;
+    `max_words`: after how many words a text is cut.
     """
 
     def __init__(self, model: LLRNN, prefix: tuple[str, ...], fed: int, width: int, max_words: int) -> None:
@@ -284,11 +288,12 @@ class Search:
         return [found[-1] if found else self._fed for _, found in self._going]
 
     def check(self, p: Distribution, state: ModelState, start: int, alive: Sequence[bool]) -> bool:
-        """Drop hypotheses after which no word is possible; return True if there were none to drop.
+        """Drop hypotheses after which no word is possible; return True if all could stay, so that `grow` may be called.
 
         `p`, `state`: the distributions and state after the last step, of all searches together; `start`: the row in
         them of this search's first hypothesis; `alive`: for each of its hypotheses, whether any word is possible. Where
-        no hypothesis is left the search ends, with an `error` if it has found nothing.
+        no hypothesis is left the search ends, with an `error` if it has found nothing; False is returned, too, where
+        the prior says why nothing can follow the prefix, which becomes the `error`.
         """
         reason = self.model.background.refusal(state.knowledge[0][start]) if self._steps == 0 else None
         if reason is not None:
@@ -310,7 +315,8 @@ class Search:
         """Extend each hypothesis by its best next words and keep the `width` best; those that end are set apart.
 
         `log_p`, `words`: for each hypothesis the log p and ids of its best next words, best first; `state`: of all
-        searches after the last step, in which this one's first hypothesis is row `start`.
+        searches after the last step, in which this one's first hypothesis is row `start`. Log p of a hypothesis is the
+        sum over its words; of equal ones that with smaller ids comes first.
         """
         grown = [
             (log + log_word, row, [*before, word])
@@ -364,7 +370,11 @@ def begin_searches(
 
 
 def advance_searches(searches: Sequence[Search]) -> bool:
-    """Run one step of the network for all unfinished searches of one model; return False if all have ended."""
+    """Run one step of the network for all unfinished searches of one model; return False if all have ended.
+
+    Searches may have been begun at different times. In the step each hypothesis that cannot go on is dropped, and each
+    other is extended.
+    """
     going = _by_state(search for search in searches if not search.has_ended)
     if not going:
         return False
@@ -423,8 +433,8 @@ def _finish(
     """Return the `Generated` of symbol ids `words`; a symbol for a set of strings becomes one string of the set.
 
     Such strings (of 4-digit numbers, for example) are drawn here, since they do not depend on the context, by
-    `generator` or else seed 0; their log p given the symbol is added to `log_prob`. `words` may end with the end of the
-    sentence.
+    `generator` or else seed 0; their log p given the symbol is added to `log_prob`. `words` may end with the id of EOS,
+    which is taken off and makes the result `finished`. Units of words are joined to words.
     """
     finished = bool(words) and words[-1] == model.vocabulary.eos
     spoken = words[:-1] if finished else words
@@ -463,7 +473,11 @@ def read_condition(model: LLRNN, text: str) -> object:
 
 
 def in_model_words(model: LLRNN, condition: object) -> object:
-    """Return a condition with its texts cut into words and lowercased where the model's text is."""
+    """Return a condition with its texts cut into words and lowercased where the model's text is.
+
+    A condition is the input that a text is written from; texts within it, such as the values of slots, are changed in a
+    copy, words joined by blanks. It is returned as it is where the model's text is neither cut nor lowercased.
+    """
     if model.cuts_text:
         return map_texts(condition, lambda text: " ".join(model.read(text)))
     return map_texts(condition, model.tokeniser.lower) if model.reads_lowercase else condition
@@ -589,8 +603,9 @@ def write(
 def spoken(model: LLRNN, found: Generated, condition: object) -> Generated:
     """Return the generated text with placeholders replaced by the values of the condition.
 
-    Nothing is replaced unless the model was trained on delexicalised text, which has placeholders in place of slot
-    values. The condition is the input that the text is written from.
+    `found` is not changed. Nothing is replaced unless the model was trained on delexicalised text, which has
+    placeholders in place of slot values; log p stays that of the placeholders. The condition is the input that the text
+    is written from.
     """
     words = found.words
     if model.corpus_settings.get("delexicalised"):

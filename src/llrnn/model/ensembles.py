@@ -44,11 +44,12 @@ def mix(
 ) -> LLRNN:
     """Combine trained models over one vocabulary into one model, the mixture p = Σ λ_i p_i.
 
-    `models`: model folders or models; `valid`: a text to fit the weights λ on, `weights` in its place, or neither for
-    equal ones; `batching`: how that text is cut into batches (whole sentences unless given); `names`: what explanations
-    call the models; `device`: where folders are opened. The result is evaluated, generated from, explained and saved as
-    any model; the weights, and log-perplexities on the text, are in `provenance["mixed"]`. Raises ConfigError for fewer
-    than two models, or different vocabularies.
+    `models`: model folders or models; `valid`: a text to fit the weights λ on; `weights`: λ themselves, above 0 with
+    sum 1, in its place; neither: equal ones; `batching`: how that text is cut into batches (whole sentences unless
+    given); `names`: what explanations call the models; `device`: where folders are opened. The result is evaluated,
+    generated from, explained and saved as any model; the weights, and log-perplexities on the text, are in
+    `provenance["mixed"]`. Raises ConfigError for fewer than two models, or for both `valid` and `weights`;
+    BackgroundError for different vocabularies.
 
         model = mix(["runs/a", "runs/b"], valid=Corpus.from_file("valid.txt"))
         model.save("runs/mixed")
@@ -101,7 +102,7 @@ def mixture(
     """Return the model p = Σ λ_i p_i of trained models over one vocabulary, which it holds without a copy.
 
     `weights`: λ, above 0 with sum 1, equal ones if not given; `names`: what explanations call the members. Raises
-    ConfigError for other weights, fewer than two models, or different vocabularies.
+    ConfigError for other weights or fewer than two models, BackgroundError for different vocabularies.
 
         model = mixture([load("runs/a"), load("runs/b")], [0.6, 0.4])
     """
@@ -114,7 +115,8 @@ def mixture(
 def background_alone(background: Background, models: Sequence[LLRNN]) -> LLRNN:
     """Return a model that predicts a background (prior) alone, p = b, with the vocabulary of the first of `models`.
 
-    It has the output features of that model with weight 0, no network, and is in eval mode.
+    It has the output features of that model with weight 0, and its device, dtype, configuration and tokeniser; it has
+    no network, and is in eval mode. Other models in the list are not looked at.
 
         background_alone(NGram.from_corpus(corpus, folds=0), [model])
     """
@@ -142,7 +144,8 @@ def member(model: LLRNN, number: int) -> LLRNN:
 def require_members(models: Sequence[LLRNN], names: Sequence[str] | None = None) -> list[str]:
     """Return the names of models to mix: `names`, or "model 1", "model 2", … by default.
 
-    Raises ConfigError for fewer than two models, another number of names, or vocabularies that differ.
+    Raises ConfigError for fewer than two models or another number of names, BackgroundError for vocabularies that
+    differ.
     """
     named = [f"model {n + 1}" for n in range(len(models))] if names is None else list(names)
     if len(models) < 2 or len(named) != len(models):

@@ -78,9 +78,10 @@ class Transformer(Layered):
         return h, (self._last(counts), *after)
 
     def _sees(self, counts: Tensor, T: int) -> Tensor:
-        """Return the attention mask (B, 1, T, S + T): which of the S + T words each of the last T attends to.
+        """Return the attention mask (B, 1, T, S + T) bool: which of the S + T words each of the last T attends to.
 
-        `counts` (B, S + T): which of the words are valid (not padding).
+        `counts` (B, S + T) bool: which of the words are valid (not padding). A word attends to itself and the `window`
+        − 1 words before it, as far as they are valid.
         """
         n = counts.shape[1]
         back = torch.arange(n - T, n, device=counts.device)[:, None] - torch.arange(n, device=counts.device)
@@ -113,8 +114,9 @@ class _AttentionBlock(nn.Module):
         """Return the layer's output for T new words, (B, T, D), and its cache with their keys and values added.
 
         `x` (B, T, D): its input; `seen` (B, S, 2 D): the cached keys and values of S words before; `sees` (B, 1, T, S +
-        T): the attention mask, True where a word is attended to; `generator`: what dropout draws from, None for no
-        dropout. The new cache is cut to the last `window` − 1 words.
+        T): the attention mask, True where a word is attended to; `dropout`: the rate at which outputs of attention and
+        perceptron are dropped; `generator`: what dropout draws from, None for no dropout. The new cache is cut to the
+        last `window` − 1 words.
         """
         B, T, D = x.shape
         made = F.linear(_normed(x, self.attention_norm), self.queries_keys_values)
@@ -139,7 +141,8 @@ def _normed(x: Tensor, scale: Tensor) -> Tensor:
 def _rotated(x: Tensor, first: int) -> Tensor:
     """Return x (B, heads, T, d) with rotary position embedding, for the positions first … first + T − 1.
 
-    Dot products of rotated vectors depend on the distance of their positions only. d is even.
+    Coordinates i and d/2 + i are rotated by the angle position · 10000^(−2i/d), so that dot products of rotated vectors
+    depend on the distance of their positions only. d is even.
     """
     T, d = x.shape[2:]
     rates = 10_000.0 ** (-torch.arange(0, d, 2, device=x.device, dtype=torch.float64) / d)

@@ -88,8 +88,9 @@ class FeatureEmbedding(nn.Module):
     def _composes_few(self, classes: Tensor) -> bool:
         """Return whether to compute embeddings of the given classes of words alone, and not of all classes.
 
-        True if they are at most a quarter of all classes, on a CPU, and embeddings of all classes cannot be cached now.
-        `classes`: class indices of any shape; a class is a set of words with equal features.
+        True if `classes` has at most a quarter as many entries as there are classes, is on a CPU, and embeddings of all
+        classes cannot be cached now; False where each class has one feature of its own. `classes`: class indices of any
+        shape; a class is a set of words with equal features.
         """
         few = _FEW * classes.numel() <= self.psi.n_classes and not self.psi.is_identity
         return few and classes.device.type == "cpu" and not self._caches
@@ -260,7 +261,7 @@ class LLRNN(Persistent):
 
     @property
     def cut_by(self) -> str:
-        """The kind of tokeniser that cuts text, such as "learnt"; "given" where words stand between blanks already."""
+        """The kind of the model's saved tokeniser, such as "learnt"; "given" where text is only cut at white space."""
         kind = (self.provenance.get("tokeniser") or {"kind": Blanks.kind})["kind"]
         return "given" if kind == Blanks.kind else str(kind)
 
@@ -371,9 +372,10 @@ class LLRNN(Persistent):
     def precompute(self, batch: Batch, room: Callable[[int], int] = int) -> Batch:
         """Return a copy of the batch with the values of contextual inputs and features as tensors, for a fast step.
 
-        For a model whose prior does not depend on the context, and batches without masked positions. Words with
-        contextual values of their own are listed, and the list is padded to `room(its length)`. Where it is too long to
-        pay (beside positions × classes of words), the batch is returned as it came.
+        For a model whose prior does not depend on the context, and batches without masked positions. Rows begin afresh,
+        from their conditions. The (position, word) pairs with contextual values of their own are listed, and the list
+        is padded to the length `room(its length)`. Where it is then longer than a quarter of positions × classes of
+        words, the batch is returned as it came. The tensors are in `batch.precomputed`.
         """
         placed = batch if all(one.linear_in for one in self.contextual) else batch.to(self.device)
         given = batch.conditions if batch.conditions is not None else [None] * len(batch.inputs)
@@ -402,8 +404,9 @@ class LLRNN(Persistent):
     def _exceptions(self, values: Sequence[ContextValues], n: int, room: Callable[[int], int]) -> tuple[Tensor, Tensor]:
         """Return the (position, word) pairs that have contextual values of their own, (2, E), and these values, (E, k).
 
-        The values are less those of all other words at the position. `values`: of each contextual feature; `n`: the
-        number of positions; `room(E)`: the length to pad to, with pairs at position n, which does not exist.
+        From the values those that the features have on all other words at the position are subtracted. `values`: of
+        each contextual feature; `n`: the number of positions; `room(E)`: the length to pad to, with pairs at position
+        n, which does not exist.
         """
         like = self.layer.weight
         placed = [part.to(like.device, like.dtype) for part in values]
@@ -545,9 +548,9 @@ class LLRNN(Persistent):
     def input_numbers(self, batch: Batch, state: ModelState) -> tuple[Tensor, Followed]:
         """Return the numbers of all contextual inputs at every position, masked ones too, (B, T, k), and their states.
 
-        The states are a dict by `state_key` of the input (inputs with equal keys share states): those at all positions,
-        and the last of each row. `state`: of the rows before the batch. k is the number of names in `input_names`, in
-        that order.
+        The states are a dict {`state_key` of an input: (states after all B · T positions, row by row; a tuple of the
+        last state of each row)}; inputs with equal keys share states. `state`: of the rows before the batch. k is the
+        number of names in `input_names`, in that order.
         """
         followed: Followed = {}
         whole, found = batch.everywhere(), list[Tensor]()
@@ -580,8 +583,10 @@ class LLRNN(Persistent):
     ) -> tuple[Prior, list[AnyValues], list[Prior], tuple[tuple[State, ...], ...]]:
         """Return prior, contextual feature values and `mixed` priors at the N unmasked positions, and the states after.
 
-        The states are those of `processes`, in their order, a tuple of row states each. `state`: of the rows before the
-        batch; `followed`: states that contextual inputs have computed already, as `input_numbers` returns them.
+        The second result has the values of each of `contextual`, the third the prior of each of `mixed`. The states are
+        those of `processes`, in their order, each a tuple with a state for each row; where the batch has precomputed
+        values they are those before the batch. `state`: of the rows before the batch; `followed`: states that
+        contextual inputs have computed already, as `input_numbers` returns them.
         """
         if batch.precomputed.has_knowledge:
             return self.background.prior([]), self._precomputed_values(batch), [], state.knowledge
@@ -628,7 +633,10 @@ def as_batch(inputs: Batch | Tensor, targets: Tensor | None, ignore_index: int) 
 
 
 def _counting(states: Sequence[State], batch: Batch) -> Sequence[State] | None:
-    """Return the states at the unmasked positions of a batch, row by row, from `states` at all its positions."""
+    """Return the states at the unmasked positions of a batch, row by row, from `states` at all its B · T positions.
+
+    None where `states` are packed in a form from which single ones cannot be taken; they must then be computed again.
+    """
     if batch.read.counting is None:
         return states
     if isinstance(states, PackedStates):
@@ -642,8 +650,9 @@ Given = Features | FeatureMatrix | None
 def _with_static(contextual: Sequence[ContextualFeature], output: Any, inputs: Given, tied: bool) -> tuple[Any, Given]:
     """Return output and input features, with the static features added that linear contextual features are made of.
 
-    They are added to `inputs`, too, if weights are `tied`. The second result is None if inputs have the features of
-    `output`. Only `Features` are added to, not a `FeatureMatrix`.
+    `contextual`: all contextual features, of which those that are linear have a `static`. They are added to `inputs`,
+    too, if weights are `tied`. The second result is None if inputs are to have the features of the first (`inputs`
+    None, or the same object as `output`). A `FeatureMatrix` is returned as it is: only `Features` are added to.
     """
     same = inputs is None or inputs is output
     for feature in contextual:

@@ -26,10 +26,12 @@ def from_module(
 ) -> TorchRecurrent | PrefixFunction:
     """Wrap a torch module as a controller (the network of a model), with the weights that it has.
 
-    `inputs`: the size of its input vectors, needed unless it is one of torch's recurrent networks; the size of its
-    output is found by a call. A model folder keeps its weights and buffers, and `load(folder,
+    The module is one of torch's recurrent networks, or any that is called as module(x), x (B, T, inputs), and returns
+    (B, T, hidden) without looking ahead. `inputs`: the size of its input vectors, needed for the second kind; the size
+    of its output is found by a call. A model folder keeps its weights and buffers, and `load(folder,
     controller=from_module(...))` opens it; `load(folder)` alone does if `settings` name a kind that
-    `register_controller` knows: {"kind": "mine", ...}. Raises ConfigError if the module cannot be called so.
+    `register_controller` knows: {"kind": "mine", ...}. Raises ConfigError if the module cannot be called so, or is
+    bidirectional.
 
         from_module(nn.LSTM(32, 64, batch_first=True))
     """
@@ -60,8 +62,9 @@ class _FromModule(Controller):
     def _seeded(self, generator: torch.Generator | None) -> Iterator[None]:
         """Context manager within which torch's global generator is seeded from `generator`; yields None.
 
-        A wrapped module's dropout draws from that: equal generators drop equally, and a training run can be resumed bit
-        for bit. Nothing is done for None, or in eval mode; afterwards the global generator is as it was.
+        The seed is one random number drawn from `generator`. A wrapped module's dropout draws from torch's global
+        generator: so equal generators drop equally, and a training run can be resumed bit for bit. Nothing is done for
+        None, or in eval mode; afterwards the global generator is as it was.
         """
         device = self._like().device
         if generator is None or not self.module.training or generator is mode_generator(self, None, device):

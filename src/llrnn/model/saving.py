@@ -111,7 +111,8 @@ class Persistent(nn.Module):
     def weights(self) -> dict[str, Tensor]:
         """Return all parameters as {"weights.NAME": tensor}, and buffers of the network as {"buffers.NAME": tensor}.
 
-        They are not copied, and have no gradient.
+        NAME is the parameter's name in the model, or the buffer's in its controller. Tensors are not copied, and have
+        no gradient; buffers that a state dict leaves out are not among them.
         """
         buffers, kept = dict(self.controller.named_buffers()), self.controller.state_dict().keys()
         named = {f"weights.{name}": parameter.detach() for name, parameter in self.named_parameters()}
@@ -191,7 +192,11 @@ def require_finite(tensors: Mapping[str, Tensor]) -> None:
 
 
 def _describe_words(vocabulary: Vocabulary, data: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Add the vocabulary's words and counts to `data` and `tensors`, in place: many words as tensors, few as JSON."""
+    """Add the vocabulary's words and counts to `data` and `tensors`, in place.
+
+    Counts are `tensors["symbols.counts"]`. Fewer than 100,000 words become the list `data["symbols"]`; more become
+    further tensors "symbols.NAME", which `Spellings.from_arrays` reads.
+    """
     counts = torch.tensor(vocabulary.counts[: vocabulary.n_words])
     tensors["symbols.counts"] = counts
     if vocabulary.n_words < MANY_WORDS:

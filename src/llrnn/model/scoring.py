@@ -64,8 +64,9 @@ def _shuffled(count: int, seed: int | None, epoch: int) -> Ints:
 class Prefetched(Lazy[Batch, Batch]):
     """A sequence of the batches in `plan`, each changed by `prepare` in a thread while the one before it is in use.
 
-    It gains time where it is read in order. Use: `for batch in Prefetched(plan, prepare): ...`; `prepare` is a function
-    from a `Batch` to a `Batch`. `len` is that of `plan`.
+    It gains time where it is read in order; a batch that is read out of order is made when it is asked for. Use: `for
+    batch in Prefetched(plan, prepare): ...`; `prepare` is a function from a `Batch` to a `Batch`. `len` is that of
+    `plan`.
     """
 
     def __init__(self, plan: Sequence[Batch], prepare: Callable[[Batch], Batch]) -> None:
@@ -85,7 +86,8 @@ class Prefetched(Lazy[Batch, Batch]):
 def _pieces(run: Run, index: Ints) -> Batch:
     """Return the batch whose inputs are the symbols of `run` at the indices `index` (B, T), and targets the next ones.
 
-    `run`: a text as one sequence of symbols. Positions whose target is beyond its end are masked.
+    `run`: a text as one sequence EOS, sentence, EOS, …, read by position. Positions whose target is beyond its end are
+    masked. The batch has no conditions.
     """
     last = len(run) - 1
     here, further = np.minimum(index, last), np.minimum(index + 1, last)
@@ -132,7 +134,11 @@ class Sentences(Batching):
 
 
 def _sentence_batch(text: EncodedText, group: Ints) -> Batch:
-    """Return the batch of the sentences of `text` with these numbers; shorter ones are padded by masked positions."""
+    """Return the batch of the sentences of `text` with these numbers; shorter ones are padded by masked positions.
+
+    `group`: the sentences' indices in the text. A row is EOS, the sentence, EOS; its first symbols are inputs, its last
+    ones targets. Conditions of the sentences are in the batch.
+    """
     rows = [text.framed(i) for i in group.tolist()]
     T = max(len(row) for row in rows) - 1
     both = np.full((len(rows), T + 1), text.eos, dtype=np.int64)
@@ -158,7 +164,8 @@ def _sentence_batch(text: EncodedText, group: Ints) -> Batch:
 class Continuous(Batching):
     """Batches of running text: it is cut into `rows` long strips, read side by side, `length` words at a time.
 
-    The network's state is carried on from one batch to the next, so that each strip is read as one text.
+    Row r of every batch is from strip r. The network's state is carried on from one batch to the next, so that each
+    strip is read as one text; so batches are never shuffled, whatever the seed.
 
         evaluate(model, corpus, batching=Continuous(rows=32, length=32))
     """
@@ -183,7 +190,8 @@ class Continuous(Batching):
 class Windows(Batching):
     """Batches of running text that is cut into windows of `length` words, each read from a fresh state.
 
-    `rows`: how many windows are in a batch.
+    `rows`: how many windows are in a batch. Windows follow each other without overlap and cross ends of sentences,
+    which count as words; only what is in the window is seen.
 
     evaluate(model, corpus, batching=Windows(length=20))
     """
@@ -204,7 +212,8 @@ class Windows(Batching):
 class Sliding(Batching):
     """Batches of windows that slide word by word: every word is predicted from the `length` words before it alone.
 
-    Each window is read from a fresh state, and only its last prediction counts: the protocol of the paper (§5). `rows`:
+    Each window is read from a fresh state, and only its last prediction counts: the protocol of the paper (§5). Windows
+    cross ends of sentences, which count as words; before the beginning of the text the first EOS is repeated. `rows`:
     how many windows are in a batch.
 
         evaluate(model, corpus, batching=Sliding(length=10))
@@ -316,7 +325,8 @@ def score(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> 
 def sentence_log_probs(model: LLRNN, text: EncodedText) -> list[Floats]:
     """Return for each sentence, in the text's order, log p of its n words and its end, (n + 1,) float64, in nats.
 
-    −∞ for words that the prior forbids. These are the numbers that `score` and `tally` add up.
+    −∞ for words that the prior forbids. They are the numbers that `score` returns, by whole sentences, in the order of
+    the text.
     """
     found = [log_probs(model, batch.to(model.device), impossible=True) for batch in Sentences().plan(text)]
     lengths = text.lengths

@@ -102,9 +102,10 @@ class FeatureNames:
         return f"names look like {', '.join(map(repr, self.names[:3]))}, and patterns need a `*`"
 
     def _candidates(self, feature: str) -> list[str]:
-        """Return the feature names to compare a misspelt one with: all, or where these are many those of its group.
+        """Return the feature names with which to compare a misspelt name, `feature`, for advice.
 
-        The group is what stands before the first colon. [] if it has more than 100 characters.
+        All names where the model has at most 2,000; else the first 2,000 that begin, in any case, with what stands
+        before the first colon of `feature`. [] if `feature` has more than 100 characters.
         """
         if len(feature) > _LONGEST_MISTAKE:
             return []
@@ -137,10 +138,11 @@ class Change:
 
     @classmethod
     def parse(cls, text: str) -> Change:
-        """Return the change that a text describes; NAME is that of a feature, or a pattern with `*`.
+        """Return the change that a text `NAME=VALUE` describes; NAME is a feature's name, or a pattern with `*`.
 
-        `POS:VERB=+0.5` or `=-0.5` adds, `POS:VERB=*0.8` scales, `POS:VERB=0.5` sets the weight to 0.5. Raises
-        ConfigError for other texts.
+        `POS:VERB=+0.5` adds 0.5 to the weight, `POS:VERB=-0.5` subtracts it, `POS:VERB=*0.8` multiplies the weight by
+        0.8, `POS:VERB=0.5` sets it to 0.5 in every context. The last "=" of the text counts. Raises ConfigError for
+        other texts.
 
             Change.parse("POS:VERB=+0.5")
         """
@@ -163,7 +165,8 @@ def experts(model: LLRNN, factors: Mapping[str, float]) -> list[Change]:
     """Return changes that scale the weights of contextual features, for `steer`.
 
     `factors`: {name: factor}, the name that of a contextual feature, or of an expert (a distribution as a feature) or
-    look-up table, which stands for all its features. Raises ConfigError for other names.
+    look-up table, which stands for all its features. The result has a `Change` for each feature, in the order of
+    `factors`. Raises ConfigError for other names.
 
         steer(model, experts(model, {"menu": 2.0}))
     """
@@ -172,10 +175,10 @@ def experts(model: LLRNN, factors: Mapping[str, float]) -> list[Change]:
 
 
 def _require_contextual(model: LLRNN, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return {name: names of contextual features} for each contextual feature, and each expert or look-up table.
+    """Return {name: names of contextual features} for each name that may be used to speak of contextual features.
 
-    A feature stands for itself, an expert or table for all its features. Raises ConfigError where one of `names` is not
-    a key.
+    Keys are the names of single features, with the value (name,), and the names of groups, such as look-up tables, with
+    all their features. Raises ConfigError where one of `names` is not a key.
     """
     found: dict[str, tuple[str, ...]] = {}
     for feature in model.contextual:
@@ -274,9 +277,9 @@ def scale_and_offset(
 ) -> tuple[Tensor, Tensor]:
     """Return the changes composed in order, a → scale∘a + offset, as two tensors (m + k,) over all feature weights.
 
-    m static features come first, then k contextual ones. `names`: an index of the model's features that is kept between
-    calls, so that patterns are matched once; made here if None. Raises ConfigError for an unknown feature, or numbers
-    that overflow.
+    m static features come first, then k contextual ones. Both are in the dtype and on the device of the model's
+    weights. `names`: an index of the model's features that is kept between calls, so that patterns are matched once;
+    made here if None. Raises ConfigError for an unknown feature, or numbers that overflow.
     """
     known = names or FeatureNames(model.feature_names)
     scale, offset = np.ones(len(known)), np.zeros(len(known))

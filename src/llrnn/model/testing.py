@@ -85,9 +85,10 @@ def check_background(
 ) -> None:
     """Check the laws of a background, a prior b(K, x) over the next word, on random prefixes; raise LawError otherwise.
 
-    The laws: deterministic, states unchanged by use, a batch equals single states, log b below infinity and not NaN, Σp
-    = 1. `prefixes` prefixes of `length` words are drawn from `seed`, in turn with each of `conditions`, the inputs that
-    a text is written from.
+    The laws: equal arguments give equal results; states are not changed by use; a batch of states gives what they give
+    one by one; log b is below infinity and not NaN; a log-linear layer with this prior gives probabilities with sum 1.
+    `prefixes` prefixes of `length` words are drawn from `seed`, in turn with each of `conditions`, the inputs that a
+    text is written from.
 
         check_background(NoStutter(), vocabulary)
     """
@@ -120,10 +121,11 @@ class _Drawn(NamedTuple):
 def _asked(
     process: Process, answer: Callable[[list[State]], Answer], name: str, vocabulary: Vocabulary, drawn: _Drawn
 ) -> tuple[list[State], Answer]:
-    """Return the states of `process` along random prefixes, and the result of `answer` on the list of these states.
+    """Return all states that `process` has along random prefixes, and the result of `answer` on the list of them.
 
-    `answer`: a method of the process, whose name for messages is `name`; `drawn`: how prefixes are drawn. Raises
-    LawError if `advance` is not deterministic, or if `advance` or `answer` change the states they are given.
+    There are prefixes × length states, prefix by prefix, each before one of the random words. `answer`: a method of the
+    process from a list of states to its result, whose name for messages is `name`; `drawn`: how prefixes are drawn.
+    Raises LawError if `advance` is not deterministic, or if `advance` or `answer` change the states they are given.
     """
     draw, states = random.Random(drawn.seed), list[State]()
     for number in range(drawn.prefixes):
@@ -165,9 +167,10 @@ def check_contextual(
 ) -> None:
     """Check the laws of a contextual feature, one that depends on the text before; raise LawError otherwise.
 
-    The laws: deterministic, states unchanged by use, finite values on listed words, a batch equals single states, Σp =
-    1. `prefixes` prefixes of `length` words are drawn from `seed`, in turn with each of `conditions`, the inputs that a
-    text is written from.
+    The laws: equal arguments give equal results; states are not changed by use; values are finite, and on words of the
+    vocabulary; a batch of states gives what they give one by one; a log-linear layer with this feature gives
+    probabilities with sum 1. `prefixes` prefixes of `length` words are drawn from `seed`, in turn with each of
+    `conditions`, the inputs that a text is written from.
 
         check_contextual(YearDue(), vocabulary)
     """
@@ -199,9 +202,9 @@ def check_contextual_input(
 ) -> None:
     """Check the laws of a contextual input, numbers that the network reads beside each word; raise LawError otherwise.
 
-    The laws: deterministic, states unchanged by use, finite, as many numbers as names, a batch equals single steps, no
-    look-ahead. `prefixes` prefixes of `length` words are drawn from `seed`, in turn with each of `conditions`, the
-    inputs that a text is written from.
+    The laws: equal arguments give equal results; states are not changed by use; numbers are finite, and as many as
+    names; a batch gives what its symbols give one by one; numbers do not depend on later symbols. `prefixes` prefixes
+    of `length` words are drawn from `seed`, in turn with each of `conditions`, the inputs that a text is written from.
 
         check_contextual_input(SlotProgress("name", "area"), vocabulary, conditions=conditions)
     """
@@ -218,10 +221,11 @@ def check_contextual_input(
 
 
 def _check_linear(bound: LinearFeature, vocabulary: Vocabulary, drawn: _Drawn) -> None:
-    """Raise LawError unless a contextual feature that is linear in static ones gives the log p of a dense sum.
+    """Raise LawError unless a layer with a linear contextual feature gives the log p that a sum over all words gives.
 
-    `bound`: the feature, bound to the vocabulary; `drawn`: how random prefixes are drawn. Its slopes must also be
-    finite, and a batch equal single states.
+    Such a feature is linear in static features of words, with coefficients (slopes) that depend on the context.
+    `bound`: the feature, bound to the vocabulary; `drawn`: how random prefixes are drawn. Its slopes must also have the
+    right shape and be finite, and those of a batch of states equal those of single states.
     """
     _require(bound.static is not None, "static features are named: `static` must say what the columns are")
     assert bound.static is not None
@@ -258,9 +262,10 @@ def _random_layer(phi: FeatureMatrix, k: int, n: int) -> tuple[LogLinear, Tensor
 def _check_scan(
     bound: Process, said: Callable[[Sequence[State]], Tensor], vocabulary: Vocabulary, drawn: _Drawn
 ) -> None:
-    """Raise LawError unless `said` (states -> numbers) is the same in a batch and step by step, without look-ahead.
+    """Raise LawError unless numbers are the same for a batch as step by step, and do not depend on later symbols.
 
-    `bound`: what follows the text, a process bound to the vocabulary; `drawn`: how random texts are drawn.
+    `bound`: the process whose states follow the text, bound to the vocabulary; `said`: a function from N states to
+    numbers (N, k); `drawn`: how random texts are drawn.
     """
     conditions, rows, length, seed = drawn
     inputs = torch.randint(len(vocabulary), (rows, length), generator=torch.Generator().manual_seed(seed))
@@ -286,8 +291,8 @@ def check_domain(domain: Domain, *, draws: int = 300, seed: int = 0, saved: bool
     """Check the laws of a domain, a possibly infinite set of strings with probabilities q; raise LawError otherwise.
 
     Strings that share one symbol are a cell; `draws` of them are drawn from every cell with `seed`: each must be
-    located in its cell, and be as frequent as q. `saved`: check also that the domain survives being saved and loaded;
-    `members`: also that all strings of a finite cell sum to the probability of the cell.
+    located in its cell, and drawn about as often as q says. `saved`: check also that the domain survives being saved
+    and loaded; `members`: also that all strings of a finite cell sum to the probability of the cell.
 
         check_domain(MyDomain())
     """
@@ -489,10 +494,11 @@ def _first_difference(found: Tensor, expected: Tensor) -> int | None:
 class TokeniserReport(NamedTuple):
     """How often each law of a tokeniser holds, as fractions (0 to 1) of the texts, and the F1 of its words.
 
-    All are floats from 0 to 1. `text_again`: tokenised and detokenised, a text is the same; `by_words`: also without
-    the blanks that the tokens keep; `words_again`: detokenised and tokenised, the words are the same; `joined`:
-    detokenised, the words have a word joiner (U+2060) among them; `exact`: the words are the given ones; `f1`: of the
-    words by where they begin and end. `check_tokeniser` returns it.
+    All are floats from 0 to 1. `text_again`: texts that are the same after tokenising and detokenising; `by_words`:
+    texts that are so even from the words alone, without the blanks that a tokeniser may keep with them; `words_again`:
+    texts whose given words are the same after detokenising and tokenising; `joined`: texts whose detokenised words need
+    a word joiner (U+2060); `exact`: texts whose words, as tokenised, are the given ones; `f1`: of all words found, by
+    where they begin and end. `check_tokeniser` returns it.
     """
 
     text_again: float  # (i) detokenise(tokenise(text)) = text

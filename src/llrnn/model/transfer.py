@@ -38,8 +38,9 @@ class Transferred:
 def transfer(model: LLRNN, source: LLRNN) -> Transferred:
     """Copy into `model`, in place, the weights of `source` that have the same name and fit; return what was copied.
 
-    The source stays as it is. Raises ConfigError where nothing fits. Train afterwards: what is not shared has its
-    initial weights.
+    Weights of features and contextual inputs are copied name by name, tensors of the network where both networks are of
+    one class and the tensor has one shape in both. The source stays as it is. Raises ConfigError where nothing fits.
+    Train afterwards: what is not shared has its initial weights.
 
         print(transfer(model, load("runs/estonian")))
     """
@@ -59,7 +60,8 @@ def transfer(model: LLRNN, source: LLRNN) -> Transferred:
 def _rows(model: LLRNN) -> dict[str, tuple[Sequence[str], list[Tensor]]]:
     """Return {part of the model: (names of its features, weight tensors with a row for each name)}.
 
-    The parts are input, output and contextual features, and contextual inputs.
+    The keys are "input features", "output features", "contextual features" and "contextual inputs"; tensors are the
+    parameters themselves, not copies.
     """
     layer = model.layer
     inputs = torch.zeros(0, model.controller.inputs) if model.input_weight is None else model.input_weight

@@ -85,8 +85,8 @@ class Entry:
     """A word to add to a model's vocabulary: its spelling `form`, names of its features, `attributes`, and a count.
 
     `count`: how often it was seen, beside the counts of the model's corpus; None: it gets what words with its features
-    have (`likened`). `share`: its prior mass over that of all other symbols, where no count gives it, or None. `place`:
-    file and line that it was read from, for messages.
+    have (`likened`). `share`: its prior probability divided by that of all other symbols together, where no count gives
+    it, or None. `place`: file and line that it was read from, for messages.
 
         Entry("cachalot", frozenset({"POS:NOUN", "Gender:Masc"}), count=3)
     """
@@ -187,9 +187,10 @@ class FeatureColumns:
     def row(self, entry: Entry, cell: Cell | None) -> Row:
         """Return the non-zero features of a new word as a tuple of (column, value) pairs, sorted by column.
 
-        They are as if training had listed it: those its attributes name, and those of its spelling. `cell`: the set of
-        unlisted strings, sharing one symbol, to which it belonged until now, None for none. Raises FeatureError where
-        the model knows words only by features of their own, or a value cannot be inferred from other words.
+        They are those that the word would have had in training: the features that its attributes name, and those of its
+        spelling; a column is the index of a feature. `cell`: the set of unlisted strings, sharing one symbol, to which
+        it belonged until now, None for none. Raises FeatureError where the model knows words only by features of their
+        own, or a value cannot be inferred from other words.
         """
         given = {name for name in map(self.find, entry.attributes) if name is not None}
         shown = {**self._no_vector, **dict(self._shown(entry.form, cell))}
@@ -206,9 +207,11 @@ class FeatureColumns:
         return tuple((column, value) for column, value in values if value != 0)
 
     def _shown(self, form: str, cell: Cell | None) -> Iterator[tuple[str, str]]:
-        """Yield (name, group) of features that a spelling may have: suffixes, prefixes, shape, numbers, its cell's.
+        """Yield (name, group) of the features that the spelling `form` may have, such as ("Suffix:ing", "Suffixes").
 
-        The model need not have a feature of that name. `cell`: the set of unlisted strings that it belongs to, or None.
+        They are suffixes, prefixes, the shape, features of numbers, and the attributes of its cell. The model need not
+        have a feature of that name. `cell`: the set of unlisted strings, sharing one symbol, that `form` belongs to, or
+        None.
         """
         for length in range(1, min(len(form), self._longest + 1)):  # longer ones name no feature
             yield f"Suffix:{form[-length:]}", "Suffixes"
@@ -256,7 +259,11 @@ class FeatureColumns:
         return np.asarray(np.where(fires, own, of_group[group_of]), dtype=np.float64)
 
     def _small(self, number: float) -> float:
-        """Return the value of the feature SmallNumber on `number`, on the line through two listed ones, else 0.0."""
+        """Return the value of the feature SmallNumber on `number`, by the straight line through two listed numbers.
+
+        These are the smallest and the largest of the vocabulary that have the feature; 0.0 if fewer than two have it.
+        The result may be below 0.
+        """
         points = self._small_numbers
         if len(points) < 2:
             return 0.0
@@ -297,8 +304,8 @@ def check_attributes(given: Sequence[Entry], sides: Sequence[FeatureColumns]) ->
 def with_rows(matrix: FeatureMatrix, rows: Sequence[Row], first: int) -> FeatureMatrix:
     """Return the feature matrix with new symbols inserted before id `first`; those behind move up.
 
-    `rows`: the non-zero features of each new symbol as sorted (column, value) pairs. Words with equal features share a
-    class, as before.
+    `rows`: the non-zero features of each new symbol as sorted (column, value) pairs. They get ids `first`, `first` + 1,
+    … in this order. Words with equal features share a class (row of the matrix); new classes come last.
     """
     entries = list(zip(matrix.columns.tolist(), matrix.values.tolist(), strict=True))
     known = {tuple(entries[start:stop]): s for s, (start, stop) in enumerate(pairwise(matrix.offsets.tolist()))}
@@ -360,9 +367,10 @@ def likened(model: LLRNN, entries: Iterable[Entry]) -> list[Entry]:
 
 
 def _mean_of_alike(mass: Floats, phi: FeatureMatrix, row: Row) -> float:
-    """Return the mean of `mass`, (V,), over the symbols whose mass is above 0 that have most features of `row`.
+    """Return the mean of `mass`, (V,), over the symbols with mass above 0 whose features are most like those of `row`.
 
-    Words are compared by |φ ∩ φ'| / |φ ∪ φ'|, whatever the values of their features.
+    Likeness is |φ ∩ φ'| / |φ ∪ φ'| of the sets of non-zero features, whatever their values; all symbols with the
+    largest are taken. `row`: (column, value) pairs; `phi`: the feature matrix of the V symbols.
     """
     sizes, own = np.diff(phi.offsets), np.isin(phi.columns, [column for column, _ in row])
     shared = np.bincount(np.repeat(np.arange(phi.n_classes), sizes), own, phi.n_classes)
@@ -453,8 +461,8 @@ def _sides(model: LLRNN) -> list[FeatureMatrix]:
 def _fine(model: LLRNN, side: FeatureMatrix) -> FeatureMatrix:
     """Return the matrix in which to look up features of new words for `side`, one of the model's two matrices.
 
-    It is that of the input features if it has the same feature names, else `side`: in older models `side` may have
-    merged classes of words.
+    It is the matrix of input features if that has the same feature names as `side`, else `side` itself. In older models
+    the output matrix may have fewer classes of words (sets with equal features) than the features tell apart.
     """
     return model.input_features if side.names == model.input_features.names else side
 
@@ -462,8 +470,9 @@ def _fine(model: LLRNN, side: FeatureMatrix) -> FeatureMatrix:
 def _rebuilt(model: LLRNN, revision: Revision, sides: Sequence[FeatureMatrix], done: Mapping[str, int]) -> LLRNN:
     """Return a model over a revised vocabulary with the weights of `model`.
 
-    `revision`: how symbols of the new vocabulary follow from the old ones; `sides`: the revised output features, and
-    input features where they differ; `done`: {key: count}, added to those in the model's `provenance`.
+    `revision`: the new vocabulary, and where each of its symbols comes from in the old one; `sides`: the revised output
+    features, and input features where they differ; `done`: {key: count}, such as {"words added": 3}, added to the
+    counts under these keys in the model's `provenance`.
     """
     made = LLRNN(
         revision.vocabulary,
@@ -560,9 +569,10 @@ def _removing(gone: Sequence[str], old: Vocabulary, new: Vocabulary, stay: Ints)
 
 
 def _change(left: Floats, now: Floats) -> Floats:
-    """Return log(now / left) of each cell (set of unlisted strings that share a symbol), (cells,); 0 if none left.
+    """Return now − left for each cell (set of unlisted strings that share a symbol), (cells,); 0 where left is −∞.
 
-    `left`, `now` (cells,): the log of what its unlisted strings have of its probability, before and after a revision.
+    `left`, `now` (cells,): the log of the summed probability of the cell's unlisted strings, in their domain, before
+    and after a revision of the vocabulary.
     """
     nothing = left == -np.inf
     return np.asarray(np.where(nothing, 0.0, now - np.where(nothing, 0.0, left)), dtype=np.float64)
@@ -580,8 +590,8 @@ def add_from_conditions(
 
     A condition is the input that a text is written from. `others`: {slot: further words}. Words that are values of a
     slot have the feature "Value:SLOT" if the model has it. The model itself is returned where all are listed, where no
-    part of it would use them, or where a constraint reads characters. Raises LLRNNError where the model can take no new
-    words.
+    part of it would use them, or where a constraint reads characters. A new value counts as a word seen once; a word of
+    the text before keeps the probability that it had unlisted. Raises LLRNNError where the model can take no new words.
     """
     words_in = any(one.reads_conditions and not one.needs_condition for one in model.contextual_inputs)  # not numbers
     if model.background.is_static and not model.contextual and not words_in:
@@ -604,7 +614,7 @@ def add_from_conditions(
 
 
 def _read_before(model: LLRNN, conditions: Sequence[object], others: Collection[str]) -> list[str]:
-    """Return the unlisted words of the text before that the model's domains (infinite sets of strings) hold, sorted.
+    """Return, sorted, the unlisted words of the text before that a domain (infinite set of strings) of the model has.
 
     The text before is in the conditions, the inputs that texts are written from. [] unless the prior expects words to
     come again; words in `others` are left out.
