@@ -96,7 +96,7 @@ class LazyGroup(TyperGroup):
 def load_verb(name: str) -> Any:
     """Import the command `name`, a key of `VERBS`, and return its click command.
 
-    An LLRNNError is raised for a command of `llrnn_lab` where that is not installed.
+    An LLRNNError is raised for a command of `llrnn_lab` where that is not installed, a KeyError for another name.
 
     >>> load_verb("train").name
     'train'

@@ -61,9 +61,10 @@ class Contender:
     test: Evaluation
 
     def row(self) -> tuple[str, ...]:
-        """Return the model's row of the table, as seven strings: name, number of classes, best validation, and so on.
+        """Return the model's row of the table of results, as seven strings.
 
-        Then log-perplexity, perplexity and bits per character on the test text, and training words per second.
+        Its name, number of classes (sets of words with equal features), least validation log-perplexity; log-perplexity
+        (nats a word), perplexity and bits per character on the test text; training words per second.
         """
         return (
             self.name,
@@ -174,7 +175,11 @@ def run(
 
 
 def _knowledge(corpora: dict[str, Corpus]) -> list[tuple[str, Any, Any]]:
-    """Return (name, features φ, background or None for a uniform one) of each of the demo's models."""
+    """Return (name, features φ, background or None for a uniform one) of each of the demo's three models.
+
+    They are "RNN" (a softmax), "RNN with unigram bias" and "LL-RNN", with features and prior made from all `corpora`,
+    {part: corpus}.
+    """
     unigram = llrnn.backgrounds.Unigram.from_corpus(*corpora.values())
     lexicon = Lexicon.from_corpus(*corpora.values())
     phi = (

@@ -30,9 +30,11 @@ def _is_model(path: Path) -> bool:
 
 
 def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:
-    """Split the paths of a command line into (models, texts); "-" is a text, or as the first of several a model.
+    """Split the paths of a command line into (models, texts), each in the order given.
 
-    A ConfigError is raised where either is missing, a file does not exist, or several models would read standard input.
+    Models are ARPA files, and folders that are no built corpus. "-" is standard input, a text; where it is the first of
+    several paths and none of them is a model, it is the model. A ConfigError is raised where either is missing, a file
+    does not exist, or several models would read standard input.
     """
     piped = given[:1] if len(given) > 1 and str(given[0]) == STANDARD else []
     models = [path for path in given if _is_model(path)] or piped
@@ -53,7 +55,10 @@ def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def _given(paths: list[Path]) -> list[Path]:
-    """Callback of typer: return the paths, after a mistake among them was refused."""
+    """Return the paths unchanged, a callback of typer; raise a ConfigError for a mistake among them.
+
+    Mistakes are that no path is a model, none is a text, or one does not exist (see `_told_apart`).
+    """
     return paths if _told_apart(paths) else []
 
 

@@ -43,10 +43,10 @@ def show_features(summary: FeatureSummary, ways: Forecast) -> None:
 
 
 def _choice(what: str, choice: WayChoice, besides: str = "") -> None:
-    """Print how log Z will be computed, and the cost of the alternative where it differs.
+    """Print one line on how log Z, the normaliser, will be computed, and on the other way where its cost differs.
 
-    `what`: what is computed, at the beginning of the line; `choice`: the cheaper of two ways, and the other; `besides`:
-    text at its end.
+    `what`: the beginning of the line, what is computed; `choice`: the cheaper of two ways and the other one, of which
+    multiplications, additions and milliseconds are printed; `besides`: the end of the line.
     """
     other = "" if choice.taken.multiplications == choice.left.multiplications else f"; {_way(choice.left)}"
     show.text(f"{what}: {_way(choice.taken)}{other}{besides}")

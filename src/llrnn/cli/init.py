@@ -145,10 +145,12 @@ def info_verb(model: options.ModelFolder, as_json: options.AsJson = False) -> No
 def model_info(folder: Path) -> dict[str, Any]:
     """Return a description of the model in a folder as data for JSON.
 
-    Keys: model, name, words, domains (infinite sets of strings, such as numbers), cells (symbols for parts of these),
-    unknown, units, lowercase, classes (words with equal features), features (number by group), contextual,
-    contextual_inputs, mixed, background (prior), controller (network), parameters, training, files (bytes by name). A
-    CheckpointError is raised where the folder holds no model.
+    Keys: model (the folder), name; numbers: words, cells (symbols for parts of domains), classes (sets of words with
+    equal features), parameters; as Python would write them: domains (infinite sets of strings, such as numbers),
+    contextual (features), contextual_inputs, mixed (n-gram models mixed in), background (prior), controller (network);
+    unknown (the symbol of unknown words, or None), units ("words", or what they are cut into), lowercase (true or
+    false), features (number by group), training (a dict), files (bytes by name). A CheckpointError is raised where the
+    folder holds no model.
     """
     model = llrnn.load(folder)
     vocabulary, matrix = model.vocabulary, model.output_features

@@ -119,10 +119,11 @@ class _ReadingText:
 
 
 def _pieces(texts: Sequence[Path], words: list[str], lowercase: bool, listed: list[str] | None) -> Iterator[Ints]:
-    """Yield the texts as arrays of word ids, indices into `words`, to which new words are appended.
+    """Yield the texts as arrays of word ids, an end of sentence first and after each sentence.
 
-    `listed`: the words to keep, all others become <unk>; None keeps all. A ConfigError is raised where a built corpus
-    (`llrnn data build`) is not the only text.
+    Ids are indices into `words`, an empty list, which has all words once everything was read. `listed`: the words to
+    keep, all others become <unk>; None keeps all. A ConfigError is raised where a built corpus (`llrnn data build`) is
+    not the only text, or comes with `listed`.
     """
     built = [path for path in texts if path.is_dir() and is_built(path)]
     if not built:
@@ -191,7 +192,10 @@ def _show_estimated(report: dict[str, Any]) -> None:
 
 
 def _bytes(text: str) -> int:
-    """Parse a size such as 500M or 2G into a number of bytes; raise a ConfigError for anything else or below 1M."""
+    """Parse a size such as 500M or 2G into a number of bytes; raise a ConfigError for anything else or below 1M.
+
+    k, M, G and T are powers of 1,000, also followed by B; a number alone is in bytes.
+    """
     found = _SIZE.fullmatch(text.strip())
     size = int(float(found[1]) * _FACTOR[found[2]]) if found else 0
     if size < _LEAST_MEMORY:
@@ -304,8 +308,9 @@ def _unigrams(table: ngrams.NGramTable) -> ngrams.NGramTable:
 def told(report: dict[str, Any], out: Path, as_json: bool, show_it: Callable[[dict[str, Any]], None]) -> None:
     """Print a report on standard output: as JSON with `as_json`, else by `show_it`.
 
-    Where the model itself goes to standard output (`out` is "-"), one line on standard error is printed instead.
-    `report` has the keys "out" and "ngrams", the number of n-grams of each length from 1.
+    `report` has the keys "out" and "ngrams", a list of the numbers of n-grams of each length from 1, and others.
+    Where the model itself goes to standard output (`out` is "-"), one line with these two is printed on standard error
+    instead.
     """
     if str(out) == STANDARD:
         show.note(f"{report['out']}: {'/'.join(f'{count:,}' for count in report['ngrams'])} n-grams")

@@ -53,9 +53,10 @@ TextFormat = Annotated[str, typer.Option("--format", help="auto, conllu, text, j
 
 
 def there(require: Callable[[Any], object]) -> Callable[[Any], Any]:
-    """Return a callback of typer for a path, or a list of paths: `require` is called with one at which nothing is.
+    """Return a callback of typer for a path or a list of paths, which returns its argument unchanged.
 
-    `require` raises the error that reading it would raise, before anything is imported to work with. `-` and None pass.
+    It calls `require(path)` for each path at which there is nothing, to raise the error that reading the path would
+    raise, before anything is imported to work with. `-` and None pass.
     """
 
     def checked(given: Any) -> Any:
@@ -195,7 +196,7 @@ def numbers_in(option: str, text: str) -> list[float]:
 
 
 def split_option(option: str, required: str) -> tuple[str, str]:
-    """Split NAME=VALUE into (NAME, VALUE); raise a ConfigError where either is empty or "=" is missing.
+    """Split NAME=VALUE at the first "=" into (NAME, VALUE); raise a ConfigError where either is empty or none is there.
 
     `required`: the beginning of the message, which says how the option is written.
     """
@@ -269,7 +270,7 @@ class TrainingBar:
         self._task = self._bar.add_task(name, total=None, note="")
 
     def step(self, epoch: int, position: int, batches: int) -> None:
-        """Show that `position` of the `batches` batches of an epoch (counted from 0) are done.
+        """Show that `position` of the `batches` batches of the epoch `epoch`, which is counted from 0, are done.
 
         To be given to `llrnn.train` as `on_step`.
         """
@@ -577,9 +578,10 @@ def _condition(model: llrnn.LLRNN, path: Path, text: str) -> object:
 
 
 def print_outcomes(outcomes: list[Outcome], *, as_json: bool) -> int:
-    """Print each text on standard output and each problem on standard error; return the exit code, 2 if there is any.
+    """Print each text on standard output and each problem on standard error; return the exit code.
 
-    With `as_json`, all results are printed as one JSON list.
+    It is 2 if there is any problem, else 0. With `as_json`, all results are printed on standard output as one JSON list
+    instead of the texts, and problems on standard error too.
     """
     if as_json:
         print_json([asdict(one) for one in outcomes])

@@ -155,8 +155,8 @@ class _Part:
     """What is rescored: n-best lists, or word lattices from which lists are made, with transcripts if given.
 
     `lists`: for lattices, one empty hypothesis for each utterance; `references`: what was said, or None; `lattices`: a
-    sequence of them, () for lists; `search`:
-    finds the best paths of a lattice, None for lists.
+    sequence of them, () for lists; `search`: a function called as `search(model, lattice, weights=…, oov=…)`, which
+    returns the best paths of a lattice as `LatticeScores`, None for lists.
     """
 
     lists: NBestLists
@@ -190,10 +190,10 @@ class _Part:
         return cls(lists, found, lattices, search)
 
     def scored(self, model: llrnn.LLRNN, oov: Oov | None, weights: Weights | None) -> tuple[NBestLists, SharedScores]:
-        """Return n-best lists with the model's log-probabilities as the score "llrnn", and counts of the work done.
+        """Return n-best lists with the model's log-probabilities as the last score, "llrnn", and counts of the work.
 
         `oov`: what to do with unknown words. From lattices, the best paths by `weights` are listed; None is 1 for each
-        score.
+        score. Lists keep their hypotheses and order, and `weights` are not used.
         """
         from llrnn.inference.lattices import NAMES
         from llrnn.inference.nbest import NBestLists

@@ -173,7 +173,8 @@ def named_folders(given: list[str]) -> dict[str, Path]:
 def word_lists(given: list[str], models: Collection[str]) -> dict[str, list[Path]]:
     """Parse the options [NAME=]PATH of --words into the files of words to add, by the name of each of `models`.
 
-    A file without NAME is for all models; a NAME that is no model raises a ConfigError.
+    Every name of `models` is a key, with [] where it has no file. A file without NAME is for all models; a NAME that is
+    no model raises a ConfigError.
     """
     found: dict[str, list[Path]] = {name: [] for name in models}
     for option in given:
@@ -239,7 +240,10 @@ def _host_name(name: str) -> str:
 
 
 def _is_local(host: str) -> bool:
-    """Whether an address to listen at can be reached from this machine only."""
+    """Whether a host to listen at can be reached from this machine only: "localhost" or a loopback address.
+
+    False for any other name.
+    """
     address = _address(host)
     return host == "localhost" if address is None else address.is_loopback
 

@@ -124,14 +124,17 @@ def generated(model: LLRNN, found: Sequence[Generated], written: Sequence[Genera
 def words_with_features(model: LLRNN, words: Sequence[str]) -> TextTable:
     """Return a table with a row for each word: the word, and the names of its features that are not 0.
 
-    Values other than 1 are added, "NAME=value".
+    Values other than 1 are added, "NAME=value". An UnknownWordError is raised for a word that the model cannot read.
     """
     rows = tuple((word, ", ".join(named_features(model, word))) for word in words)
     return TextTable(("word", "features"), rows, text_columns=2)
 
 
 def named_features(model: LLRNN, word: str) -> list[str]:
-    """Return the names of a word's output features φ that are not 0, "NAME=value" where the value is not 1."""
+    """Return the names of a word's output features φ that are not 0, "NAME=value" where the value is not 1.
+
+    A word outside the vocabulary has the features of its symbol; an UnknownWordError is raised where it has none.
+    """
     values = model.output_features.row(model.vocabulary.id(word))
     return [name if value == 1.0 else f"{name}={value:.3g}" for name, value in values.items()]
 

@@ -229,9 +229,10 @@ def generate_verb(
 
 
 def _strategy(greedy: bool, beam: int | None, sampling: llrnn.Sampling) -> llrnn.Greedy | llrnn.Sampling:
-    """Return how to choose words: greedily, or by `sampling`; a ConfigError where options exclude each other.
+    """Return how to choose words: `Greedy()` where `greedy` is true, else `sampling`, also where `beam` is given.
 
-    Those are --greedy, --beam (a width, None for none) and any sampling other than the default.
+    A ConfigError is raised for more than one of --greedy, --beam (a width, None for none) and a `sampling` other than
+    the default.
     """
     given = [name for name, used in (("--greedy", greedy), ("--beam", beam is not None)) if used]
     if len(given) > 1 or (given and sampling != llrnn.Sampling()):

@@ -68,9 +68,11 @@ def sizes_for(train: Corpus) -> dict[str, Any]:
         hidden = 384 n^0.17        identity = 500 n^0.7         endings = 300 n^0.23
         batch = 512 √(N / 20,000)  learning rate = 0.002 (batch / 512)^0.3
 
-    `hidden`: units of a layer; `identity`: how many of the most frequent words have a feature of their own; `endings`:
-    how many endings are features; `batch`: words. Below 20,000 words, the smallest text that was measured, the network
-    shrinks with the text; above a million, fewer epochs with a smaller rate and more decay are needed.
+    `hidden`: units of a layer, a multiple of 64; `identity`: how many of the most frequent words have a feature of
+    their own; `endings`: how many endings are features; `batch`: words, 64 to 2,048. Most other keys, such as `layers`
+    and `epochs`, depend on whether there is little text (under 120,000 words), much (a million or more) or neither.
+    Below 20,000 words, the smallest text that was measured, the network shrinks with the text; above a million, fewer
+    epochs with a smaller rate and more decay are needed.
 
         sizes_for(corpus)["layers"]       # 1, of little text
     """
@@ -99,12 +101,11 @@ def sizes_for(train: Corpus) -> dict[str, Any]:
 
 
 def share_near(text: Corpus) -> float | None:
-    """Return which share (0 to 1) of words seen exactly twice, in two sentences, come again within a 20th of the text.
+    """Return which share (0 to 1) of the words that a text has exactly twice come again soon: within a 20th of it.
 
-    The distance of their two places is counted in words, and may be just the 20th part of all words of the text.
-
-    About 0.1 if the order of sentences says nothing, about 0.5 in running text. None where fewer than 50 words occur
-    so: too few to tell.
+    Only words whose two places are in different sentences are looked at; "soon" is a distance of at most a 20th of the
+    number of words of the text. About 0.1 if the order of sentences says nothing, about 0.5 in running text. None where
+    there are fewer than 50 such words: too few to tell.
     """
     words = ((word, number) for number, sentence in enumerate(text) for word in sentence.words)
     places: dict[str, list[tuple[int, int]]] = {}
@@ -492,8 +493,9 @@ def _share(part: int, whole: int) -> str:
 def parts_by_name(files: list[str], valid: list[str]) -> dict[str, list[str]]:
     """Group text files into parts `train`, `valid` and `test` by their names, as in `fr-ud-dev.conllu` (dev is valid).
 
-    A file whose name says nothing is train. With `valid`, the validation files, given, or where no file would be
-    train, all of `files` are the training text. Parts without a file have no key.
+    A file whose name says nothing is train. Where `valid`, the validation files, is not empty, the result is {"train":
+    files, "valid": valid}; where there is only one file, or none would be train, it is {"train": files}. Parts without
+    a file have no key.
     """
     if valid:
         return {"train": files, "valid": valid}
@@ -541,7 +543,8 @@ def text_kind(file: str) -> Format:
 def _coverage(forms: Collection[str], texts: _Texts) -> str:
     """Return a phrase with three percentages: how much of the validation text a set of word forms covers.
 
-    Of its running words, of its distinct words, and of its distinct words that the training text does not have.
+    Of its running words, of its distinct words, and of its distinct words that the training text does not have: "has
+    90.0% of the words of valid, 80.0% of its types, 40.0% of its types that train has not".
     """
     counts, seen = texts.valid.counts(), texts.train.counts()
     new = {word: count for word, count in counts.items() if word not in seen}

@@ -41,11 +41,10 @@ class Context:
     """What `make(context)` of a configuration table gets, to make a feature group, a prior and so on from.
 
     `corpora`: a mapping from part (`train`, `valid`, `test`) to `Corpus`, cut into the model's units; `words`: the same
-    in words;
-    `lowercase`: whether their words are lowercased; `files`: the text files that the network trains on; `read`: a
-    function that reads files as one corpus; `counts`: {word: count} of what the vocabulary is made from; `lexicon`:
-    attributes of words, empty while contextual features are made; `vocabulary`: None until it is made; `shared`:
-    objects that several tables need, by a key of their choice, made once.
+    in words; `lowercase`: whether their words are lowercased; `files`: the text files that the network trains on;
+    `read`: a function that reads files as one corpus; `counts`: {word: count} of what the vocabulary is made from;
+    `lexicon`: attributes of words, empty while contextual features are made; `vocabulary`: None until it is made;
+    `shared`: objects that several tables need, by a key of their choice, made once.
     """
 
     corpora: Mapping[str, Corpus]

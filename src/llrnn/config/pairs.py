@@ -138,7 +138,11 @@ def _kind(conditions: Sequence[object]) -> Conditions:
 
 
 def _written(out: Path, part: str, pairs: Sequence[Pair]) -> str:
-    """Write the pairs of a part as JSON lines into the folder `OUT-data`; return the path."""
+    """Write the pairs of a part ("train", say) to the file `PART.jsonl` in the folder `OUT-data`; return its path.
+
+    Each line is a JSON object with the keys `condition`, the meaning, and `target`, the text. `out`: the path of the
+    configuration.
+    """
     path = data_folder(out) / f"{part}.jsonl"
     made = [{"condition": meaning, "target": text} for meaning, text in pairs]
     write_atomically(path, "".join(f"{json.dumps(pair, ensure_ascii=False)}\n" for pair in made).encode())
@@ -151,10 +155,11 @@ def _written(out: Path, part: str, pairs: Sequence[Pair]) -> str:
 def _recipe(
     parts: Mapping[str, list[str]], train: Corpus, kind: Conditions, lowercase: bool, tokeniser: str | None
 ) -> tuple[str, list[str]]:
-    """Return the TOML text of the configuration, and lines of findings to report.
+    """Return the TOML text of the configuration, from the recipe `pairs.toml`, and lines of findings to report.
 
-    `parts`: the files of train, valid and test; `train`: the training pairs, read; `kind`: of their meanings. Raises
-    ConfigError where no text says the value of a slot.
+    `parts`: the files of train, valid and test; `train`: the training pairs, read; `kind`: how their meanings are
+    written, "act" or "plain"; `lowercase`: whether words are; `tokeniser`: the name of the one that cuts the texts,
+    None for none. Raises ConfigError where no text says the value of a slot.
     """
     slots = FoundSlots.of(train)
     if not slots.said:

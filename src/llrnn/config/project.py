@@ -39,9 +39,10 @@ from llrnn.text.vocabulary import Vocabulary
 
 
 def _open_built(paths: Sequence[str], config: Config) -> Corpus:
-    """Open a built corpus: a folder of encoded text on disk that a configuration names in place of text files.
+    """Return the built corpus at `paths[0]`, a folder of encoded text on disk that is named in place of text files.
 
-    Raises ConfigError where `paths` has others beside it, or where it was not lowercased as the configuration wants.
+    Raises ConfigError where `paths` has more than one, or where the corpus was lowercased and `config.corpus.lowercase`
+    says otherwise, or the reverse.
     """
     if len(paths) > 1:
         raise ConfigError(f"a built corpus stands alone, found {', '.join(paths)}; build all of them as one")
@@ -164,8 +165,9 @@ class Project:
     def _warn_of_coverage(self) -> None:
         """Warn where the lexicon knows over 80 % of the rare training words, but less than half that share of new ones.
 
-        Rare words occur at most twice; new ones are in the validation text only. Nothing where either are fewer than
-        50.
+        Rare words occur at most twice in the training text; new ones are in the validation text only. Nothing is done
+        where there are fewer than 50 of either, no validation text, an empty lexicon, or a vocabulary that is open:
+        one that has a probability for every string.
         """
         if "valid" not in self.corpora or self.vocabulary.is_open or not self.lexicon.forms():
             return
@@ -338,9 +340,10 @@ def names_slots(config: Config) -> bool:
 def with_slots(config: Config, train: Corpus) -> Config:
     """Return a copy of the configuration with `{slots}` and `{open}` in its lists replaced by slots of a text.
 
-    Slots are the fields of the training text's conditions, such as name and food. `{slots}` stands for those whose
-    values sentences say, `{open}` for those of them with ever new values, such as names and addresses. Raises
-    ConfigError where sentences say the values of no slot.
+    An item of a list that has one of them in it is repeated with each slot in its place. Slots are the fields of the
+    training text's conditions, such as name and food. `{slots}` stands for those of whose values at least half are said
+    in their sentences, `{open}` for those of them of which at least 1 % of values are expected to be new, such as names
+    and addresses. Raises ConfigError where sentences say the values of no slot.
     """
     found = FoundSlots.of(train)
     if not found.said:
@@ -369,10 +372,11 @@ def _filled(value: Any, found: FoundSlots) -> Any:
 def _other(
     given: keys.OtherConfig, config: Config, corpora: dict[str, Corpus], tokeniser: Tokeniser | None
 ) -> OtherText:
-    """Return a further text to train on (`given` is its table), apart from what the validation or test text has too.
+    """Return a further text to train on, read from the files of its table `given`.
 
-    `corpora`: the texts by part. Raises ConfigError where the configuration has conditions, a grammar or a dictionary,
-    which other texts do not fit.
+    Sentences that the validation or test text has too, or shares a run of words with, are left out. `corpora`: the
+    texts by part; `tokeniser`: cuts raw text, None for none. Raises ConfigError where the configuration has conditions,
+    a grammar or a dictionary, which other texts do not fit.
     """
     if config.condition is not None:
         raise ConfigError(

@@ -72,7 +72,8 @@ def weighted_by_spelling(forms: Frequencies, train: Corpus) -> Frequencies:
 def joined(lists: Mapping[str, Frequencies], train: Corpus) -> Frequencies:
     """Join word lists (word to frequency), given by name, into one; of a word in several, the first list decides.
 
-    The words that a further list adds get, together, the share of the training text's words that they make up.
+    The first list keeps its frequencies; the words that a further list adds are scaled so that they sum to the share of
+    the words of the training text `train` that they make up.
     """
     total: Frequencies = {}
     counts = train.counts()
@@ -118,10 +119,10 @@ def derived_forms(train: Corpus, most: int = 50_000) -> tuple[Frequencies, Lexic
 
         f(x) ∝ Σ_{lemma l, inflection i: i(l) = x} n(l)^0.7 · n(i) / Σ_{i' that fits l} n(i')
 
-    n(l) is how many forms of a lemma there are, n(i) how many words show an inflection, two or more. A form of the text
-    does not count for itself: it is derived only if it would be as a new one, so that words seen once tell how many new
-    words are derived. Returned are relative frequencies that add up to 1, and a lexicon of attributes; both empty for a
-    text without lemmas.
+    n(l) is how many forms of a lemma the text has, n(i) how many words show an inflection, two or more. A form of the
+    text does not count for itself: it is derived only if it would be without its own occurrence, so that words seen
+    once tell how many new words are derived. Returned are {form: relative frequency}, which add up to 1, and a lexicon
+    of the forms' attributes; both empty for a text without lemmas.
 
         frequencies, lexicon = derived_forms(Corpus.from_conllu("train.conllu", lowercase=True))
     """

@@ -181,13 +181,16 @@ def has_bundle(folder: str | PathLike[str], name: str) -> bool:
 
 
 def require_there(path: str | PathLike[str]) -> None:
-    """Raise the CheckpointError of a path at which a model is required, but nothing is; "-" is standard input."""
+    """Raise a CheckpointError where there is neither file nor folder at `path`, at which a model is required.
+
+    "-", which is standard input, is never refused.
+    """
     if str(path) != STANDARD and not Path(path).exists():
         raise CheckpointError(f"{path}: {REQUIRED}, but there is none of this name; check the path")
 
 
 def require_base(path: str | PathLike[str]) -> None:
-    """Raise the ConfigError of a path at which a model to adapt is required, but nothing is."""
+    """Raise a ConfigError where there is neither file nor folder at `path`, at which a model to adapt is required."""
     if not Path(path).exists():
         raise ConfigError(f"{path}: no such base; give an ARPA file, an llrnn model or a Hugging Face folder")
 

@@ -194,7 +194,7 @@ def _named(error: OSError, path: Path) -> OSError:
 
 
 def temporary_beside(path: Path) -> tuple[int, str]:
-    """Create a temporary file in the folder of `path`; return its open, locked file descriptor and its name.
+    """Create a temporary file in the folder of `path`; return its open, locked file descriptor and its path.
 
     Temporary files that killed processes left for `path` are removed. An OSError is raised where `path` is a device or
     pipe.

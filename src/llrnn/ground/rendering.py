@@ -64,7 +64,10 @@ class Bar:
 
     @property
     def label_on_the_right(self) -> bool:
-        """Whether the bar's number is written to the right of `label_at`, not to the left: so it never covers it."""
+        """Whether the bar's number is written to the right of `label_at`, not to the left: it never covers the bar.
+
+        True for a finite value of 0 or more, and for −∞.
+        """
         return (self.value >= 0) == self.bounded
 
     @property
@@ -124,7 +127,7 @@ Chart = BarChart | LineChart
 
 
 def log_text(value: float) -> str:
-    """Format a log-probability or a difference of two with sign and four decimals.
+    """Format a log-probability or a difference of two with sign and four decimals, "-1.2500" or "+0.5000".
 
     −∞ is "forbidden", +∞ (of a difference from a rival word) "rival forbidden".
     """

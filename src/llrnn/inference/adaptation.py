@@ -154,7 +154,8 @@ def base_log_perplexity(base: Base, corpus: Corpus) -> float:
 def _log_probs(background: Background, text: EncodedText, device: str = "cpu") -> Tensor:
     """Return log b(K, x) of each of the N words of a text under a prior, ends of sentences included, (N,) on the CPU.
 
-    `background`: the prior, bound to the vocabulary of the text; words are in the order of its batches.
+    `background`: the prior, bound to the vocabulary of the text; `device`: where it is computed. Sentences are sorted
+    into batches by length: their order is not that of the text.
     """
     found = []
     for planned in Sentences(_POSITIONS).plan(text):

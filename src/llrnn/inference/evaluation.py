@@ -44,10 +44,10 @@ class Slice:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The shares of words that have a feature of one group, to see whether features were made from the test text.
+    """Which shares of two sets of words have a feature of one group: tells whether features were made from the test.
 
-    `rare_in_training`: the share of those distinct words that were seen once or twice in training and are not in the
-    test; `only_here`: of those distinct words that only the test has. Both are from 0 to 1.
+    `rare_in_training`: the share, of the distinct words that training had once or twice and the test does not have;
+    `only_here`: the share, of the distinct words that only the test has. Both are from 0 to 1.
     """
 
     rare_in_training: float
@@ -77,7 +77,10 @@ class Audit:
     coverage: dict[str, Coverage]  # by feature group
 
     def failures(self) -> list[str]:
-        """Return phrases on why the perplexity is wrong whatever the text (Σ p ≠ 1, words not counted), else []."""
+        """Return phrases on why the perplexity is wrong whatever the text, [] where it is right.
+
+        They are that |Σ p − 1| is above 1e-5 in a context, and that not just the expected number of words was counted.
+        """
         found = []
         if not self.worst_sum_error <= _SUM_TO_ONE:  # nor is NaN
             found.append(f"probabilities do not sum to one (off by {self.worst_sum_error:.1e})")
@@ -88,8 +91,8 @@ class Audit:
     def problems(self) -> list[str]:
         """Return the phrases of `failures`, and warnings about the test text; [] if there are none.
 
-        The warnings: over 5 % of its sentences were in the training text, or features favour words that only the test
-        has.
+        The warnings: over 5 % of the test's sentences were in the training text, or the `Coverage` of a group of
+        features is suspicious: the group favours words that only the test has.
         """
         found = self.failures()
         if self.seen_in_training is not None and self.seen_in_training > 0.05:
@@ -230,9 +233,11 @@ def evaluate(
 
 
 def contract_of(model: LLRNN, corpus: Corpus, batching: Batching | None = None) -> Contract:
-    """Return how words are counted where `model.scoring.score`, or a training that validates, reads a corpus.
+    """Return how words are read and counted where a training validates, or `model.scoring.score` reads a corpus.
 
-    Where the symbols of the model are units of words, such as characters, these are counted, and `tokens` says so.
+    A `Contract`: whose `str` is one line to put beside a perplexity, and whose `words` is the number of words and ends
+    of sentences. Where the symbols of the model are units of words, such as characters, these are counted, and its
+    `tokens` is "units". `batching`: how the text is cut into batches, None for sentence by sentence.
     """
     own, reading = model.vocabulary, _reading(corpus, batching, None)
     if own.units is None:
@@ -251,10 +256,10 @@ def _is_unknown(word: str, model: LLRNN) -> bool:
 
 
 def _by_frequency(model: LLRNN, found: Tally) -> dict[str, Slice]:
-    """Return {band: number and log-perplexity of words} by how often the training text had the word.
+    """Return {band: number and log-perplexity of words, a `Slice`} by how often the training text had the word.
 
-    The bands are `unseen`, `1-5`, `6-50` and `more`; those without a word are left out. {} where the model does not
-    know its training counts. `found`: −log p summed by symbol.
+    The bands are `unseen`, `1-5`, `6-50` and `more`; those without a word are left out. The end of sentence counts as a
+    word. {} where the model does not know its training counts. `found`: counts and summed −log p by symbol.
     """
     seen = model.training_summary.counts if model.training_summary is not None else np.array(model.vocabulary.counts)
     slices: dict[str, Slice] = {}
@@ -269,9 +274,10 @@ def _by_frequency(model: LLRNN, found: Tally) -> dict[str, Slice]:
 
 
 def _by_feature(model: LLRNN, found: Tally) -> dict[str, Slice]:
-    """Return {feature name: number and log-perplexity of the words that have it}, most frequent first.
+    """Return {feature name: number and log-perplexity, a `Slice`, of the text's words that have the feature}.
 
-    Identity features, which single words have, are left out. `found`: −log p summed by symbol.
+    All static output features but those that single words have (the group Identity) and those that no word of the text
+    has, the most frequent first. `found`: counts and summed −log p by symbol.
     """
     phi = model.output_features
     words = np.bincount(phi.class_of, weights=found.words, minlength=phi.n_classes)
@@ -313,11 +319,11 @@ def _check_contexts(model: LLRNN, text: EncodedText, contexts: int, seed: int) -
 
 
 def _coverage(model: LLRNN, text: EncodedText) -> dict[str, Coverage]:
-    """Return {feature group: shares of words that have such a feature}, of rare training words and of words only here.
+    """Return {feature group: `Coverage`}: which shares of rare training words, and of words only here, have a feature.
 
-    Words only here are those of the text that training did not have. A feature `GROUP:none` (`features.Vectors`: the
-    word has no vector) does not count. {} where the model does not know its training counts, or where there are no such
-    words.
+    Rare words were seen once or twice in training and are not in `text`; words only here are those of `text` that
+    training did not have; each distinct word counts once. A feature `GROUP:none` (`features.Vectors`: the word has no
+    vector) does not count. {} where the model does not know its training counts, or there are no words of either sort.
     """
     if model.training_summary is None:
         return {}

@@ -105,7 +105,10 @@ class Explanation(Chartable):
 
     @property
     def forbidden_by(self) -> tuple[str, ...]:
-        """Names of the factors of the prior b(K, x) that give the word b = 0, so that p = 0; () for a possible word."""
+        """Names of the factors of the prior b(K, x) that give the word b = 0, so that p = 0; () for a possible word.
+
+        A prior that is no product is one factor.
+        """
         return tuple(name for name, log_b in self.factors if log_b == MINUS_INFINITY)
 
     @property
@@ -119,9 +122,9 @@ class Explanation(Chartable):
         return Sheet((line, *self.told(), self.chart(), self._sum().table("value φ"), *self._mixture()))
 
     def told(self) -> list[tuple[str, ...]]:
-        """Return what contextual features are due to for this word, such as which noun governs it, as lines of text.
+        """Return remarks on why contextual features have their values on this word, such as which noun governs it.
 
-        Each line is a tuple of one string, "WORD: remark"; duplicates are left out, [] if nothing is to say.
+        Each is a line of text, a tuple of one string, "WORD: remark"; equal ones come once, [] if there is none.
         """
         return [(f"{self.word}: {remark}",) for remark in dict.fromkeys(remark for _, remark in self.remarks)]
 
@@ -283,7 +286,8 @@ def explain_next(
 def compare(chosen: Explanation, rival: Explanation) -> Comparison:
     """Return the difference of the explanations of two words after one prefix, feature by feature, as a `Comparison`.
 
-    Its terms have the value φ(chosen) − φ(rival); features with equal values are left out.
+    Its terms have the feature's weight and the value φ(chosen) − φ(rival), largest |weight · value| first; features
+    with equal values are left out.
     """
     ours, theirs = ({term.name: term for term in side.terms} for side in (chosen, rival))
     none = Term("", 0.0, 0.0)
@@ -372,7 +376,7 @@ def in_blocks(terms: Sequence[Term]) -> tuple[Term, ...]:
     """Merge the components of each word-vector feature (`NAME:pc1`, `NAME:pc2`, …) into one term called `NAME`.
 
     Its value is the norm ‖φ‖ of the vector and its weight a·φ / ‖φ‖, so that the product is unchanged; other terms
-    stay. The result is sorted, largest product first.
+    stay. The result is sorted, largest |weight · value| first.
     """
     blocks: dict[str, list[Term]] = {}
     for term in terms:
@@ -417,7 +421,7 @@ class Influence(Chartable):
 
     `weight`: that of the output feature `feature` after `prefix`; `prefix`: a tuple of words; `terms`: a tuple of
     `Push`, the contributions, in the order of the prefix and largest first at each word, which are first-order and need
-    not add up to it.
+    not add up to the weight.
 
         print(influence(model, "les petites", feature="Number:Plur"))
     """

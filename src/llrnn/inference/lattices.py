@@ -307,9 +307,9 @@ def rescore_lattice(
     histories with the same last `merge` words are treated as one (n-gram models merge exactly by themselves). `beam`:
     prune paths worse than the best of their length by more than this; `width`: follow at most so many of each length.
     `oov`: words outside the vocabulary add nothing (`skip`), are read as the unknown-word symbol (`unk`), or are an
-    error (`error`); None: `unk` if the model has that symbol. With neither `merge`, `beam` nor `width` the result is
-    exact up to `MOST_ARCS` followed arcs; beyond, `cut` of the result counts the pruned histories. Raises ConfigError
-    for models that spell words.
+    error (`error`); None: `unk` if the model has that symbol, else `error`. With neither `merge`, `beam` nor `width`
+    the result is exact up to `MOST_ARCS` followed arcs; beyond, `cut` of the result counts the pruned histories. Raises
+    ConfigError for models that spell words.
 
         rescore_lattice(model, read_lattices("lat.txt")[0], Weights({"am": 0.1, "lm": 0, "llrnn": 1}), n=10).best
     """
@@ -359,7 +359,8 @@ class _LatticeSearch:
     def begin_after(self, narrow: _LatticeSearch) -> None:
         """Prune from now on every path that cannot reach the total of the n-th best path that `narrow` found.
 
-        `narrow`: a finished search of the same lattice that followed fewer paths; its steps are added.
+        `narrow`: a finished search of the same lattice that followed fewer paths; its `steps` are added to those of
+        this search.
         """
         self.steps += narrow.steps
         self._needed = narrow.last_total - _SLACK
@@ -371,6 +372,7 @@ class _LatticeSearch:
     def _promises(self) -> dict[int, float]:
         """Return {lattice state: the most that the rest of a path from there can add to its total}, −∞ without an end.
 
+        Counted are the weighted lattice scores and the weight of each word, the best way from there to a final state.
         The model's score is left out: log p is 0 at most.
         """
         found: dict[int, float] = {}
@@ -400,9 +402,10 @@ class _LatticeSearch:
         return LatticeScores(NBest(self._lattice.utterance, self._nbest(n)), self.steps, self.cut)
 
     def _level(self, level: list[int]) -> list[int]:
-        """Extend all paths of one length by one word, and note those that end; return the nodes that they reach.
+        """Extend all paths of one length by one word; return the nodes that they reach, [] when no path goes on.
 
-        Nodes are indices into `_places`; `level`: those at which the paths end now. [] when no path goes on.
+        Nodes are indices into `_places`; `level`: those that the paths have reached so far. Those at a final state of
+        the lattice are added to `_ended`, as (node, log p of the end of the sentence).
         """
         asked = [(at, edge) for at in level for edge in self._after[self._places[at].state]]
         ending = [at for at in level if self._places[at].state in self._finals]
@@ -434,7 +437,8 @@ class _LatticeSearch:
         """Prune the paths that were reached, add a node for each that is kept, advance the model; return these nodes.
 
         `reached`: {(lattice state, key of the model's state): [(total, node before, arc, log p of its word), …]}. Nodes
-        are indices into `_places`.
+        are indices into `_places`, best first. Pruned is what cannot reach a final state or a total that is wanted, is
+        worse than the best by more than the search's beam, or goes beyond its width or its limit on arcs.
         """
         best_at = {at: max(one[0] for one in found) for at, found in reached.items()}
         alive = {at: best for at, best in best_at.items() if self._hope[at[0]] > -math.inf}
@@ -466,10 +470,10 @@ class _LatticeSearch:
     def _room(self, ranked: Sequence[tuple[int, object]]) -> int:
         """Return how many of the `ranked` nodes, best first, may be followed within the search's limit on arcs.
 
-        A node costs 1 and an arc for each arc behind it, and what is followed is taken off the limit. Where the nodes
-        cost more than is left of it, the result is as many as cost together at most limit / (arcs of the longest path),
-        at least the search's least width, and nothing is left from then on.
-        `ranked`: (lattice state, key of the model's state).
+        A node is (lattice state, key of the model's state) and costs 1 + the number of arcs that leave its lattice
+        state. Where all nodes together cost no more than is left of the limit, all may be followed, and their cost is
+        taken off. Otherwise nothing is left from then on, and only the first nodes may be followed: as many as cost
+        together at most limit / (1 + words of the longest path), but at least the search's least width.
         """
         arcs = np.cumsum([1 + len(self._after[state]) for state, _ in ranked])
         if len(arcs) and self._left < arcs[-1]:
@@ -531,8 +535,9 @@ def _words(parts: Sequence[tuple[str, int]], end: int) -> Words:
 def _symbols(model: LLRNN, lattice: Lattice, oov: Oov | None) -> tuple[dict[str, int], set[str]]:
     """Return {word: vocabulary id} of every word of a lattice, and the set of unknown words that are to score 0.
 
-    The set is empty unless `oov` is `skip`. Raises ConfigError for models that spell words, and for words outside the
-    vocabulary where `oov` is `error` or the model has no symbol for unknown words.
+    A word outside the vocabulary has the id of the symbol for unknown words; the set is empty unless `oov` is `skip`.
+    Raises ConfigError for models that spell words, and for words outside the vocabulary where `oov` is `error` or the
+    model has no symbol for unknown words.
     """
     words = sorted({edge.word for edge in lattice.edges if edge.word is not None})
     vocabulary = model.vocabulary

@@ -157,8 +157,9 @@ class Inventory:
 def required_values(act: object, uncounted: Collection[str] = ()) -> list[tuple[str, Words]]:
     """Return (slot, words) for every value of a condition that its sentence has to say, such as ("food", ("thai",)).
 
-    `act`: the condition that the sentence is generated from, a dialogue act or a record; slots in `uncounted` are left
-    out. Values such as `dontcare` need not be said.
+    `act`: the condition that the sentence is generated from, a dialogue act or a record. `x or y` is two values, and
+    so is `x and y` in the slot `name`. Left out are slots in `uncounted`, and the values yes, no, true, false, none,
+    dontcare and ?, which need not be said.
     """
     return [
         (slot, tuple(part.split()))
@@ -171,8 +172,9 @@ def required_values(act: object, uncounted: Collection[str] = ()) -> list[tuple[
 def slot_errors(act: object, words: Sequence[str], inventory: Inventory) -> SlotErrors:
     """Return how many slot values one sentence had to say, and how many are missing, repeated or wrong.
 
-    `act`: its condition, a dialogue act or a record; `words`: the sentence; `inventory`: the values that could be
-    wrong.
+    `act`: the sentence's condition, a dialogue act or a record; `words`: the sentence; `inventory`: the values that
+    could be wrong, and slots that do not count. A value is missing where its words do not follow one another in the
+    sentence, redundant for each time that it is said more often than required, and wrong by `Inventory.wrong`.
     """
     wanted = Counter(value for _, value in required_values(act, inventory.uncounted))
     found = Counter(find_values(words, wanted).values())
@@ -207,7 +209,10 @@ def written_scores(model: LLRNN, corpus: Corpus, *, beam: int = 5, against_refer
 
 
 def told_scores(found: Mapping[str, Any]) -> str:
-    """Return the result of `written_scores` as one line of text for people."""
+    """Return the result of `written_scores` as one line of text for people.
+
+    "written with a beam of 5: slot errors 1.20 % of 500 values (3 missing, 2 redundant, 1 wrong); BLEU 70.1"
+    """
     errors, also = found["slot_errors"], f"; BLEU {found['bleu']:.1f}" if "bleu" in found else ""
     kinds = ", ".join(f"{errors[kind]:,} {kind}" for kind in ("missing", "redundant", "wrong"))
     said = f"slot errors {100 * found['slot_error_rate']:.2f} % of {errors['required']:,} values ({kinds})"

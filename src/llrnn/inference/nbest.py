@@ -112,7 +112,7 @@ class NBestLists:
         return sum(len(entry.hypotheses) for entry in self.lists)
 
     def with_scores(self, name: str, scores: Sequence[Sequence[float]]) -> NBestLists:
-        """Return a copy of the lists in which every hypothesis has one more score, called `name`.
+        """Return a copy of the lists in which every hypothesis has one more score, the last, called `name`.
 
         `scores[i][j]`: the log-score of hypothesis j of list i. Raises CorpusError for a name that is there already.
         """
@@ -209,8 +209,8 @@ def _by_key(lines: Iterable[Line]) -> dict[str, Line]:
 def read_references(path: StrPath, known: Container[str] | None = None) -> dict[str, Words]:
     """Return {utterance: words} from a file of reference transcripts, lines `UTTERANCE words` as Kaldi writes them.
 
-    `known`: utterances that may occur, None for any. Raises CorpusError for another utterance, one that comes twice, or
-    a file without a line.
+    A line of an utterance alone has the words (). `known`: utterances that may occur, None for any. Raises CorpusError
+    for another utterance, one that comes twice, or a file without a line.
 
         references = read_references("ref.txt")
     """
@@ -227,7 +227,10 @@ def read_references(path: StrPath, known: Container[str] | None = None) -> dict[
 
 
 def write_nbest(path: StrPath, lists: NBestLists) -> None:
-    """Write n-best lists as a TSV file that `read_nbest` reads, with a header; the file is replaced atomically."""
+    """Write n-best lists as a TSV file that `read_nbest` reads, with a header; the file is replaced atomically.
+
+    It is gzipped where the name ends in .gz; `-` is standard output.
+    """
     write_lines(path, ["\t".join((*_HEADER, *lists.names)), *(row for entry in lists for row in _rows(entry))])
 
 

@@ -150,7 +150,9 @@ def read_pair(line: Line, fields: Fields) -> Pair:
 
     `line`: for the place in error messages; `fields`: {key: (value, column in the line)} with the keys of JSON lines,
     `sentence_good`, `sentence_bad`, `group`, `distance`, `distractors`, `place`, `complete`, of which the first two are
-    needed. Raises CorpusError where a field is missing or wrong.
+    needed: strings whose words stand between blanks, or lists of them, further ways to cut the sentence. The others
+    are "", None, None, −1 (found by comparing) and True where missing. Raises CorpusError where a field is missing or
+    wrong.
     """
     (good, *more), (bad, *others) = (_sentences(line, fields, key) for key in KEYS[:2])
     if good == bad:

@@ -172,7 +172,10 @@ def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024, oov: 
 
 
 def read_again(model: LLRNN, words: Sequence[str]) -> tuple[str, ...]:
-    """Return words that stood between blanks as the model reads them: cut again where its text is raw."""
+    """Return words that stood between blanks as the model reads them, lowercased where it was trained so.
+
+    A model of raw text, which cuts text itself (`model.cuts_text`), may cut them into other words.
+    """
     return model.read(" ".join(words) if model.cuts_text else words)
 
 
@@ -190,10 +193,11 @@ def unknown_words(model: LLRNN, lists: Iterable[NBest]) -> Counter[str]:
 def _treated(
     model: LLRNN, named: Sequence[tuple[str, Sequence[Words]]], missing: Counter[str], oov: Oov
 ) -> list[tuple[str, Sequence[Words]]]:
-    """Return the hypotheses of each list without unknown words (`oov="skip"`), or with them (`unk`).
+    """Return the hypotheses of each list without unknown words (`oov="skip"`), or unchanged (`unk`).
 
     `error` raises UnknownWordError, and `unk` ConfigError where the model has no symbol for them. `named`: for each
-    list its name for messages and the words of its hypotheses; `missing`: the unknown words, at least one.
+    list its name for messages and the words of its hypotheses, which is also the form of the result; `missing`: the
+    unknown words, at least one.
     """
     place, first = next((name, word) for name, own in named for words in own for word in words if word in missing)
     others, unknown = [word for word in missing if word != first], model.vocabulary.unknown
@@ -403,7 +407,10 @@ class Weights(dict[str, float]):
         return Weights({name: self[name] for name in (*names, WORDS)})
 
     def totals(self, entry: NBest) -> Floats:
-        """Return Σ weight · score + weight of words · number of words for each of the N hypotheses of a list, (N,)."""
+        """Return Σ weight · score + weight of words · number of words for each of the N hypotheses of a list, (N,).
+
+        The scores must be in the order of these weights (see `for_scores`); those below −1e6 count as −1e6.
+        """
         return np.asarray(_rows(entry) @ np.array([*self.values()]), dtype=np.float64)
 
     def choose(self, entry: NBest) -> int:
@@ -473,7 +480,8 @@ class StepFunction:
     def lowest(self, least: float = -math.inf) -> tuple[float, int] | None:
         """Return (x, errors) where errors are fewest: x is the middle of the widest such interval at or above `least`.
 
-        None where no interval is wider than rounding. Intervals without end count as 2 wide.
+        Of an interval without end only 2 next to its edge count, so that x is 1 beyond the edge; of one around `least`
+        only what is above. None where no interval is wider than rounding.
         """
         edges = np.maximum(self.edges, least)
         low = np.concatenate([[max(least, edges[0] - 2.0) if len(edges) else max(least, -1.0)], edges])
@@ -489,7 +497,8 @@ class StepFunction:
 def errors_along(a: Floats, b: Floats, errors: Ints) -> StepFunction:
     """Return, as a function of x, the summed errors of the hypotheses with the highest a + b·x, one in each of L lists.
 
-    `a`, `b`, `errors`: (L, N), of N hypotheses in each list. All upper envelopes are followed at once (Och 2003).
+    `a`, `b`, `errors`: (L, N), of N hypotheses in each list. By the upper envelopes of the lines a + b·x, all lists at
+    once (Och 2003).
     """
     every = np.arange(len(a))
     line = np.where(b == b.min(1, keepdims=True), a, -np.inf).argmax(1)

@@ -61,7 +61,10 @@ class SentenceScore:
     unit: Unit = "nats"
 
     def __add__(self, other: SentenceScore) -> SentenceScore:
-        """Return the score of both sentences together, one after the other, each with its end."""
+        """Return the score of both sentences together, one after the other, each with its end.
+
+        Both must be in one unit, which is not checked: the result has the unit of the first.
+        """
         joined = {name: getattr(self, name) + getattr(other, name) for name in ("words", "log_p", "kinds")}
         return replace(self, **joined)
 
@@ -100,7 +103,10 @@ class SentenceScore:
         return _perplexity(self.log_prob, len(self.counted), self.unit)
 
     def plain(self) -> dict[str, Any]:
-        """Return a dict for JSON with the keys `words`, `log_p`, `log_prob`, `perplexity`, `known` and `kinds`."""
+        """Return a dict with the keys `words`, `log_p`, `log_prob`, `perplexity`, `known` and `kinds`, for JSON.
+
+        The values are those of the attributes of these names, infinities and NaN included.
+        """
         return {name: getattr(self, name) for name in ("words", "log_p", "log_prob", "perplexity", "known", "kinds")}
 
 
@@ -170,8 +176,9 @@ class TextScores:
     def totals(self) -> dict[str, Any]:
         """Return totals of the whole text as a dict for JSON.
 
-        Keys: `unit`, `words`, `sentences`, `log_prob`, `log_prob_without_ends`, `perplexity`,
-        `perplexity_without_ends`, `ppl1`, `reading`, `contract`, `oovs`, `zero_probabilities` and `unknown`.
+        The attributes `unit`, `words`, `log_prob`, `log_prob_without_ends`, `perplexity`, `perplexity_without_ends`,
+        `ppl1`, `zero_probabilities` and `unknown`; also `sentences` and `oovs`, the numbers of sentences and of unknown
+        words, `reading` ("alone" for sentences by themselves, else "running") and `contract`, as a line of text.
         """
         names = ("unit", "words", "log_prob", "log_prob_without_ends", "perplexity", "perplexity_without_ends", "ppl1")
         own = {name: getattr(self, name) for name in names}
@@ -188,9 +195,9 @@ class TextScores:
         """Yield a dict for each word (`by="words"`) or sentence (`by="sentences"`), as `pandas.DataFrame` takes them.
 
         Keys for a word: `sentence_id`, `word_id`, `word`, `surprisal`, `known`, `kind`; for a sentence: `sentence_id`,
-        `words` (number, its end included), `log_prob`, `perplexity`, `unknown` (number), `sentence`. Words are numbered
-        from 1, sentences too unless they have numbers of lines: sentences of one line are one row then, or numbered on.
-        Raises ConfigError for another `by`.
+        `words` (number, its end included), `log_prob`, `perplexity`, `unknown` (number), `sentence`. `word_id` counts
+        the words of a sentence from 1, its end included; `sentence_id` is the number of the line, else it counts from
+        1. Consecutive sentences of one line are taken together, as one. Raises ConfigError for another `by`.
         """
         if by not in get_args(By):
             raise ConfigError(f"rows are by words or by sentences, found {by!r}; choose one")

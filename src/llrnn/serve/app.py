@@ -103,7 +103,7 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": self.last})
 
     async def _end(self, refused: Refused, receive: Receive, send: Send) -> None:
-        """Send `refused`, the error that ends the stream, as a last event `error`; raise it where none was sent yet.
+        """Send `refused`, the error that ends the stream, as a last event `error`; raise it where no event was sent.
 
         Where the client does not take the event within a second, wait until it disconnects, which raises
         ClientDisconnect.
@@ -169,9 +169,10 @@ OF_PROBES = (400, 500)
 
 
 def request_body(message: type[Message]) -> dict[str, Any]:
-    """Return the OpenAPI entry {"requestBody": …} for a required JSON body, which refers to the schema of `message`.
+    """Return the OpenAPI entry {"requestBody": …} for a required JSON body of the class `message`.
 
-    For endpoints that parse the body themselves, so that FastAPI cannot describe it.
+    Its schema is a reference, {"$ref": "#/components/schemas/CLASS"}. For endpoints that parse the body themselves, so
+    that FastAPI cannot describe it.
     """
     schema = {"$ref": f"#/components/schemas/{message.__name__}"}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
@@ -279,7 +280,11 @@ class Endpoints:
             self.app.add_api_route(path, same[of], include_in_schema=False, response_model=None)
 
     def _question(self, message: type[Asked], ask: Callable[[Asked], Awaitable[Answer]]) -> Endpoint:
-        """Return an endpoint that parses the JSON body as a `message`, and answers with `ask(message)` as JSON."""
+        """Return an endpoint, an async function of a request, that answers with `await ask(message)` as JSON.
+
+        The message is the request's JSON body, parsed as an instance of the class `message`; `ask` returns a dict. A
+        `Refused`, an error with an HTTP status, is raised for a body that is wrong, and by `ask`.
+        """
 
         async def endpoint(request: Request) -> Response:
             asked = await _read(request, message, self.gate)
@@ -298,9 +303,9 @@ class Endpoints:
     ) -> None:
         """Add one endpoint at `path` to the application, with its OpenAPI description: POST with a `message`, else GET.
 
-        `answer`: the class of a good answer in JSON, None for another type, which `content` describes by media type as
-        OpenAPI does (it may also add one, such as an event stream); `errors`: the HTTP statuses of its errors;
-        `message`: the class of its JSON body, None for none.
+        `answer`: the class of the JSON answer of status 200, None where the answer is not JSON; `content`: the OpenAPI
+        descriptions {media type: …} of answers that are not JSON, None for none; `errors`: the HTTP statuses of the
+        endpoint's errors; `message`: the class of the request's JSON body, None for a request without one.
         """
         good: dict[str, Any] = {"description": (answer or endpoint).__doc__}
         good |= ({"model": answer} if answer else {}) | ({"content": content} if content else {})
@@ -342,7 +347,7 @@ class Endpoints:
                 yield name, data
 
     async def _answer(self, request: Request, ask: Ask) -> Response:
-        """Call `ask` and return its result, a dict, as a JSON response; it is stopped when the client disconnects.
+        """Return `await ask()`, a dict, as a JSON response with status 200; cancel it when the client disconnects.
 
         A `Refused`, an error with an HTTP status, is raised where too many requests are worked on (429), or after too
         many seconds (503).
@@ -372,30 +377,30 @@ class Endpoints:
         return _json(self.engine.models())
 
     async def model(self, name: ModelName) -> Response:
-        """Describes one served model: sizes, features, backgrounds (priors) on offer, examples."""
+        """Describes one served model (`messages.RetrievedModel`): sizes, features, priors, examples; 404 for none."""
         return _json(self.engine.model(name))
 
     async def features(self, request: Request, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
-        """Lists up to `limit` features of a model whose names contain the query, ignoring case."""
+        """Lists up to `limit` features (`messages.FeaturesAnswer`) whose names contain the query, in any case."""
         return await self._answer(request, partial(self.engine.features, name, query, limit))
 
     async def words(self, request: Request, name: ModelName, query: Part = "", limit: Count = 20) -> Response:
-        """Lists up to `limit` words of a model that contain the query, those that begin with it first."""
+        """Lists up to `limit` words (`messages.WordsAnswer`) that contain the query, those that begin with it first."""
         return await self._answer(request, partial(self.engine.words, name, query, limit))
 
     async def strings(
         self, request: Request, name: ModelName, cell: CellName, limit: Few = 8, seed: Seed = 0
     ) -> Response:
-        """Draws strings from a cell, a symbol for many strings outside the vocabulary, such as all 4-digit numbers."""
+        """Draws `limit` strings from a cell, a symbol for many strings outside the vocabulary; equal ones come once."""
         return await self._answer(request, partial(self.engine.strings, name, cell, limit, seed))
 
     async def ready(self) -> Response:
-        """Whether the server can take a request now: 200, or 503 while it is stopping or works on as many as it may."""
+        """Whether the server can take a request: 200 and status "ready", else 503 and status "stopping" or "busy"."""
         status = "stopping" if self.gate.stopping else "busy" if self.gate.is_full else "ready"
         return _json({"status": status}, 200 if status == "ready" else 503)
 
     async def health(self) -> Response:
-        """Whether the server is alive, with its version, models and uptime; 200 also while it is stopping."""
+        """Tells that the server is alive, with status, version, models, uptime (`messages.Health`); always 200."""
         found = {
             "status": "stopping" if self.gate.stopping else "ok",
             "version": llrnn.__version__,
@@ -423,7 +428,8 @@ async def _read(request: Request, message: type[Asked], gate: Gate) -> Asked:
     """Return the JSON body of a request as an instance of `message`.
 
     `gate`: has the limits on bytes and seconds of a body. A `Refused`, an error with an HTTP status, is raised for a
-    body that is no JSON, lacks fields, has unknown ones, or exceeds a limit; its message says what is wrong.
+    body that is not sent as JSON (415), is too large (413) or too slow (408), is no JSON (400), or lacks fields, has
+    unknown ones or wrong values (422); its message says what is wrong.
     """
     body = await guard.read_body(request, gate.limits)
     # large ones one at a time: else all that have come would be read in a row, and health would wait for them

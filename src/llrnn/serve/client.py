@@ -112,9 +112,10 @@ class Client:
     def read(self, prefix: Prefix = "", *, words: Sequence[str] = (), **query: Unpack[QueryOptions]) -> ReadAnswer:
         """Return which words of the prefix and of `words` are not in the model's vocabulary, with similar ones.
 
-        They are in `.unknown` of the result, each once, with `.word` and `.near` (filled for the first five only);
-        `.prefix` has the words of the prefix as the model reads them. `query`: model, background (prior), condition
-        (input) and changes, see `QueryOptions`.
+        `prefix`: a text, or a sequence of words. Unknown words are in `.unknown` of the result, each once, with `.word`
+        and `.near`, a tuple of similarly spelled words (filled for the first five only); `.prefix` has the words of the
+        prefix as the model reads them. `query`: model, background (prior), condition (input) and changes, see
+        `QueryOptions`.
         """
         return self._ask("read", ReadAnswer.model_validate, prefix, query, words=list(words))
 
@@ -123,8 +124,9 @@ class Client:
     ) -> Next:
         """Return the `top` most probable words after the prefix, best first; each has `word`, `p` and `log_p`.
 
-        The probabilities of `words` are in `.words` of the result. `query`: model, background (prior), condition
-        (input) and changes, see `QueryOptions`. A `ServerError` is raised for a word that the model does not know.
+        `prefix`: a text, or a sequence of words. The result is a sequence of these words; its `.words` has the given
+        `words` in the same form, in their order. `query`: model, background (prior), condition (input) and changes, see
+        `QueryOptions`. A `ServerError` is raised for a word that the model does not know.
 
         client.next("la reine est", top=5, words=["grande"])
         """
@@ -135,9 +137,10 @@ class Client:
     ) -> CompleteAnswer:
         """Return the `k` most probable words after the prefix that begin with `letters`, best first, in `.best`.
 
-        `mass`: also compute the log-probability that the next word begins with the letters (`log_mass`, else None), and
-        the `share` of each word in that probability. `query`: model, background (prior), condition (input) and changes,
-        see `QueryOptions`.
+        `prefix`: a text, or a sequence of words. Each word of `.best`, a tuple, has `word`, `p` and `log_p`. `mass`:
+        also compute the log-probability that the next word begins with the letters (`.log_mass` of the result, else
+        None), and the `share` of each word in that probability. `query`: model, background (prior), condition (input)
+        and changes, see `QueryOptions`.
 
             client.complete("la reine est", "gr")
         """
@@ -152,8 +155,9 @@ class Client:
     ) -> Explanation | Comparison:
         """Split log p of `word` after the prefix, or its difference from a rival's, by prior and features.
 
-        An `Explanation` is returned, with a rival a `Comparison`, as by `llrnn.explain`; both print as a table of
-        summands in nats. `query`: model, background (prior), condition (input) and changes, see `QueryOptions`.
+        `prefix`: a text, or a sequence of words. An `Explanation` is returned, with a rival a `Comparison`, as by
+        `llrnn.explain`; both print as a table of summands in nats. `query`: model, background (prior), condition
+        (input) and changes, see `QueryOptions`. A `ServerError` is raised for an unknown word.
 
         print(client.explain("la petite", word="maison", rival="maisons"))
         """
@@ -162,9 +166,9 @@ class Client:
     def influence(self, prefix: Prefix = "", *, feature: str, **query: Unpack[QueryOptions]) -> Influence:
         """Attribute the weight of a feature after the prefix to features of earlier words, as `llrnn.influence` does.
 
-        The result has `.weight` and `.terms`, the contribution of each feature of each word. `feature`: its name; a
-        `ServerError` is raised where the model has none of this name. `query`: model, background (prior), condition
-        (input) and changes, see `QueryOptions`.
+        `prefix`: a text, or a sequence of words. The result has `.weight`, a float, and `.terms`, the contribution of
+        each feature of each word. `feature`: its name; a `ServerError` is raised where the model has none of this name.
+        `query`: model, background (prior), condition (input) and changes, see `QueryOptions`.
 
         print(client.influence("les petites", feature="Number:Plur"))
         """
@@ -184,7 +188,8 @@ class Client:
     ) -> Writing:
         """Continue the prefix word by word, as `llrnn.generate` does; return an iterator over the words as they come.
 
-        Each is a `Written`, whose `str` is the word. `top_k`, `top_p`: draw from the k most probable words, or from the
+        Each is a `Written`, whose `str` is the word. `prefix`: a text, or a sequence of words; `temperature` T: words
+        are drawn with probabilities ∝ p^(1/T); `top_k`, `top_p`: draw from the k most probable words, or from the
         fewest with this probability together, None for all; `greedy`: always take the most probable word; `max_words`:
         stop after so many. Equal seed and request give the same text. `query`: model, background (prior), condition
         (input) and changes, see `QueryOptions`.
@@ -226,7 +231,8 @@ class Client:
     ) -> tuple[Score, ...]:
         """Return a score for each text: log p (nats) of every word, the end of the sentence included, and their sum.
 
-        `conditions`: the input that each text is generated from, or None; None for all: no text has one. A ConfigError
+        They are in `.log_p`, a tuple of floats as long as `.words`, and in `.log_prob`. A text is a string, or a
+        sequence of words; `conditions`: the input that each is generated from, None for none. A ConfigError
         is raised where `texts` is one string, or `query` has a condition. `query`: model, background (prior) and
         changes, see `QueryOptions`.
 
@@ -241,13 +247,17 @@ class Client:
         return self._transport.ask("/v1/score", lambda found: tuple(map(Score.model_validate, found["scores"])), asked)
 
     def models(self) -> tuple[ServedModel, ...]:
-        """Return descriptions of all models of the server; the first one answers requests that name none."""
+        """Return descriptions of all models of the server in its order; the first one answers requests that name none.
+
+        A `ServedModel` has `name`, `words` (their number), `features`, `backgrounds` and more.
+        """
         return self._transport.ask("/v1/models", lambda found: tuple(map(ServedModel.model_validate, found["models"])))
 
     def features(self, query: str = "", *, model: str | None = None, limit: int = 20) -> tuple[str, ...]:
         """Return at most `limit` names of features that contain `query` in any case, for `changes` or `influence`.
 
-        `model`: its name, None for the first model of the server.
+        Contextual features, whose values depend on the words before, come first; the others follow in the model's
+        order. `model`: its name, None for the first model of the server.
         """
         return self._listed("features", lambda one: str(one["name"]), model, query=query, limit=limit)
 

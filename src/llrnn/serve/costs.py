@@ -60,17 +60,17 @@ def admit(cost: Cost) -> Cost:
 
 
 def cost_of_names(count: int) -> Cost:
-    """Return the cost of searching `count` names of features or words: `begin` is 1 + count / 200, 5,001 at most.
+    """Return the cost of searching `count` names of features or words: `begin` is 1 + count / 200, but 5,001 at most.
 
-    The unit is reading one word.
+    `steps` is 0. The unit is reading one word.
     """
     return Cost(1.0 + min(count / 200, _LARGEST))
 
 
 def cost_of_strings(count: int) -> Cost:
-    """Return the cost of drawing `count` strings from a cell, 50 + 5 · count; the unit is reading one word.
+    """Return the cost of drawing `count` strings from a cell: `begin` is 50 + 5 · count and `steps` 0.
 
-    A cell is a symbol for many strings outside the vocabulary.
+    The unit is reading one word. A cell is a symbol for many strings outside the vocabulary.
     """
     return Cost(50.0 + 5.0 * count)
 
@@ -78,8 +78,10 @@ def cost_of_strings(count: int) -> Cost:
 def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
     """Return the estimated cost of a whole request to a model, in units of reading one word.
 
-    A `Refused` (422) is raised where patterns in its changes of weights would be compared with too many names, a
-    TypeError for a class of request that has no cost. Whether the cost is allowed is checked by `admit`.
+    `begin` is for reading prefix, texts, conditions and changes of weights; `steps` is 10 for each word that may be
+    generated, and half a unit for each hypothesis and word of a beam search. A `Refused` (422) is raised where a text
+    has too many words, or patterns in the changes of weights would be compared with too many names, a TypeError for a
+    class of request that has no cost. Whether the cost is allowed is checked by `admit`.
     """
     match request:
         case messages.WriteRequest():
@@ -110,8 +112,10 @@ def cost_of(served: Served, request: messages.ModelChoice) -> Cost:
 def _query_cost(served: Served, request: messages.Query) -> float:
     """Return the cost of reading the prefix of a request and answering it, without the words to be generated.
 
-    The unit is reading one word. Counted are the words of the prefix (six times for `influence`), the condition
-    (input), changes of weights, and what the kind of request adds: words listed, or looked up.
+    The unit is reading one word. It is the sum of `_words_cost` of the prefix (six times that for `influence`), of
+    `_lookup_cost` of the condition (input) and the changes of weights, and of what the kind of request adds: for `next`
+    a 20th for each word listed, for `complete` 1 for each and more for `mass`, for `read` 1 for each word and more for
+    each unknown one. A `Refused` (422) is raised where the prefix has too many words.
     """
     there_and_back = isinstance(request, messages.InfluenceRequest)
     prefix = _words(served, request.prefix, "influence_words" if there_and_back else "prefix_words", request.place)
@@ -129,7 +133,7 @@ def _query_cost(served: Served, request: messages.Query) -> float:
 
 
 def _words(served: Served, text: str | tuple[str, ...], limit: str, field: str | None) -> tuple[str, ...]:
-    """Return the words of a text as the model reads them; raise a `Refused` where they are more than a limit allows.
+    """Return the words of a text as the model reads them; raise a `Refused` (422) where a limit allows fewer.
 
     `text`: a string, which the model's tokeniser cuts, or words; `limit`: its name in `limits.toml`; `field`: of the
     request, named in the message, None for the name of the limit.
@@ -140,9 +144,9 @@ def _words(served: Served, text: str | tuple[str, ...], limit: str, field: str |
 
 
 def _words_cost(request: messages.ModelQuery, texts: Iterable[tuple[str, ...]]) -> float:
-    """Return the cost of reading texts: 1 for each word and each end of a text, 1.5 where weights are changed.
+    """Return the cost of reading texts: 1 for each word and each end of a text, or 1.5 for each where weights change.
 
-    `request`: tells whether it changes weights; `texts`: the words of each. The unit is reading one word.
+    `request`: its `changes` tell whether weights change; `texts`: the words of each. The unit is reading one word.
     """
     return sum(1 + len(text) for text in texts) * (1.5 if request.changes else 1.0)
 
@@ -150,8 +154,9 @@ def _words_cost(request: messages.ModelQuery, texts: Iterable[tuple[str, ...]]) 
 def _lookup_cost(served: Served, request: messages.ModelQuery, conditions: Iterable[str | None]) -> float:
     """Return the cost of reading conditions (inputs to generate from) and of finding the features whose weights change.
 
-    `conditions`: as text, None for none. The unit is reading one word. A `Refused` (422) is raised where the patterns
-    in `request.changes` would be compared with too many names of features.
+    It is `_conditions_cost` of `conditions` (texts, None for none) and of `request.before`, and a 20th for each change,
+    and a 200th for each comparison of a pattern in a change with the name of a feature. The unit is reading one word.
+    A `Refused` (422) is raised where there would be too many such comparisons.
     """
     patterns = {change.feature for change in request.changes if served.names.is_pattern(change.feature)}
     names = len(served.names) * len(patterns)
@@ -162,8 +167,8 @@ def _lookup_cost(served: Served, request: messages.ModelQuery, conditions: Itera
 def _conditions_cost(served: Served, conditions: Iterable[str | None]) -> float:
     """Return the cost of reading conditions, the inputs that texts are generated from, as text; None costs nothing.
 
-    Equal ones count once. The unit is reading one word. Each may add its words to the vocabulary, so that the cost
-    grows with the size of that.
+    Each costs 50 + a 50th of the size of the vocabulary (to which its words may be added; 5,000 at most) + a quarter
+    of its number of characters. Equal ones count once. The unit is reading one word.
     """
     listing = 50 + min(len(served.model.vocabulary) / 50, _LARGEST)
     return sum(listing + len(one) / 4 for one in {*conditions} if one is not None)

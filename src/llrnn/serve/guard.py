@@ -125,8 +125,9 @@ class Gate:
     def place(self) -> Iterator[None]:
         """Context manager: count the current request as worked on inside the block; it yields nothing.
 
-        A `Refused` (429) is raised where there are too many. With n client addresses at work, this one included, none
-        may have more than 1 / (n + 1) of the limit, but always one.
+        A `Refused` (429) is raised where `limits.in_flight` requests are worked on already. With n client addresses at
+        work, this one included, it is also raised where this address has in_flight // (n + 1) of them, or 1 if that
+        is 0.
         """
         address, _ = current_scope().client
         own, clients = self._inside_of[address], len(self._inside_of.keys() | {address})
@@ -179,8 +180,9 @@ def _header(scope: Scope, name: bytes) -> bytes | None:
 async def read_body(request: Request, limits: Limits) -> bytes:
     """Return the bytes of a request's body, whose Content-Type must be JSON, without parsing it.
 
-    A `Refused` is raised for another type (415), for a body that is too large (413) or too slow (408), and for too many
-    commas in it (the limit body_commas). One that is too large is still read for up to a second: if the connection were
+    A `Refused` is raised for another type (415), for a body that is too large or has too many commas (413; the limits
+    body_bytes and body_commas) or too slow (408). One that is too large is still read for up to a second: if the
+    connection were
     closed with bytes under way, it would be reset, and the client would never see the answer.
     """
     kind = (_header(request.scope, b"content-type") or b"").split(b";")[0].strip().lower()

@@ -62,16 +62,20 @@ def network(controller: Controller) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number with its English noun, in the plural where n is not 1: "1 word", "3,694 words", "2 classes"."""
+    """Return a number with its English noun, in the plural where n is not 1: "1 word", "3,694 words", "2 classes".
+
+    The plural has an added "s", or "es" after an "s"; thousands are separated by commas.
+    """
     return f"{n:,} {noun}{'' if n == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
 def telling(model: LLRNN, symbols: Sequence[int]) -> int | None:
-    """Return the symbol id that is most worth explaining: the first content word with several features.
+    """Return the one of `symbols` that is most worth explaining: the first content word with several features.
 
-    `symbols`: symbol ids, most probable first. Where there is none, the best other word (see `_worth`) is returned, and
-    None where all are cells (symbols for sets of strings outside the vocabulary). Content words are nouns, verbs,
-    adjectives and names where features tell parts of speech, else words that are not among the 50 most frequent.
+    `symbols`: symbol ids, most probable first. Where there is no such word, it is the first of those of the highest
+    `_worth` (content words, then other words, punctuation, the end of sentence); None where all are cells (symbols for
+    sets of strings outside the vocabulary). Content words are nouns, verbs, adjectives and names where features tell
+    parts of speech, else words that are not among the 50 most frequent.
     """
     words, known = model.vocabulary.n_words, _KNOWN.setdefault(model, {})
     best, found = -1, None
@@ -187,7 +191,10 @@ def _rival(model: LLRNN, best: int, symbols: Sequence[int]) -> int | None:
 
 
 def _is_form(word: str, other: str) -> bool:
-    """Whether two words may be forms of one lemma: equal first letters, at least 3 and 70 % of the longer word."""
+    """Whether two words may be forms of one lemma: whether enough of their first letters are equal.
+
+    At least 3, and at least 70 % of the letters of the longer word.
+    """
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False)))
     return alike >= max(3, 0.7 * max(len(word), len(other)))
 

@@ -50,7 +50,8 @@ class Refused(LLRNNError):  # noqa: N818 (what it says: the request is refused)
     def body(self) -> dict[str, Any]:
         """Return the JSON body of the error answer: code, message, and `error`, the form that OpenAI's clients read.
 
-        `error` has code and message again, `type` ("server_error" from status 500 on) and `param`, always None.
+        `error` has code and message again, `type` ("server_error" from status 500 on, else "invalid_request_error") and
+        `param`, always None.
         """
         kind = "invalid_request_error" if self.status < 500 else "server_error"
         said = {"code": self.code, "message": self.message}
@@ -167,7 +168,8 @@ def at_most(limit: str, size: Callable[[Any], int] = len) -> AfterValidator:
 def _string(limit: str, description: str) -> tuple[Any, ...]:
     """Return the pydantic annotations of a string field: no NUL, and at most as many characters as a limit allows.
 
-    `limit`: its name in `limits.toml`; `description`: for the JSON schema.
+    They are a tuple, to be used as `Annotated[str, *_string(…)]`. `limit`: its name in `limits.toml`; `description`:
+    for the JSON schema. Too long a string raises a `Refused`, a NUL pydantic's ValidationError.
     """
     field = Field(pattern=_NO_NUL, description=description, json_schema_extra={"maxLength": most(limit)})
     return field, at_most(limit)
@@ -476,7 +478,8 @@ class CompletionRequest(ModelQuery):
     def continuations(self) -> list[GenerateRequest]:
         """Return a request for each single text: `n` for the first prompt, then `n` for the second, and so on.
 
-        Their seeds are `seed`, `seed` + 1, … for each prompt; where `seed` is None, from a random one on.
+        The seeds of each prompt's texts are `seed`, `seed` + 1, …, or count from a random number where `seed` is None.
+        Words are chosen greedily where `temperature` is 0.
         """
         first = secrets.randbits(62) if self.seed is None else self.seed
         drawing: dict[str, Any] = {"greedy": True} if self.temperature == 0 else {"temperature": self.temperature}
@@ -782,7 +785,7 @@ class InfluenceTermAnswer(Answer):
 class InfluenceAnswer(AskedAnswer):
     """The answer to `influence`: the weight of the feature `feature` after the prefix.
 
-    `terms`: what each feature of each earlier word contributed to it.
+    `weight`: a float; `terms`: what each feature of each earlier word contributed to it.
     """
 
     feature: str
@@ -940,9 +943,9 @@ class ConditionHint(Answer):
 class ServedModel(Answer):
     """The description of a served model: its sizes, features and backgrounds (priors), and what can be asked of it.
 
-    `symbols`: number of words and cells (symbols for sets of strings outside the vocabulary); `classes`: of sets of
-    words with equal features; `groups`: number of features by kind; `contextual`: names of features that depend on the
-    context; `conditions`: whether a request must give an input to generate from.
+    `symbols`: number of words and cells (symbols for sets of strings outside the vocabulary); `classes`: number of sets
+    of words with equal features; `groups`: number of features by kind; `contextual`: names of features that depend on
+    the context; `conditions`: whether a request must give an input to generate from.
     """
 
     name: str
@@ -983,7 +986,7 @@ class RetrievedModel(ServedModel, ModelName):
 class ModelsAnswer(Answer):
     """The answer to `models`: descriptions of all served models, of which the first answers requests that name none.
 
-    `data`: them again, in the form of OpenAI's API.
+    `models`: the descriptions; `object`: "list"; `data`: names of the models, in the form of OpenAI's API.
     """
 
     models: tuple[ServedModel, ...]

@@ -127,26 +127,28 @@ class Served:
     ) -> PreparedModel:
         """Return the model prepared for this background (name of a prior) and condition (input, as text, or None).
 
-        A `Before` in the place of a condition is the text before, whose words may come again, as may `words`. It is
-        cached. All these words are in the vocabulary of this variant of the model only. A `Refused` is
-        raised for an unknown background (404) or a condition that cannot be read (409).
+        The condition may also be a `Before`, the words that precede a text, for a model in which they may come again;
+        `words` are others that may. All these words are in the vocabulary of the result only, which is cached by these
+        arguments. A `Refused` is raised for an unknown background (404) or a condition that cannot be read (409).
         """
         key = (background, condition, words)
         return self._ready.get(key, lambda: self._prepared(*key))
 
     def _tell_once(self, told: str) -> None:
-        """Warn (in the log) about this model at the first call, do nothing at later ones: the log must not grow.
+        """Warn (in the log) about this model at the first call; do nothing at later ones, whatever the message.
 
-        `told`: the message.
+        So the log does not grow with requests. `told`: the message.
         """
         if not self._told:
             self._told = True
             warn(f"model {self.name}: {told} (told once, for the first condition that it befell)")
 
     def _bytes_of(self, key: ReadyKey, ready: PreparedModel) -> int:
-        """Return an upper estimate of the bytes of a prepared model, for the cache: condition and added words.
+        """Return an upper estimate of the bytes of a prepared model, for the cache.
 
-        `key`: (name of the background, a prior; condition, the input of texts, as text or None; other words).
+        1,000 + 100 for each character of the condition + 500 for each word of the vocabulary, where that is not shared
+        with the model. `key`: (name of the background, a prior; condition, the input of texts, as text or None; other
+        words).
         """
         own_words = 0 if ready.model is self.variants[key[0]] else len(ready.model.vocabulary)
         return 1000 + _BYTES_A_CHARACTER * len(str(key[1] or "")) + _BYTES_A_WORD * own_words
@@ -154,6 +156,8 @@ class Served:
     def _prepared(self, background: str, condition: str | Before | None, words: frozenset[str]) -> PreparedModel:
         """Return the model prepared for a background (prior, by name) and a condition (input), without the cache.
 
+        `condition`: as text, or a `Before`, the words that precede a text and may come again, or None; `words`: others
+        that may come again. Those that the vocabulary lacks are added to that of the result.
         A `Refused` is raised for an unknown background (404) or a condition that cannot be read (409).
         """
         if background not in self.variants:
@@ -176,10 +180,11 @@ class Served:
         return PreparedModel(listed, wanted, names, (*warnings_of(model, wanted), *told))
 
     def _listing(self, background: str, condition: object, words: frozenset[str], tell: Callable[[str], None]) -> LLRNN:
-        """Return the model with this background (prior), the words of a parsed condition added to its vocabulary.
+        """Return a copy of the model with this background (prior), the words of a parsed condition in its vocabulary.
 
-        A condition is the input of texts; those with the same new words share one cached model. `words`: others, added
-        where words come again. `tell` is called with a message on words that cannot be added.
+        A condition is the input of texts; those with the same new words share one cached model. `words`: others to be
+        added, for a model in which words of the text may come again. `tell` is called with a message on words that
+        cannot be added. The model itself is returned where there is nothing to add.
         """
         model = self.variants[background]
         found = ((slot, word) for slot, words in values_of(condition) for word in words)
@@ -429,8 +434,9 @@ class FairQueue:
     def _next(self) -> Client:
         """Return the client, (address, port), whose first job is next; the queue must not be empty.
 
-        Of the address that will have paid least with its next job, it is the connection that will have. Were all
-        connections ranked at once, the cheapest job of an address would always come first, and a dear one never.
+        First the address is chosen, then one of its connections: each time the one for which the costs of its jobs so
+        far and of its next job together are least. Were all connections ranked at once, the cheapest job of an address
+        would always come first, and a dear one never.
         """
         first: dict[str, Client] = {}
         for client in sorted(self._lanes, key=lambda one: self._paid[one] + self._lanes[one][0].cost):
@@ -446,9 +452,9 @@ class FairQueue:
             self._paid = {who: paid for who, paid in self._paid.items() if who in present}
 
     def _pay(self, client: Client, cost: float) -> None:
-        """Charge the cost of a job to the client, (address, port), and to its address.
+        """Add the cost of a job to what the client, (address, port), and its address have paid.
 
-        What they had paid before is kept: a new client, or address, begins with that much.
+        What they had paid before this job is noted: a new address, or a new client of this address, begins with that.
         """
         for who, level in ((client[0], ""), (client, client[0])):
             self._level[level] = self._paid[who]

@@ -170,6 +170,7 @@ class Exchange:
     def events(self) -> Generator[tuple[str, bytes], None, None]:
         """Yield (name, data as bytes) of each server-sent event as it comes; events without data are skipped.
 
+        An event without a name is called "message".
         A `ServerError` is raised where the stream breaks off.
         """
         self.response.encoding = "latin-1"  # a character a byte: httpx would replace what is not UTF-8

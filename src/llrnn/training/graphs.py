@@ -211,18 +211,20 @@ def _pads(settings: TrainingSettings) -> bool:
 
 
 def _rounded(size: int, least: int) -> int:
-    """Round a size up to a multiple of `least` and of a 16th to an 8th of itself, a power of two: 33 becomes 36.
+    """Round a size up to a multiple of a step, so that few sizes occur: at most eight between two powers of two.
 
-    So few different sizes occur: at most eight between a power of two and the next.
+    The step is the largest power of two that is at most an 8th of `size`, but at least 1 and `least`: `_rounded(33, 1)`
+    is 36, and `_rounded(33, 16)` is 48.
     """
     step = max(least, 1 << max(0, size.bit_length() - 4))
     return -(-size // step) * step
 
 
 def _with_room(exceptions: int) -> int:
-    """Return the number to pad a batch's entries to: about a 16th more, rounded up to one of few sizes.
+    """Return the number to which the list of a batch's exceptions is padded: a 16th more, rounded up to few sizes.
 
-    `exceptions`: how many (position, word) pairs have contextual feature values other than most words there.
+    `exceptions`: how many (position, word) pairs have contextual feature values other than most words there. The sizes
+    are multiples of the largest power of two that is at most a quarter of the number.
     """
     some = max(exceptions + exceptions // 16, 1)
     return _rounded(some, 1 << max(0, some.bit_length() - 3))

@@ -228,9 +228,9 @@ class ImportanceSampling:
     def log_terms(self, model: LLRNN, p: Distribution, batch: Batch, generator: torch.Generator | None) -> Tensor:
         """Return the logarithms of the terms whose sum estimates Z, (N, 1 + S): the target's, then the S samples'.
 
-        `p`: the distribution of `model` at the batch's N positions; `generator`: decides the draws, None for torch's
-        own; S is `self.samples`. A sample that is the target has −∞. Raises ZeroMassError where the prior b(K, x) gives
-        a target probability 0.
+        log b + a·φ of the target; a·φ + log(Σ_x b(K, x) / S) of a sample, or −∞ if it is the target. `p`: the
+        distribution of `model` at the batch's N positions; `generator`: decides the draws, None for torch's own; S is
+        `self.samples`. Raises ZeroMassError where the prior b(K, x) gives a target probability 0.
         """
         self.require_scores(model)
         targets = batch.picked(batch.targets)

@@ -123,9 +123,10 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Add the model's present weights to the average; `step`: the number of updates so far, from 1.
+        """Set the average to d · average + (1 − d) · the model's present weights; nothing where `decay` is None.
 
-        In the first steps the average follows faster: its decay is at most (1 + step) / (10 + step).
+        d is `decay`, but at most (1 + step) / (10 + step), so that the average follows faster in the first steps;
+        `step`: the number of updates so far, from 1.
         """
         if self._decay is not None:
             decay = min(self._decay, (1 + step) / (10 + step))

@@ -27,9 +27,10 @@ _Key = tuple[int | None, bytes]
 class _OfSentence:
     """Values of contextual inputs and features at the T positions of one sentence, as the fields of `Precomputed`.
 
-    Tensors: `numbers` (T, k), `slopes` (T, ·), `place` and `word` (E,) int32, `differences` (E, k); None where the
-    model has none of a sort. `place` and `word`: E pairs (position in the sentence, word) whose feature values differ
-    from those of other words there, by `differences`.
+    Tensors, None where the model has nothing of the sort: `numbers` (T, k): values of contextual inputs; `slopes`
+    (T, ·): coefficients of linear contextual features, one feature after the other; `place` and `word` (E,) int32: E
+    pairs (position in the sentence, word id) whose feature values differ from those of other words there, by
+    `differences` (E, k).
     """
 
     numbers: Tensor | None  # (T, k)
@@ -63,8 +64,8 @@ class KnowledgeCache:
     def precompute(self, batch: Batch, rows: int, columns: int) -> Batch | None:
         """Return the batch padded to `rows` × `columns`, with values of contextual inputs and features precomputed.
 
-        They are in `precomputed` of the result. None where features single out so many words at a position that it is
-        not worth while.
+        They are in `precomputed` of the result. None where so many words have feature values of their own at a position
+        that a list of them would save nothing.
         """
         padded = batch.padded(rows, columns, self._model.vocabulary.eos)
         if any(condition is not None for condition in batch.conditions or ()):  # which knowledge may read
@@ -84,10 +85,10 @@ class KnowledgeCache:
         return self._joined(padded, answers)
 
     def _asked(self, padded: Batch, rows: Sequence[int], lengths: Sequence[int]) -> list[_OfSentence] | None:
-        """Compute values of contextual inputs and features for the given rows of a padded batch, in their order.
+        """Return the values of contextual inputs and features for some rows of a padded batch, one result a row.
 
-        `rows`: indices of rows; `lengths`: how many positions of each are not padding. None where features single out
-        so many words at a position that it is not worth while.
+        `rows`: indices of the rows; `lengths`: how many positions of each are not padding. None where so many words
+        have feature values of their own at a position that a list of them would save nothing.
         """
         names = None if padded.sentences is None else padded.sentences[rows]
         some = Batch(padded.inputs[rows], padded.targets[rows], padded.mask[rows], sentences=names)

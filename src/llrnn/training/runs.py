@@ -260,9 +260,9 @@ def _keys(config: Any, before: str = "") -> Iterator[tuple[str, Any]]:
 class RunFolder:
     """The folder of one training run, through which the run reads and writes checkpoints, log and best model.
 
-    `launch`: an id of what started the processes of the run, None for a single process. The other arguments are what
-    the run trains: a checkpoint of anything else is refused. Call `hold()`, then `read()` or `write(...)`, and
-    `release()` at the end.
+    `settings`, `model`, `schedule` (the training texts) and `valid` (the validation text, or None) are what the run
+    trains: a checkpoint of anything else is refused. `launch`: an id of what started the processes of the run, None for
+    a single process. Call `hold()`, then `read()` or `write(...)`, and `release()` at the end.
     """
 
     def __init__(

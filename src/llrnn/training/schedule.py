@@ -46,9 +46,10 @@ class Schedule:
         return [self.own, *self._texts]
 
     def text(self, epoch: int) -> EncodedText:
-        """Return the text to read in an epoch, counted from 0: one of other texts, or the corpus with what is mixed in.
+        """Return the text to read in an epoch, counted from 0.
 
-        The first `self.first` epochs come before the corpus.
+        In the first `self.first` epochs it is what is drawn of other texts that come before the corpus; afterwards it
+        is the corpus, followed by what is drawn of texts to be mixed into it.
         """
         if epoch < self.first:
             return reduce(add, self._drawn("before", epoch))
@@ -77,7 +78,10 @@ class Schedule:
                 yield text.select(_draw(len(text.sentences), other.weight, np.random.default_rng(seed)))
 
     def described(self) -> list[dict[str, Any]]:
-        """Return a JSON-able dict for each other text (name, size, how it was read), for the model's provenance."""
+        """Return a JSON-able dict for each other text, in order, for the model's provenance.
+
+        Keys: text (its name), when, weight, epochs, words, pieces, words_cut, sentences_dropped.
+        """
         return [other.record(text) for other, text in zip(self.others, self._texts, strict=True)]
 
     def others_digest(self) -> str | None:
@@ -91,9 +95,10 @@ class Schedule:
 
 
 def _draw(count: int, weight: float, rng: np.random.Generator) -> Ints:
-    """Return the indices, of `count` sentences, to read in an epoch: weight · count of them in expectation.
+    """Return the indices, below `count`, of the sentences to read in an epoch: weight · count of them in expectation.
 
-    Each comes as often as the whole part of `weight` says, and a random part of them once more; at least one in all.
+    Each index comes as often as the whole part of `weight` says, then a random choice of them, of which the fractional
+    part of `weight` is the share, once more, sorted. One random index where this would be none.
     """
     times, rest = divmod(weight, 1.0)
     drawn = rng.permutation(count)[: int(rest * count + rng.random())]

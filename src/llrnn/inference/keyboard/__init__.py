@@ -160,9 +160,10 @@ def _base(model: LLRNN) -> Background:
 def _recent(model: LLRNN, listed: list[int], arrays: Arrays, scaled: Arrays) -> dict[str, Any] | None:
     """Return how words of the text come again, as settings for a keyboard file's header; None if they do not.
 
-    `listed`: ids of the words in the file. Added in place: to `arrays`, which of these words are rare, so that their
-    other forms may come too; to `scaled` and `arrays`, weights and biases of two features, being the word that came
-    last and being a word of the sentence, 0 where the model has none.
+    The settings are those of the prior `Recent`, by their names. `listed`: ids of the words in the file. Added in
+    place: `arrays["rare"]`, (words,) uint8, 1 for words that are rare, so that their other forms may come too;
+    `scaled["again"]` and `arrays["again_offset"]`, weights (2, hidden) and biases (2,) of two features, being the word
+    that came last and being a word of the sentence, 0 where the model has none.
     """
     if not isinstance(model.background, Recent):
         return None
@@ -198,17 +199,21 @@ def _lstm(model: LLRNN) -> list[tuple[NDArray[np.float64], NDArray[np.float64], 
 
 
 def _quantised(name: str, matrix: NDArray[np.float64]) -> Arrays:
-    """Return {name: the matrix in 8-bit integers from −127 to 127, "name.scale": a float32 factor for each row}."""
+    """Return {name: the matrix in 8-bit integers from −127 to 127, "name.scale": a float32 factor for each row}.
+
+    Row i of `matrix` is about integers · scale[i]; the factor is the largest absolute value of the row / 127.
+    """
     scale = np.maximum(np.abs(matrix).max(1), 1e-12) / 127
     return {name: np.round(matrix / scale[:, None]).astype(np.int8), f"{name}.scale": scale.astype(np.float32)}
 
 
 def _domains(model: LLRNN, arrays: Arrays) -> list[dict[str, Any]]:
-    """Return name, alphabet and limits of lengths of the model's domains, for a keyboard file's header.
+    """Return for each domain of the model a dict of `name`, `characters` and `edges`, for a keyboard file's header.
 
-    A domain is a set of strings outside the vocabulary, such as numbers or spellings. Added to `arrays` in place: the
-    automaton that recognises its strings, and feature classes by its label and the length of a string. Raises
-    ConfigError for domains of other kinds, or automata that are too large.
+    A domain is a set of strings outside the vocabulary, such as numbers or spellings; `characters`: those that its
+    automaton tells apart, as one string; `edges`: the lengths that separate groups of strings. Added to `arrays` in
+    place: the automaton that recognises the strings, and feature classes by its label and the length of a string.
+    Raises ConfigError for domains of other kinds, or automata that are too large.
     """
     found, first = list[dict[str, Any]](), model.vocabulary.n_words
     classes = {"cells": model.input_features.class_of, "output_cells": model.output_features.class_of}

@@ -96,7 +96,7 @@ class Keyboard:
     def complete(
         self, prefix: Sequence[str], letters: str = "", k: int = 3, before: Sequence[str] = ()
     ) -> list[tuple[str, float]]:
-        """Return the k most probable words after `prefix` that begin with `letters`: (word, log p), best first.
+        """Return the k most probable words after `prefix` that begin with `letters`: (word, log p in nats), best first.
 
         `prefix`: the words of the sentence so far; those that the model does not know are skipped. `before`: the words
         that the user wrote before this sentence, last one last, which may come again. Fewer than k are returned where
@@ -152,7 +152,8 @@ class Keyboard:
     def _forms(self, word: str) -> dict[str, float]:
         """Return {form: share} that a word in the text counts for: the word and, if it is rare, its other forms.
 
-        Shares sum to one. Other forms are inflected ones that the file knows.
+        Shares sum to one. Other forms are inflected ones that the file knows; together they have at most the share
+        that the file's header states (`header["recent"]["share"]`), and the word itself has the rest.
         """
         place, share = self._find(word), self.header["recent"]["share"]
         rare = self._inflections.forms(word) if place and place.rare else {}
