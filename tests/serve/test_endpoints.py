@@ -268,6 +268,26 @@ def test_work_of_a_request_that_is_refused_in_part_ends(name: str, body: Any, se
     asyncio.run(main())
 
 
+def test_all_prompts_are_read_before_a_text_is_begun(counted: Counted) -> None:
+    """Where the words are closed: to end many texts that were begun would hold up others."""
+    model = LLRNN(
+        Vocabulary.from_corpus(small_corpus()),
+        output_features=features.Identity(),
+        background=backgrounds.Unigram.from_corpus(small_corpus()),
+        controller=LSTM(4),
+    )
+
+    async def asked(*prompts: str) -> int:
+        async with serving(Served("closed", model)) as app:
+            return (await ask(app, "/v1/completions", {"prompt": prompts, "max_tokens": 2}))[0]
+
+    counted.go_on.set()
+    assert asyncio.run(asked("la", "la", UNKNOWN)) == 400
+    assert not counted.batches
+    assert asyncio.run(asked("la", "la")) == 200  # a positive control
+    assert counted.batches
+
+
 def test_a_task_that_outlives_its_request_computes_nothing(served: Served, counted: Counted) -> None:
     """Not even where somebody forgets to wait for it: cancelling is not what ends the work."""
 

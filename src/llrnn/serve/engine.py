@@ -773,6 +773,20 @@ def one_by_one(work: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any
     return lambda payloads: [settled(work, one) for one in payloads]
 
 
+def _require_listed(model: LLRNN, request: Continued) -> None:
+    """Raise a `Refused` (400) for a word of several prompts that `model` cannot read, before any text is begun.
+
+    They are not looked at where words may be added to the vocabulary, by a condition or the text before, or where it
+    is open. To begin 64 texts and end them all at once would hold up others.
+    """
+    closed = not model.vocabulary.is_open and request.condition is None and request.before is None
+    if closed and isinstance(request, messages.CompletionRequest):
+        words = (word for prompt in request.prompts for word in model.read(prompt))
+        found = settled(partial(model.vocabulary.symbols_of, place="prompt"), words)
+        if isinstance(found, Exception):
+            raise found
+
+
 class Engine:
     """The models of a server: each method takes a request (a class of `messages`) and returns a dict for JSON.
 
@@ -900,11 +914,13 @@ class Engine:
     def continuations(self, request: Continued) -> list[AsyncGenerator[tuple[str, Answer]]]:
         """Return for every text asked for, n for each prompt, an async generator of ("word" or "done", data) events.
 
-        The data are those of `generate`. A `Refused` is raised at once where the request costs too much or names no
-        model.
+        The data are those of `generate`. A `Refused` is raised at once where the request costs too much, names no
+        model, or has a word that a model without domains and conditions cannot read.
         """
         served = self.find(request.model)
-        cost, texts = admit(cost_of(served, request)), request.continuations()  # which take milliseconds to make
+        cost = admit(cost_of(served, request))
+        _require_listed(served.model, request)
+        texts = request.continuations()  # which take a millisecond to make
         return [self._continued(served, one, cost.begin / len(texts) + STEP_COST) for one in texts]
 
     async def _continued(
