@@ -72,8 +72,8 @@ class Section:
     """The n-grams of one order as they were read from an ARPA file: m n-grams in parallel arrays.
 
     line            (m,) the line of each in the file, for error messages
-    words           (m, n) the numbers of their words, which are numbered in the order of the 1-grams
-    log_prob        (m,) natural logarithm
+    words           (m, n) the numbers of their words, which are numbered from 0 in the order of the 1-grams
+    log_prob        (m,) natural logarithm of p(last word | the words before)
     log_backoff     (m,) natural logarithm of the back-off weight; NaN where the file gives none
     """
 
@@ -86,7 +86,8 @@ class Section:
 def read_arpa(path: StrPath) -> NGramTable:
     """Read a back-off n-gram model from an ARPA file, plain or gzip; a fault is a BackgroundError that names its line.
 
-    Words are numbered in the order of the 1-grams; `<s>` and `</s>` become one end-of-sentence symbol.
+    Words are numbered in the order of the 1-grams; `<s>` and `</s>` become one end-of-sentence symbol `</s>` with the
+    probability of `</s>`, which must be listed, and the back-off weight of `<s>`; `<UNK>` becomes `<unk>`.
 
         table = read_arpa("corpus.arpa.gz")
     """
@@ -104,7 +105,7 @@ def read_arpa(path: StrPath) -> NGramTable:
 def is_arpa(path: StrPath) -> bool:
     r"""Return whether a path is an ARPA file, by its name (`.arpa`, `.arpa.gz`) or by `\data\` among its first lines.
 
-    False for a file that cannot be read.
+    A file of such a name is not opened; for any other name, False if the file cannot be read.
 
     >>> is_arpa("corpus.arpa.gz")
     True
@@ -149,8 +150,8 @@ class _ArpaFile:
     def blocks(self) -> Iterator[tuple[Ints, list[_Row]]]:
         r"""Yield (line numbers, fields of each line as bytes) of non-blank lines, in blocks, up to the next marker.
 
-        A marker begins with a backslash, such as `\2-grams:`; it is then in `self.marker`. A file that ends first is an
-        ArpaError.
+        A marker is a line that begins with a backslash, such as `\2-grams:`; after the last block it is in
+        `self.marker`. The last block may be empty. A file that ends before a marker is an ArpaError.
         """
         numbers: list[int] = []
         rows: list[_Row] = []
@@ -171,9 +172,10 @@ class _ArpaFile:
         self.fault(rf"{_END} is required, but the file ends in the section {self.marker}; was it written to the end?")
 
     def header(self) -> list[tuple[int, int]]:
-        """Read up to the first section; return (line, number of n-grams that the header promises) for each order.
+        """Read up to the first section; return a list of (line, number of n-grams), at [n - 1] for order n.
 
-        A missing or wrong header is an ArpaError.
+        The number is what the header promises for the order, the line where it does so. A missing or wrong header is an
+        ArpaError.
         """
         for number, line in self._lines:
             self.number = number
@@ -224,7 +226,8 @@ class _ArpaFile:
     def _block(self, lines: Ints, rows: list[_Row], n: int, highest: bool) -> Section:
         """Return some lines of the section of order n as arrays; a line with wrong fields or numbers is an ArpaError.
 
-        lines, rows     number and fields of each line
+        lines, rows     number and fields of each line: log10 p, n words and, below the highest order, perhaps a log10
+                        back-off weight
         highest         whether n is the highest order, whose n-grams have no back-off weight
         """
         width = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
@@ -262,7 +265,10 @@ class _ArpaFile:
     def _words(self, lines: Ints, column: list[bytes], n: int) -> Ints:
         """Return the number of each word in `column`, the k-th words of some n-grams of order n, (lines,).
 
-        Words of 1-grams (n = 1) are numbered as they come; at higher orders an unknown word is an ArpaError.
+        Words of 1-grams (n = 1) are numbered as they come, `<UNK>` as `<unk>`; at higher orders a word that is not
+        among the 1-grams is an ArpaError.
+
+        lines       (lines,) the number of each line, for errors
         """
         index = self._index
         numbers: Iterable[int]
@@ -441,9 +447,9 @@ def _texts(table: NGramTable, n: int, rows: slice) -> list[str]:
 
 
 def _has_weight(table: NGramTable, n: int, rows: slice) -> list[bool]:
-    """Return which n-grams of order n in the slice `rows` are written with a back-off weight.
+    """Return for each n-gram of order n in the slice `rows` of its level whether it is written with a back-off weight.
 
-    These are the contexts of longer n-grams, and those whose weight is not 1.
+    These are the contexts of longer n-grams, and those whose weight is not 1; none at the highest order.
     """
     weighted = np.zeros(rows.stop - rows.start, dtype=bool)
     if n < table.order:
@@ -456,7 +462,10 @@ def _has_weight(table: NGramTable, n: int, rows: slice) -> list[bool]:
 
 
 def _log10(log: Floats) -> list[float]:
-    """Return natural logarithms as base-10 logarithms, with -99 for less, minus infinity included, and 0 for -0."""
+    """Return natural logarithms as base-10 logarithms; what is below -99, minus infinity included, becomes -99.
+
+    0.0 stands for -0.0.
+    """
     found: list[float] = (np.maximum(log / _LOG_10, _NOUGHT) + 0.0).tolist()
     return found
 
@@ -484,7 +493,10 @@ SHARING = "ngram with shared words"  # as older readers do not know it
 
 
 def described(table: NGramTable) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return an n-gram model as JSON-compatible data, and arrays by name, for `table_from`."""
+    """Return an n-gram model as JSON-compatible data, and numpy arrays by name, from which `table_from` makes it again.
+
+    Nothing is lost, unlike in an ARPA file.
+    """
     data = {"words": list(table.words), "order": table.order, "notes": list(table.notes)}
     levels, shared = enumerate(table.levels), table.shared
     arrays = {f"{name}.{n}": getattr(level, name) for n, level in levels for name in _ARRAYS}
@@ -522,7 +534,10 @@ def _strings(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _is_sound(table: NGramTable) -> bool:
-    """Return whether all indices of a table are in range and its n-grams sorted, as look-ups require."""
+    """Return whether all indices of a table are in range and its n-grams sorted by context and word, each once.
+
+    Also the arrays of a level must be of one length. Look-ups require all this.
+    """
     V, below = len(table.words), 1
     for level in table.levels:
         if len({len(getattr(level, name)) for name in _ARRAYS}) != 1:
@@ -546,6 +561,8 @@ def _is_sound_share(shared: Shared, n_words: int) -> bool:
 def write_table(table: NGramTable, path: str | PathLike[str]) -> None:
     """Write an n-gram model as an ARPA file if the name ends in `.arpa` or `.gz` or is `-`, else as a folder of arrays.
 
+    `-` is standard output; `read_table` reads both forms.
+
     For example:
 
         write_table(table, "news-ngrams")
@@ -558,6 +575,8 @@ def write_table(table: NGramTable, path: str | PathLike[str]) -> None:
 
 def read_table(path: str | PathLike[str]) -> NGramTable:
     """Read an n-gram model from a folder that `write_table` wrote (a fault is a CheckpointError), or from an ARPA file.
+
+    A path that is no folder is read as an ARPA file, of whatever name; a fault there is a BackgroundError.
 
     For example:
 

@@ -28,7 +28,8 @@ _NO_MASS = -99.0 * np.log(10.0)
 def normalised(table: NGramTable) -> NGramTable:
     """Return the model with back-off weights recomputed so that p sums to 1 in every context; listed p do not change.
 
-    Contexts that list no n-gram keep a weight of 1.
+    The weight of a context is (1 − Σ p of its listed words) / (1 − Σ p of these words in the context without its first
+    word); 1 for a context that lists no n-gram. p of unigrams must sum to 1 already.
     """
     levels = [replace(table.levels[0], log_backoff=np.zeros(len(table.words)))]
     for n, level in enumerate(table.levels[1:], 2):
@@ -42,9 +43,12 @@ def normalised(table: NGramTable) -> NGramTable:
 
 
 def _backoffs(context: Ints, log_prob: Floats, lower: Floats, n_contexts: int) -> Floats:
-    """Return the log back-off weight of each context, (n_contexts,); 0 where a context lists nothing.
+    """Return the log back-off weight of each context, (n_contexts,): log of (1 − Σ p) / (1 − Σ lower-order p).
 
-    context     (m,) the context of each listed n-gram, by index
+    The sums are over the words that the context lists. 0 where it lists nothing; log 10^-99 where one of the two
+    differences is less than 1e-12.
+
+    context     (m,) the context of each listed n-gram, by index, 0 to n_contexts - 1
     log_prob    (m,) log p of its last word in that context
     lower       (m,) log p of its last word in the context without its first word
     """
@@ -66,8 +70,9 @@ def interpolated(
     weights     λ, one for each model, above 0, with sum 1, else a ConfigError
     names       what to call the models in errors; None: model 1, model 2, …
 
-    Where any model lists an n-gram, the probability is that of the mixture; elsewhere it is backed off. A
-    BackgroundError if the models do not have the same words.
+    Where any model lists an n-gram, the probability is that of the mixture; elsewhere it is backed off, with weights
+    such that p sums to 1. Words are numbered as in the first model. A BackgroundError if the models do not have the
+    same words.
 
         interpolated([read_arpa("news.arpa"), read_arpa("talk.arpa")], [0.7, 0.3])
     """
@@ -103,6 +108,8 @@ def interpolated(
 def _over_words_of(first: NGramTable, name: str, table: NGramTable, other: str) -> NGramTable:
     """Return `table` with its words numbered as in `first`; a word that only one of them has is a BackgroundError.
 
+    `table` must have no shared words (`NGramTable.shared`); probabilities do not change.
+
     name, other     what to call `first` and `table` in the error
     """
     for here, its, there, others in ((first, name, table, other), (table, other, first, name)):
@@ -126,7 +133,9 @@ def pruned(table: NGramTable, threshold: float) -> NGramTable:
     threshold   largest cost of a pruned n-gram, in nats a word, such as 1e-8
 
     Orders are pruned from the highest down; contexts of remaining n-grams stay. The n-grams pruned from one context
-    cost together at most `threshold` times their number (Stolcke considers each alone).
+    cost together at most `threshold` times their number (Stolcke considers each alone). The cost is the relative
+    entropy D(p ‖ p') of the model before and after. Back-off weights are recomputed so that p sums to 1. A ConfigError
+    if `threshold` is not above 0.
 
         pruned(read_arpa("corpus.arpa"), 1e-8)
     """
@@ -147,7 +156,8 @@ def _cheapest(table: NGramTable, n: int, may_leave: Bools, threshold: float) -> 
     may_leave   (n-grams,) which of them may be pruned at all
     threshold   in nats a word
 
-    The joint cost (relative entropy) of the n-grams pruned from a context is at most `threshold` times their number.
+    In each context they are taken by rising cost (relative entropy of the model before and after), as long as the joint
+    cost of those taken is at most `threshold` times their number.
     """
     level, below = table.levels[n - 1], table.levels[n - 2]
     history = table.history(n - 1)[level.context]
@@ -181,7 +191,9 @@ def _cheapest(table: NGramTable, n: int, may_leave: Bools, threshold: float) -> 
 def _log_joint(table: NGramTable, history: Ints) -> Floats:
     """Return the log-probability of each of m word sequences of length k by the chain rule, (m, k) -> (m,).
 
-    history     (m, k) word numbers; EOS at the beginning counts with its unigram probability
+    The first word has its unigram probability, each other one that after the words before it; zeros if k is 0.
+
+    history     (m, k) word numbers, the first word first; EOS may be the first, for the beginning of a sentence
     """
     total = np.zeros(len(history))
     for k in range(history.shape[1]):
@@ -190,9 +202,9 @@ def _log_joint(table: NGramTable, history: Ints) -> Floats:
 
 
 def _keeping(table: NGramTable, n: int, keep: Bools) -> NGramTable:
-    """Return the model with only those n-grams of order n where `keep` is True.
+    """Return the model with only those n-grams of order n where `keep`, (n-grams,), is True; other orders stay.
 
-    None that is dropped may be the context of a longer n-gram.
+    None that is dropped may be the context of a longer n-gram. Back-off weights are not recomputed.
     """
     levels, kept = list(table.levels), np.flatnonzero(keep)
     place = np.full(len(keep), -1)

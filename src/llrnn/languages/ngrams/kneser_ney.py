@@ -65,7 +65,7 @@ from llrnn.text.vocabulary import EOS
 class Scratch:
     """A factory of growing arrays for the estimation of n-gram models, in temporary files or in memory.
 
-    folder      where the temporary files are; None: in memory
+    folder      an existing folder for the temporary files, which vanish with their arrays; None: in memory
 
     `used` and `most` are the bytes of temporary files now and at most so far.
     """
@@ -75,7 +75,10 @@ class Scratch:
         self.used = self.most = 0
 
     def array(self, dtype: type[np.generic]) -> GrowingArray:
-        """Return a new empty array of this dtype that grows at its end; a BackgroundError if no file can be created."""
+        """Return a new empty one-dimensional array of this dtype that grows at its end.
+
+        It is in memory if `self.folder` is None, else in a temporary file; a BackgroundError if none can be created.
+        """
         if self.folder is None:
             return GrowingArray(np.dtype(dtype))
         try:
@@ -174,9 +177,9 @@ def estimate(stream: Ints, words: Sequence[str], *, order: int = 5, min_counts: 
 
     stream      (T,) word numbers: EOS, sentence, EOS, ..., EOS
     words       the words by number, EOS among them
-    order       the longest n-gram
-    min_counts  at [n - 1]: n-grams of order n with fewer counts are pruned (the last entry holds for all higher
-                orders; unigrams are never pruned)
+    order       length of the longest n-gram, 1 or more
+    min_counts  at [n - 1]: n-grams of order n that occur less often are pruned (the last entry holds for all higher
+                orders; unigrams are never pruned); empty: none are
 
         table = estimate(*read_stream(["text.txt"]), order=3)
     """
@@ -197,11 +200,12 @@ def estimate_on_disk(
 
     text        the text in pieces, as from `stream_pieces`; joined they are EOS, sentence, EOS, ..., EOS as word
                 numbers
-    words       the words by number; a list may grow while the text is read
+    words       the words by number, EOS among them; a list may grow while the text is read
     scratch     where temporary files go: `Scratch(Path("/tmp"))`
     memory      approximate size of the working arrays in bytes
-    order       length of the longest n-gram
-    min_counts  at [n - 1]: n-grams of order n with fewer counts are pruned (the last entry holds for all higher orders)
+    order       length of the longest n-gram, 1 or more
+    min_counts  at [n - 1]: n-grams of order n that occur less often are pruned (the last entry holds for all higher
+                orders; unigrams are never pruned); empty: none are
 
         words = []
         table = estimate_on_disk(stream_pieces(["text.txt"], words), words, scratch=Scratch(Path("/tmp")), memory=2**30)
@@ -264,8 +268,8 @@ class _Runs:
     key         key of each n-gram: index of its context · number of words + last word
     count       how often it occurs in its block
     suffix      index of its last n-1 words in the order below
-    inverse     for each text position, the index within its run of the n-gram that ends there; -1: none. None for the
-                highest order
+    inverse     for each text position, the index within its run of the n-gram that ends there; -1: none ends there.
+                The array is None for the highest order
     bounds      list of where each run begins, and of the end of the last; [0] before the first
     """
 
@@ -281,13 +285,14 @@ def count_ngrams(
 ) -> list[Counted]:
     """Count the n-grams of orders 1 to `order` in a text, and return one `Counted` for each order.
 
-    stream      the text as word numbers: EOS, sentence, EOS, ..., EOS; its memory is freed
+    stream      the text as word numbers: EOS, sentence, EOS, ..., EOS, else a BackgroundError; its memory is freed
     eos         the number of EOS
     n_words     number of different words
     scratch     where temporary arrays are kept
-    size        number of text positions that are sorted together
+    size        number of text positions that are sorted together; the result does not depend on it
 
-    N-grams do not cross sentences; a sentence begins with EOS as context.
+    N-grams do not cross sentences; a sentence begins with EOS as context. Unigrams are one for each word by number,
+    seen or not; the first EOS of the text is not counted among them.
     """
     words = stream.view()
     if len(words) < 2 or words[0] != eos or words[-1] != eos:
@@ -320,7 +325,7 @@ def _add_run(
 ) -> int:
     """Add the n-grams that end in one block of the text to `runs`; return the position of the last EOS so far.
 
-    words       the block, which begins at position `start` of the text
+    words       the word numbers of the block, which begins at position `start` of the text
     places      for every text position, the index of the (n-1)-gram that ends there, -1: none
     n           order of the n-grams
     last_eos    position of the last EOS before the block
@@ -400,7 +405,10 @@ def _merged(runs: _Runs, all_keys: GrowingArray, below: Counted, n_words: int, s
 
 
 def _taken(key: NDArray[Any], at: list[int], ends: list[int], window: int) -> list[int]:
-    """Return how many entries of each sorted run can be merged now: those up to the smallest last key in the windows.
+    """Return how many entries of each sorted run can be merged now, without a key that also comes later.
+
+    The window of a run is its next `window` entries. Those entries of all windows can be merged whose key is at most
+    the smallest last key of a window behind which its run goes on; all of them if no run goes on.
 
     key         the keys of all runs, one run after the other
     at, ends    where the rest of each run begins and ends in `key`
@@ -414,7 +422,7 @@ def _taken(key: NDArray[Any], at: list[int], ends: list[int], window: int) -> li
 
 
 def _places(runs: _Runs, inverse: NDArray[Any], keys: NDArray[Any], scratch: Scratch, size: int) -> GrowingArray:
-    """Return the index of the n-gram that ends at each position of the text, -1 where none does.
+    """Return the index of the n-gram that ends at each position of the text, -1 where none does, as an int64 array.
 
     runs        the runs of n-grams, one for each block of `size` positions
     inverse     for each position, the index of the n-gram within its run, -1: none
@@ -429,7 +437,7 @@ def _places(runs: _Runs, inverse: NDArray[Any], keys: NDArray[Any], scratch: Scr
 
 
 def _thresholds(min_counts: Sequence[int], order: int) -> list[int]:
-    """Return the least count of n-grams that are kept, at [n - 1] for order n; 0 for unigrams.
+    """Return the least count of n-grams that are kept, at [n - 1] for order n = 1 … `order`; 0 for unigrams.
 
     min_counts  at [n - 1]: for order n; the last entry holds for all higher orders; empty: 0. A negative one is a
                 BackgroundError.
@@ -443,8 +451,9 @@ def _thresholds(min_counts: Sequence[int], order: int) -> list[int]:
 def _kept(counted: list[Counted], limits: list[int], size: int) -> list[Bools]:
     """Return which n-grams are kept, (n-grams,) bool for each order: frequent ones, contexts and suffixes of kept ones.
 
-    limits      the least count, for each order
-    size        number of n-grams that are looked at together
+    counted     at [n - 1]: the n-grams of order n
+    limits      at [n - 1]: n-grams of order n are frequent if they occur at least so often
+    size        number of n-grams that are looked at together; the result does not depend on it
     """
     kept = [np.zeros(len(grams), dtype=bool) for grams in counted]
     for n in range(len(counted) - 1, -1, -1):
@@ -461,9 +470,10 @@ def _adjusted(counted: list[Counted], n: int, scratch: Scratch, size: int) -> In
     """Return the Kneser-Ney counts of order n + 1, (n-grams,): how many different words come before each n-gram.
 
     counted     at [n]: the n-grams of order n + 1
-    size        number of n-grams that are looked at together
+    scratch     where the result is made
+    size        number of n-grams that are looked at together; the result does not depend on it
 
-    At the highest order, and for n-grams that begin a sentence, it is the count itself.
+    At the highest order, and for n-grams of two words or more that begin a sentence, it is the count itself.
     """
     grams = counted[n]
     if n + 1 == len(counted):
@@ -481,8 +491,9 @@ def _adjusted(counted: list[Counted], n: int, scratch: Scratch, size: int) -> In
 def _discounts(adjusted: Ints, size: int, order: int) -> tuple[Floats, str]:
     """Return the Kneser-Ney discounts of an order, (4,), and a note if the text is too small to estimate them, else "".
 
-    At [k] stands what is subtracted from a count of k, at [3] also from greater ones; 0 at [0]. With a note, they are
-    fixed values.
+    At [k] stands what is subtracted from a count of k, at [3] also from greater ones; 0 at [0]. With t_k the number of
+    n-grams of count k, it is k − (k + 1) · t_1 / (t_1 + 2 t_2) · t_{k+1} / t_k; where that cannot be computed or is not
+    above 0, there is a note, and the discounts are 0.5, 1 and 1.5.
 
     adjusted    (n-grams,) the Kneser-Ney counts of the order
     size        number of n-grams that are looked at together
@@ -506,7 +517,9 @@ def _discounts(adjusted: Ints, size: int, order: int) -> tuple[Floats, str]:
 def _level(
     grams: Counted, adjusted: Ints, discounts: Floats, kept: Bools, below: list[Level], scratch: Scratch, size: int
 ) -> tuple[Floats, Floats]:
-    """Return log p of all n-grams of an order, (n-grams,), and the log back-off weights of the order below.
+    """Return log p of all n-grams of an order, (n-grams,), and log back-off weights, (n-grams of the order below,).
+
+    The formulas are those of `_smoothed`; for unigrams the shorter distribution is uniform, and there is one weight.
 
     grams       the n-grams of the order
     adjusted    (n-grams,) Kneser-Ney counts
@@ -533,6 +546,8 @@ def _level(
 def _whole_contexts(context: Ints, contexts: int, size: int) -> Iterator[tuple[slice, int, int]]:
     """Yield blocks of n-grams as (slice, first context, first context of the next block); no context is split.
 
+    Together they cover all n-grams and, by index, all contexts, those without n-grams too.
+
     context     (n-grams,) sorted indices of the contexts
     contexts    number of contexts
     size        number of n-grams in a block, if possible
@@ -553,7 +568,11 @@ def _smoothed(
 ) -> tuple[Floats, Floats]:
     """Return log p of some n-grams, (n,), and the log back-off weights of their contexts, (contexts,).
 
-    context     (n,) the context of each, 0 to `contexts` - 1
+        p = (count − discount) / total + backoff · shorter        backoff = 1 − Σ (count − discount) / total
+
+    `total` is the sum of the counts of the context; backoff is 1 where it is 0. A pruned n-gram has no first term.
+
+    context     (n,) the index of the context of each, 0 to `contexts` - 1
     adjusted    (n,) Kneser-Ney counts
     discounts   at 1, 2 and 3: what is subtracted from counts of 1, 2, and 3 or more
     kept        (n,) False: the n-gram is pruned, and its mass goes to back-off
@@ -607,7 +626,9 @@ def read_stream(
     lowercase   whether words are lowercased
     vocabulary  the words to number; all others become `<unk>`. None: every word of the files
 
-    Return the numbers, (T,), and the words by number: EOS, `<unk>`, then by first appearance.
+    Return the numbers, (T,), and the words by number: EOS, `<unk>`, then those of `vocabulary` in its order or, without
+    it, those of the files by first appearance. Words are split at white space; `</s>` or `<s>` as a word is a
+    CorpusError.
 
         stream, words = read_stream(["text.txt"], lowercase=True)
     """
@@ -622,9 +643,12 @@ def stream_pieces(
     """Yield the word numbers of text files, EOS, sentence, EOS, ..., EOS, in arrays that fit in memory.
 
     paths       text or CoNLL-U files, one sentence a line
-    words       an empty list; it is filled with the words by number once all pieces were read
+    words       an empty list; it is filled with the words by number once all pieces were read: EOS, `<unk>`, then those
+                of `vocabulary` in its order or, without it, those of the files by first appearance
     lowercase   whether words are lowercased
     vocabulary  the words to number; all others become `<unk>`. None: every word of the files
+
+    Words are split at white space; `</s>` or `<s>` as a word is a CorpusError.
     """
     numbers: defaultdict[str, int] = defaultdict()
     numbers.default_factory = numbers.__len__
@@ -659,7 +683,10 @@ def _blocks(paths: Iterable[StrPath], lowercase: bool) -> Iterator[list[str]]:
 
 
 def _lines(path: StrPath) -> Iterator[tuple[int, str]]:
-    """Return an iterator over (line number, sentence) of a text or CoNLL-U file, words separated by blanks."""
+    """Return an iterator over (number, sentence as text) of a text or CoNLL-U file, words separated by blanks.
+
+    The number, from 1, is that of the line or, of a CoNLL-U file (by its name `.conllu`, also `.gz`), of the sentence.
+    """
     if fspath(path).removesuffix(".gz").endswith(".conllu"):
         sentences = enumerate(Corpus.from_conllu(path), 1)
         return ((number, " ".join("_".join(word.split()) for word in sentence.words)) for number, sentence in sentences)

@@ -115,11 +115,13 @@ class Level:
         return self.context * n_words + self.word
 
     def find(self, context: Ints, word: Ints, n_words: int) -> Ints:
-        """Return the index of each n-gram given by context and last word, (k,), (k,) -> (k,).
+        """Return the index in this level of each n-gram given by context and last word, (k,), (k,) -> (k,).
 
         -1 where it is not listed.
 
         context     indices in the level below; -1: a context that is not listed
+        word        numbers of the last words
+        n_words     number of words of the model
         """
         keys, asked = self.keys(n_words), context * n_words + word
         if len(keys) == 0:
@@ -138,7 +140,7 @@ class Shared:
 
         log p(words[i] | c) = log p(word | c) + log_share[i]
 
-    Their unigrams are listed. In a history they are read as `word`.
+    Their unigrams are listed, with this probability. In a history they are read as `word`.
 
     word        the number of `<unk>`
     hidden      whether `<unk>` is no symbol of the vocabulary; then it is the last word of the table
@@ -157,7 +159,7 @@ class NGramTable:
     """A back-off n-gram model as arrays: the words, and the n-grams of every order with log p and log back-off weights.
 
     words       the words by number; EOS is the end of a sentence, and its beginning as a context
-    levels      at [n - 1]: the n-grams of order n; empty highest orders are removed
+    levels      at [n - 1]: the n-grams of order n, where unigram x is that of word x; empty highest orders are removed
     notes       remarks of the estimation, such as that the text was too short
     shared      words that divide the probability of `<unk>`, after `for_vocabulary`; None: there are none
 
@@ -235,7 +237,7 @@ class NGramTable:
     def suffixes(self) -> tuple[Ints, ...]:
         """At [n - 2], for n-grams of order n: the number of the last n-1 words of each, (n-grams,); -1 if not listed.
 
-        Numbers count the n-grams of all orders, order by order.
+        A number is that of the (n-1)-gram when the n-grams of all orders are counted from 0, order by order.
         """
         V, found = len(self.words), [level.word for level in self.levels[1:2]]  # the suffix of a bigram is its word
         for level in self.levels[2:]:  # the suffix of c x is (suffix of c) x
@@ -257,7 +259,8 @@ class NGramTable:
 def completed(table: NGramTable) -> NGramTable:
     """Return a model of equal probabilities in which the last n-1 words of every listed n-gram are listed too.
 
-    Pruned models may list `a b c` without `b c`; what is added has the probability that back-off gives it.
+    Pruned models may list `a b c` without `b c`; what is added has the probability that back-off gives it. The model
+    itself is returned if nothing is missing.
     """
     if all((suffix >= 0).all() for suffix in table.suffixes):
         return table
@@ -283,7 +286,10 @@ def completed(table: NGramTable) -> NGramTable:
 
 
 def with_unknown(table: NGramTable) -> NGramTable:
-    """Return the model with `<unk>` among its words; where it had none, it is added with a probability of 10^-99."""
+    """Return the model with `<unk>` among its words; where it had none, it is added with a probability of 10^-99.
+
+    It then has the last number; no other probability changes.
+    """
     if UNKNOWN in table.index:
         return table
     V, first = len(table.words), table.levels[0]
@@ -310,8 +316,11 @@ def places_of(levels: Sequence[Level], words: Ints) -> Ints:
 def backed_off(table: NGramTable, history: Ints, word: Ints) -> Floats:
     """Return log p(word | history) by the back-off model, (m, k), (m,) -> (m,).
 
-    history     (m, k) the numbers of the k words before, the last one nearest
+    history     (m, k) the numbers of the k words before, the last one nearest; k may be 0, and words further back than
+                the model's order - 1 do not matter
     word        (m,) the numbers of the words
+
+    Words of `table.shared` are not read as `<unk>` here (see `written_out`).
     """
     history = history[:, max(0, history.shape[1] - table.order + 1) :]  # more words do not matter
     V, total = len(table.words), np.zeros(len(word))
@@ -335,7 +344,8 @@ def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool 
     """Return the model renumbered to the ids of a vocabulary, so that every symbol has a probability in every context.
 
     Words of the vocabulary that the model does not list get equal parts of the probability of `<unk>` in every context,
-    and are read as `<unk>` in a history. A BackgroundError if the model has no `<unk>` for them.
+    and are read as `<unk>` in a history. A BackgroundError if the model has no `<unk>` for them. `<unk>` becomes the
+    vocabulary's own unknown symbol, if it has one, which then gets one of the parts.
 
     restrict    True: drop words of the model that the vocabulary does not list, so that the rest is no longer
                 normalised (the log-linear layer normalises); False: such words are a BackgroundError
@@ -372,6 +382,9 @@ def for_vocabulary(table: NGramTable, vocabulary: Vocabulary, *, restrict: bool 
 def revised(table: NGramTable, revision: Revision) -> NGramTable:
     """Return the model for a changed vocabulary; new words get a unigram, n-grams with removed words are dropped.
 
+    log p of n-grams that end in a symbol of which `revision` takes a part is lowered accordingly; back-off weights are
+    not recomputed.
+
     revision    the change: which symbols stay, and what part of whose probability new words get
     """
     V, unigrams, kept = len(table.symbols), table.levels[0], revision.kept
@@ -393,8 +406,9 @@ def revised(table: NGramTable, revision: Revision) -> NGramTable:
 def written_out(table: NGramTable) -> NGramTable:
     """Return a model of equal probabilities whose `shared` is None: all words have n-grams of their own.
 
-    N-grams with `<unk>` are copied for each word that shares its probability. A BackgroundError if that takes more than
-    20 million n-grams.
+    N-grams with `<unk>` are copied for each word that shares its probability; an `<unk>` beyond the vocabulary is then
+    removed. A BackgroundError if more than 20 million n-grams are added. The model itself is returned if it has no
+    shared words.
     """
     shared, n, added = table.shared, len(table.symbols), 0
     if shared is None:
@@ -428,13 +442,16 @@ def _copies(shared: Shared, below: int, level: Level, of: Ints) -> int:
 
 
 def _copied(shared: Shared, level: Level, of: Ints) -> tuple[Level, Ints]:
-    """Return a level with a copy of each n-gram for each word that shares the probability of `<unk>`, and their rows.
+    """Return a level in which words that share the probability of `<unk>` have n-grams of their own, and their rows.
+
+    Each n-gram is copied for every new context that is a copy of its context; one that ends in `<unk>` also for every
+    word that shares its probability, with its part of it.
 
     shared      these words
     level       the n-grams of one order
     of          for each new context, the index of the old context that it is a copy of
 
-    Rows are the index in `level` of the n-gram that each copy was made of. The level is not sorted.
+    Rows are the index in `level` of the n-gram that each new one was made of. The new level is not sorted.
     """
     begin, end = np.searchsorted(level.context, of), np.searchsorted(level.context, of, "right")
     context = np.repeat(np.arange(len(of)), end - begin)
@@ -461,7 +478,7 @@ def _require_listed(table: NGramTable, number: Ints, restrict: bool) -> None:
 def _unknown(table: NGramTable, vocabulary: Vocabulary, missing: Ints) -> int:
     """Return the model's number of `<unk>`, whose probability the missing words share.
 
-    A BackgroundError if it has none.
+    A BackgroundError if the model does not list `<unk>`, or gives it the unigram probability 0.
 
     missing     ids of the words of the vocabulary that the model does not list, for the error
     """
@@ -477,6 +494,8 @@ def _unknown(table: NGramTable, vocabulary: Vocabulary, missing: Ints) -> int:
 
 def renumbered(table: NGramTable, number: Ints, log_factor: Floats) -> list[Level]:
     """Return the levels above the unigrams with new word numbers, sorted again by context and word.
+
+    The result has the levels of order 2, 3, …; unigrams are the caller's.
 
     number      (old words,) the new number of each word; -1: n-grams with it are dropped
     log_factor  (new words,) added to log p of the n-grams that end in each word
@@ -507,11 +526,13 @@ def _sorted(level: Level, n_words: int) -> tuple[Level, Ints]:
 def _table(vocabulary: Vocabulary, levels: list[Level], shared: Shared | None, notes: tuple[str, ...]) -> NGramTable:
     """Make the n-gram model of a vocabulary from levels whose word numbers are its ids.
 
-    levels      with a last unigram for `<unk>`, beyond the vocabulary
+    levels      the n-grams of each order; unigrams are one for each symbol and, last, one for an `<unk>` that is no
+                symbol of the vocabulary
     shared      words that divide the probability of `<unk>`, or None
     notes       remarks for the model
 
-    The `<unk>` beyond the vocabulary is kept only if words share it and n-grams use it.
+    The last unigram is kept only if `shared.hidden` and n-grams use it. The model has no `shared` if no n-gram uses
+    `<unk>`, since unigrams then say all.
     """
     if shared is not None and not _is_read(levels, shared.word):
         shared = None  # unigrams say all
@@ -522,7 +543,10 @@ def _table(vocabulary: Vocabulary, levels: list[Level], shared: Shared | None, n
 
 
 def _is_read(levels: Sequence[Level], word: int) -> bool:
-    """Return whether a word ends an n-gram of order 2 or more, is the context of one, or has a back-off weight."""
+    """Return whether a word ends an n-gram of order 2 or more, is the context of a bigram, or has a back-off weight.
+
+    word        by number; a back-off weight counts if it is not 1
+    """
     follows = len(levels) > 1 and bool((levels[1].context == word).any())
     ends = any((level.word == word).any() for level in levels[1:])
     return ends or follows or bool(levels[0].log_backoff[word] != 0.0)
@@ -576,6 +600,8 @@ class NGramScorer:
     def score(self, symbols: Sequence[int] | Ints) -> tuple[Floats, Ints]:
         """Return log p of every symbol but the first, and the length of the n-gram it was found with, both (n - 1,).
 
+        The logarithm is natural; the length counts the symbol itself, so that it is 1 for a unigram.
+
         `symbols`: n word numbers of a text EOS, sentence, EOS, sentence, …, EOS.
         """
         text, shared = np.asarray(symbols, dtype=np.int64), self.table.shared
@@ -589,8 +615,8 @@ class NGramScorer:
     def log_prob_along(self, text: Ints) -> tuple[Floats, Ints]:
         """Return log p of each word of a text but the first, given those before it, and the length of the n-gram used.
 
-        (T,) -> (T - 1,), (T - 1,); words that share the probability of `<unk>` get all of it. All positions
-        are looked up at once, level by level.
+        (T,) -> (T - 1,), (T - 1,); `text` has word numbers. A word that shares the probability of `<unk>` gets the
+        whole of it, without its part (`score` has that). The length is 1 for a unigram.
         """
         text = self.arrays["read_as"][text] if "read_as" in self.arrays else text
         word, context = text[1:], text[:-1]
@@ -617,7 +643,9 @@ class NGramScorer:
 def _along_suffixes(table: NGramTable, suffix: Ints, offsets: Ints) -> tuple[Ints, Floats]:
     """Return for each node its last two words as a node, and the sum of log back-off weights along its suffixes.
 
-    A node is the number of an n-gram, over all orders, order by order.
+    A node is the number of an n-gram, over all orders, order by order. The node of one or two words is its own first
+    result. The sum is over the node itself, the node without its first word, and so on to its last word; an n-gram of
+    the highest order adds no weight of its own.
 
     suffix      for each node, the node without its first word
     offsets     the first node of each order, and the end
@@ -636,7 +664,8 @@ def _along_suffixes(table: NGramTable, suffix: Ints, offsets: Ints) -> tuple[Int
 def _children(table: NGramTable, offsets: Ints) -> tuple[Ints, Ints]:
     """Return for each node the first n-gram that extends it by a word, as a node, and how many there are.
 
-    A node is the number of an n-gram, over all orders, order by order.
+    A node is the number of an n-gram, over all orders, order by order. Those that extend a node by one more word behind
+    it have consecutive numbers; where there are none, the first result has no meaning.
 
     offsets     the first node of each order, and the end
     """

@@ -36,7 +36,7 @@ from llrnn.languages.ngrams.table import EMPTY, NGramScorer, NGramTable
 
 
 class NGramRows(NamedTuple):
-    """Next-word distributions of N states (contexts) of an n-gram model in sparse form.
+    """Next-word distributions of N states (contexts) of an n-gram model in sparse form; logarithms are natural.
 
     rest        (N,) log p of a word that is not listed below is its unigram log p plus this
     position    (E,) the index, 0 … N-1, of the state of each of E listed words; sorted
@@ -106,7 +106,8 @@ class Trie:
     def child(self, node: Tensor, word: Tensor) -> Tensor:
         """Return the node that extends each `node` by `word`, in their common shape; -1 where it is not listed.
 
-        A node is the number of a listed n-gram, -1 the empty context; a word is given by number.
+        A node is the number of a listed n-gram, -1 the empty context, for which the result is -1 too; a word is given
+        by number and stands behind the words of the node.
         """
         asked = node * self.n_words + word  # below 0 for the empty context, as no key is
         if asked.device.type == "cpu":
@@ -162,14 +163,16 @@ class Trie:
     def advance(self, state: int, word: int) -> int:
         """Return the state after one more word, given by its number.
 
-        A state is the number of the listed n-gram that stands for the words so far, -1 for none; see `states`.
+        A state is the number of the listed n-gram that stands for the words so far, -1 for none: the longest end of the
+        text that matters as a context, at least the last word.
         """
         return int(self.states(torch.tensor([state]), torch.tensor([[word]]))[0, 0])
 
     def log_prob_of(self, states: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
         """Return log p of words[i] after states[i], and the length of the n-gram used: (N,), (N,) -> (N,), (N,).
 
-        A state is the number of a listed n-gram that stands for the words so far; see `states`.
+        A state is the number of a listed n-gram that stands for the words so far, as `states` returns it; -1: no
+        context. The length counts the word itself. Words that share the probability of `<unk>` are not read as it here.
         """
         rest = self.backoff[states]
         log_prob, length = rest + self.log_prob[words], torch.ones_like(words)
@@ -183,7 +186,10 @@ class Trie:
     def rows(self, states: Tensor) -> NGramRows:
         """Return the next-word distributions of N states in sparse form: words that differ from shifted unigrams.
 
-        states      (N,) the number of the listed n-gram that stands for the words so far; see `states`
+        Listed are the words that follow the state's last word in some bigram. Words that share the probability of
+        `<unk>` are not treated apart.
+
+        states      (N,) the number of the listed n-gram that stands for the words so far, as `states` returns it
         """
         rest = self.backoff[states]
         if self.order == 1:
@@ -205,7 +211,8 @@ class Trie:
     def dense(self, states: Tensor) -> Tensor:
         """Return log p of every word after each of N states, (N,) -> (N, V).
 
-        states      the number of the listed n-gram that stands for the words so far; see `states`
+        states      the number of the listed n-gram that stands for the words so far, as `states` returns it; -1: no
+                    context
         """
         rows = self.rows(states)
         log_p = self.log_prob[: self.n_words] + rows.rest[:, None]
@@ -214,9 +221,9 @@ class Trie:
 
 
 def searched(keys: Tensor, asked: Tensor) -> Tensor:
-    """Return the index of each value in the sorted `keys`, in the shape of `asked`; -1 where it is not there.
+    """Return the index of each value of `asked` in the sorted `keys`, in the shape of `asked`; -1 if it is not there.
 
-    Binary search, for GPUs.
+    keys        (n,) distinct integers, ascending
     """
     if len(keys) == 0:
         return torch.full_like(asked, -1)
@@ -281,8 +288,10 @@ class DenseRows:
     def _overwrite(self, out: Tensor, contexts: Tensor, total: Tensor) -> None:
         """Overwrite in each row of `out`, (N, V), the log p of the words that its context lists; in place.
 
+        The log p written is that of the n-gram, plus `total` less the summed log back-off weight of the context.
+
         contexts    (N,) the context of each row as a node of the trie (number of an n-gram); -1: the row stays
-        total       (N,) summed log back-off weight of each row's state
+        total       (N,) summed log back-off weight of each row's state, from the state itself down to its last word
         """
         at = torch.nonzero(contexts >= 0).view(-1)
         context = contexts[at]
@@ -293,7 +302,7 @@ class DenseRows:
     def _row_of(self, context: int) -> Row:
         """Return log p of every word after a context, (V,), cached if there is room.
 
-        context     the number of an n-gram that many words follow; -1: the empty context, whose row are the unigrams
+        context     the number of an n-gram; -1: the empty context, whose row are the unigrams
         """
         if context == EMPTY:
             return self._unigrams
