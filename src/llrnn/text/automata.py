@@ -89,6 +89,9 @@ def examples(characters: Sequence[str]) -> tuple[str | None, ...]:
 def _example(number: int, taken: frozenset[str]) -> str | None:
     """Return a permitted character of a kind that is not in `taken`, or None if there is none.
 
+    A common one is preferred (`a`, `A`, `0`, a blank, `-`), then the first by code point. Permitted is all but line
+    breaks and surrogates.
+
     number      index of the kind in KINDS: lowercase, uppercase, digit, space, sign
     """
     candidates = chain(EXAMPLES[number], map(chr, range(0x110000)))
@@ -295,7 +298,8 @@ class DFA:
     def refined(self, characters: Iterable[str]) -> DFA:
         """Return an automaton that labels every string as this one does, with columns of their own for `characters`.
 
-        A column of `moves` belongs to one character or to all others of a kind. So two automata get the same columns.
+        A column of `moves` belongs to one character or to all others of a kind. The result's `characters` are those of
+        this one and the given ones, sorted; so two automata get the same columns.
         """
         told = tuple(sorted({*self.characters, *characters}))
         kinds = range(len(self.characters), self.moves.shape[1])
@@ -304,7 +308,7 @@ class DFA:
     def product(self, other: DFA, combine: Callable[[int, int], int]) -> DFA:
         """Return the minimal automaton whose label of a string is `combine(label by self, label by other)`.
 
-        Labels are -1 for strings that an automaton does not accept.
+        Labels are -1 for strings that an automaton does not accept; `combine` gets and returns them so.
         """
         a, b = self.refined(other.characters), other.refined(self.characters)
         mine, others, moves = paired(a.moves, b.moves)
@@ -341,7 +345,10 @@ class DFA:
         return DFA(self.characters, *_numbered(classes[moves[first]], labels[first], start=classes[0]))
 
     def witness(self, label: int | None = None) -> str | None:
-        """Return a shortest string with this label (None: with any label but -1), or None if there is none."""
+        """Return a shortest string with this label (None: with any label but -1), or None if there is none.
+
+        Where several are equally short, always the same one; it may be "".
+        """
         wanted = self.labels >= 0 if label is None else self.labels == label
         found: dict[int, str] = {0: ""}
         queue = [0]
@@ -375,7 +382,7 @@ class DFA:
         return strings.get(0, 0)
 
     def strings(self, label: int, most: int) -> list[str] | None:
-        """Return all strings with this label, shortest first, then by characters; None if they are more than `most`.
+        """Return all strings with this label, shortest first, then alphabetically; None if they are more than `most`.
 
         None, too, if they are infinitely many, or may contain any character of a kind (such as all lowercase letters).
         """
@@ -430,15 +437,17 @@ def paired(a: Ints, b: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _classes(*values: Ints) -> Ints:
-    """Return a number for each row, equal for rows with equal values, (n,).
+    """Return a number for each of n rows, equal for rows with equal values, (n,): 0, 1, … in the order of the values.
 
-    values      arrays with n rows each, compared together
+    values      arrays of shape (n,) or (n, columns), compared together: rows are equal if they are so in all arrays
     """
     return np.unique(np.column_stack(values), axis=0, return_inverse=True)[1].reshape(-1)  # numpy 2.0 gives a column
 
 
 def _distances(moves: Ints, goal: Bools) -> Ints:
     """Return the least number of moves from each state to a state in `goal`, (states,); -1 if none is reachable.
+
+    0 for a goal itself.
 
     moves       (states, columns) the next state for each class of characters
     goal        (states,) whether a state is a goal
@@ -486,7 +495,10 @@ def nothing() -> DFA:
 
 
 def first_of(automata: Sequence[DFA]) -> DFA:
-    """Return the DFA that labels a string by the index of the first automaton that accepts it, -1 if none does."""
+    """Return the DFA that labels a string by the index of the first automaton that accepts it, -1 if none does.
+
+    An automaton accepts a string by any label but -1.
+    """
     result = nothing()
     for number, automaton in enumerate(automata):
         result = _or_else(result, automaton, number)

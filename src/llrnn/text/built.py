@@ -88,9 +88,9 @@ class Manifest:
     sha256: Mapping[str, str]  # of the columns
 
     def length(self, column: str) -> int:
-        """Return the number of entries of a file: words and ends of sentences for "words", sentences for the others.
+        """Return the number of entries of a file of a built corpus: `column` is "words", "ends" or "keys".
 
-        `column`: "words", "ends" or "keys".
+        For "words" the number of words and sentences together (each sentence has an EOS), else of sentences.
         """
         return self.sentences + (self.tokens if column == "words" else 0)
 
@@ -181,9 +181,10 @@ class Column:
 
     path        the file
     manifest    what `corpus.json` says of the corpus
-    name        "words", "ends" or "keys"
+    name        "words": word numbers, a sentence, EOS, a sentence, EOS, …; "ends": for each sentence the position
+                behind its EOS; "keys": for each sentence a hash of its words
 
-    `column[indices or slice]` returns an int64 array.
+    `column[indices or slice]` returns an int64 array, `len(column)` is the number of entries.
     """
 
     path: Path
@@ -218,7 +219,10 @@ class Column:
 
     @cached_property
     def array(self) -> NDArray[Any]:
-        """The whole file as a memory-mapped array; a CorpusError if its size (or SHA-256, of a small file) is wrong."""
+        """The whole file as a memory-mapped array: int32 for "words", else int64.
+
+        A CorpusError if its size or, of a file up to 64 MB, its SHA-256 differs from `corpus.json`.
+        """
         self.check(size_only=self.size > _CHEAP)
         with open_file(self.path) as file:
             return np.memmap(file, dtype=COLUMNS[self.name], mode="r", shape=(len(self),))
@@ -238,13 +242,15 @@ class Column:
 class BuiltText(EncodedText):
     """A text as symbol ids (`EncodedText`) that are looked up in the files of a built corpus when they are needed.
 
+    folder, manifest    the folder of the built corpus, and the content of its `corpus.json`
+    columns     "words", "ends" and "keys" -> the file of this name
     number      (words of the corpus,) the id of each word in the vocabulary; -1 for words that do not occur
     log_inside  (words of the corpus,) log-probability of an unlisted word within its cell (its set of strings with one
                 id); 0 for listed words
-    is_open     whether `inside`, these log-probabilities by sentence, is given
-    with_keys   whether sentences have keys (64-bit numbers made of their words)
-    shown_at    sorted text positions at which another symbol replaces the word
-    shown       the ids that are there instead
+    is_open     whether `inside`, these log-probabilities by sentence, is given; else it is None
+    with_keys   whether sentences have keys (63-bit hashes of their words); else `keys_of` returns None
+    shown_at    (n,) sorted text positions at which another symbol replaces the word
+    shown       (n,) the ids that are there instead
     """
 
     sentences: Sequence[Ints] = field(init=False)
@@ -279,7 +285,7 @@ class BuiltText(EncodedText):
     def symbols_at(self, places: Ints) -> Ints:
         """Return the symbol ids at these positions of the text, in the shape of `places`.
 
-        places      positions in the whole text: a sentence, EOS (its end), a sentence, EOS, …
+        places      positions, from 0, in the whole text: a sentence, EOS (its end), a sentence, EOS, …
         """
         found = self._look_up(self.number, self.columns["words"][places])
         if len(self.shown_at):
@@ -324,8 +330,9 @@ class BuiltText(EncodedText):
     def run(self) -> Run:
         """Return the text as one sequence of positions: EOS, a sentence, EOS, …, a sentence, EOS.
 
-        The `Run` returned looks up, at any positions, symbol ids, hashes of sentences, and log-probabilities of
-        unlisted words within their cells (sets of strings with one id).
+        The `Run` returned has functions that look up, for an array of positions, symbol ids, hashes of sentences
+        (None without keys), and log-probabilities of unlisted words within their cells, sets of strings with one id
+        (None for a closed vocabulary).
         """
         words, ends, keys = (self.columns[name] for name in COLUMNS)
 
@@ -356,9 +363,9 @@ class BuiltText(EncodedText):
         return counts
 
     def digest(self) -> str:
-        """Return a SHA-256, as hexadecimal text, of the corpus files and of the ids of its words.
+        """Return a SHA-256, as hexadecimal text, of the checksums of the corpus files and of the ids of the words.
 
-        It identifies this text.
+        Replaced ids (`shown`) count too. It identifies this text; no file is read.
         """
         files = " ".join(self.manifest.sha256.values())
         digest = hashlib.sha256(hashlib.sha256(files.encode()).hexdigest().encode())
@@ -390,6 +397,8 @@ class BuiltText(EncodedText):
 
     def first_shown_as(self, others: Mapping[int, int]) -> BuiltText:
         """Return a text in which the first occurrence of each id in `others` is replaced by another id.
+
+        The first occurrence in the whole text is meant; ids that do not occur change nothing.
 
         others      id -> the id that replaces its first occurrence
         """
@@ -455,7 +464,10 @@ class BuiltCorpus(Corpus, Stored):
 
     @property
     def conditions(self) -> Sequence[object]:
-        """Always (): sentences of a built corpus have no conditions (inputs that a text is generated from)."""
+        """Always (): sentences of a built corpus have no conditions (inputs that a text is generated from).
+
+        Other corpora have an entry for each sentence.
+        """
         return ()
 
     @property
@@ -465,7 +477,10 @@ class BuiltCorpus(Corpus, Stored):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """A new Vocabulary of the words of the corpus, by their numbers, with their counts."""
+        """A new Vocabulary that lists the words of the corpus, with their numbers as ids, and their counts.
+
+        Its unknown-word symbol is that of the corpus, if there is one.
+        """
         return Vocabulary(self.manifest.words, counts=self.manifest.counts, unknown=self.manifest.unknown)
 
     def counts(self) -> Counter[str]:
@@ -558,7 +573,8 @@ class Listing:
 
         texts       (place, words) for each sentence; read, to count the words, only if `self.words` is None
 
-        Counted words are sorted by descending count, then alphabetically.
+        Counted words are sorted by descending count, then alphabetically, `unknown` by the count of what it replaces
+        and EOS by the number of sentences; behind given words come `unknown` and EOS, unless they are among them.
         """
         if self.words is not None:
             more = [] if self.unknown is None else [self.unknown]
@@ -616,7 +632,11 @@ def build_corpus(
 
 @contextlib.contextmanager
 def _being_built(out: Path) -> Iterator[Path]:
-    """Context manager: yields an empty locked folder that is renamed to `out` on success and removed on failure."""
+    """Context manager: yields an empty locked folder that is renamed to `out` on success and removed on failure.
+
+    The folder is `.NAME.building` beside `out`; what a killed build left there is removed. A CorpusError if another
+    process is building `out`.
+    """
     building = out.parent / f".{out.name}.building"
     building.mkdir(parents=True, exist_ok=True)
     lock = _locked(building, out)
@@ -632,9 +652,10 @@ def _being_built(out: Path) -> Iterator[Path]:
 
 
 def _locked(building: Path, out: Path) -> int:
-    """Lock the folder `building` and return its file descriptor; the lock ends with the process.
+    """Lock the folder `building` and return its file descriptor; the lock ends when that is closed.
 
-    A CorpusError if another process has locked it.
+    A CorpusError, which names the corpus `out`, if another process has locked it. On a file system without locks
+    nothing is locked.
     """
     descriptor, busy = os.open(building, os.O_RDONLY | os.O_CLOEXEC), False
     try:
@@ -676,8 +697,9 @@ class _File:
 class _Writer:
     """Writer of sentences into the files of a built corpus (word numbers on disk), and at last of its `corpus.json`.
 
-    Call `add(place, words)` for each sentence (`place`: for errors), then `finish(lowercase)` and `close()`. `symbols`:
-    the listed words by number; `unknown`: the one that replaces all others, None if these are an error.
+    Call `add(place, words)` for each sentence (`place`: for errors), then `finish(lowercase)` and `close()`. `folder`:
+    an existing folder; `symbols`: the listed words by number; `unknown`: the one that replaces all others, None if
+    these are an UnknownWordError. EOS as a word is a CorpusError.
     """
 
     def __init__(self, folder: Path, symbols: tuple[str, ...], unknown: str | None) -> None:

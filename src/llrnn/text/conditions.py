@@ -66,7 +66,8 @@ class Slot:
 class Act:
     """A dialogue act: `name`, its kind, such as `inform`, and `slots`, a tuple of `Slot`, in order.
 
-    A slot of one name may occur several times; () by default. `str(act)` is its text form, which `parse_act` reads.
+    A slot of one name may occur several times; `slots` is () by default. `str(act)` is the text form of the act,
+    `inform(food=thai;area=north)`, which `parse_act` reads.
 
     For example:
 
@@ -77,7 +78,10 @@ class Act:
     slots: tuple[Slot, ...] = ()
 
     def values(self, slot: str) -> tuple[str, ...]:
-        """Return the values of the act's slots of this name, in order; () if there are none."""
+        """Return the values of the act's slots of this name, in order; () if there are none.
+
+        Slots without a value give none.
+        """
         return tuple(one.value for one in self.slots if one.name == slot and one.value is not None)
 
     def __str__(self) -> str:
@@ -87,7 +91,8 @@ class Act:
 class Before:
     """The words that precede a sentence in a running text, last one last, as the input that it is generated from.
 
-    The words are `text[start:stop]`, so that all sentences of a text share one tuple; `stop` None: to the end.
+    `words` are `text[start:stop]`, where `text` is a sequence of words, so that all sentences of a text share one
+    tuple; `stop` None: to the end. Two are equal if their words are; `str()` joins them by blanks.
     """
 
     def __init__(self, text: Sequence[str], start: int = 0, stop: int | None = None) -> None:
@@ -122,6 +127,8 @@ def map_texts(condition: object, change: Callable[[str], str]) -> object:
     """Return a copy of a condition with `change(text)` for every text in it; names of acts, slots and fields stay.
 
     A condition (the input that a text is generated from) is a text, a number, a list, a record, an `Act` or a `Before`.
+    Of a `Before` each word is changed, of an `Act` the values of slots; None and numbers stay. A CorpusError as in
+    `check_depth`.
     """
     check_depth(condition)
     if isinstance(condition, str):
@@ -168,7 +175,8 @@ def _check_sayable(value: object) -> None:
 def parse_act(text: str) -> Act:
     """Return the dialogue act that a text describes; a fault is a CorpusError with `.reason` and `.column` (from 1).
 
-    text        such as `inform(name='chef's table';food=thai)`
+    text        such as `inform(name='chef's table';food=thai)`; slots are separated by `;`, have a value after `=` or
+                none, and values may be in single or double quotes. At most 1,000 slots
 
         parse_act("inform(name='chef's table';food=thai)").values("food")       # ("thai",)
     """
@@ -195,7 +203,8 @@ def parse_act(text: str) -> Act:
 def act_of(data: object) -> Act:
     """Return the dialogue act of a JSON object with `act` and `slots`; a slot has a value, a list of them, or None.
 
-    True and False become yes and no. A CorpusError if the object has another form.
+    A list gives a slot for each of its values, None a slot without a value; numbers become texts, True and False yes
+    and no. A CorpusError if the object has another form.
 
     For example:
 
@@ -220,7 +229,10 @@ def _values_in_json(name: str, value: object) -> Iterator[str | None]:
 
 
 def _slot(text: str, place: int) -> tuple[Slot, int]:
-    """Return (slot, index behind it) for the slot at index `place` of an act's text; a CorpusError if there is none."""
+    """Return (slot, index behind it) for the slot `name` or `name=value` at index `place` of an act's text.
+
+    White space before it is skipped. A CorpusError if there is no name, or no value after `=`.
+    """
     named = _SLOT.match(text, place)
     if named is None:
         raise _problem(text, place, "the name of a slot is required")
@@ -281,7 +293,8 @@ def fields_of(condition: object) -> Iterator[tuple[str, str | None]]:
     """Return (slot, text) pairs of a condition in order; a slot may occur several times, and its text be None.
 
     A condition is the input that a text is generated from. An `Act` has slots, a record its fields, whose lists and
-    records give a pair for each element; any other condition has none. A CorpusError for more than 1,000 pairs.
+    records give a pair for each element, under the field's name; any other condition has none. Numbers become texts. A
+    CorpusError for more than 1,000 pairs.
 
     For example:
 
@@ -300,7 +313,10 @@ def fields_of(condition: object) -> Iterator[tuple[str, str | None]]:
 
 
 def _texts(value: object) -> Iterator[str | None]:
-    """Yield a value as texts: one for each element of a list or record, at any depth, None for a missing value."""
+    """Yield a value as texts: one for each element of a list or record, at any depth, None for a missing value.
+
+    Numbers and booleans become `str(value)`; names of fields are not yielded.
+    """
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, str) or not isinstance(value, Iterable):
@@ -311,10 +327,11 @@ def _texts(value: object) -> Iterator[str | None]:
 
 
 def values_of(condition: object) -> tuple[Value, ...]:
-    """Return every value of a condition's slots that a text could mention, once each, split into words.
+    """Return every value of a condition's slots that a text could mention, once each, split at white space.
 
-    A condition is the input that a text is generated from, slots are its fields. `x or y` is two values; yes, no, true,
-    false, none, dontcare and ? are not returned.
+    They are in the order of the slots. A condition is the input that a text is generated from, slots are its fields.
+    `x or y` is two values; yes, no, true, false, none, dontcare and ? are not returned. () for a condition without
+    slots.
 
         values_of({"food": "thai or greek", "kids": "yes"})     # Value("food", ("thai",)), Value("food", ("greek",))
     """
@@ -349,14 +366,18 @@ def said_values(values: Iterable[tuple[W, ...]], text: Sequence[W]) -> set[tuple
 
 
 def can_be_said(text: str) -> bool:
-    """Return whether a slot value can occur in a text: False for yes, no, true, false, none, dontcare and ?."""
+    """Return whether a slot value can occur in a text: False for yes, no, true, false, none, dontcare and ?.
+
+    Case and outer white space do not matter.
+    """
     return text.strip().lower() not in NOT_SAID
 
 
 def words_of(condition: object) -> list[str]:
     """Return all words of a condition (input that a text is generated from) in order; [] for one without any.
 
-    Those of a text, of the values of an act's or record's slots, or of the text before.
+    They are those of a text, of the values of an act's or record's slots (without their names), or of the text before
+    (`Before`), split at white space.
     """
     if isinstance(condition, str):
         return condition.split()
@@ -368,8 +389,9 @@ def words_of(condition: object) -> list[str]:
 class ConditionTokenizer(ABC):
     """Base class of tokenizers of conditions (inputs that texts are generated from), whose tokens an encoder reads.
 
-    A token is a tuple of feature names. `kind`: its name in configurations; `ends`: whether the encoder adds a token
-    for the end; `passed_over`: slots that it does not read. A subclass implements `tokens`.
+    A token is a tuple of feature names. `kind`: the tokenizer's name in configurations; `ends`: whether the encoder
+    adds a token for the end of the condition; `passed_over`: slots that the tokenizer does not read. A subclass
+    implements `tokens`.
     """
 
     kind: str
@@ -386,7 +408,7 @@ class ConditionTokenizer(ABC):
     def settings(self) -> dict[str, Any]:
         """Return a dict of the tokenizer's `kind` and the arguments that it was made with, as a configuration has them.
 
-        `make_tokenizer` reads it.
+        `make_tokenizer` makes an equal tokenizer of it.
         """
         return {"kind": self.kind}
 
@@ -411,10 +433,12 @@ class Words(ConditionTokenizer):
 class Slots(ConditionTokenizer):
     """An encoder's tokenizer that makes a token of each word of slot values, with features for slot, word and place.
 
-    The place is `First` or `Last` in the value; a dialogue act has a token of its own. A text is read word by word.
+    The features are `Slot:food`, `First` and `Last` for the first and last word of the value, `Word:thai` and
+    `food=thai`; a slot without a value is (`Slot:food`, `Asked`). A dialogue act begins with the token (`Act:inform`,).
+    Of a condition without slots, each word is a token (`Word:cheap`,).
 
-    unread      slots whose words are hidden, such as names and telephone numbers: only that they are given is encoded,
-                so that the model treats new values like known ones
+    unread      slots whose words are hidden, such as names and telephone numbers: their tokens lack the last two
+                features, so that the model treats new values like known ones
     ignored     slots that make no token
 
         Slots(unread=["name"]).tokens(parse_act("inform(name=alamo;food=thai)"))
@@ -451,6 +475,9 @@ class Characters(ConditionTokenizer):
     It is for models that write characters. Each character has its slot and the two characters before it as features, so
     that attention after writing `al` finds the `a` of `alamo`. A value that is never written (dontcare, yes) is one
     token.
+
+    The value of food=thai begins (`Slot:food`, `Spelled`), (`Slot:food`, `Character:t`, `Behind: `, `Behind:  `). Of a
+    condition without slots, each character is a token (`Character:t`,).
     """
 
     kind = "spelled"
@@ -477,7 +504,8 @@ class Whole(ConditionTokenizer):
     """An encoder's tokenizer that reads a condition as one token: a category, a topic, a user.
 
     A condition is the input that a text is generated from. The token of a record or act has a feature for each field,
-    such as `food=thai`; any other condition has one feature.
+    such as `food=thai`, or `Slot:food` without a value, an act `Act:inform` before them; any other condition has one
+    feature, such as `Value:news`.
     """
 
     kind = "whole"
@@ -498,9 +526,9 @@ class NumericFields:
 
     Each number has the mean of the training conditions subtracted, and is divided by their standard deviation.
 
-    names       the fields, in the order of the vector
-    mean, deviation     of each field in training
-    missing     fields that may be absent; each adds a 0/1 entry
+    names       the fields, in the order of the vector; those of a vector are "0", "1", …
+    mean, deviation     of each field in training: the population's standard deviation, 1 where it would be 0
+    missing     fields that may be absent; each adds an entry, 1 if it is absent, else 0
     only        True: other fields of a record are ignored; False: they are an error
 
         NumericFields.fitted([{"price": 37, "stars": 4}, {"price": 12, "stars": None}])      records
@@ -519,9 +547,10 @@ class NumericFields:
 
         Conditions are the inputs that training texts are generated from.
 
-        names       the fields to use; empty: all of them, which must then be numbers
+        names       the fields to use; empty: all of them, by first appearance, which must then be numbers
 
-        A field that some condition lacks becomes one of `missing`. A ConfigError if a field has no number at all.
+        A field that some condition lacks becomes one of `missing`; means are over those that have it. A ConfigError if
+        a field has no number at all, or if there are no conditions, or of several kinds.
 
             NumericFields.fitted([{"price": 37, "city": "Rome"}], names=["price"])
         """
@@ -590,8 +619,9 @@ class NumericFields:
 def numbers_of(condition: object, names: Collection[str]) -> Numbers:
     """Return {field: finite number, or None} of a condition: a record, or a list or vector with fields "0", "1", …
 
-    A condition is the input that a text is generated from. `names`: the fields to take; empty: all. Raises a
-    ConfigError if a field is no number, or the condition of another kind.
+    A condition is the input that a text is generated from; a vector may be of numpy or torch. `names`: the fields to
+    take, those that it has not are no keys; empty: all. Raises a ConfigError if a field is no number or above 1e30, or
+    the condition of another kind.
     """
     plain = condition.tolist() if hasattr(condition, "tolist") else condition  # of numpy or torch
     if isinstance(plain, list | tuple):
@@ -615,8 +645,8 @@ def numbers_of(condition: object, names: Collection[str]) -> Numbers:
 def _tokens(condition: object, of_slot: Callable[[str, str | None], Iterable[Token]]) -> list[Token]:
     """Return a condition's tokens (tuples of feature names): of the act, if it is one, then of each slot in order.
 
-    A condition is the input that a text is generated from. `of_slot(slot, text)` makes the tokens of a slot; its text
-    is None where it has no value.
+    A condition is the input that a text is generated from. `of_slot(slot, text)` returns the tokens of one value of a
+    slot; `text` is None where the slot has no value. The token of an act is (`Act:NAME`,).
     """
     act = [(f"Act:{condition.name}",)] if isinstance(condition, Act) else []
     return [*act, *(token for slot, text in fields_of(condition) for token in of_slot(slot, text))]

@@ -27,8 +27,8 @@ LEFT_OUT = "left out"
 class Contract:
     """How the words behind a perplexity were read and counted; `str(contract)` is one line to put beside the number.
 
-    reading     "alone": each sentence by itself; "running": with the text before it
-    words       how many were counted, ends of sentences included
+    reading     "alone": each sentence was read by itself; "running": with the text before it
+    words       how many words were counted, ends of sentences included
     spelled     how many of them the model does not list, each with a probability of its own, numbers included
     unknown     how many words had no probability of their own, and
     treatment   what became of these: the symbol that stood for all, such as `<unk>`, or "left out" of the words
@@ -48,9 +48,11 @@ class Contract:
     def of(cls, corpus: Corpus, own: Vocabulary, words: int | None = None, **known: Any) -> Contract:
         """Return the contract (how words were read and counted) of a perplexity on a corpus.
 
-        `own`: the vocabulary of the model, before words of a running text are added; `words`: how many were counted,
-        None for all words and ends of sentences; `known`: fields of the class that replace what follows from the
-        corpus.
+        Every field follows from the corpus and the vocabulary unless it is given.
+
+        `own`: the vocabulary of the model, before words of a running text are added; `words`: how many words were
+        counted, None for all words and ends of sentences; `known`: further fields of the class, which replace what
+        follows from the corpus, such as treatment="left out".
         """
         counts, kinds = corpus.counts(), Counter[str]()
         for kind, n in zip(own.kinds(list(counts)), counts.values(), strict=True):
@@ -71,15 +73,18 @@ class Contract:
 
 
 def reading_of(corpus: Corpus) -> Reading:
-    """Return "running" for a corpus made by `Corpus.running`, else "alone": each sentence is read by itself."""
+    """Return "running" if a sentence of a corpus has the words before it as condition, as `Corpus.running` makes them.
+
+    Else "alone": each sentence is read by itself.
+    """
     return "running" if any(isinstance(one, Before) for one in corpus.conditions) else "alone"
 
 
 def difference(contracts: Mapping[str, Contract]) -> str | None:
     """Return a message that names two perplexities which were counted differently, or None if all may be compared.
 
-    `contracts`: how each was counted, by its name. The number of spelled words may differ: each has a probability of
-    its own, as listed ones have.
+    `contracts`: how each was counted, by the name of the perplexity. They must be equal but for the number of spelled
+    words, each of which has a probability of its own, as listed ones have.
     """
     for (first, one), (name, other) in pairwise(contracts.items()):
         if replace(one, spelled=0) != replace(other, spelled=0):
@@ -90,7 +95,7 @@ def difference(contracts: Mapping[str, Contract]) -> str | None:
 def require_comparable(contracts: Mapping[str, Contract]) -> None:
     """Raise a ConfigError where two perplexities were counted differently, so that they must not be compared.
 
-    `contracts`: how each was counted, by its name.
+    `contracts`: how each was counted, by the name of the perplexity; `difference` says what may differ.
 
     require_comparable({"a": evaluate(a, text).contract, "b": evaluate(b, text).contract})
     """

@@ -67,8 +67,8 @@ _CONDITIONED = {"jsonl": read_jsonl, "tsv": read_tsv}
 class Corpus:
     """An immutable sequence of sentences, with a name for messages. Indexing gives a `Sentence`, slicing a `Corpus`.
 
-    Slices, splits and sums (`a + b`) share their sentences. `cut_by` is the kind of tokeniser that made its words;
-    "given": they came cut already.
+    `sentences` holds them, `len()` counts them. Slices, splits and sums (`a + b`) share their sentences. `cut_by` is
+    the kind of tokeniser that made its words; "given": they came cut already.
 
     For example:
 
@@ -91,7 +91,7 @@ class Corpus:
         """Return the sentences of one or several CoNLL-U files, plain or gzip; a CorpusError names a faulty line.
 
         lowercase   whether words are lowercased, or the function that does it, such as `Tokeniser.lower`
-        surface     whether multiword tokens are kept whole, as they are written
+        surface     True: multiword tokens are kept whole, as they are written (`du`); False: split into `de` and `le`
 
         For example:
 
@@ -103,7 +103,8 @@ class Corpus:
     def from_text(cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False) -> Corpus:
         """Return the sentences of one or several text files, one sentence a line, its words split at white space.
 
-        `lowercase`: whether words are lowercased. See `read_text`.
+        `lowercase`: whether words are lowercased. Blank lines are skipped; a file may be gzip. A CorpusError names a
+        faulty line, or a file without a sentence.
 
         For example:
 
@@ -117,7 +118,8 @@ class Corpus:
     ) -> Corpus:
         """Return the sentences, with conditions, of lines `{"target": "37 euros", "condition": {"price": 37}}`.
 
-        The condition of a sentence is the input that it is generated from; `read_jsonl` says more of the format.
+        The condition of a sentence is the input that it is generated from, None where a line has none; `read_jsonl`
+        says more of the format. A CorpusError names a faulty line.
 
         lowercase   whether words are lowercased
         conditions  "plain": conditions are kept as they are; "act": they are read as dialogue acts
@@ -134,7 +136,7 @@ class Corpus:
     ) -> Corpus:
         """Return the sentences, with conditions, of one or several files of lines `condition TAB sentence`.
 
-        The condition of a sentence is the input that it is generated from.
+        The condition of a sentence is the input that it is generated from. A CorpusError names a faulty line.
 
         lowercase   whether words are lowercased
         conditions  "plain": conditions are texts; "act": they are read as dialogue acts
@@ -162,7 +164,8 @@ class Corpus:
         conditions  "act": conditions, the inputs that sentences are generated from, are dialogue acts (JSON lines and
                     TSV only); "plain": they are kept as they are
         surface     whether multiword tokens are whole (CoNLL-U only)
-        cut         a function that splits a line, or a target, into sentences and words, such as `Tokeniser.sentences`
+        cut         a function from a text to the words of each sentence in it, such as `Tokeniser.sentences`, that
+                    splits a line or a target; None: at white space. CoNLL-U is never cut
 
             Corpus.from_file("train.conllu.gz", lowercase=True)
         """
@@ -233,7 +236,7 @@ class Corpus:
 
     @property
     def conditions(self) -> Sequence[object]:
-        """A list with the condition of each sentence (the input that it is generated from), or None."""
+        """A list with an entry for each sentence: its condition (the input that it is generated from), None if none."""
         return [sentence.condition for sentence in self.sentences]
 
     def counts(self) -> Counter[str]:
@@ -243,7 +246,7 @@ class Corpus:
     def lowercased(self, lower: Callable[[str], str] = str.lower) -> Corpus:
         """Return a copy of the corpus with every word lowercased by the function `lower`.
 
-        Conditions, the inputs that sentences are generated from, stay as they are.
+        Conditions, the inputs that sentences are generated from, and lemmas and texts stay as they are.
         """
         sentences = (
             replace(sentence, tokens=tuple(replace(token, form=lower(token.form)) for token in sentence.tokens))
@@ -254,7 +257,8 @@ class Corpus:
     def running(self, window: int) -> Corpus:
         """Return the corpus as one running text: the condition of each sentence is the `window` words before it.
 
-        A condition is the input that a sentence is generated from. A CorpusError if a sentence has one already, or
+        A condition is the input that a sentence is generated from, here a `Before` of at most `window` words, without
+        ends of sentences; that of the first sentence has none. A CorpusError if a sentence has a condition already, or
         `window` is below 1.
 
         For example:
@@ -389,8 +393,9 @@ def placeholder(slot: str) -> str:
 def delexicalise(corpus: Corpus, slots: Collection[str]) -> Corpus:
     """Return the corpus with values of these slots replaced by placeholders such as SLOT_NAME; conditions stay.
 
-    A value of a sentence's condition (the dialogue act or record that it is generated from) is replaced where its words
-    occur in a row, longest values first.
+    A value of a sentence's condition (the dialogue act or record that it is generated from) is replaced, wherever its
+    words occur in a row, by one word, longest values first. Values are those of `values_of`, so that yes and the like
+    are not replaced.
 
     For example:
 
@@ -428,8 +433,8 @@ def find_values(
 ) -> Spans:
     """Return {index of the first word: value} for the values that occur in a text as consecutive words.
 
-    Longer values are found first, then from the left; they do not overlap. `values`: tuples of words; `taken`: a result
-    of this function whose words are occupied already, None for none.
+    Longer values are found first, each from the left and as often as it occurs; they do not overlap. `values`: tuples
+    of words; `taken`: a result of this function whose words are occupied already, None for none.
     """
     text = tuple(words)
     free = [True] * len(text)
@@ -453,9 +458,9 @@ class FoundSlots(NamedTuple):
     Both have the most frequent slot first; `FoundSlots.of(corpus)` makes them. The condition of a sentence is the input
     that it is generated from; an open slot has ever new values, such as names.
 
-    A slot is in `said` if at least half of its values occur word by word in the sentences whose conditions have them.
-    It is in `open`, too, if at least 1 % of its values are expected to be new, estimated by (values seen once) /
-    (values seen).
+    A slot is in `said` if at least half of its values, counted with repetition, occur word by word in the sentence
+    whose condition has them. It is in `open`, too, if at least 1 % of its values are expected to be new, estimated by
+    (number of values seen once) / (number of occurrences of all values).
     """
 
     said: tuple[str, ...]
