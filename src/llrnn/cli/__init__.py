@@ -201,8 +201,8 @@ def _run(arguments: list[str] | None) -> int:
 def _in_one_line(complaint: str, context: Any) -> str:
     """Return an error message of click's parser as one line that says what to do, such as which `--help` to read.
 
-    For an unknown command it names the most similar one, or the package that has it. `context`: click's context, or
-    None.
+    "No such command 'trian'; did you mean 'train'? `llrnn --help` lists them". For an unknown command it names the most
+    similar one, or the package that has it. `complaint`: click's message; `context`: click's context, or None.
     """
     shown = f"`{context.command_path if context is not None else 'llrnn'} --help`"
     if not complaint or "Usage:" in complaint or complaint == "Missing command.":

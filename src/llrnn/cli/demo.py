@@ -118,9 +118,9 @@ class Demo:
         )
 
     def page(self, folder: Path = Path("demo")) -> str:
-        """Return the report of the demo as one HTML file that opens offline.
+        """Return the report of the demo, the content of an HTML file that opens offline.
 
-        `folder`: where the demo's models are, for the command lines that it shows.
+        `folder`: where the demo's models are, for the command lines that the report shows.
         """
         text, decided = self.corpora["train"], self.decision
         other = "" if folder == Path("demo") else f" --demo-folder {shlex.quote(str(folder))}"

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def _is_model(path: Path) -> bool:
-    """Whether a path is a model: an ARPA file, or a folder other than a built corpus (`llrnn data build`)."""
+    """Whether a path is a model: an ARPA file, or a folder other than a built corpus (`llrnn data build`).
+
+    Any other folder counts, whatever it holds; False where there is nothing at the path.
+    """
     return not is_built(path) if path.is_dir() else path.is_file() and is_arpa(path)
 
 
@@ -147,7 +150,8 @@ def evaluate_verb(
 def _as_srilm(result: Evaluation) -> str:
     """Return the results of an evaluation as one line, in SRILM's terms: sentences, words, OOVs, logprob, ppl, ppl1.
 
-    Words are without ends of sentences; logprob is base 10; ppl counts ends of sentences as words, ppl1 does not.
+    "2 sentences, 9 words, 0 OOVs: logprob (log10) -12.3456, ppl 13.2534, ppl1 23.5360". Words are without ends of
+    sentences; ppl counts ends of sentences as words, ppl1 does not.
     """
     counts = f"{result.words - result.sentences:,} words, {result.oovs:,} OOVs"
     figures = f"logprob (log10) {result.log10_prob:.4f}, ppl {result.perplexity:.4f}"

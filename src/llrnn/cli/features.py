@@ -65,7 +65,9 @@ def _number(count: int) -> str:
 def forecast(project: Project, summary: FeatureSummary) -> Forecast:
     """Return how log Z will be computed, and how many multiplications that takes, for a configuration.
 
-    Batch size and network are those of `project.config`; `summary`: the numbers of its features and classes.
+    For log Z, the normaliser, at one position (`one`) and in a training batch (`batch`) the faster of two ways, with
+    the number of multiplications. Batch size and network are those of `project.config`; `summary`: the numbers of its
+    features and classes.
     """
     hidden = project.config.controller.hidden
     size = costs.Size(_positions(project), summary.classes, summary.features, summary.read, hidden)
@@ -74,7 +76,10 @@ def forecast(project: Project, summary: FeatureSummary) -> Forecast:
 
 
 def _positions(project: Project) -> int:
-    """Return the number of predicted words in one training batch of the configuration, padding included."""
+    """Return the number of predicted words in one training batch of the configuration, padding included.
+
+    `words` of batches of sentences, `rows` of sliding ones, else rows · length (see `training.batches`).
+    """
     batches = project.config.training.batches
     rows = batches.words if isinstance(batches, SentenceBatches) else batches.rows
     return rows * (1 if isinstance(batches, SentenceBatches | SlidingBatches) else batches.length)

@@ -184,7 +184,8 @@ def model_info(folder: Path) -> dict[str, Any]:
 def _training(model: llrnn.LLRNN) -> dict[str, Any]:
     """Return a dict on the model's training text: `files`, and `sentences` and `words` where they were counted.
 
-    Both are counts; `files` is empty where the model does not know them.
+    `files`: a list of paths, empty where the model does not know them; `sentences`, `words`: their numbers, words
+    without ends of sentences.
     """
     summary, corpus = model.training_summary, model.corpus_settings
     files = corpus.get("train") or (["embedded French"] if corpus.get("embedded") else [])

@@ -119,7 +119,10 @@ def say(result: Result, as_json: bool, show_it: Callable[[Result], None]) -> Non
 
 
 def device_named(name: str) -> torch.device:
-    """Return the torch device of the option --device, such as "cpu" or "cuda"; raise a ConfigError without one."""
+    """Return the torch device that the option --device names, such as "cpu" or "cuda".
+
+    A ConfigError is raised where there is no device of this name.
+    """
     from llrnn.model.checkpoint import find_device
 
     try:
@@ -173,9 +176,9 @@ def following_named(cache: float | None, words: int | None, step: float | None) 
 
 @contextlib.contextmanager
 def advising_oov(oov: Oov | None) -> Iterator[None]:
-    """Context manager (yields None): an UnknownWordError of the block advises --oov skip at the end of its message.
+    """Context manager (yields None): an UnknownWordError in the block is raised with the advice to use --oov skip.
 
-    Unless `oov` is "error": then it is raised as it is.
+    The advice is the end of its message. Where `oov` is "error", the error is raised as it is.
     """
     try:
         yield
@@ -444,7 +447,10 @@ class ModelOptions:
         return model if found is None else constrained(model, found)
 
     def note_cut(self, found: Sequence[Generated]) -> None:
-        """Print a note on standard error where --max-words cut texts that were generated under --constraint."""
+        """Print a note on standard error where --constraint is given and texts of `found` were cut by --max-words.
+
+        The note has their number; it is printed where at least one of `found` is not finished.
+        """
         cut = sum(not one.finished for one in found)
         if self.constraint is not None and cut:
             show.note(
@@ -666,9 +672,10 @@ def batching_for(batches: str, model: llrnn.LLRNN, corpus: Corpus) -> Batching:
 
 
 def refuse_overwriting(out: Path, model: Path | None, force: bool) -> None:
-    """Raise a ConfigError where the folder `out` holds a training run, or a model and `force` is False.
+    """Raise a ConfigError where the folder `out` holds a training run, or holds a model and `force` is False.
 
-    `model`: the folder that was read, which may be replaced without `force`; None for none.
+    A training run is refused with `force` too. `model`: the folder of the model that was read, which may be replaced
+    without `force`; None for none.
     """
     found, is_read = held_by(out), model is not None and out.resolve() == model.resolve()
     if found is None or (not has_bundle(out, "training") and (force or is_read)):

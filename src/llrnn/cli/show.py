@@ -44,17 +44,17 @@ err = VisibleConsole(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
 
 def text(text: str) -> None:
-    """Print text on standard output; square brackets are no markup, and control characters are shown as signs."""
+    """Print text on standard output; square brackets are no markup, and control characters become U+FFFD."""
     out.print(text, markup=False)
 
 
 def note(text: str) -> None:
-    """Print text on standard error; square brackets are no markup, and control characters are shown as signs."""
+    """Print text on standard error; square brackets are no markup, and control characters become U+FFFD."""
     err.print(text, markup=False)
 
 
 def line(text: str) -> None:
-    """Print a line of words: unchanged into a file or pipe, on a terminal with control characters shown as signs."""
+    """Print a line of words on standard output; on a terminal, but not in a file, control characters become U+FFFD."""
     typer.echo(visible(text) if sys.stdout.isatty() else text)
 
 
@@ -80,7 +80,8 @@ def table(header: Sequence[str], *rows: Sequence[str], text_columns: int = 1) ->
 def facts(found: Mapping[str, Any]) -> None:
     """Print a mapping on standard output, a line "name: value" for each key, with blanks for `_` in names.
 
-    Lists of more than 12 items are cut after 12, and followed by "…" and their number in brackets.
+    Truth is "yes" or "no", what is empty "none", floats have four decimals, items of lists and dicts are separated by
+    commas. Lists of more than 12 items are cut after 12, and followed by "…" and their number in brackets.
     """
     for name, value in found.items():
         text(f"{name.replace('_', ' ') + ':':18} {_told(value)}")

@@ -369,9 +369,10 @@ def adapt_verb(
 
 
 def _parts(text: Corpus, valid: Corpus | None) -> tuple[Corpus, Corpus]:
-    """Return (training text, validation text): `valid` where given, else the last tenth of the sentences of `text`.
+    """Return (training text, validation text): (`text`, `valid`) where that is given, else `text` split in two.
 
-    A ConfigError is raised where fewer than 5 sentences are to be split.
+    The last tenth of the sentences, rounded down but one at least, is the validation text. A ConfigError is raised
+    where fewer than 5 sentences are to be split.
     """
     if valid is not None:
         return text, valid

@@ -240,7 +240,10 @@ class _Drafting:
     warnings: list[str] = field(default_factory=list)
 
     def made(self, name: str) -> Path:
-        """Return the path of the generated file `name` in the folder `OUT-data`; only the folder is created."""
+        """Return the path of the file `name` in the folder `OUT-data`, beside the configuration `OUT.toml`.
+
+        The folder is created if missing, the file is not.
+        """
         return data_folder(self.out) / name
 
     # texts
@@ -344,8 +347,9 @@ class _Drafting:
     ) -> dict[str, Any]:
         """Write the word list and tables of attributes of a draft to `OUT-data`; return recipe values that name them.
 
-        `lexicons`, `lists`: files as given to `draft_config`. The result has a value for each key that `text.toml` has
-        of them, such as `list` and `tables`: None where there is no such file.
+        `lexicons`, `analysers`, `lists`: as given to `draft_config`. The result has the keys list (the path of the word
+        list), tables and corpora (lists of paths), annotated, min_count, attributes, each None where there is nothing
+        of the sort, and readings (a tuple of paths). What is found is added to `self.found`.
         """
         found: dict[str, Frequencies] = {name: self.read_list(name, texts.train) for name in sorted(lists, key=_plain)}
         listed = wordlists.joined(found, texts.train)

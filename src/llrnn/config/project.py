@@ -513,9 +513,9 @@ def _lexicon(
 
 
 def _of_column(column: str, context: Sequence[ContextualFeature]) -> list[str]:
-    """Return the values of a column, in all tables of the `lookup` features among `context`.
+    """Return the values of a column, a string for each, in all tables of the `lookup` features among `context`.
 
-    Raises ConfigError where no table of them has the column among those it looks up.
+    `column`: its name. Raises ConfigError where no `lookup` feature looks it up.
     """
     there = [(name, one.table) for one in context if isinstance(one, Lookup) for name in one.words_by_column]
     if column not in dict(there):

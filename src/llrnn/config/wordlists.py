@@ -105,8 +105,8 @@ class Inflection:
     def shown_by(cls, form: str, lemma: str, pos: str, attributes: frozenset[str]) -> Inflection | None:
         """Return the rule that turns a lemma into a form; `pos` and `attributes` are those of the form.
 
-        None where they share fewer than two letters at the beginning, or the lemma's ending that changes is longer than
-        4 characters.
+        For "cities" and "city" its `old` is "ty" and its `new` "ties". None where they share fewer than two letters at
+        the beginning, or where `old` would be longer than 4 characters.
         """
         pairs = enumerate(zip(form, lemma, strict=False))
         same = next((place for place, (one, other) in pairs if one != other), min(len(form), len(lemma)))

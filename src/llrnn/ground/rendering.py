@@ -328,7 +328,7 @@ class TextTable:
         return f'<table style="border-collapse:collapse;margin:.6em 0">{head}{body}</table>'
 
     def _html_row(self, tag: str, cells: Sequence[str], style: str) -> str:
-        """Render one row as HTML; leading spaces of the first cell become an indentation.
+        """Render one row as HTML, a `<tr>` element; leading spaces of the first cell become an indentation.
 
         `tag`: "th" or "td"; `style`: CSS that is added to each cell.
         """
@@ -423,7 +423,10 @@ class Part:
     factors: tuple[tuple[str, float], ...] = ()
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return table rows of 4 strings, (name, "", "", value in nats): for this summand, then for its factors."""
+        """Return table rows of 4 strings, (name, "", "", value in nats): for this summand, then for its factors.
+
+        Values are written by `log_text`; the names of factors begin with "  of it ".
+        """
         of_it = [(Faint(f"  of it {name}"), "", "", Faint(log_text(share))) for name, share in self.factors]
         return [(self.name, "", "", log_text(self.share)), *of_it]
 

@@ -123,9 +123,10 @@ class _Moments:
             self.second[b] += (weighted.t() @ h).double().cpu().numpy()
 
     def roots(self, b: int) -> tuple[Floats, Floats, Floats]:
-        """Return mean μ (H,), a root R (H, H) of the covariance, and R⁻¹ of hidden vectors where block `b` is likely.
+        """Return mean μ (H,), a root R (H, H) of the covariance, and R⁻¹, of hidden vectors where block `b` is likely.
 
-        The covariance is R Rᵀ, regularised by that over all blocks, since few positions may have a rare block.
+        Each position counts by the probability that the block has there. The covariance is R Rᵀ, regularised by that
+        over all blocks, since few positions may have a rare block; the mean likewise.
         """
         H, total = self.first.shape[1], float(self.total[b])
         everywhere = self.first.sum(0) / self.total.sum()
@@ -161,9 +162,10 @@ class _RareBlock(NamedTuple):
         return len(self.classes)
 
     def factors(self, r: int) -> tuple[Floats, Floats, Floats]:
-        """Return r new features of the n classes: values (n, r), and their rows of the layer's weights, (r, H), (r,).
+        """Return r new features of the n classes: values φ (n, r), weights W (r, H) and biases c (r,) of the layer.
 
-        The last feature has weight 0 and bias 1: it holds the part of the scores that does not depend on h.
+        φ (W h + c) approximates the scores of the block's classes, by its r − 1 best directions. The last feature has
+        weight 0 and bias 1: it holds the part of the scores that does not depend on h.
         """
         u = self.directions[: r - 1]
         values, rows = self.weight @ (self.root @ u.T), u @ self.inverse
@@ -208,7 +210,9 @@ def _ranks(blocks: Sequence[_RareBlock], V: int, H: int, fewer: float) -> list[i
 def _ranks_at(blocks: Sequence[_RareBlock], log_price: float, H: int) -> list[int | None]:
     """Return how many low-rank features each block of classes gets if one multiplication costs exp(log_price) nats.
 
-    `H`: hidden units. None for a block that keeps its features, since low rank would save nothing.
+    One constant feature, and one for each direction that is worth more nats than its n + H multiplications cost; with
+    many hidden units rounded down to a multiple of 8, but 8 at least. `H`: hidden units. None for a block that keeps
+    its features, since low rank would save nothing.
     """
     found, step = list[int | None](), _EIGHTS if H >= _WIDE else 1
     for block in blocks:
@@ -250,8 +254,9 @@ def _joined(
 ) -> FeatureMatrix:
     """Return a feature matrix with low-rank blocks: one row for each class (words with equal features), in `order`.
 
-    `order`: class indices of `matrix`. The first `alone` of them keep their rows; the others get the dense rows
-    `values`, an array (n, r) for each block, in new columns with the `names` of the block.
+    `order`: all class indices of `matrix`; the class `order[i]` becomes the class i of the result. The first `alone` of
+    them keep their rows; the others get the dense rows `values`, an array (n, r) for each block, in new columns with
+    the `names` of the block, after the columns of `matrix`, which all stay.
     """
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -277,8 +282,9 @@ def _joined(
 def _names(matrix: FeatureMatrix, number: int, block: _RareBlock, values: Floats) -> list[str]:
     """Return a name for each of the r new features of a block, after the old features most correlated with it.
 
-    `matrix`: the old features; `number`: of the block, from 0; `values` (n, r): of the new features on its n classes.
-    The last is called constant.
+    Such as "band 1.2 (+Number:Plur -POS:VERB)", with the old features of highest and lowest correlation, and last
+    "band 1, constant". `matrix`: the old features; `number`: of the block, from 0 (names count from 1); `values`
+    (n, r): of the new features on its n classes.
     """
     entries = [np.arange(*matrix.offsets[s : s + 2]) for s in block.classes]
     row = np.repeat(np.arange(block.n), [len(own) for own in entries])

@@ -486,8 +486,9 @@ def influence(model: LLRNN, prefix: str | tuple[str, ...] = "", *, feature: str,
 def _gradient(model: LLRNN, ids: Tensor, k: int, condition: object) -> tuple[float, Tensor, Tensor | None]:
     """Return the weight of output feature k after T symbols `ids`, and its gradient in their input vectors, (T, D).
 
-    k is an index into the model's `feature_names`. Third: the values of contextual inputs at each position, (T, number
-    of inputs), None where the model has none.
+    `ids` (T,) begin with the end-of-sentence symbol, which stands for the start; D is the size of an input vector. k is
+    an index into the model's `feature_names`. Third: the values of contextual inputs at each position, (T, number of
+    inputs), None where the model has none. `condition`: the input that the text is generated from, or None.
     """
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradient outside of training
         state, v = model.start([condition]), None

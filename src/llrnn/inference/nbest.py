@@ -367,7 +367,7 @@ def errors_of_lists(lists: Iterable[NBest], references: References) -> list[list
 
 
 def oracle(errors: Iterable[Iterable[Errors]]) -> Errors:
-    """Return the oracle word errors: the sum over lists of the errors of the best hypothesis of each.
+    """Return the oracle word errors: the sum over lists of the errors of the hypothesis with the fewest of each.
 
     `errors`: those of all hypotheses of all lists, from `errors_of_lists`.
     """

@@ -310,7 +310,8 @@ class PairScores:
     def rows(self) -> list[dict[str, Any]]:
         """Return a dict for each pair: `good`, `bad`, `group`, `log_p_good`, `log_p_bad` (nats) and `right`.
 
-        Pairs that are left out come last, with None for the last three.
+        `good` and `bad` are strings with blanks between words; `right` is whether the good one is the more probable.
+        Pairs that are left out come last, with None for `log_p_good`, `log_p_bad` and `right`.
         """
         scored = [*zip(self.log_p_good, self.log_p_bad, self.right, strict=True), *[(None,) * 3] * len(self.left_out)]
         return [

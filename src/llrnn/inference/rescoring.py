@@ -246,7 +246,10 @@ def score_sentences(
 
 
 def _split(groups: Sequence[Sequence[Words]], rows: int) -> list[list[int]]:
-    """Return the indices of groups to score in one batch, for each batch: of similar length, about `rows` sentences."""
+    """Return for each batch the list of indices of the groups that are scored in it, about `rows` sentences together.
+
+    Groups are sorted by their longest sentence, so that those of a batch are of similar length; a group is not split.
+    """
     order = sorted(range(len(groups)), key=lambda i: max(map(len, groups[i]), default=0))
     filled = accumulate(len(groups[i]) for i in order)
     parts = groupby(zip(order, filled, strict=True), lambda found: (found[1] - 1) // rows)
@@ -280,8 +283,8 @@ def _locate_words(
 def _prefix_tree(sentences: Sequence[Sequence[int]]) -> tuple[list[list[_Node]], list[tuple[int, int]]]:
     """Return the prefix tree of sentences of symbol ids, level by level, and the place of each sentence in it.
 
-    Level n has a (row of the parent in level n − 1, symbol) for each distinct prefix of n symbols; level 0 is the empty
-    prefix. A place is (level, row).
+    Level n is a list with a node (row of the parent in level n − 1, symbol) for each distinct prefix of n symbols, in
+    the order in which they first occur; level 0 is [(0, 0)], the empty prefix. A place is (level, row).
     """
     levels: list[dict[_Node, int]] = [{(0, 0): 0}]  # the empty prefix; its word does not matter
     levels += [{} for _ in range(max(map(len, sentences), default=0))]
@@ -372,7 +375,7 @@ class Weights(dict[str, float]):
 
     @classmethod
     def only(cls, name: str, names: Sequence[str]) -> Weights:
-        """Return weights of 1 for the score called `name` and 0 for all others of `names`."""
+        """Return weights of 1 for the score called `name`, and of 0 for all others of `names` and for `words`."""
         return cls({other: float(other == name) for other in names})
 
     @classmethod
@@ -394,9 +397,9 @@ class Weights(dict[str, float]):
         return ",".join(f"{name}={value:.6g}" for name, value in self.items())
 
     def for_scores(self, names: Sequence[str]) -> Weights:
-        """Return these weights in the order of the score names `names`, `words` last.
+        """Return a copy of these weights in the order of the score names `names`, the weight of `words` last.
 
-        Raises ConfigError unless exactly these scores have a weight.
+        Raises ConfigError unless exactly these scores have a weight (besides `words`, which is 0 by default).
         """
         own = [name for name in self if name != WORDS]
         if {*names} != {*own}:
@@ -426,7 +429,10 @@ class Weights(dict[str, float]):
 
 
 def _rows(entry: NBest) -> Floats:
-    """Return the scores of each of N hypotheses and, last, its number of words, (N, F); below −1e6 they become that."""
+    """Return a row for each of N hypotheses, (N, F) float64: its scores and, last, its number of words.
+
+    Scores below −1e6, also −∞, become −1e6.
+    """
     rows = np.array([[*h.scores, float(len(h.words))] for h in entry.hypotheses])
     floored: Floats = np.maximum(rows, FLOOR)
     return floored
@@ -622,7 +628,9 @@ class Rescored:
 def add_scores(lists: NBestLists, scorers: Mapping[str, Scorer]) -> NBestLists:
     """Return the lists with one more score for each scorer, called by its key in `scorers`.
 
-    A scorer takes a sequence of n-best lists and returns a log-score for each hypothesis of each list.
+    A scorer takes a sequence of n-best lists (`NBest`) and returns the log-score of hypothesis j of list i as
+    `result[i][j]`, such as `ModelScorer`. The new scores come last, in the order of `scorers`. Raises CorpusError for a
+    name that a score has already.
     """
     for name, scorer in scorers.items():
         lists = lists.with_scores(name, scorer(lists.lists))

@@ -167,9 +167,9 @@ class TextScores:
 
     @property
     def ppl1(self) -> float:
-        """SRILM's ppl1, a perplexity: log p with ends of sentences, divided by the number of words without ends.
+        """SRILM's ppl1, a perplexity: exp(−Σ log p / N), where log p counts ends of sentences but N words only.
 
-        NaN where there is no word.
+        log p is in nats. NaN where there is no word.
         """
         return _perplexity(self.log_prob, self.words - len(self.sentences), self.unit)
 

@@ -358,6 +358,7 @@ class Endpoints:
     async def _whole(self, asked: messages.GenerateRequest, events: Events) -> Answer:
         """Return a generated text that is not streamed, as a dict with the fields of `messages.GenerateAnswer`.
 
+        They are model, background, prefix, text, words (the data of each "word" event), log_prob, finished, warnings.
         `asked`: the request; `events`: from `Engine.generate`, ("word", data) for each word, then ("done", data); all
         are read.
         """

@@ -277,7 +277,10 @@ class Client:
         return self._listed("strings", lambda one: str(one["word"]), model, cell=cell, limit=limit, seed=seed)
 
     def health(self) -> Health:
-        """Return status ("ok" or "stopping"), version, names of the models and uptime in seconds of the server."""
+        """Return the state of the server: `.status` ("ok" or "stopping"), `.version`, `.models` and `.uptime_seconds`.
+
+        `.models` is a tuple of their names.
+        """
         return self._transport.ask("/v1/health", Health.model_validate, also=503)
 
     def _ask(self, what: str, read: Callable[[Json], Read], prefix: Prefix, query: QueryOptions, **own: Any) -> Read:
@@ -323,8 +326,9 @@ class Writing(Iterator[Written]):
         raise self._exchange.transport.cut_off("the stream ended before the text did")
 
     def finish(self) -> Finished:
-        """Wait for the end of the text, and return all of it, prefix included, with words and log-probability.
+        """Wait for the end of the text, and return it: `.text`, `.words` (prefix included), `.log_prob`, `.finished`.
 
+        `.log_prob`: of the generated words, in nats; `.finished`: the model ended the sentence, and was not cut off.
         A `ServerError` is raised where the server refuses or the stream breaks off.
         """
         for _ in self:
@@ -345,10 +349,11 @@ class Writing(Iterator[Written]):
 
 
 def _query(query: QueryOptions, prefix: Prefix | None = None) -> dict[str, Any]:
-    """Return the JSON fields that queries share, as a dict: model, background, condition, changes and prefix.
+    """Return the JSON fields that queries share, as a dict: model, background, condition, before, changes and prefix.
 
-    The background is a prior by name, the condition the input of a text. Options that are None are not in it, nor is
-    `prefix` where that is None; `changes` is a list of dicts, maybe empty.
+    The background is a prior by name, the condition the input of a text, `before` the text before it. Options that were
+    not given or are None are not in the dict, nor is `prefix` where that is None; `changes` is a list of dicts
+    {"feature", "scale", "offset"}, maybe empty.
     """
     said: dict[str, Any] = {name: value for name, value in query.items() if name != "changes" and value is not None}
     if prefix is not None:

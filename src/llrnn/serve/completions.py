@@ -98,7 +98,8 @@ class CompletionWork:
     async def whole(self) -> dict[str, Any]:
         """Generate all texts concurrently; return a dict with the fields of `messages.CompletionAnswer`.
 
-        `choices` has an entry for each text, n for each prompt, in order; the first error of any text is raised.
+        `choices` has a dict for each text, n for each prompt, in order: text, index, logprobs, finish_reason. `usage`
+        has the numbers of words. The first error of any text is raised.
         """
         found = await together(self._all_of(index) for index in range(len(self._texts)))
         return {**self._head, "choices": found, "usage": self._usage(), "warnings": [*self._warnings]}
@@ -106,7 +107,8 @@ class CompletionWork:
     async def chunks(self) -> Events:
         """Yield ("chunk", data) for each word, one text after the other; data: a `CompletionAnswer` as a dict.
 
-        The request may ask for a last chunk without choices, which has the numbers of words (`usage`).
+        `choices` of each has one entry, a piece of a text (see `_parts`), and `usage` is None. Where the request asks
+        for it (`include_usage`), a last chunk without choices has the numbers of words.
         """
         for index in range(len(self._texts)):
             async with aclosing(self._parts(index)) as parts:
@@ -126,7 +128,8 @@ class CompletionWork:
     async def _parts(self, index: int) -> AsyncGenerator[dict[str, Any]]:
         """Generate one text, and yield an entry of `choices` (`messages.Choice`, as a dict) for each piece of it.
 
-        The last entry has a `finish_reason`: "stop" at the end of the sentence or before a stop string, else "length".
+        An entry has text, index, logprobs and finish_reason. The last one, whose text may be "", has a reason: "stop"
+        at the end of the sentence or before a stop string, else "length"; it is None in the others.
         `index`: of the text among all that are asked for, n for each prompt.
         """
         prompt = self.request.prompts[index // self.request.n]

@@ -118,9 +118,9 @@ def prepared_for(
 ) -> PreparedModel:
     """Return the model prepared for a condition (the input to generate from), or for the text before a request.
 
-    `condition`: as text, None for none; the text before is `request.before`, and then words of it and of `texts` (of
-    the request, strings or lists of words) that the vocabulary lacks are added to it. A `Refused` (409) is raised
-    where there are both.
+    `condition`: as text, None for none; the text before is `request.before`, None for none. With a text before, its
+    words and those of `texts` (the request's texts, strings or lists of words) that the vocabulary lacks are added to
+    the vocabulary of the result. A `Refused` (409) is raised where there are both.
     """
     model = served.model
     if request.before is None:
@@ -134,7 +134,8 @@ def prepared_for(
 def steering(ready: PreparedModel, changes: Sequence[messages.ChangeMessage]) -> Steering:
     """Return changes of weights as (scale, offset), each of shape (features,): the weights a become scale · a + offset.
 
-    None where there are no changes. A `Refused` (404) is raised for a feature that the model does not have.
+    Changes of one feature are applied one after the other, in their order. None where there are no changes. A `Refused`
+    (404) is raised for a feature that the model does not have.
     """
     if not changes:
         return None
@@ -148,8 +149,9 @@ def steering(ready: PreparedModel, changes: Sequence[messages.ChangeMessage]) ->
 def changes(rows: Sequence[Steering]) -> WeightChange | None:
     """Stack the changes of weights of all rows (sequences) of a batch into one `WeightChange`, (rows, features).
 
-    `rows`: (scale, offset), each (features,), or None for no change. None is returned where no row has one; where all
-    rows share one object, the result has a single row, which stands for all.
+    Its `scale` and `offset` have the row's, or 1 and 0. `rows`: (scale, offset), each (features,), or None for no
+    change. None is returned where no row has one; where all rows share one object, the result has a single row, which
+    stands for all.
     """
     if all(row is None for row in rows):
         return None
@@ -199,9 +201,9 @@ def require_finite(p: Distribution) -> Distribution:
 def best_words(model: LLRNN, p: Distribution, tops: Sequence[int]) -> list[dict[str, Any]]:
     """Return for each row of `p` a dict with top, telling, total, log_z and entropy, for the answer to `next`.
 
-    `p`: next-word distributions; `tops`: how many of the most probable words each row wants. `top`: these, as dicts of
-    `word()`, without impossible ones; `telling`: the one most worth explaining, or None; `total`: the sum of p over all
-    symbols; `log_z`: of the normaliser; `entropy`: in nats.
+    `p`: next-word distributions; `tops`: how many of the most probable words each row wants. `top`: these, best first,
+    as dicts of `word()`, without impossible ones; `telling`: the string of the one most worth explaining, None where
+    there is none; `total`: the sum of p over all symbols; `log_z`: log of the normaliser; `entropy`: in nats.
     """
     most = min(len(model.vocabulary), max(1, *tops))
     log_p, symbols = (part.tolist() for part in p.top(most))
@@ -231,8 +233,8 @@ def word(model: LLRNN, symbol: int, log_p: float, spelled: str | None = None) ->
 def score(model: LLRNN, texts: Sequence[EncodedPrefix]) -> list[dict[str, Any]]:
     """Return for each text a dict with words, log_p, log_prob and perplexity, from one pass through the network.
 
-    `words` and `log_p` (nats, one for each word) include the end of the sentence; `log_prob` is the sum; None stands
-    for an infinity.
+    `words` and `log_p` (nats, one for each word) include the end of the sentence; `log_prob` is the sum; `perplexity`
+    is exp(−log_prob / number of words and end). None stands for an infinity.
     """
     lengths = [1 + len(text.ids) for text in texts]
     batch = _padded(model, texts, max(lengths))
@@ -307,6 +309,7 @@ class Text:
     def written(self, index: int, rng: np.random.Generator) -> dict[str, Any]:
         """Return the word chosen last as the data of a "word" event: `messages.Written` as a dict, without `piece`.
 
+        Keys: index, word, log_p, p, features (names of those that are not 0), cell (a name, or None), alternatives.
         `index`: of the word among the generated ones. Where a cell was chosen, a symbol for many strings outside the
         vocabulary, one of them is drawn by `rng`.
         """
@@ -351,7 +354,7 @@ def _likely(text: Text, p: Distribution, n: int) -> tuple[dict[str, Any], ...]:
 
 
 def _draw(text: Text, p: Distribution, n: int) -> int:
-    """Return the id of the symbol that the strategy of the text chooses from row n of `p`.
+    """Return the id of the symbol that `text.strategy` chooses from row n of `p`, by the text's random generator.
 
     A ZeroMassError is raised where no symbol has any probability.
     """
@@ -408,8 +411,8 @@ class Question(Generic[R]):
 def answered(kind: type[Any], served: Served, requests: Sequence[Any]) -> list[Any]:
     """Return the answer to each request to one model, in order, or an exception in its place.
 
-    `kind`: the subclass of `Question` (or `WriteQuestion`) that is made of each; those with the same model and
-    `batch_key` are answered by one call of `kind.answer`.
+    `kind`: the subclass of `Question` (or `WriteQuestion`) that is made of each, as `kind(served, request)`; those with
+    the same prepared model and `batch_key` are answered by one call of `kind.answer`.
     """
     found = [settled(kind, served, request) for request in requests]
     groups: dict[Hashable, list[int]] = {}
@@ -438,7 +441,8 @@ class NextQuestion(Question[messages.NextRequest]):
     def answer(questions: Sequence[NextQuestion]) -> list[Any]:
         """Return a dict for each question, with the fields of `messages.Next`, or an exception in its place.
 
-        All questions are of one model, which reads their prefixes in one batch.
+        They are model, background, prefix, top, words, telling, total, log_z and entropy. All questions are of one
+        model, which reads their prefixes in one batch.
         """
         p, _ = read(questions[0].model, [question.asked for question in questions], _ROUND)
         if bool(torch.isfinite(p.log_z).all()):
@@ -466,8 +470,8 @@ class NextQuestion(Question[messages.NextRequest]):
 def read_words(served: Served, request: messages.ReadRequest) -> Answer:
     """Return the words of a request outside the model's vocabulary: {"model", "background", "prefix", "unknown"}.
 
-    `unknown` lists {"word", "near"} for each such word of prefix and `words`, once; `near`: similarly spelled words of
-    the vocabulary, for the first five unknown words, else [].
+    `prefix`: its words as the model reads them. `unknown` lists {"word", "near"} for each unknown word of the prefix,
+    then of `words`, once; `near`: similarly spelled words of the vocabulary, for the first five unknown words, else [].
     """
     model = prepared_for(served, request, request.condition, [request.prefix]).model
     prefix, others = (model.read(part) for part in (request.prefix, request.words))
@@ -483,8 +487,8 @@ class CompleteQuestion(Question[messages.CompleteRequest]):
     """A question for the most probable words that begin with some letters; prefixes of any length share a batch.
 
     Where words are spelled as several units (subwords), the search takes further steps of the network, and only
-    prefixes of one length are read together. It is made of a served model and (request, scope); the scope is charged
-    for these steps.
+    prefixes of one length are read together. It is made of a served model and (request, scope), a
+    `messages.CompleteRequest` and the `RequestScope` whose budget is charged for these steps.
     """
 
     def __init__(self, served: Served, asked: tuple[messages.CompleteRequest, RequestScope]) -> None:
@@ -653,8 +657,8 @@ def search_on(writing: Sequence[PendingText]) -> list[Any]:
 def weigh_influence(served: Served, request: messages.InfluenceRequest) -> Answer:
     """Return what earlier words contributed to the weight of a feature, `messages.InfluenceAnswer` as a dict.
 
-    A `Refused` (404) is raised where the model has no such feature. Changes of weights in the request are applied to
-    weight and contributions.
+    Keys: model, background, prefix, feature, weight and terms. A `Refused` (404) is raised where the model has no such
+    feature. Changes of weights in the request are applied to weight and contributions.
     """
     question = Question(served, request)
     model, asked = question.model, question.asked
@@ -672,8 +676,8 @@ def weigh_influence(served: Served, request: messages.InfluenceRequest) -> Answe
 class ScoreQuestion:
     """The scoring of the texts of one request, done in pieces, so that other requests have their turn in between.
 
-    A piece is a tuple of indices of texts with one condition (input). Call `add` for each of `pieces()`, then
-    `answer()`.
+    It is made of a served model and a `messages.ScoreRequest`. A piece is a tuple of indices of texts with one
+    condition (input). Call `add` for each of `pieces()`, then `answer()`.
     """
 
     def __init__(self, served: Served, request: messages.ScoreRequest) -> None:
@@ -760,7 +764,10 @@ def _plain(value: Any) -> Any:
 
 
 def _piece(model: LLRNN, words: Sequence[str]) -> str:
-    """Return what the last of `words` adds to the text of those before it, as the model writes it, a blank included."""
+    """Return what the last of `words` adds to the text of those before it, as the model writes it, a blank included.
+
+    " dort" for ["il", "dort"]; "." for ["il", "dort", "."] where the model writes no blank before a full stop.
+    """
     before, whole = (model.write(words[-_WINDOW:end]) for end in (-1, None))
     return whole[len(before) :] if whole.startswith(before) else f" {words[-1]}"
 
@@ -852,27 +859,33 @@ class Engine:
     async def complete(self, request: messages.CompleteRequest) -> Answer:
         """Return the best next words with given first letters, as a dict with the fields of `messages.CompleteAnswer`.
 
-        `best` lists {"word", "log_p", "p", "cell", "share"}, most probable first; [] where no word begins so.
+        `best` lists {"word", "log_p", "p", "cell", "share"}, most probable first; [] where no word begins so. `share`,
+        and the answer's `log_mass`, are None unless `request.mass` is true.
         """
         return await self._ask(CompleteQuestion, request, (request, current_scope()))
 
     async def explain(self, request: messages.ExplainRequest) -> Answer:
         """Return log p of a word, split into summands, as a dict with the fields of `messages.ExplainAnswer`.
 
-        Summands are the log prior, weight times value of each feature, and the normaliser; with a rival word also
-        differences.
+        They are model, background, prefix, word, rival and comparison. Summands are the log prior, weight times value
+        of each feature, and minus log of the normaliser; `comparison` has the differences between word and rival, None
+        like `rival` where the request names no rival.
         """
         return await self._ask(ExplainQuestion, request)
 
     async def influence(self, request: messages.InfluenceRequest) -> Answer:
         """Return which features of earlier words moved the weight of a feature, `messages.InfluenceAnswer` as a dict.
 
-        A `Refused` (404) is raised where the model has no feature of this name.
+        `weight`: after the prefix; `terms`: what each feature of each earlier word contributed. A `Refused` (404) is
+        raised where the model has no feature of this name.
         """
         return await self._ask_alone(weigh_influence, request)
 
     async def score(self, request: messages.ScoreRequest) -> Answer:
-        """Return log p of every word of the texts of a request, as a dict with the fields of `messages.ScoreAnswer`."""
+        """Return log p of every word of the texts of a request, as a dict with the fields of `messages.ScoreAnswer`.
+
+        `scores` has a dict for each text, in order, with words, log_p, log_prob, perplexity, kinds and contract.
+        """
         served = self.find(request.model)
         cost, scored = admit(cost_of(served, request)).total, ScoreQuestion(served, request)
         pieces = list(scored.pieces())
@@ -881,7 +894,11 @@ class Engine:
         return scored.answer()
 
     async def write(self, request: messages.WriteRequest) -> Answer:
-        """Return the best texts for each condition (input) by beam search, `messages.WriteAnswer` as a dict."""
+        """Return the best texts for each condition (input) by beam search, `messages.WriteAnswer` as a dict.
+
+        `texts` has {"best": texts, best first; "warnings"} for each condition, in order. A `Refused` of one is
+        raised for all.
+        """
         served = self.find(request.model)
         begin = admit(cost_of(served, request)).begin / len(request.conditions)
         texts = await together(self._written(served, request, place, begin) for place in range(len(request.conditions)))
@@ -914,8 +931,9 @@ class Engine:
     def continuations(self, request: Continued) -> list[AsyncGenerator[tuple[str, Answer]]]:
         """Return for every text asked for, n for each prompt, an async generator of ("word" or "done", data) events.
 
-        The data are those of `generate`. A `Refused` is raised at once where the request costs too much, names no
-        model, or has a word that a model without domains and conditions cannot read.
+        `request`: a `GenerateRequest`, which asks for one text, or a `CompletionRequest`. The texts are in the order of
+        the prompts; the data are those of `generate`. A `Refused` is raised at once where the request costs too much,
+        names no model, or has a word that a model without domains and conditions cannot read.
         """
         served = self.find(request.model)
         cost = admit(cost_of(served, request))
@@ -946,9 +964,9 @@ class Engine:
         yield "done", {**told, "warnings": list(text.warnings)}
 
     def models(self) -> Answer:
-        """Return {"models": descriptions of all models, "object", "data": them in OpenAI's form}.
+        """Return {"models": descriptions of all models, "object": "list", "data": an entry for each in OpenAI's form}.
 
-        A description is a dict with the fields of `messages.ServedModel`.
+        A description is a dict with the fields of `messages.ServedModel`, an entry one with those of `ModelName`.
         """
         return self._models
 
@@ -1034,7 +1052,10 @@ class Engine:
 
 
 def named(model: str) -> Answer:
-    """Return {"id": `model`, "object", "created", "owned_by"}, an entry of the list of models in OpenAI's API."""
+    """Return an entry of the list of models in OpenAI's API, for the model called `model`.
+
+    {"id": its name, "object": "model", "created": 0, "owned_by": "llrnn"}
+    """
     return {"id": model, "object": "model", "created": 0, "owned_by": "llrnn"}
 
 
@@ -1053,8 +1074,8 @@ def _features(model: LLRNN, small: str, limit: int) -> Answer:
 def _words(model: LLRNN, small: str, limit: int) -> Answer:
     """Return {"words": the first `limit` of the vocabulary that contain `small`, "matching": how many do}.
 
-    `small`: in lowercase, compared with words in lowercase. Words that begin with it come first; the end-of-sentence
-    symbol is never listed.
+    `small`: in lowercase, compared with words in lowercase. Words that begin with it come first, otherwise they are in
+    the order of the vocabulary; the end-of-sentence symbol is never listed.
     """
     found = [word for word in model.vocabulary.words if small in word.lower() and word != EOS]
     found.sort(key=lambda word: not word.lower().startswith(small))  # stable: the most frequent stay first

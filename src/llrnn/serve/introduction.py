@@ -38,7 +38,11 @@ _SLOTS = 2  # of the condition to begin with
 
 
 def about(model: LLRNN) -> str:
-    """Return a sentence or two in English that describe a model: number of words, features and parameters, network."""
+    """Return two sentences in English that describe a model: numbers of words, features, classes, parameters; network.
+
+    "It knows 3,694 words, each described by some of 512 features; words with equal ones form 900 classes. An LSTM of
+    160 units says how much each feature counts; 400,000 numbers were learned."
+    """
     vocabulary, phi = model.vocabulary, model.output_features
     words = f"{counted(len(vocabulary.words), 'word')}{' and any other string' if vocabulary.is_open else ''}"
     context = f" and {len(model.context_names):,} of the context" if model.context_names else ""
@@ -140,16 +144,19 @@ def examples(model: LLRNN) -> list[dict[str, Any]]:
 
 
 def _prefixes(model: LLRNN, texts: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Return for each text the words before its last content word (`_last_content`), equal prefixes once."""
+    """Return for each text, a sequence of words, the words before its last content word, equal prefixes once.
+
+    `_last_content` says which word that is.
+    """
     places = [_last_content(model, words) for words in texts]
     return list(dict.fromkeys(tuple(words[:place]) for words, place in zip(texts, places, strict=True)))
 
 
 def _last_content(model: LLRNN, words: Sequence[str]) -> int:
-    """Return the index of the last word, from index 2 on, whose `_worth` is the greatest of the text.
+    """Return the index of the last word, from index 2 on, whose `_worth` is the greatest of the whole text.
 
-    `_worth` ranks words from 0 to 4, content words highest. Where there is no such word, 2, or the length of a shorter
-    text.
+    `_worth` ranks words from 0 to 4, content words highest; unknown words have 0. Where only the first two words have
+    that worth, 2 is returned, and the length of a text of fewer than two words.
     """
     worth = [0 if word not in model.vocabulary else _worth(model, model.vocabulary.id(word)) for word in words]
     late = [place for place in range(_SHORTEST, len(words)) if worth[place] == max(worth)]
@@ -159,8 +166,9 @@ def _last_content(model: LLRNN, words: Sequence[str]) -> int:
 def _example(model: LLRNN, prefix: tuple[str, ...], condition: object) -> tuple[Merit, dict[str, Any]] | None:
     """Return (merit, example) for a prefix of words, or None where no next word can be explained.
 
-    `example`: a dict with prefix, word, rival and feature; `merit`: a tuple to compare examples by, greater is better;
-    `condition`: the input that the text is generated from, or None.
+    `example`: a dict with prefix, word, rival and feature; `merit`: a tuple to compare examples by, greater is better:
+    (`_worth` of the word, 1 where the rival is a form of it, number of features on which they differ); `condition`: the
+    input that the text is generated from, or None.
     """
     p, state = read_prefix(model, prefix, [condition])
     symbols = p.top(min(_RIVALS, len(model.vocabulary)))[1][0].tolist()
@@ -180,8 +188,9 @@ def _example(model: LLRNN, prefix: tuple[str, ...], condition: object) -> tuple[
 def _rival(model: LLRNN, best: int, symbols: Sequence[int]) -> int | None:
     """Return the symbol id of a word to compare the word `best` with, or None where there is none.
 
-    The first of `symbols` (ids, most probable first) that is a form of the word; else the first that is as much worth
-    explaining; else the first other word. Cells and the end of sentence are never taken.
+    The first of `symbols` (ids, most probable first) that is a form of the word (`_is_form`) and has the same `_worth`;
+    else the first of the same `_worth`; else the first other word. Cells, symbols for sets of strings outside the
+    vocabulary, and the end of sentence are never taken.
     """
     word, worth = model.vocabulary.symbol(best), _worth(model, best)
     others = [one for one in symbols if one not in (best, model.vocabulary.eos) and one < model.vocabulary.n_words]

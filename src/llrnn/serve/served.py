@@ -205,7 +205,11 @@ class Served:
 
     @cached_property
     def described(self) -> dict[str, Any]:
-        """The description of the model in the answer to `models`: `messages.ServedModel` as a dict for JSON."""
+        """The description of the model in the answer to `models`: `messages.ServedModel` as a dict for JSON.
+
+        Keys: name, symbols, words, classes, features, groups, contextual, backgrounds, conditions, open_vocabulary,
+        lowercase, parameters, controller, example, about, examples, condition.
+        """
         model = self.model
         return {
             "name": self.name,

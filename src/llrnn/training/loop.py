@@ -214,7 +214,10 @@ class _Run:
         yield self._record("end", 0)
 
     def read_ahead(self, processes: int) -> None:
-        """Precompute contextual values (such as n-gram scores) of all texts in memory, in `processes` processes."""
+        """Have what the model knows of the context, such as n-grams, read all texts now, in `processes` processes.
+
+        Their values for each sentence are kept, so that training need not compute them. Texts on disk are left out.
+        """
         texts = [(self.model, one) for one in self.schedule.texts]
         for model, text in texts if self.valid is None else [*texts, (self.judge, self.valid)]:
             if isinstance(text, BuiltText):

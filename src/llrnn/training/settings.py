@@ -278,8 +278,8 @@ def _table(annotation: object) -> _Table:
 def _foreign_key(place: Sequence[str], table: _Table) -> str:
     """Return the message for a key that its table does not have, with the key, kind or place that was probably meant.
 
-    `place`: the key and those above it, outermost first; `table`: the pydantic models of the table by kind, and the
-    chosen kind.
+    `place`: the key and those above it, outermost first; `table`: ({kind: the pydantic model of the table}, the chosen
+    kind, or None).
     """
     (*_, key), (models, chosen) = place, table
     own = models[chosen or ""].model_fields if chosen in models else {}
@@ -301,7 +301,8 @@ def _models(field: FieldInfo) -> Iterable[type[BaseModel]]:
 def _found_at(location: Sequence[int | str], root: type[BaseModel]) -> tuple[list[str], _Table]:
     """Return the keys of pydantic's error location, without the kinds in it, and the table that holds the last key.
 
-    `root`: the pydantic model that was validated. The table is its models by kind, and the chosen kind or None.
+    ("controller", "lstm", "hiden") has the keys ["controller", "hiden"]; "lstm" is the kind of the table. `root`: the
+    pydantic model that was validated. The table is ({kind: its model}, the chosen kind, or None if there is none).
     """
     place: list[str] = []
     models, chosen = outer = _table(root)

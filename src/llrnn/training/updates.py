@@ -99,9 +99,9 @@ class Updater:
         return batch
 
     def with_teacher(self, batch: Batch) -> Batch:
-        """Return the batch; in distillation on the model's device, with the teacher's probabilities (N, V) added.
+        """Return the batch itself; in distillation a copy on the model's device, with the teacher's probabilities.
 
-        They are found as `batch.precomputed.teacher`; V words, N positions.
+        These are `precomputed.teacher` of the copy, (N, V) for the V words at the N positions that are not padding.
         """
         return (
             self.objective.with_teacher(batch.to(self.model.device)) if isinstance(self.objective, Distilled) else batch
@@ -112,9 +112,9 @@ class Updater:
     ) -> tuple[Tensor, ModelState]:
         """Compute the gradients of the loss of a batch, times `weight`; return the loss, (), and the model's state.
 
-        The loss is the mean over words, without the penalty on a(h) that the gradients have; the state is that after
-        the batch. `carried`: the state to continue from, None for a fresh one; `generator`: decides dropout and
-        samples.
+        The loss is the mean over words; the gradients are those of the loss and of the penalty ‖a(h)‖² on the weights
+        of features (`settings.penalty`), which is not in the returned loss. The state is that after the batch.
+        `carried`: the state to continue from, None for a fresh one; `generator`: decides dropout and samples.
         """
         distribution, after = self.model.scan(batch, carried, generator=generator)
         loss = self.objective(self.model, distribution, batch, generator)

@@ -116,7 +116,8 @@ class Workers:
     def whole_state(self, parts: Hidden) -> Hidden:
         """Return the network's states of all rows of a batch, gathered from the processes; every process must call it.
 
-        `parts`: the state's tensors for the rows of this process, rows first.
+        `parts`: a tuple of the state's tensors for the rows of this process, (rows, …). The result is a tuple of
+        tensors with all rows, in the order of the whole batch.
         """
         if self.size == 1:
             return parts
