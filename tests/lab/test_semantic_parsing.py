@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from llrnn.text.conditions import Act
 from llrnn.text.corpus import Corpus
 from llrnn.text.vocabulary import EOS, Vocabulary
 from llrnn_lab.studies import semantic_parsing
-from llrnn_lab.studies.jobs import Job
+from llrnn_lab.studies.jobs import Job, results
 from llrnn_lab.studies.sp_data import (
     DATASETS,
     Pair,
@@ -254,9 +255,10 @@ def test_the_study(data: Path, small: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert json.loads(Path("out/semantic-parsing.json").read_text()) == found
 
 
-def one_by_one(planned: Sequence[Job], *, data: Path, out: Path, **_: object) -> None:
+def one_by_one(planned: Sequence[Job], *, data: Path, out: Path, **_: object) -> dict[str, list[dict[str, Any]]]:
     for job in planned:
         semantic_parsing.run_one(job, data=data, out=out, device=torch.device("cpu"))
+    return results(planned, out)
 
 
 def test_wrong_options_are_named(capsys: Capture, data: Path) -> None:

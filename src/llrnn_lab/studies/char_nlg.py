@@ -68,8 +68,8 @@ def run(
         tell(problem)
     costs = {name: seconds_of_a_step(configs / f"{name}.toml", out / "data", torch.device(device)) for name in SYSTEMS}
     planned = [Job("both", configs / "softmax.toml", seed=seed, study="char-nlg") for seed in range(seeds)]
-    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
-    found = {"seconds_of_a_step": costs, "systems": gather(planned, out / "models")}
+    results = run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
+    found = {"seconds_of_a_step": costs, "systems": by_system(results.get("both", ()))}
     write_results(out, "char-nlg", found, table(found))
     return found
 
@@ -170,9 +170,8 @@ def _lines(path: Path) -> list[str]:
 # --- results
 
 
-def gather(planned: Sequence[Job], out: Path) -> dict[str, Any]:
-    """The results of all seeds by system."""
-    results = [result for job in planned if (result := job.result(out)) is not None]
+def by_system(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the results of all seeds by system, from those of the jobs, each of which has all systems of a seed."""
     about = ("seed", "epochs", "valid", "parameters", "words_per_second", "seconds")
     return {
         row: [{**{key: result[key] for key in about}, "tests": result["rows"][row]} for result in results]

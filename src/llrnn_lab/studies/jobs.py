@@ -135,8 +135,12 @@ def run_jobs(
     parallel: int,
     tell: Callable[[str], None],
     deadline: float | None = None,
-) -> None:
-    """Run what has no result yet, `parallel` at a time; after `deadline` (seconds) nothing new is begun."""
+) -> dict[str, list[dict[str, Any]]]:
+    """Run what has no result yet, `parallel` at a time, and return the results of all seeds by the name of the job.
+
+    After `deadline` (seconds) nothing new is begun; jobs without a result are left out. Raises TrainingError if a job
+    that was begun has no result.
+    """
     out.mkdir(parents=True, exist_ok=True)
     commands = {_command(job, data, out, device): job for job in jobs if job.result(out) is None}
     waiting, failed, processes, started = list(commands), list[str](), Processes(), time.monotonic()
@@ -153,6 +157,16 @@ def run_jobs(
         processes.kill()
     if failed:
         raise TrainingError(f"these models failed: {', '.join(failed)}; see output.log in their folders under {out}")
+    return results(jobs, out)
+
+
+def results(jobs: Sequence[Job], out: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the results that the folder `out` has of these jobs: those of all seeds, by the name of the job."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for job in jobs:
+        if (result := job.result(out)) is not None:
+            found.setdefault(job.name, []).append(result)
+    return found
 
 
 def _command(job: Job, data: Path, out: Path, device: str) -> Command:

@@ -54,10 +54,7 @@ def run(
         for seed in range(seeds)
         for system in systems
     ]
-    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
-    found: dict[str, Any] = {}
-    for job in planned:
-        found.setdefault(job.name, []).append(job.result(out / "models"))
+    found = run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
     write_results(out, "knowledge-base", found, table(found))
     return found
 

@@ -77,8 +77,7 @@ def run(
     for problem in parts.problems:
         tell(problem)
     planned = jobs(configs, systems, shares, seeds)
-    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
-    found = gather(planned, out / "models")
+    found = run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
     write_results(out, "nlg", found, table(found))
     return found
 
@@ -140,16 +139,6 @@ def scores(text: Corpus, outputs: Sequence[Sequence[str]], inventory: Inventory)
         "misplaced": sum(misplaced for _, misplaced in frames),
         "misplaced_as_read": sum(announced(act, words, as_read=True)[1] for act, words in pairs),
     }
-
-
-def gather(planned: Sequence[Job], out: Path) -> dict[str, Any]:
-    """The results of all seeds, by the name of the model."""
-    found: dict[str, Any] = {}
-    for job in planned:
-        result = job.result(out)
-        if result is not None:
-            found.setdefault(job.name, []).append(result)
-    return found
 
 
 def table(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:

@@ -264,13 +264,13 @@ def run(
     with ProcessPoolExecutor(processes) as pool:
         drafted = pool.map(_jobs, *zip(*((data, out / one, systems, seeds) for one in settings), strict=True))
         jobs = sorted((job for own in drafted for job in own), key=lambda job: (job.seed, "fr-whole" not in job.name))
-    run_jobs(jobs, data=out, out=out / "models", device=device, parallel=processes, deadline=deadline, tell=tell)
-    ended = [(job, result) for job in jobs if (result := job.result(out / "models"))]
-    found: dict[str, dict[str, Any]] = {}
-    for job, result in ended:
-        setting, _, system = job.name.rpartition(".")
-        found.setdefault(setting, {}).setdefault(system, []).append(_summary(result))
-    made = {name: {system: _mean(seeds) for system, seeds in own.items()} for name, own in sorted(found.items())}
+    ended = run_jobs(
+        jobs, data=out, out=out / "models", device=device, parallel=processes, deadline=deadline, tell=tell
+    )
+    made: dict[str, dict[str, Any]] = {}
+    for name in sorted(ended, key=lambda name: name.partition(".")[0]):
+        setting, _, system = name.rpartition(".")
+        made.setdefault(setting, {})[system] = _mean([*map(_summary, ended[name])])
     write_results(out, STUDY, {"settings": made}, table(made))
     return made
 

@@ -33,7 +33,7 @@ from llrnn_lab.studies.jobs import Job, run_jobs, trained
 from llrnn_lab.studies.sp_data import DATASETS, PARTS, SHARES, write_parts
 from llrnn_lab.studies.sp_scores import WellFormed, scores
 from llrnn_lab.studies.sp_types import Typing
-from llrnn_lab.studies.tables import markdown, mean_and_spread, write_results
+from llrnn_lab.studies.tables import Results, markdown, mean_and_spread, write_results
 
 SYSTEMS = ("softmax", "strict", "grammar", "primed")  # what is trained; `masked` is softmax, written with the grammar
 ROWS = ("softmax", "masked", "strict", "grammar", "primed", "typed")
@@ -65,8 +65,9 @@ def run(
     for dataset in datasets:
         prepare(data, out / "data" / dataset, dataset, shares, configs)
     planned = jobs(configs, out / "data", datasets, systems, shares, seeds)
-    run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
-    found = gather(planned, out / "models")
+    found = by_row(
+        run_jobs(planned, data=out / "data", out=out / "models", device=device, parallel=parallel, tell=tell)
+    )
     write_results(out, "semantic-parsing", found, table(found))
     return found
 
@@ -161,18 +162,20 @@ def scored(model: LLRNN, text: Corpus, judge: WellFormed, path: Path) -> dict[st
 # --- results
 
 
-def gather(planned: Sequence[Job], out: Path) -> dict[str, Any]:
-    """The results of all seeds by dataset, share and system; `masked` is a system of its own."""
+def by_row(results: Results) -> dict[str, Any]:
+    """Return the results of all seeds by dataset, row and share, as `geo-masked-20`, from those by the name of the job.
+
+    `masked` and `typed` are rows of their own.
+    """
     found: dict[str, Any] = {}
-    for job in planned:
-        result = job.result(out)
-        if result is not None:
-            dataset, system, share = job.name.split("-")
-            about = {key: result[key] for key in ("seed", "epochs", "parameters", "seconds")}
-            tests_of = {system: result["tests"], "masked": result.get("masked"), "typed": result.get("typed")}
-            for row, tests in tests_of.items():
-                if tests is not None:
-                    found.setdefault(f"{dataset}-{row}-{share}", []).append({**about, "tests": tests})
+    for name, seeds in results.items():
+        dataset, system, share = name.split("-")
+        for row, key in {system: "tests", "masked": "masked", "typed": "typed"}.items():
+            if key in seeds[0]:
+                found[f"{dataset}-{row}-{share}"] = [
+                    {**{about: one[about] for about in ("seed", "epochs", "parameters", "seconds")}, "tests": one[key]}
+                    for one in seeds
+                ]
     return found
 
 

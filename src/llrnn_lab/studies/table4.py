@@ -97,16 +97,8 @@ def run(
     wanted = [_KNESER_NEY, *jobs(configs, seeds=seeds, only=only)]
     if not (prepared / VECTORS).exists():
         wanted = [job for job in wanted if not job.name.startswith("vectors")]
-    run_jobs(
-        wanted,
-        data=prepared,
-        out=out,
-        device=device,
-        parallel=parallel,
-        tell=tell,
-        deadline=deadline,
-    )
-    return write_tables(wanted, out)
+    results = run_jobs(wanted, data=prepared, out=out, device=device, parallel=parallel, tell=tell, deadline=deadline)
+    return write_tables(results, out)
 
 
 def kneser_ney(prepared: Path, out: Path, order: int = 5) -> None:
@@ -138,13 +130,8 @@ def kneser_ney(prepared: Path, out: Path, order: int = 5) -> None:
     write_atomically(folder / "result.json", json.dumps(result, indent=1).encode())
 
 
-def write_tables(wanted: Sequence[Job], out: Path) -> Path:
-    """From the results that are there."""
-    results: dict[str, list[dict[str, Any]]] = {}
-    for job in wanted:
-        result = job.result(out)
-        if result is not None:
-            results.setdefault(job.name, []).append(result)
+def write_tables(results: dict[str, list[dict[str, Any]]], out: Path) -> Path:
+    """Write table4.md, .json and .png of results by the name of the job; returns the path of table4.md."""
     if not results:
         raise ConfigError(f"{out}: no model has a result yet")
     text = "\n".join(
