@@ -133,7 +133,10 @@ class Features(ABC):
         return self._each(lambda part: Frequent(part, min_count))
 
     def of_listed(self) -> Features:
-        """Return these features for words that the vocabulary lists; other strings of an open vocabulary have none."""
+        """Return a group with these features on words that the vocabulary lists, and none on other strings.
+
+        Only in an open vocabulary are there other strings.
+        """
         return self._each(OfListed)
 
     def deviations(self) -> Iterable[str]:
@@ -149,7 +152,7 @@ class Features(ABC):
 
 
 class FeatureSum(Features):
-    """Several groups of features joined, made by `a + b`; their names must differ, else compiling is a FeatureError.
+    """Several groups of features joined, made by `a + b`; `compile_features` raises a FeatureError if names clash.
 
     `parts()` is the tuple of the groups; called with a word it returns {name: value} of all of them.
     """
@@ -174,7 +177,10 @@ class FeatureSum(Features):
 
 
 class Wrapped(Features):
-    """Base class of features that take those of another `Features` object, `inner`, and change values or drop some."""
+    """Base class of features that take those of another `Features` object, `inner`, and change values or drop some.
+
+    Subclasses define `__call__`; all else is asked of `inner`.
+    """
 
     def __init__(self, inner: Features) -> None:
         self._inner = inner
@@ -403,7 +409,7 @@ class Attributes(Features):
 
 
 class CellAttributes(Features):
-    """Features of spelling in an open vocabulary: the attributes of the cell that a word is or would be in.
+    """Features of value 1 in an open vocabulary: the attributes of the cell that a word is, or would be, in.
 
     A cell is a set of unlisted strings that share a symbol, such as all 4-digit numbers. Listed words that look like a
     cell's strings have its attributes too, so that the model learns about unlisted words from them. Unlisted strings
@@ -789,8 +795,8 @@ def _of_block(
 def _side_by_side(columns: _ColumnNumbers, class_of: Sequence[int], parts: Sequence[_Rows]) -> FeatureMatrix:
     """Return the feature matrix whose row for each class of words concatenates the rows of all groups.
 
-    `columns`: names and groups of the features; `class_of`: the class of each symbol; `parts`: for each group, one row
-    for each class.
+    A class is a set of words with equal features. `columns`: names and groups of the features; `class_of`: the class of
+    each symbol; `parts`: for each group of features a `_Rows` with one row for each class.
     """
     widths = np.stack([part.widths for part in parts], axis=1)  # (G, parts)
     starts = np.cumsum(widths).reshape(widths.shape) - widths

@@ -155,7 +155,10 @@ class Process(ABC, Generic[S]):
         return type(self).initial is not Process.initial and not self.is_static
 
     def bind(self, vocabulary: Vocabulary) -> Self:
-        """Return a copy of this process for one vocabulary, which it needs to be used; a model binds its parts."""
+        """Return a copy of this process for one vocabulary, without which it cannot be used.
+
+        A model binds all its parts to its own vocabulary.
+        """
         bound = copy.copy(self)
         bound._vocabulary = vocabulary
         return bound
@@ -236,15 +239,19 @@ class Process(ABC, Generic[S]):
         )
 
     def _changed(self, vocabulary: Vocabulary, **attributes: Any) -> Self:
-        """Return a copy of this process with these attributes replaced, bound to another vocabulary."""
+        """Return a copy of this process with these attributes replaced, bound to another vocabulary.
+
+        `attributes`: {name: new value} as keywords; they are set before the copy is bound.
+        """
         made = copy.copy(self)
         vars(made).update(attributes)
         return made.bind(vocabulary)
 
     def saved(self) -> Saved:
-        """Return what a model folder stores of this process, to be read by the `restored` function of its kind.
+        """Return what a model folder stores of this process: kind, settings, tensors and parts, as a `Saved` record.
 
-        By default, for classes of the user, only their `repr`: such an object must be given again at loading.
+        `restored` of the class, or a function registered for the kind, makes the object again from it. By default, for
+        classes of the user, it holds only their `repr`: such an object must be given again at loading.
         """
         return Saved("custom", {"repr": repr(self)})
 
@@ -334,7 +341,7 @@ class Batch:
 
     @property
     def n_words(self) -> int:
-        """The number of targets without any padding: `n_positions`, or that of the batch before `padded`."""
+        """The number of targets that are no padding: `n_positions`, or in a batch made by `padded` that before it."""
         return self.n_positions if self.precomputed.count is None else self.precomputed.count
 
     def mean(self, values: Tensor) -> Tensor:
@@ -411,7 +418,10 @@ class Batch:
         return self.with_tensors(self.tensors() | on_cpu)
 
     def select(self, rows: slice) -> Batch:
-        """Return the batch of the rows in a slice; `precomputed` results are not divided and stay as they are."""
+        """Return the batch of some of the B rows, given as a slice; only for a batch without `precomputed` results.
+
+        These are not divided: the copy has those of all rows.
+        """
         given = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "precomputed")
         return replace(self, **{name: value[rows] for name, value in given if value is not None})
 
@@ -463,7 +473,10 @@ class ModelState:
 
 
 def _side_by_side(parts: Sequence[Tensor]) -> Tensor:
-    """Concatenate tensors (B_i, …) to (ΣB_i, …); where lengths in axis 1 differ, zeros are added in front."""
+    """Return tensors (B_i, …) concatenated to (ΣB_i, …); where sizes of axis 1 differ, zeros are put in front.
+
+    So rows of states of unequal length are aligned at their ends.
+    """
     if len({part.shape[1:] for part in parts}) > 1:
         S = max(part.shape[1] for part in parts)
         parts = [torch.cat([p.new_zeros(len(p), S - p.shape[1], *p.shape[2:]), p], 1) for p in parts]

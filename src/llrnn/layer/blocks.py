@@ -85,8 +85,8 @@ class Blocks(ABC):
 
         `part`: the slice of its positions; `exps`: exp(x − max) of its scores x, as in its `Block`; `f` (R,): the
         gradient of the log-sum of each position divided by the sum of `exps`; `pairs`: (position, class) pairs,
-        positions counted from the block's first; `g_asked`: the gradient of the scores of these pairs. Blocks are added
-        in order, the first at 0.
+        positions counted from the block's first; `g_asked`: the gradient of the scores of these pairs. Call it for the
+        blocks in order; the first, at position 0, overwrites what `d_weight` held.
         """
 
     def block(self, part: slice, pairs: Pairs) -> Block:
@@ -140,7 +140,7 @@ class ComposedBlocks(Blocks):
 
 
 class SpreadBlocks(Blocks):
-    """Blocks of scores x = S (h Mᵀ + b) + log B of G classes of words, for a feature matrix that is a product Φ = S Φ̃.
+    """Blocks of scores x = (h Mᵀ + b) Sᵀ + log B of G classes of words, where the feature matrix is a product Φ = S Φ̃.
 
     `weight`: M = Φ̃ W (P, H); `bias`: b = Φ̃ c (P,); `phi`: Φ with the blocks of S; `offset`: log B (G,), the log of
     the prior summed over each class; `keeps`: whether each block has a buffer of its own, which stays valid; by default
@@ -266,7 +266,8 @@ class _LogSums(torch.autograd.Function):
 class _MeanLoss(torch.autograd.Function):
     """The autograd function of `mean_loss`: loss and gradients in one pass over blocks of positions.
 
-    The gradient of a position is known up to one common factor, so its exponentials are used at once and not kept.
+    Backward only multiplies: the gradients of the mean are known in the forward pass up to one factor for all
+    positions, so exponentials of scores are used there and not kept.
     """
 
     @staticmethod

@@ -161,7 +161,7 @@ class Totals:
         self._d_h, self._d_weight = torch.empty_like(self._h), torch.empty_like(weight, dtype=bias.dtype)
 
     def add(self, part: slice, log_sum: Tensor, weights: Tensor) -> None:
-        """Add the gradients of the positions `part`, whose logits are in the buffer; these are overwritten.
+        """Add the gradients of the positions `part`, whose logits are in the buffer of `chunks`; these are overwritten.
 
         `log_sum` (N,): log-sums over the classes at all positions; `weights` (N,): the factor of each position in the
         loss.
@@ -188,7 +188,10 @@ def ops_for(tensor: Tensor) -> ModuleType:
 
 
 def converted(tensor: Tensor, dtype: torch.dtype, factor: Tensor | None = None) -> Tensor:
-    """Return factor · tensor as `dtype`, or the tensor itself if that is the same; `factor`: a scalar, None for 1."""
+    """Return factor · tensor as `dtype`; the tensor itself if it has that dtype and `factor` is None.
+
+    `factor`: a scalar tensor, or None for 1.
+    """
     if tensor.dtype == dtype and factor is None:
         return tensor
     out = torch.empty_like(tensor, dtype=dtype)
@@ -210,7 +213,7 @@ def _product(left: Tensor, right: Tensor, out: Tensor, *, adding: bool = False) 
 
 @contextmanager
 def _true_float32() -> Iterator[None]:
-    """Within this context torch computes float32 products in float32 (no TF32), and sums half-precision ones in it.
+    """Context manager: within it torch multiplies float32 without TF32, and sums half-precision products in float32.
 
     Yields None; the flags of torch are restored at the end.
     """
@@ -391,7 +394,7 @@ def product(phi: SparseMatrix, dense: Tensor) -> Tensor:
 def transposed(phi: SparseMatrix, dense: Tensor) -> Tensor:
     """Return the product of a transposed feature matrix Φᵀ (m, G) with a dense matrix, (G, H) -> (m, H).
 
-    By Triton kernels on a GPU, where it has no gradient.
+    By Triton kernels on a GPU, where the result has no gradient; on a CPU it is differentiable.
     """
     if not _has_kernels(phi, dense):
         return phi.transposed(dense)
@@ -401,7 +404,8 @@ def transposed(phi: SparseMatrix, dense: Tensor) -> Tensor:
 def by_kernels(phi: SparseMatrix, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """Return the products Φ W (G, H) and Φ c (G,) of a feature matrix Φ (G, m) with W (m, H) and c (m,).
 
-    By one pass of the Triton kernels, on a CPU by their reference in torch. Differentiable, but not twice.
+    Computed in one pass by the Triton kernels, on a CPU by their equivalents in torch (`layer.reference`).
+    Differentiable in W and c, but not twice.
     """
     whole, of_bias = _Product.apply(weight, bias, phi.for_kernels(weight))  # type: ignore[no-untyped-call]
     return whole[: phi.n_classes], of_bias[: phi.n_classes]  # rows come in eights

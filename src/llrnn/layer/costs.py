@@ -136,13 +136,17 @@ class Work:
         return *work, self.blocks, self.turns
 
     def seconds(self, costs: UnitCosts = CPU) -> float:
-        """Return the estimated time, Σ count · seconds over the kinds of operation, by `costs` (one CPU core's)."""
+        """Return the estimated time in seconds, Σ count · seconds over the kinds of operation.
+
+        `costs`: the seconds that one operation of each kind takes, by default on one CPU core.
+        """
         return sum(count * constant for count, constant in zip(self.counts, costs, strict=False))
 
 
 def composed(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
     """Return the `Work` of the composed way to the scores, h (Φ W)ᵀ + Φ c: features multiplied into the weights first.
 
+    Φ is the feature matrix, W and c the feature weights, h the hidden vectors. `size`: the sizes of the problem;
     `training`: count the backward pass; `cached`: Φ W and Φ c need not be computed; `costs`: of the device, which give
     the number of positions in a block.
     """
@@ -158,8 +162,9 @@ def composed(size: Size, *, training: bool = False, cached: bool = False, costs:
 def direct(size: Size, *, training: bool = False, cached: bool = False, costs: UnitCosts = CPU) -> Work:
     """Return the `Work` of the direct way to the scores, Φ (W h + c): feature weights first, then sums with Φ.
 
-    Φ is the feature matrix. `training`: count the backward pass; `cached` is ignored, since nothing can be cached;
-    `costs`: of the device, which give the number of positions in a block.
+    Φ is the feature matrix, W and c the feature weights, h the hidden vectors. `size`: the sizes of the problem;
+    `training`: count the backward pass; `cached` is ignored, since nothing can be cached; `costs`: of the device, which
+    give the number of positions in a block.
     """
     N, G, m, E, H, _ = size
     passes, sums, rows = 3 if training else 1, 2 if training else 1, min(max(N, 1), costs.direct_rows)

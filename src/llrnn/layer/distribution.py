@@ -58,8 +58,9 @@ class Distribution(torch.distributions.Distribution):
     only if small or needed.
 
     `weights`: W and c of a = W h + c; `h` (N, H): hidden vectors; `prior`: log b; `values`: of contextual features,
-    those that depend on K; `scale`: multiplies a (one over the temperature; `tempered` divides log b too); `change`:
-    scale and offset of the weights a, position by position. A `LogLinear` makes it:
+    those that depend on K; `scale`: a number that multiplies a, one over the temperature (log b must have been divided
+    by the temperature, as `tempered` does); `change`: scale and offset of the weights a, position by position. A
+    `LogLinear` makes it:
 
         p = layer(h)
         p.log_prob(words), p.entropy(), p.top(5), p.sample((10,)), p.tempered(0.8).sample()
@@ -149,8 +150,8 @@ class Distribution(torch.distributions.Distribution):
     def require_mass(self) -> Distribution:
         """Return self if some word is possible at every position.
 
-        Raises ZeroMassError where every word has prior b = 0, NumericalError where the log-normaliser is NaN or
-        infinite.
+        Raises ZeroMassError where every word has prior b = 0, NumericalError where the log-normaliser is NaN or +∞; the
+        message names the first such position.
         """
         numerics.require_numbers(self.log_total)
         nowhere = torch.nonzero(self.log_total == MINUS_INFINITY)
@@ -200,8 +201,8 @@ class Distribution(torch.distributions.Distribution):
     def centred(self) -> tuple[Prior, Tensor]:
         """The prior divided by a factor for each position, and the logs of the factors, float64 (N,), or (1,) for all.
 
-        The factor brings log b near 0, so that low precision keeps its digits; its log is 0 where b was in range
-        already.
+        The factor of a position is about the largest b there, so that log b is near 0 and low precision keeps its
+        digits; it is 1 (log 0) where b was in range already. Dividing by it does not change p.
         """
         return self.prior.centred(self.h.dtype)
 
@@ -277,17 +278,18 @@ class Distribution(torch.distributions.Distribution):
         return own, known.log_b.to(self.h.dtype)
 
     def logit_offsets(self, values: Tensor, position: Tensor) -> Tensor:
-        """Return what contextual features add to the scores of E words, less what they add to other words there, (E,).
+        """Return a·(v − v₀) for E words, (E,): what contextual features add to their scores beyond that of other words.
 
-        `values` (E, k): of the k features on these words; `position` (E,): the position of each word.
+        `values`: v (E, k), of the k features on these words; `position` (E,): the position of each word; v₀ are the
+        values on words that are not listed there, a the features' weights.
         """
         return (self.context_adaptor[position] * (values - self.known.rest[position])).sum(-1)
 
     def context_values(self, word: Tensor, position: Tensor | None = None) -> Tensor:
         """Return the values of the k contextual features on one word for each of N positions, word ids (N,) -> (N, k).
 
-        With `position` (E,), indices of positions, `word` holds E words and the result is (E, k). Features that are
-        linear in static ones are not counted in k.
+        With `position` (E,), indices of positions in any order, `word` holds E words and the result is (E, k). Features
+        that are linear in static ones are not counted in k.
         """
         known, at = self.known, torch.arange(self.n, device=word.device) if position is None else position
         values = ContextValues(known.rest, known.position, known.word, known.value)
@@ -584,7 +586,10 @@ class Distribution(torch.distributions.Distribution):
         return self._drawn(math.prod(sample_shape), generator).reshape((*sample_shape, *self.batch_shape))
 
     def _drawn(self, count: int, generator: torch.Generator | None) -> Tensor:
-        """Draw `count` words independently at each of N positions; return their ids, (count, N)."""
+        """Draw `count` words independently at each of N positions; return their ids, (count, N).
+
+        `generator`: of random numbers, None for torch's global one. Raises ZeroMassError where no word is possible.
+        """
         if self.static_mass is not None:
             return self._drawn_statically(self.static_mass, count, generator)
         prior = self.known.prior
@@ -670,8 +675,9 @@ def _surprise(log_p: Tensor) -> Tensor:
 def _with_logit_offsets(part: ContextValues, a: Tensor, whole: Tensor) -> Tensor:
     """Return the scores `whole` (N, V) of all words plus what contextual features add to the words that they list.
 
-    `part`: the values of k features at N positions; `a` (N, k): their weights. What they add to all other words at a
-    position is subtracted.
+    `part`: the values of k features at N positions; `a` (N, k): their weights. What they add to all words that are not
+    listed at a position is subtracted at that position from what is added, so that only listed words change. The result
+    is a new tensor (N, V).
     """
     if part.everywhere is not None:  # the same columns in every row
         above = part.value.view(len(a), -1, part.width) - part.rest.unsqueeze(1)

@@ -158,7 +158,7 @@ def one_by_one(rows: Floats, mass: ClassMass, count: int, generator: torch.Gener
 
     `rows` (N, G): running sums of the weights of the classes (sets of words with equal features), float64; `mass`: the
     prior, by which a word of a class is drawn. From the same random numbers, the classes are those that `inverted`
-    draws.
+    draws. `generator`: None for torch's global one.
     """
     u = torch.rand(len(rows), count, dtype=torch.float64, generator=generator).tolist()
     found = [[_where(row, x) for x in own] for row, own in zip(rows, u, strict=True)]
@@ -188,11 +188,11 @@ def largest(weights: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def best_words(mass: ClassMass, scores: Tensor, shift: list[float], own: list[list[Word]], k: int) -> list[list[Word]]:
-    """Return the k most probable words of each of N positions as (log p, word id), best first: N lists.
+    """Return the k most probable words of each of N positions as (log p, word id), best first: N lists of k pairs.
 
     `mass`: the prior and its sums over classes of words; `scores` (N, G) float64: a·φ_s of each class s; `shift`: for
     each position log p − a·φ − log b, the same for all words; `own`: for each position (log p, word id) of its
-    exceptions, words whose prior or features differ there.
+    exceptions, words whose prior or features differ there. Ties go to the smaller id.
     """
     bound = scores + mass.best_log_b  # (N, G)
     rows = []
@@ -212,7 +212,7 @@ def _falling(pair: Word) -> Word:
 
 
 def _walk(mass: ClassMass, classes: list[int], static: list[float]) -> Iterator[Word]:
-    """Yield (score + log b, word id) of all words of some classes, highest first.
+    """Yield (score + log b, word id) of all words of some classes, highest first, ties by id.
 
     `mass`: the prior, which gives log b; `classes`: indices of sets of words with equal features; `static`: the score
     a·φ of each class.

@@ -244,7 +244,8 @@ def gradients(
 
     The gradient is w[n] · (exp(x[n, s] + bias[s] − log_sum[n]) − [s = k(n)]) at position n for class s of words: x =
     `logits`, which `out` may overwrite, `bias` (G,), `log_sum` (C,) by `log_sums`, w = `weight` (C,) of each position
-    in the loss, k = `klass` (C,), the targets. The sums of the positions are spread over the P rows of `sums`.
+    in the loss, k = `klass` (C,), the targets. Each position's part of the column sums is added to one of the P rows of
+    `sums`, which the caller adds up.
     """
     C, G = logits.shape
     per_part = _GRADIENT_ROWS * triton.cdiv(C, _GRADIENT_ROWS * len(sums))
@@ -259,8 +260,8 @@ def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
     """Change the logits (N, G) of classes of words in place, for E single words with offsets, by Triton kernels.
 
     The logit of a class becomes x + log(1 − Σ q + Σ q exp g) over its words with offset g and share q of the class's
-    prior. Returns, each (E,), the new logit of each word's class, and the word's fraction of its unnormalised
-    probability.
+    prior. Returns, each (E,), the new logit of each word's class, and the fraction that the word has of the class's
+    unnormalised probability. Words of equal position and class belong together; those at position N are padding.
     """
     (N, G), E, K = logits.shape, len(logit_offsets.klass), logit_offsets.value.shape[1]
     of_words = (_first(logit_offsets, N), *logit_offsets[1:])  # class, share, value, weights
@@ -275,7 +276,7 @@ def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
 def offset_gradients(
     logit_offsets: LogitOffsets, found: OffsetLogits, bias: Tensor, log_sum: Tensor, w: Tensor
 ) -> Tensor:
-    """Return the gradient of the loss by the weights of k contextual features at N positions, (N, k), by Triton.
+    """Return the gradient of Σ_n w[n] log_sum[n] by the weights of k contextual features, (N, k), by a Triton kernel.
 
     `logit_offsets`: the offsets that these weights gave to single words; `found`: what `offset_logits` returned for
     them; `bias` (G,): of the classes of words; `log_sum` (N,): log-sums over the classes, with the offsets; `w` (N,):
@@ -290,8 +291,9 @@ def offset_gradients(
 
 
 def _first(logit_offsets: LogitOffsets, n: int) -> Tensor:
-    """Return the index of the first word of each of n positions in the list, and the list's end, (n + 1,).
+    """Return for each of n positions the index of its first entry in `logit_offsets`, then the last's end, (n + 1,).
 
-    The words in `logit_offsets` are sorted by position.
+    The entries are sorted by position; a position without entries has the index of the next one's first. Padding, at
+    position n, comes after the end.
     """
     return torch.searchsorted(logit_offsets.position, torch.arange(n + 1, device=logit_offsets.position.device))

@@ -28,7 +28,8 @@ _ALIGNED = 8  # hidden units: products in half precision are slow on a GPU where
 def placed(h: Tensor, prior: Prior, values: Sequence[AnyValues]) -> tuple[Tensor, Prior, list[AnyValues]]:
     """Return (h, prior, values): the prior and contextual feature values moved to the device of hidden vectors h.
 
-    Feature values take the dtype of h, which is cast to float32 if in half precision; the prior keeps its own.
+    h is cast to float32 if it is in half precision. Feature values take the dtype of h, the prior keeps its own.
+    `values`: a `ContextValues` or `LinearValues` for each source of features.
     """
     h = h if h.dtype.itemsize >= torch.float32.itemsize else h.float()
     return h, prior.to(h.device), [part.to(h.device, h.dtype) for part in values]
@@ -128,7 +129,7 @@ def _widened(weights: LayerWeights, columns: tuple[int, ...], kept: tuple[int, .
 
 
 def _aligned(hidden: int, n: int) -> int:
-    """Return how many hidden units to add to `hidden` ones for n columns: ≥ n, so that the sum is a multiple of 8."""
+    """Return the least number of hidden units, n or more, that make `hidden` plus it a multiple of 8."""
     return n + -(hidden + n) % _ALIGNED
 
 

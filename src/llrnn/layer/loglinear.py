@@ -194,8 +194,9 @@ class LogLinear(nn.Module):
     def log_prob(self, h: Tensor, words: Tensor, background: Background | None = None, values: Values = ()) -> Tensor:
         """Return log p of one word for each position, h (…, H), word ids (…) -> (…); −∞ for a word with prior 0.
 
-        `background`: log b of the words, (V,) or (…, V), or a `Prior`, None for that of the layer; `values`: of
-        contextual features, an entry for each source.
+        `background`: log b of the words, (V,) or (…, V), or a `Prior`, None for that of the layer; `values`: a
+        `ContextValues` or `LinearValues` for each source of contextual features. Raises InputError for other shapes, or
+        ids that are no words.
 
         Example:
 

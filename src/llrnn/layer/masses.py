@@ -188,9 +188,10 @@ class Remainder(NamedTuple):
 
 
 class Masses(WeakKeyDictionary[Table, "ClassMass"]):
-    """A cache {`Table` of a prior: `ClassMass`, its sums over classes of words}; an entry goes when its table does.
+    """A cache {`Table` of a prior: `ClassMass`, its sums over classes of words} that does not keep its tables alive.
 
-    Copies and pickles are empty. Use it like a dict: `masses[table] = mass`.
+    An entry goes when its table is no more used elsewhere. Copies and pickles are empty. Use it like a dict:
+    `masses[table] = mass`.
     """
 
     def __reduce__(self) -> tuple[type[Masses], tuple[()]]:
@@ -354,8 +355,8 @@ class ClassMass:
     def log_share_of(self, word: Tensor) -> Tensor:
         """Return log(b(x) / B_s) of the words `word`, ids (E,) -> (E,) float64; −∞ for words with b = 0.
 
-        It is a word's share of the prior B_s summed over its class of words. The first call computes it for these words
-        alone, later ones for all words once.
+        It is a word's share of the prior B_s summed over its class of words. The first call computes it for the given
+        words alone; the second one for all V words, from which later calls are answered.
         """
         if self._asked:
             return self._log_shares.index_select(0, word)

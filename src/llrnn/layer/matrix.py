@@ -214,7 +214,7 @@ class FeatureMatrix:
         }
 
     def named(self, symbol: int) -> list[str]:
-        """Return the non-zero features of the word with id `symbol` as texts: "name", or "name=0.5" if not 1."""
+        """Return the non-zero features of the word with id `symbol` as texts: "name" for value 1, else "name=0.5"."""
         return [name if value == 1.0 else f"{name}={value:.3g}" for name, value in self.row(symbol).items()]
 
     def bytes(self) -> int:
@@ -437,7 +437,10 @@ class DenseColumns(_Constants):
         return often if features.n_classes >= _FEWEST_CLASSES and often.sum() >= _FEWEST_DENSE else often & False
 
     def times(self, factor: Tensor) -> Tensor:
-        """Return what the dense columns of the feature matrix Φ contribute to the product Φ W, W (m, H) -> (G, H)."""
+        """Return what the dense columns of the feature matrix Φ contribute to the product Φ W, W (m, H) -> (G, H).
+
+        W: the dense factor, of which only the rows of these columns are used.
+        """
         return self.as_dtype(factor.dtype) @ factor.index_select(0, self.column)
 
     def put_transposed(self, factor: Tensor, into: Tensor) -> Tensor:
@@ -613,7 +616,7 @@ def _ends(of: Ints, count: int) -> Ints:
 
 
 class Pieces(NamedTuple):
-    """The entries of a sparse matrix's rows, cut into P pieces of at most 64, one for each program on a GPU.
+    """The entries of a sparse matrix's rows, cut into P pieces of at most 64 entries, one for each program on a GPU.
 
     A row of several pieces is summed in two steps: its pieces to partial sums, then these. `offsets` (P + 1,): where
     the entries of each piece start; `target` (P,): the row whose only piece it is, or −1 − j for partial sum j;

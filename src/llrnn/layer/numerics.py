@@ -27,7 +27,10 @@ _ENOUGH_LEFT = 0.1  # of a sum from which is subtracted: one digit of seven may 
 
 
 class _ClassLogSumExp(torch.autograd.Function):
-    """The autograd function of `class_logsumexp`: one backward pass for log-sum and picked scores."""
+    """The autograd function of `class_logsumexp`: one backward pass for log-sum and picked scores.
+
+    Called as `_ClassLogSumExp.apply` with the arguments of that function.
+    """
 
     @staticmethod
     def forward(
@@ -155,8 +158,8 @@ def few_words_logsumexp(scores: Tensor, bulk: int, klass: Tensor, log_b: Tensor)
 def less(scores: Tensor, log_mass: Tensor | float, log_sum: Tensor) -> Tensor:
     """Return scores + log_mass − log_sum in the dtype of the scores, without losing digits where all are large.
 
-    `log_sum` is float64, with a shape that broadcasts. Where it is −∞ nothing is subtracted: there every score +
-    log_mass is −∞ itself.
+    `log_sum` is float64, with a shape that broadcasts. Where it is −∞, nothing is subtracted and the result is score +
+    log_mass, which is −∞ there.
     """
     log_sum = finite(log_sum)
     first = log_sum.to(scores.dtype)
@@ -204,7 +207,7 @@ def add_differences(
 def log_matmul(left: Tensor, right: Tensor) -> Tensor:
     """Return log(exp(left) @ exp(right)), (N, K), (K, G) -> (N, G), without overflow.
 
-    Results too small beside the largest of their row for the range of the dtype are −∞.
+    A result that is too small, compared with the largest of its row, for the range of the dtype is −∞.
     """
     of_right = right.amax(1).nan_to_num(neginf=0.0)  # (K,)
     shifted = left + of_right

@@ -228,9 +228,10 @@ class SparsePrior:
 
     @cached_property
     def active(self) -> Tensor | None:
-        """For each position the index k of the only table with weight above 0, integers (N,), or (1,) for all.
+        """For each position the index k of the only table with weight above 0 (shift above −∞), integers (N,), or (1,).
 
-        None if at some position several tables have weight, or none has.
+        (1,) where the prior is the same at all positions. None if at some position several tables have weight, or none
+        has; with a single table it is 0 everywhere.
         """
         if len(self.tables) == 1:
             return torch.zeros(self.n, dtype=torch.long, device=self.shift.device)
@@ -334,7 +335,7 @@ class SparsePrior:
     def powered(self, exponent: float) -> Prior:
         """Return the prior b(x)^exponent at all positions, not normalised; b = 0 stays 0.
 
-        It is a `DensePrior` where tables that overlap on a word are weighted by position, else a `SparsePrior`.
+        It is a `DensePrior` where several tables give one word weight at one position and N > 1, else a `SparsePrior`.
         """
         blends = self.active is None and self.regions is None
         if blends and self.n > 1:
@@ -390,8 +391,8 @@ class FullPrior(ABC):
     def centred(self, dtype: torch.dtype) -> tuple[Prior, Tensor]:
         """Return the prior divided by a factor for each position, and the logs of the factors, float64 (N,), or (1,).
 
-        The factor is 1 (log 0) unless the values are in a finer precision than `dtype`; then the largest b of each
-        position becomes 1, so that `dtype` keeps the digits.
+        The factors are 1 (log 0) unless the values are in a finer precision than `dtype`; then the factor of each
+        position is its largest b, and the returned prior has values of `dtype`, which keeps their digits.
         """
         if torch.finfo(dtype).eps <= torch.finfo(self.like.dtype).eps:
             return self, self.like.new_zeros(1, dtype=torch.float64)
@@ -641,7 +642,7 @@ def _filled(usual: Tensor, own: Tensor, key: Tensor, mine: Tensor) -> Tensor:
 
 
 def merged(left: Tensor, right: Tensor) -> Tensor:
-    """Return the sorted union of two sorted tensors of numbers, each without repetition.
+    """Return the sorted union of two sorted integer tensors, each without repetition, as one without repetition.
 
     Cheap where `right` is short or brings nothing new.
     """

@@ -39,7 +39,7 @@ def flat(h: Tensor, weight: Tensor) -> Tensor:
 
 
 def require_positions(n: int, prior: Prior, values: Sequence[AnyValues], k: int) -> None:
-    """Raise unless prior and contextual values are of n positions, or of one for all, with k features in all.
+    """Raise unless prior and contextual values have n positions, or one for all, and the values k features in all.
 
     BackgroundError for the prior, InputError for the values, which have an entry for each source of features.
     """
@@ -82,7 +82,9 @@ def words(shape: Sequence[int], given: Tensor, V: int, ignored: int | None = Non
 def as_prior(given: Any, n_symbols: int) -> Prior:
     """Return the prior over words as a `Prior`, from log b: a tensor (V,) for all positions, or (…, V), or a `Prior`.
 
-    Raises BackgroundError where it is no such tensor, needs a gradient, or is not of `n_symbols` words.
+    A tensor (V,) becomes a `SparsePrior` of one table, any other a `DensePrior` of all leading positions; a `Prior` is
+    returned as it is. Raises BackgroundError where it is no such tensor, needs a gradient, or is not of `n_symbols`
+    words.
     """
     if isinstance(given, SparsePrior | FullPrior):
         prior: Prior = given

@@ -102,8 +102,8 @@ def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
     """Change the logits (N, G) of classes of words in place, for E single words with offsets.
 
     The logit of a class becomes x + log(1 − Σ q + Σ q exp g) over its words with offset g and share q of the class's
-    prior. Returns, each (E,), the new logit of each word's class, and the word's fraction of its unnormalised
-    probability.
+    prior. Returns, each (E,), the new logit of each word's class, and the fraction that the word has of the class's
+    unnormalised probability. Words of equal position and class belong together; those at position N are padding.
     """
     (N, G), (_, klass, share, value, a) = logits.shape, logit_offsets
     n = logit_offsets.position.clamp(max=N - 1)
@@ -120,7 +120,7 @@ def offset_logits(logits: Tensor, logit_offsets: LogitOffsets) -> OffsetLogits:
 def offset_gradients(
     logit_offsets: LogitOffsets, found: OffsetLogits, bias: Tensor, log_sum: Tensor, w: Tensor
 ) -> Tensor:
-    """Return the gradient of the loss by the weights of k contextual features at N positions, (N, k).
+    """Return the gradient of Σ_n w[n] log_sum[n] by the weights of k contextual features at N positions, (N, k).
 
     `logit_offsets`: the offsets that these weights gave to single words; `found`: what `offset_logits` returned for
     them; `bias` (G,): of the classes of words; `log_sum` (N,): log-sums over the classes, with the offsets; `w` (N,):

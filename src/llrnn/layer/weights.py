@@ -156,7 +156,7 @@ class LayerWeights(NamedTuple):
         """Return (Φ W)ᵀ (H, G) and Φ c + offset (G,) for a step of decoding, or None where they should not be used.
 
         None where the direct way Φ (W h + c) is cheaper for h (N, H), or nothing can be cached. Φ is the feature
-        matrix.
+        matrix; where it has low-rank blocks, Φ = S Φ̃, they are (Φ̃ W)ᵀ and Φ̃ c, as for `composed`.
         """
         if not self.caches or self.work(h).name == "direct":
             return None
@@ -174,7 +174,8 @@ class LayerWeights(NamedTuple):
     def derived(self, key: object, make: Callable[[], LayerWeights]) -> LayerWeights:
         """Return `make()`, other weights that are computed from these; cached while no gradient is needed.
 
-        Only the last result is cached; it is made anew if `key` or a weight differs from the last call.
+        Only the last result is cached; it is made anew if `key`, which says what is derived, or a weight has changed
+        since.
         """
         if needs_gradient(*self.tensors) or not self.caches:
             return make()
@@ -212,8 +213,8 @@ class LayerWeights(NamedTuple):
         """Return log Σ_s exp(a·φ_s + offset_s) over all classes s, (N,) float64, and E single terms.
 
         A class is a set of words with equal features φ_s; a = W h + c are the feature weights; `offset` (G,). The
-        single terms a·φ_s + offset_s, (E,), are those of class `klass[e]` at `position[e]`, in rising order; `position`
-        None: one class at each position. Differentiable.
+        single terms a·φ_s + offset_s, (E,), are those of class `klass[e]` at `position[e]`; positions must rise.
+        `position` None: one class at each position. Differentiable.
         """
         if h.shape[0] <= costs.FEW_POSITIONS or h.device.type != "cpu":
             return numerics.class_logsumexp(self.scores(h, offset), None, None, position, klass)
@@ -252,9 +253,10 @@ class LayerWeights(NamedTuple):
         """Return the cross-entropy over classes of words, a scalar: the mean of log Σ_s exp(x_s) − x_k at N positions.
 
         x_s = a·φ_s + offset_s is the score of class s, k the target class, `klass` (N,); `offset` (G,): the log of the
-        prior summed over each class; `weights` (N,), with sum one: for a weighted mean; `logit_offsets`: what
-        contextual features add for single words, in the sum alone. Nothing of size N × G is kept. On a GPU, in half
-        precision, or with logit offsets, it is computed by `layer.chunked`.
+        prior summed over each class; `weights` (N,), with sum one: for a weighted mean; `precision`: "full" or "half";
+        `logit_offsets`: what contextual features add to the scores of single words, applied in the sum alone, so that
+        the caller must subtract those of the targets. Nothing of size N × G is kept. On a GPU, in half precision, or
+        with logit offsets, it is computed by `layer.chunked`.
         """
         if h.is_cuda or precision == "half" or logit_offsets is not None:
             problem = Problem(self.phi.for_kernels(self.weight), offset, klass)

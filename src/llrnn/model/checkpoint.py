@@ -128,7 +128,8 @@ def holds_model(folder: str | PathLike[str]) -> bool:
 def bundle_name(folder: str | PathLike[str]) -> str:
     """Return the stem of a model's files in a folder: "model" (written by `save`) or "config" (by `save_pretrained`).
 
-    "model" also where the folder holds neither. Raises CheckpointError for a folder of n-grams, or of another library.
+    "model" also where the folder holds neither, or does not exist. Raises CheckpointError for a folder of n-grams, or
+    of another library.
     """
     if has_bundle(folder, "model"):
         return "model"
@@ -256,8 +257,8 @@ def holds_ngrams(path: str | PathLike[str]) -> bool:
 def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
     """Return the model at `path` in eval mode: a model folder, or n-grams as a model (ARPA file, n-gram folder).
 
-    `oov="skip"`: n-grams without `<unk>` can read unknown words, which are then left out of all sums; None: such words
-    are an error. Raises CheckpointError where the path is none of these.
+    `oov="skip"`: n-grams without `<unk>` can read unknown words, which evaluation then leaves out of all sums; None:
+    such words are an error. It has no effect on a model folder. Raises CheckpointError where the path is none of these.
 
         evaluate(open_model("corpus.arpa"), Corpus.from_file("test.txt"))
     """
@@ -271,7 +272,9 @@ def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
 
 
 def ngram_model(table: NGramTable) -> LLRNN:
-    """Return a model whose p is that of n-grams, over their own words, in eval mode; without features or a network.
+    """Return a model whose p is that of n-grams, over the words that their table lists, in eval mode.
+
+    It has neither features nor a network.
 
     evaluate(ngram_model(read_arpa("corpus.arpa")), Corpus.from_file("test.txt"))
     """

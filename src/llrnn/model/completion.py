@@ -69,7 +69,7 @@ class Completion:
         return self.find_cell()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the word, "log_p", "p" and "cell" as a dict for JSON, the first under "word".
+        """Return {"word": …, "log_p": …, "p": …, "cell": …}, the completion as a dict for JSON.
 
         "cell" is the name of the set of strings that an unlisted word belongs to, None for a listed one.
         """
@@ -84,7 +84,7 @@ class NextWords:
 
     Candidates are the words of the vocabulary and the strings of its domains (infinite sets with probabilities, such as
     numbers or spellings). Use: `NextWords(model, p).best_listed("gr", 5)`. `p`: the model's distribution of the next
-    symbol, at one position; raises ZeroMassError where no word is possible.
+    symbol, at one position, after the prefix; the constructor raises ZeroMassError where no word is possible.
     """
 
     def __init__(self, model: LLRNN, p: Distribution) -> None:
@@ -410,8 +410,8 @@ class Completer:
     ) -> Completions:
         """Return the k most probable words after `prefix` that begin with `letters`, best first.
 
-        `prefix`: the text of the sentence before, or its words; `letters`: "" for any word; words in `without` are left
-        out. Raises ConfigError if k < 1 or the letters begin with a space.
+        `prefix`: the beginning of the sentence, before the word that is typed, as a text or its words; `letters`: ""
+        for any word; words in `without` are left out. Raises ConfigError if k < 1 or the letters begin with a space.
 
             keyboard.complete("la reine est", "gr", k=5)[0].word
         """

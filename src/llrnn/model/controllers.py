@@ -129,10 +129,10 @@ class Controller(nn.Module):
         return h.squeeze(1), state
 
     def trimmed(self, state: Hidden) -> Hidden:
-        """Return a state that continues as `state` does, without padding that none of its rows needs any more.
+        """Return a state that goes on as `state` does, without columns that are padding in all of its rows.
 
-        For search, where the rows of sequences that have ended are taken out. The base class returns the state itself.
-        `state`: a tuple of tensors, each with one row for each sequence; the number of rows stays.
+        Such columns are left where a search has taken out the rows of longer sequences. The base class returns the
+        state itself. `state`: a tuple of tensors, each with one row for each sequence; the number of rows stays.
         """
         return state
 
@@ -186,7 +186,8 @@ def mode_generator(
 ) -> torch.Generator | None:
     """Return the random generator for the dropout of `module`: None in eval mode, so that nothing is dropped.
 
-    In train mode it is `generator`, or where that is None torch's global one of the device.
+    In train mode it is `generator`, or where that is None torch's global one of `device`. `module.training` says which
+    mode it is.
     """
     if not module.training or generator is not None:
         return generator if module.training else None
@@ -490,6 +491,8 @@ class LSTM(Recurrent):
 class Silent(Controller):
     """A controller without a network: h has no coordinates, so that feature weights do not depend on the text.
 
+    Use: `Silent()`, as `controller` of an `LLRNN`; `inputs` and `hidden` are 0.
+
     h is (B, T, 0), and the state an empty tuple.
     """
 
@@ -647,7 +650,7 @@ class Encoder(nn.Module):
 
     @cached_property
     def known_names(self) -> frozenset[str]:
-        """The names that `unknown_names` does not report: `slot_names`, and words in conditions of training."""
+        """The names that `unknown_names` does not report: `slot_names`, and all words in the conditions of training."""
         words = {name.removeprefix("Word:") for name in self.names if name.startswith("Word:")}
         return frozenset({*self.slot_names, *words})
 

@@ -182,11 +182,12 @@ def generate(
 
     `prefix`: a text, or the tuple of its words. Samples are drawn at `temperature`, from the `top_k` most probable
     words or the smallest set of words with probability `top_p`; `greedy` takes the most probable word; `beam` is the
-    number of hypotheses of a beam search, of which the `count` best are returned; `strategy` chooses in your own way.
-    `max_words` cuts a text that has not ended by itself. `condition`: the input that the text is written from, for
-    models that read one; `conditions`: several, with one text for each in place of `count`. The same `seed` draws the
-    same texts; without one, or a `generator`, torch's global generator draws. Raises ConfigError for options that
-    exclude each other, and ZeroMassError where nothing can follow the prefix.
+    number of hypotheses of a beam search, of which the `count` best are returned; `strategy` is a `Strategy` of your
+    own, which chooses each word. `max_words`: after how many words (symbols) beyond the prefix a text that has not
+    ended by itself is cut. `condition`: the input that the text is written from, for models that read one;
+    `conditions`: several, with one text for each in place of `count`. The same `seed` draws the same texts; without
+    one, or a `generator`, torch's global generator draws. Raises ConfigError for options that exclude each other, and
+    ZeroMassError where nothing can follow the prefix.
 
         generate(model, "le chat", temperature=0.7, top_p=0.9, count=3, seed=1)
         generate(model, "le chat", beam=5)[0]
@@ -284,7 +285,10 @@ class Search:
         return self._ended or self.error is not None or self._steps >= self.max_words
 
     def words(self) -> list[int]:
-        """Return the symbol ids to feed next, one for each hypothesis: its last word, at first that of the prefix."""
+        """Return the symbol ids to feed next, one for each hypothesis, best first: its last word.
+
+        Before the first step it is the last symbol of the prefix, or EOS without a prefix.
+        """
         return [found[-1] if found else self._fed for _, found in self._going]
 
     def check(self, p: Distribution, state: ModelState, start: int, alive: Sequence[bool]) -> bool:
@@ -339,8 +343,8 @@ class Search:
     def found(self) -> list[Generated]:
         """Return the best texts, a list of at most `width` `Generated`, best first.
 
-        They are those that ended or, where none did, unfinished ones. Raises the LLRNNError of a search in which
-        nothing was possible.
+        They are those that ended by themselves or, where none did, those cut at `max_words`. Raises the LLRNNError of a
+        search in which nothing was possible.
         """
         if self.error is not None:
             raise self.error
@@ -351,7 +355,9 @@ class Search:
 def begin_searches(
     model: LLRNN, conditions: Sequence[object], prefix: tuple[str, ...] = (), beam: int = 5, max_words: int = 60
 ) -> list[Search]:
-    """Return a beam search for each condition, ready for `advance_searches`: all but the prefix's last word is read.
+    """Return a beam search for each condition, ready for `advance_searches`; all but the last symbol is read.
+
+    The last symbol is that of the prefix, or EOS without one; the first step of the search reads it.
 
     A condition is the input that a text is written from, None for a model without. `prefix`: the words that all texts
     begin with; `max_words`: after how many further words a text is cut. Raises ConfigError unless `beam`, the number of
@@ -563,7 +569,7 @@ def unknown_names_of(model: LLRNN, conditions: Iterable[object]) -> str | None:
 
 
 def prepared(model: LLRNN, conditions: Sequence[object], tell: Callable[[str], None] = warn_unlisted) -> LLRNN:
-    """Return the model with the words of these conditions, and of its look-up tables, added to its vocabulary.
+    """Return a copy of the model with the words of these conditions, and of its look-up tables, in its vocabulary.
 
     Conditions are the inputs that texts are written from. The model itself is returned where nothing is new, or where
     words cannot be added; in the second case `tell` is called with the reason.
@@ -585,9 +591,9 @@ def write(
     """Return a text for each condition (the input that it is written from), by beam search or a decoding strategy.
 
     `conditions`: as `read_condition` returns them; `beam`: how many hypotheses; `strategy`: without a beam, greedy by
-    default; `prefix`: how every text begins; `max_words`: where it is cut; `generator`: what the strategy draws from.
-    Unknown words of conditions are added to the vocabulary for the call, and placeholders of delexicalised models
-    replaced. Raises ConfigError where a condition is missing, or the model ignores it.
+    default; `prefix`: how every text begins; `max_words`: after how many further words it is cut; `generator`: what the
+    strategy draws from. Unknown words of conditions are added to the vocabulary for the call, and placeholders of
+    delexicalised models replaced. Raises ConfigError where a condition is missing, or the model ignores it.
 
         write(model, [read_condition(model, "inform(name='trattoria contadina')")], beam=5)[0]
     """

@@ -165,7 +165,7 @@ def require_shares(weights: Sequence[float], n: int) -> None:
 def inheriting(made: LLRNN, models: Sequence[LLRNN]) -> LLRNN:
     """Return `made`, in eval mode, with device, dtype, configuration and tokeniser of the first of `models`.
 
-    It is changed in place.
+    It also gets the `training_summary` of that model. `made` is changed in place.
     """
     first = models[0]
     made.provenance = {key: first.provenance[key] for key in ("config", "tokeniser") if key in first.provenance}

@@ -158,9 +158,9 @@ def _rotated(x: Tensor, first: int) -> Tensor:
 class Mogrifier(Layered):
     """A controller (network of a model): the Mogrifier LSTM (Melis et al. 2020).
 
-    Input and state gate each other before every step. `hidden`: size of h; `layers`: how many; `rounds`: of gating, 0
-    for a plain LSTM; `inputs`: size of the input ψ, `hidden` unless given; `dropout`: the share of coordinates dropped
-    in training.
+    Input and state gate each other before every step. `hidden`: size of h; `layers`: how many; `rounds`: how many times
+    they gate each other, in turn, the input first; 0 for a plain LSTM; `inputs`: size of the input ψ, `hidden` unless
+    given; `dropout`: the share of coordinates dropped in training.
 
         LLRNN(vocabulary, output_features=features.Identity(), controller=Mogrifier(64, rounds=5))
     """

@@ -153,12 +153,12 @@ class LLRNN(Persistent):
 
         `output_features`: φ, of the words to predict; `input_features`: ψ, of the words read (by default the same);
         `background`: the prior b(K, x) over the next word, uniform by default; `controller`: the network that computes
-        h (else an LSTM); `contextual`: output features that depend on the text before; `contextual_inputs`: numbers
-        that do, which the network reads beside the word; `mixed`: distributions p_k that are mixed in with weights
-        w_k(h) by the network; `tied`: one weight matrix for ψ and φ; `word_dropout`: the share of input words that
-        training drops; `seed`: of the initial weights, None skips initialisation. A controller that has weights already
-        (trained, loaded, of a class of your own) keeps them. Raises ConfigError for names that clash, or sizes that do
-        not fit.
+        h, by default `LSTM()`; `contextual`: output features that depend on the text before; `contextual_inputs`:
+        numbers that do, which the network reads beside the word; `mixed`: distributions p_k that are mixed in with
+        weights w_k(h) by the network; `tied`: one weight matrix for ψ and φ; `word_dropout`: the share of input words
+        whose embedding is set to 0 in training; `seed`: of the initial weights, None skips initialisation. A controller
+        that has weights already (trained, loaded, of a class of your own) keeps them. Raises ConfigError for names that
+        clash, or sizes that do not fit.
 
             LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(64))
         """
@@ -276,7 +276,10 @@ class LLRNN(Persistent):
         return tuple(map(self.tokeniser.lower, words) if self.reads_lowercase else words)
 
     def read_word(self, word: str) -> str:
-        """Return one word as the model reads it; raise a VocabularyError where its tokeniser cuts it into several."""
+        """Return one word as the model reads it: lowercased if its text is.
+
+        Raises a VocabularyError where the vocabulary does not list it and the tokeniser cuts it into several.
+        """
         if self.cuts(word):
             parts = self.read(word)
             raise VocabularyError(
@@ -286,7 +289,7 @@ class LLRNN(Persistent):
         return self.read([word])[0]
 
     def cuts(self, word: str) -> bool:
-        """Whether the model's tokeniser cuts a word, which its vocabulary does not list, into several."""
+        """Return whether the model's tokeniser cuts `word` into several words; False if its vocabulary lists it."""
         listed = self.vocabulary.find(self.read([word]))[0][0] in range(self.vocabulary.n_words)
         return not listed and len(self.read(word)) > 1
 
@@ -328,8 +331,8 @@ class LLRNN(Persistent):
     ) -> tuple[Distribution, ModelState]:
         """Feed one word to each of B sequences; return the distributions of the next words (N = B), and the new state.
 
-        `state`: of the B sequences, from `start` or the last step; `words`: B symbol ids; `change`: of the feature
-        weights, for this call alone, None for no change. There is no dropout, even in train mode.
+        `state`: of the B sequences, from `start` or the last step; `words`: B symbol ids; `change`: a `WeightChange` of
+        the feature weights, for this call alone, None for no change. There is no dropout, even in train mode.
         """
         fed = torch.tensor(list(words), dtype=torch.long, device=self.device)
         one = fed[:, None]
@@ -351,8 +354,8 @@ class LLRNN(Persistent):
         """Read a batch; return the distributions at its N unmasked positions, row by row, and the state after it.
 
         `state`: of the rows before the batch, None to begin afresh; `generator`: what dropout draws from in train mode,
-        None for torch's global one; `change`: of the feature weights, for this call alone. Raises InputError for an
-        empty batch.
+        None for torch's global one; `change`: a `WeightChange` of the feature weights, for this call alone, None for
+        none. Raises InputError for an empty batch.
         """
         if batch.inputs.dim() != 2 or not batch.inputs.shape[1]:
             raise InputError(
@@ -419,7 +422,8 @@ class LLRNN(Persistent):
     def _precomputed_values(self, batch: Batch) -> list[AnyValues]:
         """Return the values of the contextual features, in the order of `contextual`, from tensors in the batch.
 
-        `precompute` has put them there.
+        They are `batch.precomputed`, where `precompute` has put them: a `LinearValues` for a linear feature, else a
+        `ContextValues` whose value on words in general is 0.
         """
         n, found, ahead = batch.n_positions, list[AnyValues](), batch.precomputed
         slopes, differences = ahead.slopes, ahead.differences
@@ -436,9 +440,11 @@ class LLRNN(Persistent):
         return found
 
     def _with_mixed(self, own: Distribution, h: Tensor, mixed: Sequence[Prior]) -> Distribution:
-        """Return the mixture of `own` and the priors `mixed`, weighted by the network; `own` if nothing is mixed in.
+        """Return the mixture of `own` and the priors `mixed`, weighted by the network; `own` where nothing is mixed in.
 
-        `h` (N, H): hidden vectors, from which the mixture weights at each position are computed.
+        `own`: the distributions at N positions; `mixed`: for each further distribution its prior there, which is
+        normalised; `h` (N, H): hidden vectors, from which a softmax layer computes the mixture weights at each
+        position.
         """
         if self.gate_weight is None:
             return own

@@ -78,9 +78,10 @@ class Persistent(nn.Module):
         return tuple(name for one in self.contextual_inputs for name in one.names)
 
     def save(self, folder: str | PathLike[str]) -> None:
-        """Write the model as a folder of safetensors and JSON, which `llrnn.load` reads back; whole or not at all.
+        """Write the model into a folder as safetensors and JSON, which `llrnn.load` reads back.
 
-        Raises CheckpointError where a weight is not finite.
+        The folder is made if needed; a model in it is replaced, as a whole or not at all. Raises CheckpointError where
+        a weight is not finite.
 
             model.save("runs/mine")
         """
@@ -137,8 +138,8 @@ class Persistent(nn.Module):
     def described(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
         """Return all that makes up the model: a dict of plain data that JSON can hold, and a dict of tensors by name.
 
-        The first has keys such as "controller", "output_features", "background"; the second "weights.NAME" and others,
-        as `save` writes them.
+        The first has keys such as "controller", "output_features", "background"; the second has "weights.NAME" for
+        parameters, and others such as "output_features.values". `save` writes both.
         """
         data: dict[str, Any] = {
             "unknown": self.vocabulary.unknown,
@@ -219,7 +220,8 @@ def _describe_features(side: str, features: FeatureMatrix, data: dict[str, Any],
 def _describe_source(saved: Saved, prefix: str, tensors: dict[str, Tensor]) -> dict[str, Any]:
     """Return a saved prior or contextual feature, with its parts, as nested plain data; add its tensors to `tensors`.
 
-    These have the names "PREFIX.NAME", and those of part i "PREFIX.i.NAME".
+    The data are {"kind", "fields", "tensors": sorted names, "parts": a list of the same for each part}. Tensors are
+    added by the names "PREFIX.NAME", and those of part i by "PREFIX.i.NAME".
     """
     tensors.update({f"{prefix}.{name}": tensor for name, tensor in saved.tensors.items()})
     parts = [_describe_source(part, f"{prefix}.{i}", tensors) for i, part in enumerate(saved.parts)]

@@ -44,7 +44,8 @@ class Batching(ABC):
     def plan(self, text: EncodedText, *, seed: int | None = None, epoch: int = 0) -> Sequence[Batch]:
         """Return the batches of one epoch over `text`, a sequence whose items are made when they are asked for.
 
-        `seed`: for shuffling, anew for each `epoch`; None: the batches come in a fixed order.
+        `seed`: for shuffling, in another order for each `epoch`; None: the batches come in a fixed order. Nothing is
+        drawn from torch's or numpy's global generators.
         """
 
 
@@ -102,7 +103,8 @@ def _pieces(run: Run, index: Ints) -> Batch:
 class Sentences(Batching):
     """Batches of whole sentences of similar length, each read from a fresh state.
 
-    `words`: the most positions in a batch, rows times longest row, unless one sentence alone is longer.
+    `words`: the most positions in a batch, rows times longest row (a sentence of n words has n + 1 positions), unless
+    one sentence alone is longer. Conditions of sentences are in the batches.
 
     evaluate(model, corpus, batching=Sentences(words=2048))
     """
@@ -120,8 +122,8 @@ class Sentences(Batching):
     def groups(self, order: Ints, ordered: Ints) -> list[Ints]:
         """Return groups of sentence numbers such that sentences × longest sentence of a group is at most `words`.
 
-        `order`: the numbers of the sentences by growing length; `ordered`: their lengths in that order. A longer
-        sentence is a group by itself. A list of integer arrays, which together hold each number of `order` once.
+        `order`: the indices of the sentences in the text by growing length; `ordered`: their lengths in that order. A
+        longer sentence is a group by itself. A list of integer arrays, which together hold each number of `order` once.
         """
         groups: list[Ints] = []
         start = 0

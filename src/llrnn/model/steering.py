@@ -202,7 +202,8 @@ def swap(
     `background`: the prior b(K, x) in place of the model's, None keeps it; `experts`: backgrounds by the name of the
     expert feature (a distribution as a feature) that they replace; `tables`: knowledge bases by the name of the one
     that they replace. The words of a table are added to the vocabulary. Give backgrounds over the model's present
-    vocabulary: they are revised together with the model. Raises ConfigError for names that the model does not have.
+    vocabulary: where words are added, they are changed together with the model. Raises ConfigError for names that the
+    model does not have.
 
         swap(model, tables={"menu": KnowledgeBase.from_file("menu.csv")})
     """
@@ -237,9 +238,10 @@ def constrained(model: LLRNN, constraint: Constraint) -> LLRNN:
 
 
 def _with_tables(model: LLRNN, tables: Mapping[str, KnowledgeBase]) -> LLRNN:
-    """Return the model with other look-up tables: {name of the table that is replaced: the new knowledge base}.
+    """Return a model with other look-up tables in place of some of the model's.
 
-    Their words are added to the vocabulary first, since only listed words can be looked up.
+    `tables`: {name of the table that is replaced: the new knowledge base}. Their words are added to the vocabulary
+    first, since only listed words can be looked up. If none are new, `model` itself is changed.
     """
     changed = {name: old.with_table(tables[name]) for name, old in tables_of(model).items() if name in tables}
     ready = add_from_conditions(model, [], words_by_column(changed.values()))

@@ -146,7 +146,7 @@ def _asked(
 def _check_batches(
     states: list[State], whole: Tensor, answer: Callable[[list[State]], Tensor], rounding: float = 0.0
 ) -> None:
-    """Raise LawError unless `answer(states)` is `whole` once more, and row n equals `answer([states[n]])[0]`.
+    """Raise LawError unless `answer(states)` equals `whole`, and row n of it equals `answer([states[n]])[0]`.
 
     Rows are compared within `rounding` (and 1e-5 of the value); exactly if it is 0.
     """
@@ -368,7 +368,7 @@ def _require(condition: bool, law: str) -> None:
 
 @contextlib.contextmanager
 def _as_law() -> Iterator[None]:
-    """Context manager that turns an LLRNNError raised within it (NaN, a value without a name) into a LawError."""
+    """Context manager that turns an LLRNNError raised within it, such as one for a NaN, into a LawError."""
     try:
         yield
     except LawError:
@@ -378,7 +378,11 @@ def _as_law() -> Iterator[None]:
 
 
 def _same(left: object, right: object) -> bool:
-    """Return whether two states are equal, compared part by part; they may hold tensors, or objects without `==`."""
+    """Return whether two states are equal: of one type, with equal parts.
+
+    Lists, tuples, mappings, arrays, tensors (where NaN equals NaN) and attributes of objects are compared part by part,
+    anything else by `==`.
+    """
     if left is right:  # what says that it is its own copy, as a node of a grammar does
         return True
     if isinstance(left, Tensor) and isinstance(right, Tensor):
@@ -404,10 +408,11 @@ def _dense_values(values: ContextValues, n_symbols: int) -> Tensor:
 
 
 def _check_sums(prior: Prior, values: list[ContextValues], vocabulary: Vocabulary, n: int, log_b: Tensor) -> None:
-    """Raise LawError unless probabilities under a random layer sum to one, where every position has a possible word.
+    """Raise LawError unless probabilities by a layer with random weights sum to one (within 1e-9) at each position.
 
-    Also unless Z is 0 exactly at the positions where all b are 0. `prior`: at n positions, with values `log_b` (n, V);
-    `values`: of contextual features.
+    Sums are only checked where every position has a word with b > 0. Also raised unless the normaliser Z is 0 at
+    exactly the positions where all b are 0. `prior`: at n positions, with values `log_b` (n, V); `values`: of
+    contextual features.
     """
     phi = compile_features(Function(lambda symbol: {f"length {len(symbol) % 3}": 1.0}), vocabulary)
     layer, h = _random_layer(phi, sum(part.width for part in values), n)
@@ -423,9 +428,10 @@ def _check_sums(prior: Prior, values: list[ContextValues], vocabulary: Vocabular
 def check_controller(controller: Controller, *, conditions: Sequence[object] = (None, None), seed: int = 0) -> None:
     """Check the laws of a controller, a network from words to hidden vectors, on a copy in float64 without dropout.
 
-    The laws: sizes, no look-ahead, a scan equals single steps, a batch equals single rows. Raises LawError that says
-    which law is broken, and where it first shows. `conditions`: two inputs that it can read, None for most; `seed`: of
-    the random input vectors.
+    The laws: results have the shapes that `hidden` and `state_size` say; h does not depend on later inputs; a scan
+    gives what single steps give; a batch gives what its rows give one by one, also where they have read different
+    amounts. Raises LawError that says which law is broken, and where it first shows. `conditions`: two inputs that it
+    can read, None for most; `seed`: of the random input vectors.
 
         check_controller(from_module(my_network, inputs=32))
     """

@@ -114,9 +114,10 @@ def some(items: Sequence[object], shown: int = _SHOWN) -> str:
 def read_words(path: StrPath, *, lowercase: Lowercase = False) -> list[Entry]:
     """Return the words in a file of lines `form TAB attributes TAB count`; what follows the form may be missing.
 
-    Attributes are names of features, separated by spaces, commas or `|`, or `_` for none. A form that comes again, also
-    one that `lowercase` makes the same, has the attributes of all its lines and the sum of their counts. Raises
-    LexiconError, with the line, for other content, or a file without words.
+    Attributes are names of features, separated by spaces, commas or `|`, or `_` for none. `lowercase`: True lowercases
+    forms, and so does a function from a form to another. A form that comes again, also one that `lowercase` makes the
+    same, has the attributes of all its lines and the sum of their counts. Raises LexiconError, with the line, for other
+    content, or a file without words.
 
         model = add(model, read_words("names.tsv"))
     """
@@ -177,7 +178,7 @@ class FeatureColumns:
         self._not_among = [name for name in self._identities if name.startswith("NotAmong:")]
 
     def find(self, attribute: str) -> str | None:
-        """Return the name of the model's feature that `attribute` means, or None if there is none.
+        """Return the name of the matrix's feature that `attribute` means, or None if there is none.
 
         It is the attribute itself, or with a colon in place of its first "=": `Gender=Fem` means `Gender:Fem`.
         """
@@ -340,13 +341,14 @@ def of_symbols(matrix: FeatureMatrix, symbols: Ints) -> FeatureMatrix:
 
 
 def likened(model: LLRNN, entries: Iterable[Entry]) -> list[Entry]:
-    """Return words to add with their prior mass `share`: by their counts, or else that of listed words like them.
+    """Return the words to add with `share` set, their prior probability relative to that of all symbols now listed.
 
         share(x) = mean of b(y) / Σ_z b(z) over y in L(x)        L(x) = argmax_y |φ(x) ∩ φ(y)| / |φ(x) ∪ φ(y)|
 
-    y: listed words with b(y) > 0, z: all symbols, b: the prior of the model, by counts where it depends on the context.
-    L(x) are the words with the features of x, if there are any. All other words keep their ratios: b(y) stays, Σ_z b(z)
-    grows.
+    That is for a word x without a count; with one, share(x) = count / all counts of the vocabulary. y: listed words
+    with b(y) > 0, z: all symbols, b: the prior of the model, by counts where it depends on the context. L(x) are the
+    words whose sets of features φ are most like that of x: equal, if there are such. All other words keep their ratios:
+    b(y) stays, Σ_z b(z) grows.
 
         likened(model, [Entry("cachalot", frozenset({"POS:NOUN"}))])[0].share
     """
@@ -628,7 +630,7 @@ def _read_before(model: LLRNN, conditions: Sequence[object], others: Collection[
 
 
 def with_text_words(model: LLRNN, corpus: Corpus) -> LLRNN:
-    """Return a model that lists the words of a running text, each with the probability that it had unlisted.
+    """Return a model whose vocabulary lists the words of a running text too, each with the probability it had unlisted.
 
     For a prior of words that come again (`backgrounds.Recent`). The model itself is returned for a corpus of sentences
     that stand alone, not made by `Corpus.running`.
@@ -657,7 +659,7 @@ def try_add_from_conditions(
 
 
 def words_by_column(lookups: Iterable[Lookup]) -> dict[str, set[str]]:
-    """Return {column: words} of all tables (knowledge bases) that `lookups` consult; columns of one name are joined."""
+    """Return {column: words of its values} of the columns that `lookups` look up; columns of one name are joined."""
     found: dict[str, set[str]] = {}
     for one in lookups:
         for column, words in one.words_by_column.items():

@@ -83,8 +83,8 @@ class Background(Process[S]):
     def shares(self, state: S) -> list[tuple[str, float, Prior]]:
         """Return the parts of a prior that is a mixture, at one state, as (name, log weight, log b) triples.
 
-        For explanations; log b is a `Prior`. [] if the background is no mixture. `state`: as `initial` and `advance`
-        return it.
+        For explanations; log b is a `Prior` of one position. [] if the background is no mixture. `state`: as `initial`
+        and `advance` return it.
         """
         return []
 
@@ -284,7 +284,7 @@ class Mixture(Combined):
     weights     above 0, one for each part; None: equal, with sum 1
     names       of the parts, in explanations; None: the `repr` of each
 
-    Raises a BackgroundError without parts, or with other weights.
+    Raises a BackgroundError without parts, or with weights that are not above 0 or not as many as parts.
 
     Example:
 
@@ -436,9 +436,10 @@ def _common_n(priors: Sequence[Prior]) -> int:
 
 
 def _written_out(priors: Sequence[Prior], n: int) -> list[Tensor]:
-    """Return each prior as a dense tensor log b (n, V), with the device and dtype of those that are dense already.
+    """Return each prior as a dense tensor log b (n, V), on one device and in one dtype.
 
-    At least one must be dense.
+    Device and dtype are those of the priors that have N × V values already, of which there must be one (the first one's
+    device, their widest dtype). A prior of one position is repeated.
     """
     models = [prior.log_b for prior in priors if isinstance(prior, FullPrior)]
     dtype = reduce(torch.promote_types, (log_b.dtype for log_b in models))
@@ -660,8 +661,8 @@ def _cell_mass(vocabulary: Vocabulary, counts: Mapping[str, float], *, extra: fl
 def _spread(vocabulary: Vocabulary) -> Floats:
     """Return the probability of each of the C cells within its domain, given that a string is not listed, (C,).
 
-    A domain is a set of strings with probabilities, such as numbers, divided into cells. Each domain sums to 1; one
-    whose strings are all listed has zeros.
+    A domain is a set of strings with probabilities, such as numbers, divided into cells. The cells of each domain sum
+    to 1; those of a domain whose strings are all listed are 0. Cells are in the order of the vocabulary's symbols.
     """
     spread = []
     for left in vocabulary.cell_log_mass:

@@ -118,9 +118,11 @@ class Constraint(Background[At]):
         return bound
 
     def _readers(self) -> Callable[[object], SymbolReader]:
-        """Return a function condition -> `SymbolReader`, which reads the language symbol by symbol.
+        """Return a function condition -> `SymbolReader`, an object that reads the language of that condition.
 
-        The condition is the input that a text is generated from, or None. `bind` calls it; subclasses implement it.
+        A `SymbolReader` gives, at each node of the language, log b of all symbols and the node after a symbol. The
+        condition is the input that a text is generated from, or None. `bind` calls this method; subclasses implement
+        it.
         """
         raise NotImplementedError
 
@@ -223,7 +225,7 @@ class Constraint(Background[At]):
         return SparsePrior((one,), torch.tensor(shift, dtype=torch.float64).view(-1, 1), _exceptions(rows))
 
     def _limits(self) -> dict[str, Any]:
-        """Return {"violation", "longest", "spelling"}, the options of every constraint, for `saved`."""
+        """Return {"violation": …, "longest": …, "spelling": …}, this constraint's options, for `saved`."""
         return {"violation": self.violation, "longest": self.longest, "spelling": self.spelling}
 
     @property
@@ -247,7 +249,7 @@ class Constraint(Background[At]):
     def refusal(self, state: At) -> str | None:
         """Return a message with the symbol by which the sentence left the language, and what was allowed there.
 
-        None if it has not left it, or if `violation` is above 0.
+        None if the sentence has not left the language at `state`, or if `violation` is above 0.
         """
         if state.left is None or self.violation:
             return None
@@ -302,8 +304,8 @@ def constraints_of(background: Background) -> tuple[Constraint, ...]:
 class _Readers:
     """A callable condition (input of a text) -> `SymbolReader` of a bound constraint, the reader of its language.
 
-    It is pickled as the constraint, without its caches. Use: `readers(condition)`; None is the condition of a text
-    without.
+    It is pickled as the constraint, without its caches. Use: `readers(condition)`, with None for a text without a
+    condition. A `SymbolReader` gives, at each node of the language, log b of all symbols and the node after a symbol.
     """
 
     def __init__(self, constraint: Constraint) -> None:
@@ -320,9 +322,9 @@ class _Readers:
 
 
 class Automaton(Constraint):
-    """A prior over the next word that holds a text to a regular language: b(K, x) = 0 where no string begins K x.
+    """A prior over the next word that holds a text to a regular language: b(K, x) = 0 where no string of it begins K x.
 
-        Automaton("the ( big | small )*<0.5> cat")                                  over symbols
+        Automaton("the ( big | small )*<0.5> cat")                                  over symbols, a factor 0.5 each time
         Automaton(r"[0-9]{4}(, [0-9]{4})*", over="characters", weighted=False)      over the characters that they spell
         Automaton(words(dictionary).repeated(again=0.5), over="characters")         any expression of `llrnn.languages`
 
@@ -377,7 +379,7 @@ class Automaton(Constraint):
 
 
 class Grammar(Constraint):
-    """A prior over the next word that holds a text to a context-free grammar: b(K, x) = 0 where no string begins K x.
+    """A prior over the next word that holds a text to a context-free grammar: b(K, x) = 0 if no string begins with K x.
 
         Grammar('start: "(" start ")" start |')                           what is allowed, 1 or 0
         Grammar(text, weights={"sum": 0.2, "expr/2": 0.8})                p(x | prefix): how probable a grammar finds it
@@ -387,8 +389,9 @@ class Grammar(Constraint):
     over        "symbols": a terminal is one symbol, in quotes, or any that matches a regular expression; "characters":
                 symbols spell strings, and terminals are strings, cut in any way that fits
     start       the rule to start from
-    weights     {alternative: weight}, an alternative by its alias or as rule/number; then b = p(x | prefix), where
-                weights are normalised to a distribution over strings. None: b is 1 or 0
+    weights     {alternative: weight above 0}, an alternative by its alias or as rule/number from 1, all others having
+                weight 1; then b = p(x | prefix), where weights are normalised to a distribution over strings. None: b
+                is 1 or 0
     name        what messages call the grammar
     violation   b of a symbol that leaves the language, 0 to 1; above 0, b is 1 after it until the sentence ends
     longest     the most letters (symbols or characters) of a string; None: no limit
@@ -479,7 +482,7 @@ class Grammar(Constraint):
 def _terminal_expression(terminal: notation.Terminal, over: Over, place: str) -> Expression:
     """Return the expression (of a formal language) that a terminal of a grammar matches.
 
-    over        "symbols": one symbol of the vocabulary; "characters": a string of them
+    over        "symbols": the terminal matches one symbol of the vocabulary; "characters": a string of characters
     place       the name of the grammar, for errors
 
     Raises a BackgroundError if the terminal matches the empty string or cannot be parsed.

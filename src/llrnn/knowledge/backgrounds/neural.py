@@ -78,7 +78,10 @@ class Scanned(PackedStates[Place]):
 
     @torch.no_grad()
     def log_prob(self, position: Tensor, word: Tensor) -> Tensor:
-        """Return log p of `word[e]` at `position[e]`, (E,); positions are sorted. Nothing of size N × V is made."""
+        """Return log p of the word with id `word[e]` at `position[e]`, (E,); positions must be sorted.
+
+        Nothing of size N × V is made.
+        """
         place, start = self.order[position], 0
         found: Tensor = self.pieces[0].h.new_zeros(len(word))
         for piece in self.pieces:
@@ -432,8 +435,9 @@ class HuggingFace(Background[tuple[int, ...]]):
         return LazyAnswers(batch.n_positions, lambda: self._answers(asked)), after
 
     def _read(self, state: tuple[int, ...], row: Sequence[int], kept: Sequence[bool], asked: list[Asked]) -> Window:
-        """Append requests for one row of token ids to `asked`, a new one when a window is full; return the last window.
+        """Append the requests for one row of token ids to `asked`; return the window after the row.
 
+        Where a window of tokens is full, its later half becomes the beginning of a new one, with a request of its own.
         `state`: the window (tuple of token ids) before the row; `kept`: for each token, whether the prediction after it
         is needed.
         """
@@ -464,7 +468,7 @@ class HuggingFace(Background[tuple[int, ...]]):
     def _answers(self, asked: Sequence[Asked]) -> Tensor:
         """Return log p of all V tokens after each requested place, request by request, (N, V) float32.
 
-        `asked`: the requests; their `reading` is set.
+        `asked`: the requests, in each of which `reading` and `row` are set to where its keys and values are cached.
         """
         longest = max((len(one.window) for one in asked), default=1)
         step = max(1, _LOGITS_AT_ONCE // (longest * self._model.config.vocab_size))
@@ -521,9 +525,11 @@ class HuggingFace(Background[tuple[int, ...]]):
         return ((asked.reading, asked.row), len(asked.window)) if is_here else None
 
     def saved(self) -> Saved:
-        """Return the path of the model's folder and a hash of its configuration; weights are not copied.
+        """Return what a model folder stores: the path of the language model's folder, and a hash of its configuration.
 
-        A language model that was given as an object has no folder: it must be given again at loading.
+        They are `fields` "folder" and "sha256" of the result, beside "context"; weights are not copied. For a language
+        model that was given as an object there is no folder: only a description is returned, and it must be given again
+        at loading.
         """
         if self._folder is None:
             return super().saved()

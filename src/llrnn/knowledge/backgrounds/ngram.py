@@ -217,7 +217,7 @@ _EMPTY = ngrams.Level(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 
 class NGram(Background[int]):
     """A background (prior over the next word) of back-off n-grams: b(K, x) = p(x | last n − 1 words).
 
-    Its state is the longest suffix of the prefix that the model lists, as the index of a node in its trie.
+    A state is the index of a node in the trie of n-grams: the longest end of the text so far that the table lists.
 
     table       the n-grams
     restrict    False: binding raises an error if the model lists words that the vocabulary does not; True: they are
@@ -255,7 +255,8 @@ class NGram(Background[int]):
         """Return a prior of modified Kneser-Ney n-grams, which are estimated when it is bound to a vocabulary.
 
         order       the length of the longest n-grams
-        min_counts  by order, the count below which n-grams are dropped
+        min_counts  min_counts[n − 1] is the count below which n-grams of n words are dropped; the last entry holds for
+                    longer ones too; (): none are
         folds       parts for cross-fitting (`CrossFitted`): a model that trains on the same text sees, at each
                     sentence, counts made without it; 0: none, for text that no model trains on
         restrict    False: words that the vocabulary does not list are an error; True: they are counted and then left
@@ -449,7 +450,8 @@ class _Estimated(UnboundBackground):
     """A background (prior) of n-grams of a corpus, which are estimated when it is bound: `bind` returns an `NGram`.
 
     order       the length of the longest n-grams
-    min_counts  by order, the count below which n-grams are dropped
+    min_counts  min_counts[n − 1] is the count below which n-grams of n words are dropped; the last entry holds for
+                longer ones too; (): none are
     restrict    False: words that the vocabulary does not list are an error; True: they are counted and then dropped
     """
 

@@ -133,9 +133,10 @@ class Priming(Background[LogWeights]):
         return [state for state, n in zip(states, counts, strict=True) for _ in range(int(n))], states
 
     def prior(self, states: Sequence[LogWeights]) -> Prior:
-        """Return log of the factor b at N states as a sparse prior: a table, with entities that have evidence listed.
+        """Return the log of the factor at N states as a sparse prior: a table, and values of entities with evidence.
 
-        The last result is cached, since states stay the same from word to word.
+        The table has log `absent` for all entities and 0 for other words; at each state the entities with evidence have
+        their own log factor. The last result is cached, since states stay the same from word to word.
         """
         asked, answer = self._last
         if answer is not None and len(asked) == len(states) and all(map(operator.is_, asked, states)):
@@ -212,7 +213,7 @@ class Primed(Combined):
         support: float = 0.9,
         cells: bool = False,
     ) -> Self:
-        """Return a primed prior with entities and maximum-likelihood weights from sentences with conditions.
+        """Return a primed prior with entities, and the likeliest `boost` and `absent`, from sentences with conditions.
 
         base        a background that does not depend on the context, such as `Unigram`; else a BackgroundError
         slots, support      entities are `entity_words(corpus, slots, support)`
@@ -378,7 +379,7 @@ def _likeliest(counts: Floats, masses: Floats) -> tuple[float, float]:
 
 
 def _root(falling: Callable[[float], float], low: float, high: float = _WIDEST) -> float:
-    """Return where a falling function is 0, by bisection between `low` and `high`; `low` if it is not above 0 there."""
+    """Return where a falling function is 0, by bisection between `low` and `high`; `low` if it is 0 or less there."""
     if falling(low) <= 0:
         return low
     for _ in range(_HALVINGS):

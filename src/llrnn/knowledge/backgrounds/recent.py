@@ -74,9 +74,9 @@ class Heard(NamedTuple):
     """The state of `Recent` (a prior in which words of the text come again): what was read so far.
 
     base        the state of the base background
-    before      the text before the sentence
+    before      the text before the sentence, a `TextBefore` with its counts
     words       ids of the words of the sentence so far
-    last        the id of the last symbol, -1 if that was no listed word
+    last        the id of the symbol read last, -1 if that was no word of the vocabulary, or none was read
     """
 
     base: State
@@ -115,7 +115,10 @@ class RecentPlaces(PackedStates[Heard]):
 
     @cached_property
     def log_b(self) -> Tensor:
-        """log (base + μ r) of each of the E words that were read, at its position, (E,): the prior with their share."""
+        """log (base + μ n / (N + κ)) of each of the E words that were read, at its position, (E,).
+
+        base is the probability by the base background, n the word's count, N the sum of counts at the position.
+        """
         log_rate = (self.mu * self.n_read / (self.total[self.position] + self.kappa)).log()
         return torch.logaddexp(self.log_base, log_rate)
 
@@ -187,8 +190,9 @@ class Recent(Background[Heard]):
         corpus      sentences with the text before each as condition, as from `Corpus.running`
         settings    keyword arguments of `Recent` other than mu and kappa
 
-        Each sentence counts twice, with the text before it and alone. The likelihood is by this background alone;
-        unigrams stand for a base that depends on the context.
+        Each sentence counts twice, with the text before it and alone. The likelihood is that of the words by this
+        background, normalised, without a network; in it the vocabulary's unigrams take the place of a base that depends
+        on the context.
 
             Recent.fitted(base, train.running(3000), vocabulary, window=3000, fading=20)
         """
@@ -202,8 +206,8 @@ class Recent(Background[Heard]):
     def bind(self, vocabulary: Vocabulary) -> Self:
         """Return a copy for one vocabulary, with empty caches; itself if it is bound to it already.
 
-        Cached are ids and forms of words, and counts of texts, which are recognised in later epochs by the ids of their
-        objects.
+        Cached are the ids and forms of words, and the counts of texts; a text is recognised by the id of its Python
+        object.
         """
         if self._vocabulary is vocabulary:
             return self
@@ -315,7 +319,12 @@ class Recent(Background[Heard]):
         return self._symbols[places], self._shares[places], sizes
 
     def _spoken(self, words: Sequence[int]) -> Iterator[tuple[Ints, Floats]]:
-        """Yield for each word id (ids of its other forms, then itself; the part of its count that each gets, sum 1)."""
+        """Yield for each word id two arrays: symbol ids, and the part of the word's count that each gets, with sum 1.
+
+        The ids are those of the word's other forms, or of the cells (sets of unlisted strings) that these are in, and
+        the word itself last. Without `inflections`, and for words that the vocabulary counts more than twice, it is the
+        word alone.
+        """
         rules, counts = self.inflections, self._counts
         forms = [rules.forms(self.vocabulary.symbol(word)) if rules and counts[word] <= RARE else {} for word in words]
         found = self.vocabulary.find([form for own in forms for form in own])[0]
@@ -341,7 +350,7 @@ class Recent(Background[Heard]):
         return self._places(base, found), last
 
     def places(self, states: Sequence[Heard]) -> RecentPlaces:
-        """Return the words that were read before each of N states, with their counts.
+        """Return the words that were read up to each of N states, with their counts, as `RecentPlaces`.
 
         Packed states (`RecentPlaces`) are returned as they are.
         """

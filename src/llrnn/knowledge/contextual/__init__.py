@@ -52,6 +52,8 @@ _RESTORERS: dict[str, Callable[[Saved], ContextualFeature]] = {
 def restore(saved: Saved) -> ContextualFeature:
     """Return the contextual feature that a model folder stores as `saved`: the inverse of `ContextualFeature.saved`.
 
+    `saved`: a record of the kind of feature, its settings (`fields`), its `tensors` and `parts`.
+
     Raises a CheckpointError for an unknown `saved.kind`, and for a feature of the user's class that no package
     registers: that one must be given again, `llrnn.load(folder, contextual=[...])`.
     """
@@ -70,6 +72,8 @@ _INPUTS: dict[str, Callable[[Saved], ContextualInput]] = {
 
 def restore_input(saved: Saved) -> ContextualInput:
     """Return the contextual input that a model folder stores as `saved`: the inverse of `ContextualInput.saved`.
+
+    `saved`: a record of the kind of input, its settings (`fields`), its `tensors` and `parts`.
 
     Raises a CheckpointError for an unknown `saved.kind`, and for an input of the user's class that no package
     registers: that one must be given again, `llrnn.load(folder, contextual_inputs=[...])`.

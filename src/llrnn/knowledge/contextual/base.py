@@ -144,7 +144,10 @@ class ContextualFeature(NamedProcess[S]):
 
     @property
     def static(self) -> Features | None:
-        """The static features φ(x) that it is computed from, which a model adds to its output features; or None."""
+        """The static features φ(x) of words from which this feature is computed; None (the default) if it needs none.
+
+        A model adds them to its output features.
+        """
         return None
 
     def on(self, features: FeatureMatrix) -> Self:
@@ -174,7 +177,8 @@ class ContextualFeature(NamedProcess[S]):
     def remarks(self, state: S, words: Sequence[str]) -> Mapping[str, str]:
         """Return {feature name: text}, where the text says what caused its value at `state`; explanations quote it.
 
-        `words`: the words of the prefix that led to the state. By default {}.
+        `words`: the words of the text so far, which led to the state. By default {}; features without a text are left
+        out.
         """
         return {}
 
@@ -364,10 +368,10 @@ def _everywhere(prior: DensePrior) -> ContextValues:
 
 
 def _differing(shift: Tensor, region: Tensor, main: Tensor) -> tuple[Tensor, Tensor]:
-    """Return (position, word), each (E,), for words of other regions whose shift there differs from the main region's.
+    """Return (position, word), each (E,): words of each table at the positions where its shift is not the main table's.
 
-    shift       (N, K) what is added to each of K tables of log b, by position
-    region      (V,) the table that each word belongs to
+    shift       (N, K) what is added to the log b of each of K tables at each position
+    region      (V,) the index of the table that each word belongs to
     main        a scalar: the index of the main table
     """
     position, table = torch.nonzero(shift != shift[:, main][:, None], as_tuple=True)
@@ -397,9 +401,9 @@ _KNOWN: ByteCache[Words, Steps] = ByteCache(32 * 2**20, lambda value, steps: 200
 class ConditionValue(NamedTuple):
     """A value of a slot of the condition (input of a text): its words as ids, the slot's name, and a matcher.
 
-    `words`: a tuple of ids; `steps`: a tuple of dicts, for k from 0 to the number of words − 1; `steps[k]` maps the
-    next word's id to the number of matched words after k of them matched; −1 when the value is complete, 0 for a word
-    that is not among the keys.
+    `words`: a tuple of ids; `steps`: a tuple of dicts, for k from 0 to the number of words − 1; with k words of the
+    value matched, and w the id of the next word of the sentence, `steps[k][w]` is how many are matched then, −1 when
+    the value is complete; 0 for a word that is not among the keys. `slot`: the slot's name.
     """
 
     words: Words
@@ -419,8 +423,8 @@ class CopyProgress(NamedTuple):
     """The state of features that copy values of a condition (input of a text): how far each was said in this sentence.
 
     `values`: a tuple of `ConditionValue`; `words`: a frozenset of the ids of all their words; `matched[i]`: how many
-    words of value i the sentence ends with, or −1 once all of value i was said; `sentence`: a tuple of its word ids,
-    kept only where a value is a part of another one, else None.
+    words of value i the sentence ends with, or −1 once all of value i was said; `sentence`: a tuple of the ids of the
+    sentence's words so far, kept only where a value occurs within another one, else None.
     """
 
     values: tuple[ConditionValue, ...]
@@ -521,7 +525,7 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
         return CopyProgress(values, frozenset(chain(*(words for words, _ in found))), (0,) * len(values), sentence)
 
     def _own(self, state: CopyProgress) -> list[tuple[Words, int, int]]:
-        """Return (word ids, index of its feature in `names`, matched words) for each value of the feature's slots.
+        """Return (word ids, index of its slot in `slots`, number of matched words) for each value of these slots.
 
         The number of matched words is −1 once the value was said; without `slots`, all values count, with index 0.
         """
@@ -533,7 +537,8 @@ class ConditionFeature(ContextualFeature[CopyProgress]):
     def progress(self, state: CopyProgress) -> list[list[float]]:
         """Return [unsaid, begun, said], the numbers of the condition's values in each stage, for each slot of `slots`.
 
-        The condition is the input of the text. Without `slots`, a list of one such list, for all slots together.
+        A value is begun if the sentence ends with its first words, but not all. The condition is the input of the text.
+        Without `slots`, a list of one such list, for all slots together.
         """
         counts = [[0.0, 0.0, 0.0] for _ in self.slots or ("all",)]
         for _, column, k in self._own(state):
@@ -596,8 +601,8 @@ class Copied(Pointing):
     """A feature that is 1 on words with which a value of the condition that was not said yet begins, or continues.
 
     The condition is the input that the text is generated from, such as inform(name='alamo square';food=thai). A value
-    continues with its word k if the sentence ends with its first k words. `slots`: one feature for each of these slots;
-    without, one for all.
+    continues with its word k + 1 if the sentence ends with its first k words; the feature is then 1 on its first word,
+    too. `slots`: one feature for each of these slots; without, one for all.
 
         Copied("name", "food")
     """

@@ -47,9 +47,9 @@ class FrameState(NamedTuple):
     """The state of `Framed`: the condition's values, and the sentence so far, as words and with values read as slots.
 
     The condition is the input of the sentence. `values`: a tuple of (words, slot) pairs, longest value first, words
-    being a tuple of strings; `words`: a tuple of those of the sentence; `read`: a tuple of `Read`, its last symbols,
-    words or `<slot>` for a value; `fold`: which part of the training text the sentence is in, −1 outside training;
-    `said`: a frozenset of the values, as tuples of words, that the sentence has said.
+    being a tuple of strings; `words`: a tuple of those of the sentence; `read`: a tuple of `Read`, the sentence's last
+    symbols, where a value of a slot is one symbol `<slot>`; `fold`: which part of the training text the sentence is in,
+    −1 outside training; `said`: a frozenset of the values, as tuples of words, that the sentence has said.
     """
 
     values: Values
@@ -80,7 +80,10 @@ class FrameState(NamedTuple):
         return ("<s>", *(one.symbol for one in self.read))[-order:]
 
     def going_on(self) -> set[str]:
-        """Return the next words of all values of the condition (input) whose first words the sentence ends with."""
+        """Return the next words of all values of the condition (input) whose first words the sentence ends with.
+
+        Where several beginnings of a value fit, the words after each; values that were said in full have no next word.
+        """
         return {
             value[k]
             for value, _ in self.values
@@ -90,7 +93,7 @@ class FrameState(NamedTuple):
 
 
 def _without(read: tuple[Read, ...], words: int) -> tuple[Read, ...]:
-    """Return the symbols `read` without the last ones, which cover the last `words` words.
+    """Return the symbols `read` without as many at the end as are needed to cover the last `words` words.
 
     `read`: a tuple of `Read`, each of which covers one word or more.
     """
@@ -210,7 +213,8 @@ class Framed(ContextualFeature[FrameState]):
     def opinion(self, state: FrameState) -> dict[str, float]:
         """Return {slot s: log p(s | the words before) − log p(s)} at a state, for all `slots`; cached.
 
-        p(s) is the probability that the next value of the condition (input) that is said is one of slot s.
+        p(s) is the probability that the next value of the condition (input) that is said is one of slot s; "the words
+        before" are the last `order` symbols of the sentence, in which a value is one symbol. Natural logarithms.
         """
         context = state.context(self._order)
         return self._known.get((context, state.fold), lambda: self._made(context, state.fold))
@@ -218,8 +222,8 @@ class Framed(ContextualFeature[FrameState]):
     def _made(self, context: Context, fold: int) -> dict[str, float]:
         """Return {slot s: log p(s | context) − log p(s)}, interpolated (Witten and Bell) with shorter contexts.
 
-        `context`: the symbols before a value; `fold`: the part of the training text whose counts are not used, −1: all
-        are.
+        p(s) is smoothed by adding one to each count. `context`: the symbols before a value, a tuple of strings; `fold`:
+        the index of the part of the training text whose counts are not used, −1: all are.
         """
         slots, whole = self._counts[()], self._followed((), fold)
         share = {slot: (whole[slot] + 1) / (whole.total() + len(slots)) for slot in slots}
@@ -265,8 +269,9 @@ class Framed(ContextualFeature[FrameState]):
 def _beginnings(condition: object, words: Iterable[str], order: int) -> Iterator[tuple[Context, str]]:
     """Yield (context, slot) for each value of the condition that a sentence says.
 
-    The condition is the input of the sentence: slots with values. The context is the last `order` symbols before the
-    value, fewer at the beginning: words, or `<slot>` for a value. Of values that overlap, the longest counts.
+    The condition is the input of the sentence: slots with values. The context is a tuple of the last `order` symbols
+    before the value: words, `<slot>` for a value, and `<s>` for the beginning of the sentence. Of values that overlap,
+    the longest counts.
     """
     text, state, states = tuple(words), FrameState.of(condition), list[FrameState]()
     for word in text:

@@ -99,7 +99,7 @@ class PredictedSlot(Following[FrameState], ContextualInput[FrameState]):
     """A contextual input of the network: log p(s | the words before) − log p(s) for each slot s, one number each.
 
     It tells of which slot of the condition (input of a text) a value is likely to be said next. `framed`: the feature
-    with the counts of what stands before values.
+    with the counts of what stands before values; the numbers are those of its `opinion`, in the order of its `slots`.
 
         PredictedSlot(Framed.counted(corpus))
     """

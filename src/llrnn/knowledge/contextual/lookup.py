@@ -95,9 +95,9 @@ class Matching:
     def before(self, kb: KnowledgeBase, condition: object) -> TableRows:
         """Return the rows of the table that hold for a condition as long as the sentence has mentioned no `subject`.
 
-        A condition is the input of a text. They are those of the name mentioned last in the condition's fields
-        `history`, else those whose columns `on` have the values that the condition's fields of these names have; () if
-        there are none.
+        A condition is the input of a text. The rows, dicts {column: value}, are those of the name mentioned last in the
+        condition's fields `history`, else those whose columns `on` have the values that the condition's fields of these
+        names have; () if there are none.
         """
         index = self.index(kb)
         given = [(name, text) for name, text in fields_of(condition) if text is not None]
@@ -119,7 +119,7 @@ class Matching:
         return found
 
     def settings(self) -> dict[str, Any]:
-        """Return {"subject", "on", "history"}, the arguments that a model folder stores; `words` is not among them."""
+        """Return {"subject": …, "on": …, "history": …}, the arguments that a model folder stores, without `words`."""
         return {"subject": self.subject, "on": list(self.on), "history": list(self.history)}
 
 
@@ -152,14 +152,21 @@ class _Index:
         return next((rows for rows in found if rows is not None), None)
 
     def named_at(self, words: Sequence[str], end: int) -> TableRows | None:
-        """Return the rows of the longest name whose last word is `words[end - 1]`; None if no name ends there."""
+        """Return the rows of the longest name whose last word is `words[end - 1]`; None if no name ends there.
+
+        Rows are dicts {column: value} of the table whose subject column has the name, in any case.
+        """
         for name, rows in self._by_last.get(words[end - 1].lower(), ()):
             if len(name) <= end and [word.lower() for word in words[end - len(name) : end]] == name:
                 return rows
         return None
 
     def spoken_of_in(self, text: str) -> TableRows | None:
-        """Return the rows of the table with the name that ends last in a text; None if it mentions none; cached."""
+        """Return the rows of the table with the name that ends last in a text; None if it mentions none; cached.
+
+        The text is split into words as the query says; of names that end at one word the longest counts. Rows are dicts
+        {column: value}.
+        """
         return self._cache.get(text, lambda: self.spoken_of(self._words(text)))
 
     def restricted(self, values: Values) -> TableRows:
@@ -349,7 +356,10 @@ class Lookup(ContextualFeature[LookupState]):
 
     @property
     def words_of_table(self) -> tuple[str, ...]:
-        """All words of the values in the columns that are looked up, sorted; the vocabulary must list them."""
+        """All words of the values in the columns that are looked up, sorted.
+
+        A closed vocabulary, without a symbol for unknown words, must list them.
+        """
         return tuple(sorted(frozenset().union(*self.words_by_column.values())))
 
     @property
@@ -390,7 +400,11 @@ class Lookup(ContextualFeature[LookupState]):
         return self._state(state.condition, (*state.prefix, self.vocabulary.symbols[symbol]), state.rows)
 
     def values(self, states: Sequence[LookupState]) -> ContextValues:
-        """Return the `ContextValues` of N states: k features, listed for all D words of the columns, (N · D, k)."""
+        """Return the `ContextValues` of N states: values of k features, listed for all D words of the columns at each.
+
+        The list has N · D entries; all other words have the values of words in general, 1 for columns and 0 for
+        `begun`.
+        """
         ids, rest, usual, _ = self._compiled
         N, (D, k) = len(states), usual.shape
         value = usual.repeat(N, 1)
