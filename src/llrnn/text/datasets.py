@@ -70,9 +70,9 @@ _RELEASE = "r2.16"  # the tag of a release: what it names does not change, as th
 class RemoteFile:
     """A file of a downloadable corpus, and what it must contain to be accepted.
 
-    name        of the file
-    sentences   the least number of sentences that it must have; of a file of vectors, how many words to read
-    exact       whether it must have exactly that many; False by default
+    name        the name of the file, on the server and on disk
+    sentences   the least number of sentences that the file must have; of a file of vectors, how many words to keep
+    exact       whether it must have exactly that many sentences; False by default
     optional    whether a server may lack the file without an error; False by default
     """
 
@@ -135,7 +135,9 @@ _TREEBANK = re.compile(r"ud-([a-z]+(?:[_-][a-z]+)*)(?:-([A-Z]\w*))?(?:@([a-z]{2,
 def _treebank_named(name: str) -> Dataset | None:
     """Return the treebank of a name `ud-LANGUAGE`, `ud-LANGUAGE-TREEBANK` or `ud-LANGUAGE-TREEBANK@CODE`.
 
-    None if the name has another form; a DatasetError if the language is not known and no treebank and code are given.
+    CODE is that of the language in file names, such as `fr`; code and treebank that are not given come from the table
+    `TREEBANKS`. None if the name has another form; a DatasetError if the language is not in the table and not both are
+    given.
     """
     found = _TREEBANK.fullmatch(name)
     if found is None:
@@ -241,9 +243,11 @@ def get(
 class _Asking(urllib.request.HTTPRedirectHandler):
     """An opener of https addresses that refuses redirects to anything else, with time limits in seconds.
 
-    timeout     that the server may stay silent
-    longest     that one file may take in all
+    timeout     seconds that the server may stay silent
+    longest     seconds that one file may take in all; the caller keeps to it
     loopback    whether http addresses on this machine are allowed
+
+    `open(url)` returns the response; a DatasetError for an address that is not allowed.
     """
 
     def __init__(self, timeout: float, longest: float, loopback: bool) -> None:
@@ -278,7 +282,7 @@ def _is_this_machine(host: str | None) -> bool:
 class _Fetched:
     """A file to download: what it must contain (`file`), its `url`, and the `path` to write it to.
 
-    `asking`: opens the url.
+    `asking`: opens the url, with time limits. `words(progress)` downloads and checks the file.
     """
 
     file: RemoteFile
@@ -289,8 +293,9 @@ class _Fetched:
     def words(self, progress: Progress | None) -> int:
         """Download the file unless it is at its path; return its number of words after checking it.
 
-        A DatasetError if it cannot be fetched or is not what is expected. `progress`: called while it arrives with
-        (file name, bytes so far, bytes in all or None).
+        A DatasetError if it cannot be fetched or is not what is expected; then nothing is at its path that was not
+        there before. `progress`: called while it arrives with (file name, bytes so far, bytes in all or None); None: no
+        report.
         """
         if self.path.exists():
             remedy = "remove or rename it, and it is fetched anew"
@@ -353,7 +358,7 @@ class _Fetched:
     def require_same(self, path: Path, place: str, remedy: str) -> None:
         """Raise a DatasetError if the file's SHA-256 differs from the one noted in sha256.json at the first download.
 
-        If none is noted, note it.
+        sha256.json is beside `self.path`, {file name: SHA-256}. If none is noted for the file, note it.
 
         path        the file to check
         place       the beginning of the message
@@ -375,6 +380,7 @@ class _Fetched:
     def checked(self, path: Path, place: str, remedy: str, remedy_of_another: str) -> int:
         """Return the number of words of a CoNLL-U file after checking its number of sentences and its SHA-256.
 
+        path        where the file is now; it need not be `self.path`
         place       the beginning of messages
         remedy      their end, if the content is wrong; `remedy_of_another`: if only the SHA-256 is. Both raise a
                     DatasetError
@@ -396,9 +402,9 @@ class _Fetched:
 
 
 class _FetchedVectors(_Fetched):
-    """A gzip file of word vectors to download, of which the first `file.sentences` words are kept.
+    """A gzip file of word vectors to download, of which the first `file.sentences` words are kept, in a gzip file.
 
-    The download stops after them.
+    The download stops after them. `words(progress)` downloads and checks the file.
     """
 
     def copy(self, response: http.client.HTTPResponse, target: BinaryIO, progress: Progress | None) -> None:
@@ -424,9 +430,10 @@ class _FetchedVectors(_Fetched):
             raise http.client.IncompleteRead(b"")
 
     def _begun(self, out: gzip.GzipFile, first: bytes) -> int:
-        """Write the header line `words dimensions` with the number of words that will be kept; return that number.
+        """Write the header line `words dimensions` to `out` with the number of words to keep; return that number.
 
-        `first`: the header of the file; a DatasetError if it is none.
+        It is the number of words of the file, or `file.sentences` if that is less. `first`: the header line of the file
+        that is downloaded; a DatasetError if it is none.
         """
         found = re.fullmatch(rb"(\d+) (\d+) ?", first)
         if found is None:

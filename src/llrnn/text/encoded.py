@@ -26,7 +26,7 @@ Made = TypeVar("Made", covariant=True)
 
 
 def sentence_key(words: Sequence[str]) -> int:
-    """Return a 63-bit hash of the words of a sentence, equal on every machine."""
+    """Return a 63-bit hash of the words of a sentence, in order, equal on every machine; 0 or more."""
     digest = hashlib.blake2b("\x1f".join(words).encode("utf8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
@@ -70,9 +70,10 @@ class Stored(ABC):
 class Run:
     """All sentences of a text as one sequence EOS, a sentence, EOS, …, of `length` symbols, read by position.
 
-    Each function takes an array of positions and returns an array of its shape: `symbols_at` symbol ids, `keys_at`
-    hashes of the sentence that a symbol belongs to, `inside_at` log-probabilities of unlisted words given their symbols
-    (0 for listed ones). The last two return None where the text has no such values.
+    Each function takes an array of positions, 0 to length - 1, and returns an array of its shape: `symbols_at` symbol
+    ids, `keys_at` hashes of the sentence that a symbol belongs to (an EOS to the sentence that it ends, the first one
+    to the first sentence), `inside_at` log-probabilities of unlisted words given their symbols (0 for listed ones). The
+    last two return None where the text has no such values.
     """
 
     length: int
@@ -88,14 +89,15 @@ class Run:
 class EncodedText:
     """A corpus as symbol ids: one array for each sentence, without its end, and the conditions.
 
-    sentences   ids of the words of each sentence
-    conditions  of each sentence, the input that it is generated from, or None
+    sentences   for each sentence an int64 array of the ids of its words
+    conditions  for each sentence the input that it is generated from, or None
     eos         the id of EOS, the end of a sentence
     keys        a hash of each sentence of a training text, by which n-grams counted on the text know which fold to
                 score it without; None for other texts
-    inside      for an open vocabulary, log p(word | its symbol), where unlisted words share a symbol (a cell); 0 if
-                listed; None for a closed one
-    cut         (sentences, 2) whether a sentence is a piece without its beginning, its end (see `of_listed`), or None
+    inside      for an open vocabulary, for each sentence an array of log p(word | its symbol), where unlisted words
+                share a symbol (a cell); 0 if listed. None for a closed vocabulary, and for training texts
+    cut         (sentences, 2) bool: whether a sentence is a piece without its beginning, and without its end (see
+                `of_listed`); None: all are whole
 
     Batching uses `lengths`, `framed`, `keys_of` and `run` only, so that the text need not be in memory (`text.built`).
 
@@ -132,10 +134,12 @@ class EncodedText:
 
     @classmethod
     def _of_units(cls, corpus: Corpus, vocabulary: Vocabulary, units: Units) -> EncodedText:
-        """Return a corpus as ids of the subword units that `units` cuts its words into.
+        """Return a corpus as ids of the subword units that `units` cuts its words into, one array for each sentence.
 
         `inside` of the result has, at the last unit of each word, the log-probability of the word's unlisted
         characters, for which the unit `<other>` stands; 0 elsewhere.
+
+        vocabulary  lists all units of `units`
         """
         known = {word: vocabulary.ids(units.of(word)) for word in corpus.counts()}
         left = {word: [*[0.0] * (len(ids) - 1), units.log_inside(word)] for word, ids in known.items()}
@@ -149,7 +153,7 @@ class EncodedText:
 
         The first occurrence of each word in `vocabulary.as_new` becomes the symbol of its cell, the set of unlisted
         strings that it would be in. Otherwise the model would never see cells as targets, and learn to give them no
-        probability.
+        probability. The result has `keys` and no `inside`.
 
             EncodedText.to_train_on(train, vocabulary)
         """
@@ -283,7 +287,10 @@ class EncodedText:
         return np.concatenate([boundary, *(part for s in self.sentences for part in (s, boundary))])
 
     def counts(self, n_symbols: int) -> Ints:
-        """Return how often each of the `n_symbols` symbols is a target, EOS included, (n_symbols,)."""
+        """Return how often each of the `n_symbols` symbols is a target, EOS included, (n_symbols,), by id.
+
+        The first word of a piece whose beginning was cut off is no target.
+        """
         counts = np.zeros(n_symbols, dtype=np.int64)
         for number in range(len(self.sentences)):
             np.add.at(counts, self.framed(number)[1:], 1)
@@ -315,13 +322,16 @@ class EncodedText:
 def _plain(condition: object) -> str:
     """Return the text form of an `Act` or a `Before` (conditions of sentences); for other objects their class name.
 
-    For JSON, which cannot write them.
+    It is the `default` of `json.dumps`, which cannot write such objects.
     """
     return str(condition) if isinstance(condition, Act | Before) else type(condition).__qualname__
 
 
 def _first_shown_as(sentences: Sequence[Ints], others: dict[int, int]) -> Sequence[Ints]:
-    """Return the sentences with the first occurrence in the text of each id in `others` replaced by `others[id]`."""
+    """Return the sentences with the first occurrence in the text of each id in `others` replaced by `others[id]`.
+
+    The arrays of `sentences` are not changed.
+    """
     if not others or not sentences:
         return sentences
     ends = np.cumsum([len(sentence) for sentence in sentences])
@@ -339,7 +349,8 @@ def _joined(rows: Sequence[Sequence[float]], dtype: type[Any]) -> Any:
 def look_up(texts: Iterable[tuple[str, Iterable[str]]], vocabulary: Vocabulary) -> dict[str, tuple[int, float]]:
     """Return {word: (symbol id, log p(word | symbol))} of all distinct words of some texts.
 
-    The log is 0 if the word is listed; otherwise other words share its symbol.
+    The log, in nats, is 0 if the word is listed, or stands for the unknown-word symbol; otherwise the word shares its
+    symbol with other unlisted strings.
 
     texts       (name, words) pairs; the name is that of the sentence, for the message of an UnknownWordError about a
                 word that the vocabulary has no symbol for
@@ -389,12 +400,15 @@ Oov = Literal["skip", "unk", "error"]  # what becomes of words that a vocabulary
 def treat_unknown(corpus: Corpus, vocabulary: Vocabulary, oov: Oov | None) -> tuple[Corpus, Counter[str]]:
     """Return (the corpus as a model can read it, {word: count} of its words that the vocabulary does not list).
 
+    Only "skip" without an unknown-word symbol changes the corpus: such words are removed.
+
     oov     "error": such words raise an UnknownWordError; "unk": they count as the unknown-word symbol, which must
             exist; "skip": they count in no sum, and are read as that symbol or, without one, not at all; None: "unk"
             if there is such a symbol, else the corpus is returned unchanged
 
-    With an open vocabulary or subword units, every word has a probability: nothing changes and no word is counted. A
-    ConfigError for another `oov`, or "unk" without such a symbol.
+    With an open vocabulary or subword units, every word has a probability: nothing changes and no word is counted, and
+    so for a corpus on disk (`BuiltCorpus`), where `oov` must be None. A ConfigError for another `oov`, or "unk" without
+    such a symbol.
 
         text, missing = treat_unknown(corpus, model.vocabulary, "skip")
     """
@@ -432,6 +446,8 @@ def _without(sentence: Sentence, missing: Container[str]) -> Sentence:
 
 def warn_of_capitals(vocabulary: Vocabulary, corpus: Corpus) -> None:
     """Warn if over 2 % of the words of a text are in the vocabulary only when lowercased; suggests `--lowercase`.
+
+    Words are counted with repetition; the warning is an `LLRNNWarning`.
 
     Nothing is done for a closed vocabulary without an unknown-word symbol, which refuses such words anyway.
     """

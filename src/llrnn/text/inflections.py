@@ -29,8 +29,9 @@ class Inflections:
     def learnt(cls, words: Iterable[str], *, least: int = 3) -> Inflections:
         """Return the rules of endings that a set of word types shows; `words`: the types, repetitions do not count.
 
-        A rule is kept if `least` stems or more follow it, that is, have both endings. Words with other signs than
-        letters are ignored.
+        A rule changes one ending into another, with the rate count / (n + 2): count stems have both endings, n words
+        have the first one. It is kept if `least` stems or more have both. Words with other signs than letters are
+        ignored.
         """
         of_stem: dict[str, list[str]] = {}
         for word in sorted({*words}):
@@ -47,7 +48,8 @@ class Inflections:
     def forms(self, word: str) -> dict[str, float]:
         """Return {form: share} of the likeliest other forms of a word, at most `MOST_FORMS` (40); shares sum to 1.
 
-        {} if no rule fits the word.
+        The share of a form is the rate of the best rule that makes it, divided by the sum over the forms returned; the
+        largest comes first. {} if no rule fits the word.
         """
         rate: dict[str, float] = {}
         for stem, ending in _splits(word):
@@ -59,9 +61,9 @@ class Inflections:
 
 
 def _splits(word: str) -> Iterator[tuple[str, str]]:
-    """Yield the (stem, ending) pairs of a word: stems of 4 letters or more, endings of 0 to 4 letters.
+    """Yield the (stem, ending) pairs of a word: stems of 4 letters or more, endings of 0 to 4 letters, shortest first.
 
-    None for a word of fewer than 4 letters.
+    Nothing is yielded for a word of fewer than 4 letters.
     """
     for length in range(min(_LONGEST_ENDING, len(word) - _SHORTEST_STEM) + 1):
         yield word[: len(word) - length], word[len(word) - length :]

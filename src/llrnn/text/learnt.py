@@ -23,7 +23,10 @@ _MARGIN, _EPOCHS, _LEAST = 4.0, 8, 0.1
 
 @cache
 def kind(character: str) -> str:
-    """Return the kind of a character: `A` or `a` (letter), `0` (digit), `_` (blank); a sign stands for itself."""
+    """Return the kind of a character: `A` (capital), `a` (other letter), `0` (digit), `_` (blank), a sign for itself.
+
+    Combining marks and joiners count as letters, all white space as a blank.
+    """
     if character.isspace():
         return "_"
     if character.isdigit():
@@ -63,7 +66,7 @@ def score(weights: Mapping[str, float], features: Iterable[str]) -> float:
 def align(text: str, words: Sequence[str]) -> list[tuple[int, int]] | None:
     """Return (begin, end) of each word in a text, as indices; None where text and words do not fit together.
 
-    They fit if the text is the words in order, with one blank or none between them.
+    They fit if the text is the words in order, with one blank or none between them. `text[begin:end]` is the word.
     """
     found, place = [], 0
     for word in words:
@@ -78,8 +81,8 @@ def align(text: str, words: Sequence[str]) -> list[tuple[int, int]] | None:
 class Places:
     """The places of a text at which a word may end: where letters, digits and signs meet, and between signs.
 
-    A place is an index i: before the i-th character, from 0. `Places(text)`, where `text` has no double blanks; then
-    `candidates(joined)` yields the places, and `features(i, begin)` returns features of one.
+    A place i is before text[i]. Make one by `Places(text)`, where `text` has no double blanks; `candidates(joined)`
+    then yields the places, and `features(i, begin)` returns features of one.
     """
 
     def __init__(self, text: str) -> None:
@@ -89,9 +92,10 @@ class Places:
         self.chunks = [chunk.span() for chunk in re.finditer(r"\S+|\s", text) for _ in range(len(chunk[0]))]
 
     def candidates(self, joined: bool) -> Iterable[int]:
-        """Yield the places (indices into the text) at which a word may end that are not marked by a blank.
+        """Yield the places i, before text[i], at which a word may end that are not marked by a blank, ascending.
 
-        With `joined` also blanks between digits (`20 000`), at which a word may go on.
+        They are where letters, digits and signs meet, and between signs; not the beginning and end of the text. With
+        `joined` also the places of blanks between digits (`20 000`), at which a word may go on.
         """
         for i in range(1, len(self.text)):
             before, after = self.kinds[i + 1], self.kinds[i + 2]
@@ -104,7 +108,8 @@ class Places:
     def features(self, i: int, begin: int) -> list[str]:
         """Return names of features of place `i`, for a perceptron that decides whether a word ends there.
 
-        They say what stands around it. `i`: an index into the text; `begin`: where the word so far begins.
+        They say what stands around it. `i`: the place before text[i], one of `candidates`; `begin`: the index at which
+        the word so far begins.
         """
         if self.text[i] == " ":
             return self._of_blank(i, begin)
@@ -155,8 +160,8 @@ class Places:
 def cutting_examples(text: str, words: Sequence[str], joined: bool) -> Iterable[Example]:
     """Yield an example (features, whether one of `words` ends there) for each place of a text where a word may end.
 
-    `joined`: whether words may contain a blank between digits. None are yielded where text and words do not fit
-    together.
+    `joined`: whether words may contain a blank between digits. Features are those of `Places`. Nothing is yielded where
+    text and words do not fit together (`align`).
     """
     places, spans = Places(text), align(text, words) or []
     starts = [start for start, _ in spans]
@@ -171,7 +176,8 @@ def cutting_examples(text: str, words: Sequence[str], joined: bool) -> Iterable[
 def cut(text: str, weights: Mapping[str, float], joined: bool) -> list[str]:
     """Return the words of a text, cut at blanks and where the perceptron of `weights` says so, from left to right.
 
-    `text`: without double blanks; `joined`: whether the perceptron may keep a blank between digits, as in 20 000.
+    `text`: without double or outer blanks; `weights`: by feature name, from `learn` on `cutting_examples`; `joined`:
+    whether the perceptron may keep a blank between digits, as in 20 000. [] for "".
     """
     places, words, begin = Places(text), list[str](), 0
     asked = {*places.candidates(joined)}
@@ -191,7 +197,8 @@ def _shape(word: str) -> str:
 def gap_features(words: Sequence[str], i: int, quotes: Mapping[str, int]) -> list[str]:
     """Return names of features of the gap before `words[i]`, for a perceptron that decides whether it is a blank.
 
-    They say what stands around it; `quotes`: how often each character came in the words before, for quotation marks.
+    They say what stands around it. `i`: 1 or more; `quotes`: how often each character came in words[:i], for quotation
+    marks, which open and close in turn.
     """
     padded = ("^", *words, "$")
     far, a, b, next_one = padded[i - 1] if i > 1 else "^", padded[i], padded[i + 1], padded[i + 2]
@@ -223,7 +230,7 @@ def gap_features(words: Sequence[str], i: int, quotes: Mapping[str, int]) -> lis
 def gap_examples(text: str, words: Sequence[str]) -> Iterable[Example]:
     """Yield an example (features, whether a blank stands there) for each gap between the words of a text.
 
-    None are yielded where text and words do not fit together.
+    Nothing is yielded where text and words do not fit together (`align`).
     """
     spans, quotes = align(text, words) or [], Counter[str]()
     for i in range(1, len(spans)):
@@ -232,7 +239,10 @@ def gap_examples(text: str, words: Sequence[str]) -> Iterable[Example]:
 
 
 def blanks_between(words: Sequence[str], weights: Mapping[str, float]) -> list[bool]:
-    """Return for each word whether a blank stands before it in text, by the perceptron of `weights`; first: False."""
+    """Return for each word whether a blank stands before it in text, by the perceptron of `weights`; first: False.
+
+    `weights`: by feature name, from `learn` on `gap_examples`.
+    """
     found, quotes = [False] * len(words), Counter[str]()
     for i in range(1, len(words)):
         quotes.update(words[i - 1])

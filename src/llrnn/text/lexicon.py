@@ -32,7 +32,8 @@ _COUNT = re.compile(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 class Lexicon:
     """Attributes of word forms: called with a form, it returns a frozenset of `Name:Value`, empty for an unknown form.
 
-    It is made by the `from_` methods, from a table or from functions; `a | b` unites two.
+    It is made by the `from_` methods, from a table (`entries`) or from functions; `a | b` unites two, `len()` counts
+    the forms of a table.
 
         Lexicon.from_mapping({"maisons": ["POS:NOUN", "Number:Plur"]})("maisons")
     """
@@ -43,6 +44,8 @@ class Lexicon:
     @classmethod
     def from_corpus(cls, *corpora: Iterable[Sentence]) -> Lexicon:
         """Return the lexicon of annotated corpora: every form with the attributes of all its tokens together.
+
+        Attributes are those of `Token.attributes`: part of speech and morphology, without lemmas. Case matters.
 
         For example:
 
@@ -86,7 +89,9 @@ class Lexicon:
 
     @classmethod
     def from_tsv(cls, path: StrPath, *, lowercase: Lowercase = False) -> Lexicon:
-        """Return the lexicon in a file of lines `form TAB attributes`, separated by spaces, commas or `|`; `_`: none.
+        """Return the lexicon in a file of lines `form TAB attributes`.
+
+        Attributes, each `Name:Value` or `Name=Value`, are separated by spaces, commas or `|`; `_` stands for none.
 
         path        the file, plain or gzip
         lowercase   whether forms are lowercased, or the function that does it, such as `Tokeniser.lower`
@@ -187,6 +192,8 @@ class Readings:
     def from_corpus(cls, *corpora: Iterable[Sentence], lemmas: Iterable[str] = ()) -> Readings:
         """Return the readings of annotated corpora, each form's attribute sets weighted by how often they occur.
 
+        A reading is the set of a token's attributes, part of speech and morphology; weights are counts.
+
         lemmas      lemmas that are added to readings as `Lemma:…`; other lemmas are not kept
 
             Readings.from_corpus(train, lemmas=["être", "avoir"])
@@ -200,7 +207,8 @@ class Readings:
     def from_tsv(cls, path: StrPath) -> Readings:
         """Return the readings in a file of lines `form TAB weight TAB attributes`, one for each reading.
 
-        Weights are above 0; `#` begins a comment. A LexiconError names a faulty line.
+        Attributes are separated by spaces, commas or `|`; `_` stands for none. Weights are above 0; those of a repeated
+        reading are added. Comments are as in `is_comment`. A LexiconError names a faulty line.
 
         For example:
 
@@ -219,7 +227,10 @@ class Readings:
         return cls(table)
 
     def __call__(self, form: str) -> Mapping[frozenset[str], float]:
-        """Return {reading: weight} of a form, empty for an unknown one; a reading is a frozenset of attributes."""
+        """Return {reading: weight} of a form, empty for an unknown one; a reading is a frozenset of attributes.
+
+        Weights are above 0 and need not sum to 1.
+        """
         return self.entries.get(form, {})
 
     def __or__(self, other: Readings) -> Readings:
@@ -233,7 +244,7 @@ class Readings:
     def lexicon(self, *, lemmas: bool = False) -> Lexicon:
         """Return the lexicon that gives each form the attributes of all its readings.
 
-        `lemmas`: whether `Lemma:` attributes are kept.
+        `lemmas`: whether `Lemma:` attributes are kept. Forms that have no attribute left are not in it.
         """
         unions = ((form, _NONE.union(*readings)) for form, readings in self.entries.items())
         kept = {form: known if lemmas else without_lemmas(known) for form, known in unions}
@@ -244,14 +255,16 @@ class Readings:
     ) -> Readings:
         """Return the readings with weights estimated by EM from the frequencies of forms in unannotated text.
 
-        A kind t is a reading without its lemma, N_t the number of forms that have it: p(form) = Σ_t π_t / N_t over its
-        readings. Unambiguous forms so show which reading of ambiguous ones is likely.
+        A kind t is a reading without its lemma, π_t its probability, N_t the number of forms that have it; the model is
+        p(form) = Σ_t w_t π_t / N_t over its readings, with w_t their weights so far. Unambiguous forms so show which
+        reading of ambiguous ones is likely.
 
-        counts      form -> frequency in the text; forms that are missing are weighted too
-        annotated   kind -> frequency in annotated text, for kinds that always occur together
+        counts      form -> frequency in the text; 0 for forms that it lacks, whose readings get weights too
+        annotated   kind -> frequency in annotated text, added to the expected counts of EM, for kinds that always occur
+                    together; None: no such text
         steps       iterations of EM
 
-        Weights of a form sum to 1.
+        The new weights of a form sum to 1.
 
             Zeyrek().table(words).fitted(corpus.counts())
         """
@@ -312,10 +325,13 @@ class Probabilities:
 
         φ_f(x) = Σ_r p(r | x) [f ∈ r]            over the readings r of x; f is named `p(Case:Gen)`
 
+    p(r | x) is the weight of a reading divided by the sum over the form's readings; {} for an unknown form.
+
     readings    the readings of forms
     without     names of attributes that are not returned: `Lemma`, and `Kind`, which is a reading as a whole
                 (`Kind:Case:Gen+Number:Plur+POS:NOUN` is more than the three)
-    levels      round probabilities to multiples of 1/levels, but never to 0, so that more words have equal features
+    levels      round probabilities to multiples of 1/levels, but never to 0, so that more words have equal features;
+                None: do not round
 
         features.Function(Probabilities(Readings.from_tsv("readings.tsv"), levels=4), name="Readings")
     """
@@ -390,7 +406,10 @@ def _checked(attributes: Iterable[str], what: str) -> frozenset[str]:
 
 
 def _normal(attribute: str) -> str | None:
-    """Return `Name:Value` for `Name:Value` or `Name=Value`, None for anything else."""
+    """Return `Name:Value` for `Name:Value` or `Name=Value`, None for anything else.
+
+    Neither part may be empty or have white space, commas or bars; the name has no `:` or `=`.
+    """
     match = _ATTRIBUTE.fullmatch(attribute)
     return match and f"{match[1]}:{match[2]}"
 
@@ -451,7 +470,10 @@ def read_frequencies(path: StrPath, *, lowercase: Lowercase = False) -> dict[str
 
 
 def has_counts(path: StrPath) -> bool:
-    """Return whether the first line of a word list has a count after the word; False for an empty file."""
+    """Return whether the first line of a word list that is not blank has more than one word, that is, a count.
+
+    False if there is no such line; a LexiconError for a file that cannot be read.
+    """
     first = next(read_entries(path, error=LexiconError), None)
     return first is not None and not _is_alone(first)
 

@@ -46,7 +46,8 @@ def lemma_attribute(lemma: str) -> str:
 class Analyser(ABC):
     """A morphological analyser: called with a word form, it returns {reading: weight}, empty for an unknown form.
 
-    A reading is a frozenset of attributes such as "POS:NOUN"; weights sum to 1. Subclasses implement `readings`:
+    A reading is a frozenset of attributes such as "POS:NOUN", with "Lemma:…", lowercased, where the lemma is known;
+    weights sum to 1. Subclasses implement `readings`:
 
         class Plurals(Analyser):
             def readings(self, form):
@@ -58,7 +59,8 @@ class Analyser(ABC):
     def readings(self, form: str) -> Iterable[tuple[str | None, Iterable[str], float]]:
         """Return every reading of a form as (lemma, attributes, weight): lemma None if unknown, the weight above 0.
 
-        Weights need not sum to 1; nothing is returned for an unknown form.
+        Attributes are `Name:Value`. Weights need not sum to 1: the analyser divides them by their sum. Nothing is
+        returned for an unknown form.
         """
 
     def __call__(self, form: str) -> Mapping[Reading, float]:
@@ -73,7 +75,7 @@ class Analyser(ABC):
     def table(self, forms: Iterable[str]) -> Readings:
         """Return the readings of these forms as a table that can be saved, so that the tool need not run again.
 
-        Forms without a reading are not in it.
+        Forms without a reading are not in it; weights of a form sum to 1.
 
         For example:
 

@@ -25,8 +25,8 @@ SENTENCE = 5  # words of a sentence below which equal ones say nothing: `oui .`
 class Overlap:
     """The sentences of a text that also occur in other texts: frozensets of their indices in the text, from 0.
 
-    equal   sentences of 5 words or more that occur as a whole
-    shared  other sentences of which `run` consecutive words occur
+    equal   sentences of 5 words or more that are equal to one of another text, word by word
+    shared  other sentences of which `run` consecutive words occur within a sentence of another text
     run     how many consecutive words count as shared
     """
 
@@ -79,8 +79,8 @@ class OtherText:
     corpus      the text
     when        "before" the epochs of the corpus, or "mixed" into each of them
     weight      expected number of times that a sentence is read in an epoch, above 0
-    epochs      number of epochs before those of the corpus
-    min_words   the text is cut at words outside the vocabulary; pieces with fewer words are dropped
+    epochs      number of epochs before those of the corpus, 1 or more; without meaning for "mixed"
+    min_words   the text is cut at words outside the vocabulary; pieces with fewer words are dropped; 2 or more
     dropped     number of sentences dropped because held-out texts contain them
 
     Make it with `apart_from`, which keeps held-out sentences out of it.
@@ -115,6 +115,7 @@ class OtherText:
         corpus      the further training text
         held_out    validation and test texts
         overlap     "drop": such sentences are dropped, with a warning that counts them; "refuse": raise a CorpusError
+        run         how many consecutive words count as shared
         settings    fields of the class: `when`, `weight`, `epochs`, `min_words`
 
             OtherText.apart_from(Corpus.from_text("novels.txt"), [valid, test], epochs=6)
@@ -151,8 +152,11 @@ class OtherText:
     def record(self, text: EncodedText) -> dict[str, Any]:
         """Return a dictionary of what was read, stored with the model: name, settings, and counts.
 
-        `text`: the result of `encoded`. "words" and "pieces" count one pass over it; "words_cut" are words of the
-        corpus outside the pieces, and "sentences_dropped" those that held-out texts contain.
+        Its keys are "text" (the name of the corpus), "when", "weight", "epochs" (None for "mixed"), "words" and
+        "pieces" (of one pass over `text`), "words_cut" (words of the corpus outside the pieces), and
+        "sentences_dropped" (those that held-out texts contain).
+
+        text    the result of `encoded`
         """
         words = sum(len(piece) for piece in text.sentences)
         return {

@@ -24,7 +24,8 @@ _LONG = 15  # characters of a word on average, where whole clauses stand without
 def tokenised_lines(path: StrPath) -> Iterator[str]:
     """Return an iterator over the sentences of a raw text file, as lines with a blank between words and signs.
 
-    Words are cut at Unicode's boundaries, with clitics and abbreviations found in the file.
+    Words are cut at Unicode's boundaries, with clitics and abbreviations found in the file. A line may have several
+    sentences, but no sentence goes beyond its line. A CorpusError for a file that cannot be read.
 
     For example:
 
@@ -38,9 +39,10 @@ def tokenised_lines(path: StrPath) -> Iterator[str]:
 def tokeniser_for(kind: str, files: Sequence[StrPath], format: Format = "auto", last: int = 0) -> Tokeniser | None:
     """Return the tokeniser that the configuration key `corpus.tokeniser` names; None for "blanks": text is not cut.
 
-    `kind`: "learnt" and "tokenised" learn from the words of the training `files`, without their `last` sentences,
-    "unicode" from their texts; a path `.conllu`, which may have `*`, is a treebank to learn from instead, `.json` a
-    Hugging Face tokenizer, "module:Class" a class of the user's.
+    `kind`: "learnt" learns from the texts and words of the training `files`, "tokenised" from their words alone,
+    written as text by fixed rules, both without the `last` sentences of all files together; "unicode" learns from their
+    texts. A path `.conllu`, which may have `*`, is a treebank to learn from instead, `.json` a Hugging Face tokenizer,
+    "module:Class" a class of the user's.
     Raises a ConfigError for anything else. `format`: of the files, "auto" by their names.
 
     tokeniser_for("learnt", ["train.conllu"])
@@ -65,8 +67,9 @@ def tokeniser_for(kind: str, files: Sequence[StrPath], format: Format = "auto", 
 def _contractions(files: Sequence[StrPath]) -> dict[str, str]:
     """Return which words treebanks write as one, with their parts of speech: {"de/ADP le/DET": "du"}.
 
-    `files`: in CoNLL-U. All is in lowercase; of several forms of the same words, the most frequent one is taken, and
-    words that are written so only once are not in the result.
+    `files`: in CoNLL-U, where they are multiword tokens. Words and forms are in lowercase; of several forms of the same
+    words, the most frequent one is taken; words that are a multiword token only once in all files are not in the
+    result.
     """
     found, form, last, parts = defaultdict[str, Counter[str]](Counter), "", "", list[Token]()
     for number, *columns in (line.split("\t") for file in files for _, line in read_lines(file)):
@@ -87,8 +90,9 @@ def _named(words: Sequence[Token]) -> str:
 def contracted(corpus: Corpus, contractions: Mapping[str, str]) -> Corpus:
     """Return a corpus of words as they are written: `du` for `de` + `le`, with the attributes of both.
 
-    `contractions`: the form of words with their parts of speech, {"de/ADP le/DET": "du"}; where there are none, the
-    corpus itself is returned.
+    `contractions`: words with their parts of speech -> their form, {"de/ADP le/DET": "du"}, all words in lowercase; if
+    it is empty, the corpus itself is returned. Longer ones are preferred, from left to right; the form is capitalised
+    where the first word is.
     """
     sizes = sorted({1 + words.count(" ") for words in contractions}, reverse=True)
 
@@ -109,7 +113,8 @@ def contracted(corpus: Corpus, contractions: Mapping[str, str]) -> Corpus:
 def raw_reason(corpus: Corpus) -> str | None:
     """Return why a text seems not to be cut into words, as a phrase for a message; None if it seems to be.
 
-    It seems raw if words have over 15 characters on average, or over 4 % end in punctuation (of 100 words or more).
+    It seems raw if words, counted with repetition, have over 15 characters on average, or if over 4 % of them, in a
+    text of 100 words or more, are of 4 characters or more and end in a letter and a punctuation mark.
     """
     counts = corpus.counts()
     total = sum(counts.values())

@@ -122,7 +122,10 @@ def _check_head(head: bytes, path: StrPath, error: type[PlacedError]) -> None:
 def _blocks_of_lines(block: bytes, stream: io.BufferedIOBase) -> Iterator[bytes]:
     """Yield the content of a file in large blocks of whole lines; `block`: its beginning, which was already read.
 
-    The last block may lack the line end. An OSError for a line of too many bytes; reading stops at a NUL byte.
+    stream      the open file, from behind `block` on
+
+    The last block may lack the line end. An OSError for a line of more than 256 MB; after the block that was read with
+    a NUL byte in it, reading stops.
     """
     unfinished, length = list[bytes](), 0
     while block:
@@ -145,7 +148,8 @@ def _blocks_of_lines(block: bytes, stream: io.BufferedIOBase) -> Iterator[bytes]
 def _decoded(block: bytes) -> list[str] | None:
     """Return the lines of a block of UTF-8 bytes, without line ends; None if it has a fault.
 
-    Faults are NUL bytes, bytes that are no UTF-8, and carriage returns alone.
+    Faults are NUL bytes, bytes that are no UTF-8, and carriage returns without a line feed behind them. Lines end with
+    LF or CRLF; the last one need not.
     """
     if b"\0" in block:
         return None
@@ -194,7 +198,8 @@ class Line:
     def fail(self, reason: str, at: int | str = 1) -> NoReturn:
         """Raise the line's error with this reason, and the path, line and column.
 
-        `at`: the column, from 1; or a part of the line, whose first occurrence is meant, preferably as a whole token.
+        `at`: the column, from 1; or a part of the line, of which the column of the first occurrence between blanks,
+        commas or slashes is meant, else of the first one, else column 1.
         """
         if isinstance(at, str):
             alone = re.search(rf"(?<![^\s/,]){re.escape(at)}(?![^\s/,])", self.text) if at else None
@@ -214,7 +219,10 @@ class Line:
 
 
 def read_entries(path: StrPath, *, error: type[PlacedError] = CorpusError) -> Iterator[Line]:
-    """Return an iterator over the non-blank lines of a file; faults in the file or in a line raise `error`."""
+    """Return an iterator over the non-blank lines of a text file, plain or gzip, as `Line` objects.
+
+    Faults in the file raise `error`, which is also the class of error of the lines.
+    """
     return (Line(path, number, text, error) for number, text in read_lines(path, error=error) if text.strip())
 
 
@@ -227,7 +235,7 @@ class Token:
     feats       morphology by name, as in the treebank: `{"Gender": "Fem", "Number": "Sing"}`; several values of a name
                 are comma-separated (`"Acc,Nom"`)
     head        1-based index of the governor among the sentence's tokens, 0 for the root, None if unknown
-    relation    its dependency relation
+    relation    the dependency relation to the governor, such as `nsubj`; None if unknown
 
         Token("maisons", "maison", "NOUN", {"Gender": "Fem", "Number": "Plur"})
     """
@@ -242,7 +250,8 @@ class Token:
     def attributes(self) -> frozenset[str]:
         """Return the token's annotation as attributes such as `POS:NOUN` and `Gender:Fem`, empty without annotation.
 
-        A feature with several values gives one attribute for each.
+        They are of `pos` and `feats`; a feature with several values gives one attribute for each. Lemma, head and
+        relation are not among them.
         """
         found = {f"{name}:{value}" for name, values in self.feats.items() for value in values.split(",") if value}
         return frozenset(found | ({f"POS:{self.pos}"} if self.pos else set()))
@@ -252,7 +261,8 @@ class Token:
 class Sentence:
     """Tokens in order, with an optional condition (the input that the sentence is generated from) and a name.
 
-    `name`: for messages, such as `file:line`; `text`: the sentence as it is written, "" if unknown.
+    `tokens`: a tuple; `condition`: None if there is none; `name`: for messages, such as `file:line`; `text`: the
+    sentence as it is written, "" if unknown.
 
     For example:
 
@@ -312,8 +322,8 @@ def read_words(
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield (`path:line`, words) for each sentence of a text file, one a line; blank lines are skipped.
 
-    Words are split at white space; `cut`: a function that splits a line into sentences and words instead; `lowercase`:
-    whether words are lowercased, or the function that does it.
+    Words are split at white space; `cut`: a function that splits a line into sentences, each a sequence of words,
+    instead; `lowercase`: whether words are lowercased, or the function that does it. Faults raise a CorpusError.
     """
     place, lower = fspath(path), lowering(lowercase)
     for number, line in read_lines(path):
@@ -386,10 +396,11 @@ def _conditioned(
 ) -> Iterator[Sentence]:
     """Yield one sentence for each line of a file, with its condition (the input that it is generated from).
 
-    `read(line, as_act)` returns (target, condition) of a line, None for a blank one, which is skipped; the target is a
-    text or a list of words. `lowercase`: whether words and texts in conditions are lowercased, or the function that
-    does it; `conditions`: "act" if they are dialogue acts, else "plain"; `cut`: splits targets and texts in conditions
-    into words, None: at white space.
+    `read(line, as_act)` returns (target, condition) of a line, None for a blank one, which is skipped; `as_act` is
+    whether `conditions` is "act"; the target is a text, or a list of words, which is not cut. `lowercase`: whether
+    words and texts in conditions are lowercased, or the function that does it; `conditions`: "act" if they are dialogue
+    acts, else "plain"; `cut`: splits targets and texts in conditions into sentences of words, which become one
+    sentence; None: at white space.
     """
     check_conditions(conditions)
     tokens, lower = PlainTokens(), lowering(lowercase)
@@ -429,8 +440,8 @@ def _json_record(line: Line, as_act: bool) -> Record | None:
 def _act_at(line: Line, text: str, column: int, *, inside: bool = True) -> Act:
     """Return the dialogue act that `text` describes, a part of a line which begins at `column` (from 1).
 
-    A fault raises the line's error. `inside`: whether the text stands in the line letter by letter, so that the column
-    of the fault is known; else the message says it.
+    A fault raises the line's error. `inside`: whether the text stands in the line letter by letter, so that the error
+    has the exact column of the fault; else it has `column`, and its message names the column within `text`.
     """
     try:
         return parse_act(text)
@@ -444,8 +455,8 @@ def _act_at(line: Line, text: str, column: int, *, inside: bool = True) -> Act:
 class _JsonRecord:
     """One line of a JSON lines file, decoded and checked: an object with `target` or `tokens`, and perhaps `condition`.
 
-    `_JsonRecord(line)` parses it; `fields` is the object as a dict, `target()` and `act()` return its parts. Anything
-    else raises the line's error, a CorpusError with its place.
+    `_JsonRecord(line)` parses it; `fields` is the object as a dict, `target()` and `act()` return its parts. A line
+    that is no such object, or has another or a repeated key, raises the line's error, a CorpusError with its place.
     """
 
     def __init__(self, line: Line) -> None:
@@ -562,9 +573,9 @@ class FeatsCache(dict[str, Mapping[str, str]]):
 def merge_tokens(form: str, lemma: str | None, parts: Sequence[Token]) -> Token:
     """Return one token for several words (`du` for `de` + `le`), whose attributes are the union of theirs.
 
-    `form`, `lemma`: of the whole (None: unknown); `parts`: the words. Its `pos` is that of the first part; where the
-    parts differ, all of theirs stand in `feats` under the name POS, since a token has one `pos` only. It has no head
-    and no relation.
+    `form`, `lemma`: of the whole (None: unknown); `parts`: the words. Its `feats` have all values of the parts, sorted
+    and comma-separated. Its `pos` is that of the first part; where the parts differ, all of theirs stand in `feats`
+    under the name POS, since a token has one `pos` only. It has no head and no relation.
     """
     values: dict[str, set[str]] = {}
     for part in parts:
@@ -582,7 +593,7 @@ def read_conllu(path: StrPath, *, lowercase: Lowercase = False, surface: bool = 
 
     path        the file, plain or gzip
     lowercase   whether forms are lowercased; lemmas stay
-    surface     whether words are the tokens as they are written, with the text of each sentence
+    surface     whether words are the tokens as they are written (`du`), with `Sentence.text`; else `text` is ""
 
     The format of Universal Dependencies, https://universaldependencies.org/format.html: one word a line in ten columns
     separated by a TAB, an empty line after each sentence, comments from `#`.
@@ -635,7 +646,8 @@ def _fail_on_count(line: Line) -> NoReturn:
 class _ConlluReader:
     """Turns the rows of CoNLL-U sentences of the file `path` into Sentences, in which equal strings are shared.
 
-    `lowercase`: whether forms are lowercased; `surface`: whether multiword tokens stand for their words. Faults raise a
+    `lowercase`: whether forms are lowercased, or the function that does it; `surface`: whether multiword tokens stand
+    for their words. `sentence(rows, name, text)` makes one, where a row is (line number, ten columns). Faults raise a
     CorpusError with line and column.
     """
 
@@ -672,7 +684,8 @@ class _ConlluReader:
     def merged(self, words: list[Token], ranges: list[_Range]) -> list[Token]:
         """Return the tokens of a sentence in which each multiword token (`du`) replaces its words (`de`, `le`).
 
-        `ranges`: (first word, last word, row) of each, words counted from 1. Heads are dropped, since positions shift.
+        `words`: the tokens of the syntactic words; `ranges`: (first word, last word, row) of each multiword token,
+        words counted from 1, where a row is (line number, columns). Heads are dropped, since positions shift.
         """
         tokens: list[Token] = []
         done = 0
@@ -719,8 +732,9 @@ class _ConlluReader:
     def multiword_token(self, row: _Row, words: int, covered: int) -> _Range:
         """Return (first word, last word, row) of the multiword token of a row, such as `3-4 du`; words count from 1.
 
-        `words`: how many words came before; `covered`: the last word of the multiword token before, or 0. A CorpusError
-        if it does not begin at the next word, or overlaps the one before.
+        `row`: (line number, columns); `words`: how many words of the sentence came before; `covered`: the last word of
+        the multiword token before, or 0. A CorpusError if it does not begin at the next word, overlaps the one before,
+        or has no form.
         """
         match = _RANGE_ID.fullmatch(row[1][_ID])
         first, last = (0, 0) if match is None else (int(match[1]), int(match[2]))
@@ -733,7 +747,8 @@ class _ConlluReader:
     def check_whole(self, rows: list[_Row], words: list[Token], word_rows: list[_Row], ranges: list[_Range]) -> None:
         """Raise a CorpusError unless the sentence has words, and its heads and multiword tokens lie within it.
 
-        `rows`: all its lines, `word_rows`: those of `words`, for the place of the error.
+        `rows`: all its lines as (line number, columns), `word_rows`: those of `words`, for the place of the error;
+        `ranges`: (first word, last word, row) of each multiword token, words counted from 1.
         """
         count = len(words)
         if not words:
@@ -769,9 +784,10 @@ class _ConlluReader:
 
 
 def _text_of(rows: list[_Row], ranges: list[_Range]) -> str:
-    """Return the text of a CoNLL-U sentence: its tokens with blanks between them, except after `SpaceAfter=No`.
+    """Return the text of a CoNLL-U sentence: its tokens with a blank behind each, except after `SpaceAfter=No`.
 
-    `rows`: the lines of its words; `ranges`: its multiword tokens, which stand for their words.
+    There may be a blank at the end. `rows`: the lines of its words as (line number, columns); `ranges`: its multiword
+    tokens as (first word, last word, row), words counted from 1, which stand for their words.
     """
     inside = {place: (first, row) for first, last, row in ranges for place in range(first, last + 1)}
     tokens = [inside.get(place, (place, row)) for place, row in enumerate(rows, 1)]
@@ -785,7 +801,8 @@ def _text_of(rows: list[_Row], ranges: list[_Range]) -> str:
 def conllu_lines(sentences: Iterable[Sentence]) -> Iterator[str]:
     """Yield the lines of a CoNLL-U file of sentences, without line ends; a blank line ends each sentence.
 
-    Unknown columns are `_`; blanks in the text are put by French rules.
+    Each begins with the comments `# sent_id` (its name, or its number from 1) and `# text`. Unknown columns are `_`;
+    blanks in the text are put by French rules: none before `,` and `.`, and none after an apostrophe.
     """
     for number, sentence in enumerate(sentences, start=1):
         spaced = list(zip(sentence.tokens, _spaces_after(sentence.tokens), strict=True))
@@ -803,7 +820,7 @@ def conllu_lines(sentences: Iterable[Sentence]) -> Iterator[str]:
 def _spaces_after(tokens: Sequence[Token]) -> list[bool]:
     """Return for each token whether a blank follows it, by French rules.
 
-    None before `,` and `.`, and none after an apostrophe.
+    No blank stands before `,` and `.`, and none after an apostrophe (`'`); one follows the last token.
     """
     following = [token.form in (",", ".") for token in tokens[1:]] + [False]
     return [not token.form.endswith("'") and not close for token, close in zip(tokens, following, strict=True)]

@@ -45,7 +45,8 @@ class KnowledgeBase:
     rows        the rows; a missing value has no key. Values are stripped and stored as text
     columns     the column names; by default those of the rows in order of appearance
 
-    Raises a TableError if columns are missing, repeated or unnamed, or a value is no text or number.
+    `derived` is a dict in which users of the table may cache what they compute from it. Raises a TableError if columns
+    are missing, repeated or unnamed, or a value is no text or number.
 
         hotels = KnowledgeBase.from_file("hotels.csv")
         hotels.where(area="north")
@@ -72,6 +73,8 @@ class KnowledgeBase:
     def from_csv(cls, path: StrPath, *, delimiter: str = ",", lowercase: bool = False) -> KnowledgeBase:
         """Return the table in a CSV file with a header line; an empty value is missing. Faults are a TableError.
 
+        Its name is that of the file, without folder and endings.
+
         path        the file, plain or gzip
         delimiter   between values
         lowercase   whether values are lowercased
@@ -94,10 +97,11 @@ class KnowledgeBase:
     def from_json(cls, path: StrPath, *, lowercase: bool = False) -> KnowledgeBase:
         """Return the table in a JSON list of flat objects, or in JSON lines of one object each.
 
-        path        the file, plain or gzip; lines with `#` at its beginning are comments
+        path        the file, plain or gzip; before the first object or list, lines that begin with `#` are comments
         lowercase   whether values are lowercased
 
-        A TableError names a faulty line or entry.
+        The table has the name of the file, without folder and endings; a value null or "" is missing. A TableError
+        names a faulty line or entry.
 
             KnowledgeBase.from_json("hotels.jsonl")
         """
@@ -135,14 +139,18 @@ class KnowledgeBase:
         )
 
     def values(self, column: str) -> tuple[str, ...]:
-        """Return the distinct values of a column in order of appearance; a TableError if there is no such column."""
+        """Return the distinct values of a column in order of appearance; a TableError if there is no such column.
+
+        Missing values are left out; values that differ in case are distinct.
+        """
         self.require(column)
         return tuple(dict.fromkeys(row[column] for row in self.rows if column in row))
 
     def where(self, match: Mapping[str, object] | None = None, /, **values: object) -> tuple[Row, ...]:
-        """Return the rows that have all these values; case and outer white space are ignored.
+        """Return the rows that have all these values, in order; case and outer white space are ignored.
 
-        Columns and values are given as a mapping, by keyword, or both. A TableError for a column that is missing.
+        Columns and values are given as a mapping, by keyword, or both; a value is compared as text. All rows if none is
+        given. A TableError for a column that the table does not have.
 
             hotels.where({"price range": "cheap"}, area="north")
         """
@@ -175,7 +183,7 @@ def plain(value: str) -> str:
 
 
 def _row(columns: Sequence[str], values: Iterable[object], refuse: Refuse = TableError, lowercase: bool = False) -> Row:
-    """Return {column: text} of the values that are not missing.
+    """Return {column: text} of the values that are not missing, stripped.
 
     columns, values     in the same order; None and blank texts are missing
     refuse      a function message -> TableError, raised for a value that is no text or finite number
@@ -227,7 +235,8 @@ class _Object(list[tuple[str, object]]):
 def _json_entries(path: StrPath) -> Iterator[tuple[Refuse, object]]:
     """Yield (refuse, value) for each line of a JSON lines file, or each element of one JSON list.
 
-    `refuse(message)` makes a TableError that names the place of the value.
+    `refuse(message)` makes, without raising it, a TableError that names the place of the value. Which of the two it is
+    depends on whether the first line, after comments, begins with `{`. Values are as `_json` returns them.
     """
     lines = [(line, text) for line, text in read_lines(path, error=TableError) if text.strip()]
     lines = list(dropwhile(lambda line: line[1].startswith("#"), lines))

@@ -45,7 +45,8 @@ _LOWER, _UPPER = str.maketrans({"İ": "i", "I": "ı"}), str.maketrans({"i": "İ"
 class SpacedWords(tuple[str, ...]):
     """The words of a text as a tuple, which remembers before which of them a blank stood (`blanks`, one bool a word).
 
-    `SpacedWords(["No", "."], [False, False])` is written `No.`
+    `SpacedWords(["No", "."], [False, False])` is written `No.`; `part(start, end)` are words[start:end] with their
+    blanks, none before the first.
     """
 
     blanks: tuple[bool, ...]
@@ -63,7 +64,8 @@ class Tokeniser(ABC):
     r"""Base class of tokenisers: they cut text into words, and write words as text; models keep theirs as plain data.
 
     A subclass implements `tokenise`, and `settings` if it takes arguments; `kind` is its name, empty for a user's
-    class.
+    class; `dotless` is whether I is the capital of ı, and İ that of i, as in Turkish; `contractions`: words that the
+    text writes as one, {"de/ADP le/DET": "du"}.
 
     class Signs(Tokeniser):
         def tokenise(self, text):
@@ -80,7 +82,10 @@ class Tokeniser(ABC):
 
     @abstractmethod
     def tokenise(self, text: str) -> Sequence[str]:
-        """Return the words of a text; as `SpacedWords`, if they are to be written with the blanks that they had."""
+        """Return the words of a text in order; as `SpacedWords`, if they are to be written with the blanks they had.
+
+        [] or () for a text without any.
+        """
 
     def detokenise(self, words: Sequence[str]) -> str:
         """Return words as one text: `SpacedWords` with the blanks that they had, others with a blank between all."""
@@ -95,13 +100,17 @@ class Tokeniser(ABC):
         return {}
 
     def saved(self) -> dict[str, Any]:
-        """Return the tokeniser as data that JSON can write, with `kind` and its settings; `restore` makes it anew."""
+        """Return the tokeniser as data that JSON can write, with `kind` and its settings; `restore` makes it anew.
+
+        The `kind` of a user's class is `module:Class`.
+        """
         return {"kind": self.kind or f"{type(self).__module__}:{type(self).__qualname__}", **self.settings()}
 
     def sentences(self, text: str) -> Iterator[SpacedWords]:
-        """Yield the words of each sentence: one ends at `.`, `!`, `?` or the like unless a lowercase word follows.
+        """Yield the words of each sentence of a text; one ends at `.`, `!` or the like unless a lowercase word follows.
 
-        Closing quotes and brackets belong to it. `Dr.` ends none where the tokeniser takes it for one word.
+        Closing quotes and brackets belong to it. `Dr.` ends none where the tokeniser takes it for one word. The last
+        sentence need not end so.
         """
         words = self.tokenise(text)
         words = words if isinstance(words, SpacedWords) else SpacedWords(words, [True] * len(words))
@@ -158,8 +167,12 @@ class Casing:
 
     Made by `Casing.fit(sentences)`, lists of words, from counts inside sentences (the first word not counted). `forms`:
     word in lowercase -> {form: count}, of words that are not always lowercase; `shares`: three probabilities of
-    lowercase, capitalised and upper-case forms, for all other words; `first`: the share of sentences that begin with a
-    capital; `dotless`: whether I is the capital of ı, and İ that of i, as in Turkish.
+    lowercase, capitalised and upper-case forms of any word; `first`: the share of sentences that begin with a capital;
+    `dotless`: whether I is the capital of ı, and İ that of i, as in Turkish.
+
+        p(form | word) = (count of the form + share of its shape) / (count of the word in `forms`, or 0, + 1)
+
+    At the beginning of a sentence the part `first` of the lowercase form's probability goes to the capitalised one.
     """
 
     def __init__(
@@ -191,7 +204,8 @@ class Casing:
     def p(self, form: str, *, first: bool = False) -> float:
         """Return the probability, 0 to 1, of a written form such as `Paris`, given the word in lowercase.
 
-        `first`: whether it is the first word of a sentence.
+        The probabilities of all forms of a word sum to 1; 0 for a form that is neither lowercase, capitalised nor in
+        capitals, and was not seen. `first`: whether it is the first word of a sentence.
         """
         return self._distribution(self.lower(form), first).get(form, 0.0)
 
@@ -215,7 +229,10 @@ class Casing:
         return found
 
     def written(self, words: Sequence[str]) -> list[str]:
-        """Return the likeliest written forms of the lowercase words of a sentence, in order."""
+        """Return the likeliest written forms of the lowercase words of a sentence, in order.
+
+        The first word that has letters counts as the first of the sentence.
+        """
         start = first_word(words)
         return [self.best(word, first=place == start) for place, word in enumerate(words)]
 
@@ -232,9 +249,9 @@ class Casing:
 
 
 def is_dotless(sentences: Iterable[Iterable[str]]) -> bool:
-    """Whether the words of sentences, which may be lowercased, are of a language with ı beside i, such as Turkish.
+    """Return whether the words of sentences are of a language with ı beside i, such as Turkish.
 
-    That is, more than 0.5 % of their characters are ı.
+    That is, more than 0.5 % of their characters are ı. Words may be lowercased or not; False if there are none.
     """
     text = "".join(chain.from_iterable(sentences))
     return text.count("ı") > _DOTLESS * len(text)
@@ -248,9 +265,9 @@ def first_word(words: Sequence[str]) -> int:
 class Writer(Tokeniser):
     """Base class of tokenisers whose way of writing words as text is learnt; subclasses implement `cut`.
 
-    `gaps`: weights of the perceptron that decides where blanks stand; `casing`: arguments of `Casing`, which puts
-    capitals on lowercase words, None for none. What it writes, it reads again: where it would not, a blank is added, or
-    inside a word a WORD JOINER (U+2060).
+    `gaps`: weights, by feature name, of the perceptron that decides where blanks stand; `casing`: arguments of
+    `Casing`, which puts capitals on lowercase words, as a dict; None: words keep their case. The text that it writes of
+    words it cuts into the same words: where it would not, a blank is added, or inside a word a WORD JOINER (U+2060).
     """
 
     def __init__(self, gaps: Mapping[str, float], casing: Plain | None = None) -> None:
@@ -288,7 +305,10 @@ class Writer(Tokeniser):
         return spaced(self._held(words, blanks), blanks)
 
     def _held(self, words: Sequence[str], blanks: Sequence[bool]) -> Sequence[str]:
-        """Return the words with a WORD JOINER in each place where this tokeniser would cut one in two."""
+        """Return the words with a WORD JOINER (U+2060) in each place where this tokeniser would cut one in two.
+
+        `blanks`: for each word whether a blank stands before it in the text.
+        """
         text = spaced(words, blanks)
         starts = {start for start, _ in align(text, self.cut(text)) or ()}
         spans = align(text, words) or [(0, 0)] * len(words)
@@ -312,7 +332,8 @@ def _rejoined(text: str, words: Sequence[str], held: set[int]) -> list[str]:
 def joined_by_rule(words: Sequence[str]) -> str:
     """Return tokenised words as text by fixed rules, where nothing is known of its blanks.
 
-    No blank stands before `.` and its like, after `(` and its like, inside quotes at their ends, and after `l'`.
+    No blank stands before a word that begins with `.` and its like, after `(` and its like, inside quotes at their
+    ends, and after `l'` or before `'s`; elsewhere a blank stands between words.
     """
     quotes: Counter[str] = Counter()
     blanks = []
@@ -328,8 +349,9 @@ def joined_by_rule(words: Sequence[str]) -> str:
 class Learnt(Writer):
     """A tokeniser learnt from texts whose words are known, such as a treebank; made by `fit`.
 
-    `cuts`: weights of the perceptron that decides where words end; `joined`: whether a word may have a blank (`20
-    000`); `gaps` and `casing`: how words are written as text.
+    `cuts`: weights, by feature name, of the perceptron that decides where words end; `joined`: whether a word may have
+    a blank (`20 000`); `gaps` and `casing`: how words are written as text, as in `Writer`; `contractions`: words that
+    the text writes as one, {"de/ADP le/DET": "du"}.
 
     tokeniser = Learnt.fit((sentence.text, sentence.words) for sentence in treebank)
     """
@@ -377,8 +399,9 @@ def _writing(pairs: Sequence[Pair]) -> dict[str, Any]:
 class Unicode(Writer):
     """A tokeniser for raw text of any script, by Unicode's word boundaries; made by `fit`, or `evident`.
 
-    `clitics` are cut off words (`l'`, `'s`, `-il`), given with how many words they occur with;
-    `abbreviations` keep their full stop; `gaps` and `casing`: how words are written as text.
+    `clitics`, in lowercase, are cut off words (`l'`, `'s`, `-il`), given with how many different words they occur with;
+    `abbreviations`, in lowercase and with it, keep their full stop; `gaps` and `casing`: how words are written as text,
+    as in `Writer`.
 
         tokeniser = Unicode.fit(["It rained. I'll wait."])
     """
@@ -399,7 +422,7 @@ class Unicode(Writer):
     def evident(cls, lines: Iterable[str]) -> Unicode:
         """Return a tokeniser with the clitics and abbreviations found in lines of raw text.
 
-        It writes a blank between all words.
+        When it writes words as text, it puts a blank between all of them, and changes no case.
         """
         whole = [_segments(line) for line in lines]
         return cls(_clitics(whole), [*_abbreviations(whole)])
@@ -442,9 +465,10 @@ _STOPS = (".", *_QUOTES)
 
 
 def _segments(text: str) -> list[str]:
-    """Return the pieces of a text at Unicode's word boundaries, with " " after each piece of text between blanks.
+    """Return the pieces of a text at Unicode's word boundaries, with a piece " " for each blank and for the end.
 
-    Compounds with a hyphen and repeated signs (`...`) are one piece.
+    Compounds with a hyphen and repeated signs (`...`) are one piece: `_segments("so-so, yes")` is ["so-so", ",", " ",
+    "yes", " "].
     """
     return [piece for chunk in text.split() for piece in (*_pieces(chunk), " ")]
 
@@ -467,8 +491,9 @@ def _parts(word: str) -> list[tuple[str, str]]:
 def _clitics(texts: Sequence[Sequence[str]]) -> dict[str, int]:
     """Return {clitic in lowercase: number of its hosts} of the clitics found in texts, such as `l'` and `'s`.
 
-    A host is the rest of the word, which must also occur alone in lowercase; a clitic has 3 hosts or more, and is
-    frequent. `texts`: pieces of each line, from `_segments`.
+    A host is the rest of the word, which must also occur alone in lowercase; a clitic has 3 hosts or more, at most 5
+    letters and its sign, and occurs 3 times and in 0.03 % of the words or more. `texts`: pieces of each line, from
+    `_segments`.
     """
     counts = Counter(word for words in texts for word in words if word != " ")
     hosts: dict[str, set[str]] = defaultdict(set)
@@ -487,7 +512,8 @@ def _clitics(texts: Sequence[Sequence[str]]) -> dict[str, int]:
 def _abbreviations(texts: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield abbreviations found in texts, with their sign: words that nearly always have a full stop or apostrophe.
 
-    By the score of Kiss and Strunk (2006). `texts`: pieces of each line, from `_segments`.
+    They are in lowercase, such as `dr.`, of 4 letters at most, and have a score of 0.3 or more after Kiss and Strunk
+    (2006). `texts`: pieces of each line, from `_segments`; the last word of a line is no evidence.
     """
     alone: Counter[str] = Counter()
     stopped: dict[str, Counter[str]] = {sign: Counter() for sign in _STOPS}
@@ -513,8 +539,8 @@ def _is_short(word: str, with_stop: int, alone: int, share: float) -> bool:
 class PreTokeniser(Writer):
     """A tokeniser by the pre-tokeniser of a Hugging Face tokenizer (`tokenizer.json`); made by `fit`.
 
-    Words are its pieces without the blanks around them. `pre_tokenizer`: that part of the file; `gaps` and `casing`:
-    how words are written as text.
+    Words are its pieces without the blanks around them. `pre_tokenizer`: that part of the file, as a dict; `gaps` and
+    `casing`: how words are written as text, as in `Writer`. Needs the package tokenizers.
     """
 
     kind = "huggingface"

@@ -46,8 +46,8 @@ _LOST = "\N{REPLACEMENT CHARACTER}"  # what is shown for a character that was no
 class Units(ABC):
     """A segmentation of words into subword units: characters (`CharacterUnits`) or byte pairs (`BytePairs`).
 
-    The last unit of a word ends with `▁`; a character that is not in `listed` becomes the unit `<other>`. Subclasses
-    implement `pieces`, `raw` and `data`.
+    The last unit of a word ends with `▁`; a character that is not in `listed`, a frozenset, becomes the unit `<other>`.
+    Subclasses implement `pieces`, `raw` and `data`; `kind` is their name in saved data.
 
         BytePairs.from_corpus(train, size=8000).of("maisons")
     """
@@ -58,9 +58,10 @@ class Units(ABC):
 
     @abstractmethod
     def pieces(self, run: str) -> list[str]:
-        """Return the pieces (units before escaping) of a string of listed characters, in order.
+        """Return the pieces (units before escaping) of a string of listed characters, in order; joined they are `run`.
 
-        A line break at the end of `run` stands for the end of a word, and ends the last piece.
+        A line break at the end of `run` stands for the end of a word, and ends the last piece; in the unit it is
+        written `▁`. [] for "".
         """
 
     @abstractmethod
@@ -99,7 +100,7 @@ class Units(ABC):
             yield from map(_written, self.pieces(run))
 
     def text_of(self, symbol: str) -> str | None:
-        """Return the characters that a unit stands for, with a line break for the end of a word.
+        """Return the characters that a unit stands for, with a line break for the end of a word: `s▁` is "s\\n".
 
         None for `<other>` and for a string that is no unit.
         """
@@ -123,9 +124,9 @@ class Units(ABC):
         return [unit for word in words for unit in self.of(word)]
 
     def corpus(self, corpus: Corpus) -> Corpus:
-        """Return a corpus whose sentences are sequences of subword units; annotations of words are dropped.
+        """Return a corpus whose sentences are sequences of subword units in place of words.
 
-        So are conditions (inputs that sentences are generated from).
+        Annotations of words, and conditions (inputs that sentences are generated from), are dropped; the name stays.
         """
         sentences = [self.sentence(sentence.words) for sentence in corpus]
         return Corpus.from_sentences(sentences, name=corpus.name)
@@ -226,7 +227,10 @@ def load(path: Path) -> Units:
 
 
 def restored(data: Mapping[str, Any]) -> Units:
-    """Return the segmentation from the dictionary of `Units.data`; a CheckpointError for an unknown kind."""
+    """Return the segmentation from the dictionary of `Units.data`; a CheckpointError for an unknown `kind` in it.
+
+    A missing key is a KeyError.
+    """
     listed = frozenset(data["listed"])
     if data["kind"] == CharacterUnits.kind:
         return CharacterUnits(listed)
@@ -252,7 +256,7 @@ def decode(units: Iterable[str], *, whole: bool = True) -> list[str]:
 
 
 def listed_characters(train: Corpus) -> frozenset[str]:
-    """Return the set of characters that occur at least twice in the words of a text."""
+    """Return the set of characters that occur at least twice in the words of a text, repeated words counted."""
     counts: Counter[str] = Counter()
     for word, count in train.counts().items():
         for character in word:
@@ -263,7 +267,7 @@ def listed_characters(train: Corpus) -> frozenset[str]:
 def runs(word: str, listed: frozenset[str]) -> list[str]:
     """Return the parts of a word between characters that are not listed; the last part ends with a line break.
 
-    The line break marks the end of the word; parts may be empty.
+    The line break marks the end of the word; parts may be empty: with only a and b listed, "abxa" gives ["ab", "a\\n"].
     """
     marked = "".join(character if character in listed else "\r" for character in word)
     return (marked + _RAW_END).split("\r")
@@ -272,9 +276,11 @@ def runs(word: str, listed: frozenset[str]) -> list[str]:
 def learnt_merges(counts: Counter[str], listed: frozenset[str], size: int) -> tuple[tuple[str, str], ...]:
     """Return the byte-pair merges (left, right), in order, that the package `tokenizers` learns from word counts.
 
+    A line break in `left` or `right` stands for the end of a word.
+
     counts      {word: count}
-    listed      characters that units may have
-    size        the most units
+    listed      characters that units may have; words are cut at all others
+    size        the largest number of units: these characters, the end of a word and one for each merge
 
     Raises a MissingExtraError without that package.
     """
@@ -304,7 +310,10 @@ def _merged(parts: Sequence[str], pair: tuple[str, str]) -> list[str]:
 
 
 def _written(piece: str) -> str:
-    """Return a piece as a printable unit: a line break as `▁`, other unprintable or special characters escaped."""
+    """Return a piece as a printable unit: a line break as `▁`, other unprintable or special characters escaped.
+
+    These are written `\\uHEX;` with their code point: white space, what is not printable, `▁`, `<` and the backslash.
+    """
     return "".join(END if one == _RAW_END else one if _is_plain(one) else f"\\u{ord(one):x};" for one in piece)
 
 

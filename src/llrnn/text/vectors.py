@@ -110,11 +110,12 @@ class WordVectors:
     ) -> WordVectors:
         """Return the word vectors in a file; a repeated word keeps its first vector. Faults are a LexiconError.
 
-        path        the file, `.vec`, `.txt` or `.tsv` as text (also `.gz`), `.npz`, or a spaCy wheel `.whl`; see the
-                    module
-        only        read these words only
-        top         read the first `top` words only; files are sorted by frequency
-        format      the ending to assume instead
+        path        the file: text `word number number …` (`.vec` and `.txt` with blanks, perhaps after a first line
+                    `words dimensions`, `.tsv` with TABs; also `.gz`), what `save` wrote (`.npz`), or a spaCy wheel
+                    (`.whl`)
+        only        read these words only; None: all
+        top         read the first `top` words of the file only, which are usually the most frequent; None: all
+        format      the ending to assume instead of that of `path`, such as ".vec"
 
         For a matrix in memory: `WordVectors(words, np.arange(len(words)), matrix)`.
 
@@ -145,7 +146,8 @@ class WordVectors:
     def rows_of(self, words: Iterable[str], *, any_case: bool = False) -> Ints:
         """Return the row of each word in `table`, (n,) integers; -1 for words without a vector.
 
-        any_case    True: look a missing word up as `paris`, `Paris`, `Paris-Nord`, `PARIS` too
+        any_case    True: look a missing word up in lower case, capitalised, in title case and in upper case too, in
+                    this order
 
             vectors.table[vectors.rows_of(["chat", "chien"])]
         """
@@ -158,6 +160,8 @@ class WordVectors:
     def restricted(self, words: Iterable[str], *, any_case: bool = False) -> WordVectors:
         """Return the vectors of those of these words that have one, in a table of only the rows in use.
 
+        Its words are in the given order, each once.
+
         any_case    True: look a missing word up in other cases too, as `rows_of` does
 
             WordVectors.read("cc.fr.300.vec").restricted(vocabulary.words).save("mine.npz")
@@ -169,9 +173,9 @@ class WordVectors:
         return WordVectors(there, kept.astype(np.int64), self.table[used])
 
     def save(self, path: StrPath) -> None:
-        """Write a file that `read` reads: `.npz` (exact, shared vectors once), `.vec` or `.tsv` (text, also `.gz`).
+        """Write a file that `read` reads: `.npz` (shared vectors once), `.vec` or `.tsv` (text, also `.gz`).
 
-        A LexiconError for any other name.
+        The ending of the name decides; all are exact. A LexiconError for any other name, or if it cannot be written.
         """
         name = fspath(path)
         if name.endswith(".npz"):
@@ -215,7 +219,9 @@ class _Wanted:
     def select(self, words: Sequence[str], rows: Ints, table: Table) -> WordVectors:
         """Return the vectors of those of `words`, given in the order of the file, that are wanted.
 
-        `rows`: the row of each word in `table`, (n,).
+        These are the ones among the first `top` that are in `only`.
+
+        `rows`: the row of each word in `table`, (n,). The table of the result has only the rows in use.
         """
         found = WordVectors(tuple(words), rows, table)
         if self.only is None and self.top is None:
@@ -276,7 +282,7 @@ def _of_lines(lines: Iterator[Line], separator: str, dimensions: int, wanted: _W
 def _ends_in_number(word: str, separator: str) -> bool:
     """Return whether a word, cut off before its vector, still ends in a number: then its line has too many numbers.
 
-    `separator`: what stands between the numbers of a line.
+    `separator`: what stands between the numbers of a line, and must stand before that number; "12" alone is a word.
     """
     return re.search(re.escape(separator) + r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?$", word) is not None
 
@@ -314,7 +320,10 @@ def _array(file: BinaryIO, size: int) -> npt.NDArray[Any]:
 
 
 class _Archive(zipfile.ZipFile):
-    """A zip file that refuses to unpack a member to more than 64 MB and 20 times the file's size."""
+    """A zip file that refuses to unpack a member to more than 64 MB or, if that is more, 20 times the file's size.
+
+    It must be opened from a file on disk.
+    """
 
     def part(self, name: str) -> bytes:
         """Return the unpacked bytes of a member; a ValueError if there are too many."""
@@ -416,8 +425,8 @@ def principal_components(table: Any, counts: Ints, components: int | None, place
     components  how many, the largest variance first; None: as many as there can be, min(d, R − 1)
     place       what to call the vectors in errors
 
-    The sign of each direction makes its largest coordinate positive. A FeatureError if too many components are asked
-    for, or all vectors are equal.
+    Vectors are centred by their weighted mean. The sign of each direction makes its entry of largest absolute value
+    positive. A FeatureError if too many components are asked for, or all vectors are equal.
     """
     dimensions, most = table.shape[1], min(table.shape[1], len(table) - 1)
     if components is not None and components > most:

@@ -482,7 +482,10 @@ class Vocabulary:
         return {word: index for index, word in enumerate(self.words)}
 
     def _find(self, word: object) -> int | None:
-        """Return the id of a listed word, or None if it is not listed (a dictionary is built after many look-ups)."""
+        """Return the id of a listed word, or None if it is not listed, also for what is no str.
+
+        Cells (sets of unlisted strings) are not looked at. After many look-ups a dictionary of all words is built.
+        """
         self._looked_up += 1
         if self._spellings is not None and self._looked_up <= _SHARE_LOOKED_UP * self.n_words:
             return self._spellings.find(word)
@@ -544,10 +547,10 @@ class Vocabulary:
     ) -> Vocabulary:
         """Make the vocabulary of the words of one or more corpora, most frequent first, with their counts.
 
-        top         list only this many words, the most frequent ones
+        top         list only this many words, the most frequent ones, besides EOS, `unknown` and `others`; None: all
         min_count   list only words seen at least this often
         unknown     name of a symbol to list for all other words, such as `<unk>`; None: no such symbol
-        others      words to list in any case
+        others      words to list in any case, with the count that they have, perhaps 0
         domains     infinite sets of strings that hold unlisted words, such as `Numbers("fr")` (open vocabulary)
         as_new      share of the words, 0 to 1, `others` excepted, whose first occurrence in a training text is encoded
                     as their cell, so that the model learns to expect new words
@@ -578,9 +581,9 @@ class Vocabulary:
         return made
 
     def _with_room(self, words: Sequence[str]) -> list[str]:
-        """Return those of the words whose cell (the set of strings that share their symbol) has unlisted strings too.
+        """Return, in order, those of the words whose cell has unlisted strings of a weight above 0.
 
-        Words in no domain are not among them.
+        A cell is a set of strings that share one symbol. Words in no domain are not among them.
         """
         cells = (self.cells_of(words) - self.n_words).tolist() if words else []
         return [word for word, cell in zip(words, cells, strict=True) if cell >= 0 and self.log_left[cell] > -np.inf]
@@ -617,9 +620,10 @@ class Vocabulary:
 
     @cached_property
     def cell_log_mass(self) -> tuple[Floats, ...]:
-        """For each domain log Q'(c) of its cells, with Q'(c) = Σ q(x) over the unlisted strings x of cell c.
+        """For each domain an array, (cells,), of log Q'(c), with Q'(c) = Σ q(x) over the unlisted strings x of cell c.
 
-        A cell is a set of strings that share one id, q(x) the weight of a string in its domain.
+        A cell is a set of strings that share one id, q(x) the weight of a string in its domain; −∞ where all strings of
+        a cell are listed.
         """
         return tuple(log_mass_left(domain, self.words) for domain in self.domains)
 
@@ -627,7 +631,8 @@ class Vocabulary:
     def log_left(self) -> Floats:
         """log Q'(c) of the C cells of all domains, (C,), with Q'(c) = Σ q(x) over the unlisted strings x of cell c.
 
-        A cell is a set of strings that share one id, q(x) the weight of a string in its domain.
+        A cell is a set of strings that share one id, q(x) the weight of a string in its domain; −∞ where all strings of
+        a cell are listed. They are in the order of ids; (0,) without domains.
         """
         return np.concatenate(self.cell_log_mass) if self.domains else np.zeros(0)
 
@@ -643,9 +648,9 @@ class Vocabulary:
         return int(np.sum(self._counts, dtype=np.int64)) if self._counts is not None else 0
 
     def with_words(self, words: Sequence[str], counts: Sequence[int]) -> Vocabulary:
-        """Return a vocabulary with new words after the listed ones.
+        """Return a vocabulary with new words after the listed ones, whose ids stay.
 
-        words       words that are not listed yet
+        words       words that are not listed yet, each once
         counts      how often each was seen
 
         The ids of the cells (sets of unlisted strings) move up, and the weight of the words is subtracted from that of
@@ -694,8 +699,8 @@ class Vocabulary:
         """Return log Q'(c) of the C cells of the domains after `words` were added (sign −1) or removed (1), (C,).
 
         A cell is a set of strings with one id; Q'(c) is the sum of q(x), the weight of a string in its domain, over the
-        unlisted strings of cell c. None where there are no domains, or where subtraction would lose precision and it
-        must be computed anew.
+        unlisted strings of cell c. None where there are no domains, or where less than 1e-9 of a cell is or was left,
+        so that subtraction would lose precision and the sums must be computed anew.
         """
         if not self.domains:
             return None
@@ -737,7 +742,8 @@ class Vocabulary:
     def symbols_of(self, words: Iterable[str], *, place: str = "") -> list[int]:
         """Return the ids of the words of a text or, in a vocabulary of subword units, of the units of these words.
 
-        A word, or unit, without an id is an UnknownWordError; `place` says in it where the text was found.
+        An unlisted word has the id of its cell (a set of unlisted strings), else of the `unknown` symbol; if it has
+        none of these, it is an UnknownWordError, in which `place` says where the text was found.
         """
         return self.ids(words if self.units is None else self.units.sentence(words), place=place)
 
@@ -747,7 +753,8 @@ class Vocabulary:
         The second is 0 for a listed word, and log(q(x) / Q'(c)) for a string x of a cell c (q(x): its weight in the
         domain, Q'(c): the sum over the unlisted strings of the cell). So log p(x) = log p(id) + this.
 
-        A word without an id is an UnknownWordError; `place` says in it where the word was found.
+        A word without an id has that of `unknown`, and 0; without such a symbol it is an UnknownWordError, in which
+        `place` says where the word was found.
 
             ids, log_inside = vocabulary.locate(["chat", "1987"])
         """
@@ -762,9 +769,9 @@ class Vocabulary:
         """Return the id of each word (or of its cell), (n,), and its log-probability given that id, (n,).
 
         A cell is a set of unlisted strings with one id. Unlike `locate`, this never raises: a word without an id has
-        -1, or the id of `unknown` where there is such a symbol. The log-probability is 0 for a listed word, log(q(x) /
-        Q'(c)) for a string x of a cell c (q(x): its weight in the domain, Q'(c): the sum over the cell's unlisted
-        strings).
+        -1, or the id of `unknown` where there is such a symbol. The log-probability is log(q(x) / Q'(c)) for a string x
+        of a cell c (q(x): its weight in the domain, Q'(c): the sum over the cell's unlisted strings), and 0 for all
+        other words.
         """
         listed = (self._find(word) for word in words)
         ids = np.array([-1 if found is None else found for found in listed], dtype=np.int64)
@@ -801,6 +808,7 @@ class Vocabulary:
         """Return up to `most` listed words that are spelled similarly to `word`, nearest first.
 
         Only the most frequent words, and those with the same first letter, are compared; accents and case are ignored.
+        Neither `word` itself nor EOS is returned; [] if none is similar enough (`difflib.get_close_matches`).
         """
         same = sorted(self.beginning_with(word[:1]).tolist()) if word else []
         looked_at = dict.fromkeys([*same[:_NEAR], *range(min(_NEAR, self.n_words))])
@@ -815,8 +823,8 @@ class Vocabulary:
         """Return the log-probability of an unlisted word x given its cell c, log(q(x) / Q'(c)); 0 for a listed word.
 
         A cell is a set of strings with one id, q(x) the weight of x in its domain, Q'(c) the sum over the cell's
-        unlisted strings. A word that is neither listed nor in a domain is an UnknownWordError, unless there is an
-        unknown symbol.
+        unlisted strings. A word that is neither listed nor in a domain is an UnknownWordError or, if there is an
+        unknown symbol, has 0.
         """
         return float(self.locate([word])[1][0])
 
@@ -866,7 +874,10 @@ class Vocabulary:
         return tuple(replace(cell, source=cell.source or name) for name, cell in named)
 
     def spelled(self, symbol: int, rng: np.random.Generator) -> str:
-        """Return the word with the id `symbol`; for a cell (a set of unlisted strings), sample one of its strings."""
+        """Return the word with the id `symbol`; for a cell (a set of unlisted strings), sample one of its strings.
+
+        It is drawn with probability ∝ its weight in the domain. Errors are those of `spell`.
+        """
         return self.spell(symbol, 1, rng)[0]
 
     def spell(self, symbol: int, count: int, rng: np.random.Generator) -> list[str]:
@@ -905,7 +916,7 @@ class Vocabulary:
 
     @cached_property
     def witnesses(self) -> dict[int, tuple[str, ...]]:
-        """A few sampled strings of every cell (set of unlisted strings with one id), by its id; () if it has none.
+        """A few sampled strings of every cell (set of unlisted strings with one id), by id; () if the cell has none.
 
         They serve to check that a feature has one value for all strings of a cell.
         """
@@ -963,8 +974,8 @@ class Revision:
     def of_a_factor(self, n_symbols: int) -> Revision:
         """Return the revision for the second and later factors of a prior that is a product, over `n_symbols` symbols.
 
-        Only the first factor is multiplied by the shares: in these a new symbol gets the whole weight of its source, or
-        the mean over all symbols where it has none.
+        Only the first factor is multiplied by the shares; in the others a symbol gets the whole weight of its source
+        (`source`), or the mean over all `n_symbols` old symbols where it has none.
         """
         return replace(self, log_share=np.where(self.source >= 0, 0.0, -np.log(n_symbols)))
 
@@ -994,7 +1005,8 @@ def with_others(listed: Mapping[str, int], unknown: str | None, total: int, sent
 def disjoint(domains: Sequence[Domain]) -> tuple[Domain, ...]:
     """Return the domains (sets of strings with weights), each without the strings of those before it.
 
-    A DomainError where one cannot be cut so, or is inconsistent (`check`).
+    The order stays; a domain that shares no string with those before it is returned as it is. A DomainError where one
+    cannot be cut so, or is inconsistent (`check`).
     """
     made: list[Domain] = []
     for domain in domains:
@@ -1007,7 +1019,7 @@ def disjoint(domains: Sequence[Domain]) -> tuple[Domain, ...]:
 
 
 def _bare(word: str) -> str:
-    """Return a word without accents and capitals."""
+    """Return a word without accents and capitals: casefolded, decomposed (NFD), without combining marks."""
     return "".join(sign for sign in unicodedata.normalize("NFD", word.casefold()) if not unicodedata.combining(sign))
 
 
