@@ -65,9 +65,9 @@ def _number(count: int) -> str:
 def forecast(project: Project, summary: FeatureSummary) -> Forecast:
     """Return how log Z will be computed, and how many multiplications that takes, for a configuration.
 
-    For log Z, the normaliser, at one position (`one`) and in a training batch (`batch`) the faster of two ways, with
-    the number of multiplications. Batch size and network are those of `project.config`; `summary`: the numbers of its
-    features and classes.
+    log Z is the normaliser. The fields `one` and `batch` of the result have the faster of two ways, and the other, for
+    one position and for a training batch. Batch size and network are those of `project.config`; `summary`: the numbers
+    of its features and classes.
     """
     hidden = project.config.controller.hidden
     size = costs.Size(_positions(project), summary.classes, summary.features, summary.read, hidden)

@@ -139,7 +139,7 @@ def _pieces(texts: Sequence[Path], words: list[str], lowercase: bool, listed: li
 
 
 def _of_built(corpus: BuiltCorpus, words: list[str]) -> Iterator[Ints]:
-    """Yield a built corpus (word ids on disk) as arrays of ids, the first of which is the end of a sentence.
+    """Yield a built corpus (word ids on disk) as arrays of ids, an end of sentence first and after each sentence.
 
     Its words are appended to `words`, so that ids are indices into it; the symbol for unknown words becomes `<unk>`. A
     CorpusError is raised where `<unk>` is a word beside that symbol.

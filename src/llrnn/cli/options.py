@@ -500,8 +500,8 @@ def conditioned(free: llrnn.LLRNN, model: llrnn.LLRNN, text: str | None) -> tupl
     """Return the model with the words of a condition added to its vocabulary, and the condition parsed.
 
     A condition is the input that a text is generated from. `text`: as on the command line, None for none; `free`: the
-    model without its --constraint, which is asked whether it takes conditions. A ConfigError is raised where it does
-    not, or needs one.
+    model without its --constraint, which is asked whether it takes conditions. A ConfigError is raised where it takes
+    none and `text` is given, or needs one and `text` is None.
     """
     from llrnn.model import decode
 

@@ -62,7 +62,7 @@ def line(text: str) -> None:
 def only_if(wanted: bool) -> Iterator[None]:
     """Context manager (yields None): unless `wanted`, the functions of this module print nothing within the block.
 
-    Of several training processes, only the first prints.
+    It is for several training processes, of which only the first is to print.
     """
     before = out.quiet, err.quiet
     out.quiet, err.quiet = (before[0] or not wanted, before[1] or not wanted)

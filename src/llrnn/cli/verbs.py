@@ -653,9 +653,9 @@ def _counts(texts: list[Path], lowercase: bool) -> Counter[str]:
 
 
 def _covered(forms: Collection[str], counts: Counter[str]) -> str:
-    """Return a phrase for a message: "3 of 4 types (75.0%), 90.0% of 10 tokens", which share of `counts` `forms` has.
+    """Return a phrase on how many of the words of a text are in `forms`: "3 of 4 types (75.0%), 90.0% of 10 tokens".
 
-    `forms`: words that are all among the keys of `counts`, {word: how often it occurs}.
+    `counts`: {word: how often the text has it}; `forms`: words that are all among its keys.
     """
     types, tokens = len(forms) / max(len(counts), 1), sum(counts[form] for form in forms) / max(counts.total(), 1)
     return f"{len(forms):,} of {len(counts):,} types ({types:.1%}), {tokens:.1%} of {counts.total():,} tokens"

@@ -380,8 +380,8 @@ class _Drafting:
     def derived(self, texts: _Texts, listed: Frequencies) -> list[str]:
         """Add forms derived from lemmas and inflections of the training text to `listed`, in place, with frequencies.
 
-        Only where the text is annotated and has under 120,000 words. Returns the path of the table of their attributes
-        that it writes, as a list of one; an empty list where nothing is derived.
+        This is done only where the text is annotated and has under 120,000 words. Returns a list with the path of the
+        table of the forms' attributes that it writes; an empty list where nothing is derived.
         """
         if not texts.annotated or texts.train.tokens >= _LITTLE:
             return []
@@ -418,8 +418,9 @@ class _Drafting:
     ) -> tuple[list[str], list[str]]:
         """Look `forms` up in each analyser, write what it says of them to a table in `OUT-data`, and return the paths.
 
-        First the paths of tables of attributes, then of tables of weighted readings, which are written for analysers
-        whose readings of a word have unequal probabilities.
+        The result is (paths of tables of attributes, paths of tables of weighted readings). The table of an analyser is
+        of the second sort where its readings of some word have unequal probabilities, else of the first. A finding is
+        added for each.
         """
         lexicons, weighted = [], []
         for name, analyser in analysers.items():
@@ -485,7 +486,7 @@ def data_folder(out: Path) -> Path:
 def held_out_of(train: Corpus) -> int:
     """Return how many sentences at the end of a training text to hold out for validation: a tenth, 1 to 1,000.
 
-    A tenth is rounded down; 1 of fewer than 20 sentences.
+    The tenth is rounded down: max(1, min(sentences // 10, 1000)).
     """
     return max(1, min(len(train) // 10, _HELD_OUT))
 
@@ -547,7 +548,7 @@ def text_kind(file: str) -> Format:
 def _coverage(forms: Collection[str], texts: _Texts) -> str:
     """Return a phrase with three percentages: how much of the validation text a set of word forms covers.
 
-    Of its running words, of its distinct words, and of its distinct words that the training text does not have: "has
+    They are of its running words, of its distinct words, and of its distinct words that the training text lacks: "has
     90.0% of the words of valid, 80.0% of its types, 40.0% of its types that train has not".
     """
     counts, seen = texts.valid.counts(), texts.train.counts()

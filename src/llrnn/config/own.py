@@ -156,8 +156,8 @@ class OrOwn:
     def validated(self, given: Any, ours: ValidatorFunctionWrapHandler) -> Any:
         """Return the validated table `given`: by the validator `ours` of the built-in kinds, else as `self.table`.
 
-        The latter where its kind is not built in, but is a class of another package. Raises pydantic's ValidationError
-        where it is neither, or where keys are wrong.
+        It is validated as `self.table` where its kind is not built in, but is a class of another package. Raises
+        pydantic's ValidationError where the kind is neither, or where keys are wrong.
         """
         if isinstance(given, dict) and given.get("kind") in RENAMED:
             given = {**given, "kind": RENAMED[given["kind"]]}

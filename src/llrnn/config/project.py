@@ -230,8 +230,8 @@ class Project:
     def _require_mass(self, model: LLRNN, part: str, text: EncodedText) -> None:
         """Raise ZeroMassError where the prior b(K, x) gives a word of a text probability 0, before training fails.
 
-        `part`: train, valid or `other`, for the message and its advice. Of a prior that depends on the context K, only
-        its constraints, such as a grammar, are checked.
+        `part`: train, valid or `other`, for the message and its advice; `text`: that part, encoded. Where the prior
+        depends on the context K, only its constraints, such as a grammar, are checked, on the sentences of the part.
         """
         if not model.background.is_static:
             if part in self.corpora:
@@ -538,8 +538,8 @@ def _features(config: Config, context: Context) -> tuple[Features, Features | No
 def _background(given: keys.AnyBackground, context: Context) -> Background:
     """Return the prior b(K, x) that a configuration's table `given` describes.
 
-    First that of its kind, then around it what else the table has: `recent`, `primed`, `grammar` and `dictionary`, in
-    this order. `context`: what it is made from.
+    The prior of the table's kind is made first; then `recent`, `primed`, `grammar` and `dictionary`, as far as the
+    table has them, are put around it in this order. `context`: what it is made from.
     """
     around = (one for one in (given.recent, given.primed, given.grammar, given.dictionary) if one is not None)
     return reduce(lambda base, one: one.around(base, context), around, given.make(context))

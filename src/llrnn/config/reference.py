@@ -84,9 +84,9 @@ def _in_words(annotation: Any) -> str:
 
 
 def default_of(field: FieldInfo) -> str:
-    """Return the default of a key of a configuration as TOML in backticks; `required` where it has none.
+    """Return the default of a key of a configuration as TOML in backticks, such as "`0.5`"; "required" without one.
 
-    `–` where it is None or a table.
+    Of a table it is its kind, "`kind = "uniform"`"; "–" for None, and for a table that has no kinds.
     """
     value = field.default
     if value is PydanticUndefined:

@@ -248,8 +248,9 @@ def _opened(folder: Path, manifest_file: Path, name: str) -> tuple[dict[str, Any
 
 
 def _read_manifest(path: Path, name: str) -> tuple[dict[str, Any], object]:
-    """Return the checked content of the manifest `NAME.json`, and a value that differs after every save, to notice one.
+    """Return the checked content of the manifest `NAME.json`, and a value that is another one after every save.
 
+    So a save by another process can be noticed. `path`: of the file; `name`: the NAME, for messages.
     A CheckpointError says what is wrong with the file: missing, not JSON, of a newer format, incomplete or altered.
     """
     try:
@@ -356,7 +357,7 @@ def _mapped(file: BufferedReader) -> NDArray[np.uint8]:
 
 
 def _array(tensor: Tensor) -> NDArray[Any]:
-    """Return a tensor on the CPU as an array that shares its memory; bfloat16 as V2, two bytes."""
+    """Return a tensor on the CPU as an array that shares its memory; bfloat16 becomes the dtype V2, two raw bytes."""
     import torch
 
     return tensor.view(torch.int16).numpy().view("V2") if tensor.dtype == torch.bfloat16 else tensor.numpy()

@@ -134,9 +134,10 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def write_lines(path: StrPath, lines: Iterable[str]) -> None:
-    """Write lines as a UTF-8 text file; gzipped, without a time stamp, where the name ends in .gz.
+    """Write lines as a UTF-8 text file, with a line end after each.
 
-    The path `-` is standard output. A CorpusError is raised where the file cannot be written.
+    It is gzipped, without a time stamp, where the name ends in .gz. An existing file is replaced atomically. The path
+    `-` is standard output. A CorpusError is raised where the file cannot be written.
     """
     text = "".join(f"{line}\n" for line in lines)
     if fspath(path) == STANDARD:
@@ -152,7 +153,7 @@ def write_lines(path: StrPath, lines: Iterable[str]) -> None:
 def write_standard(text: str) -> None:
     """Write text to standard output as UTF-8, after flushing what was printed before.
 
-    On a terminal, control characters are replaced by a visible sign.
+    On a terminal, control characters other than line ends and tabs are replaced by U+FFFD.
     """
     if sys.stdout.isatty():
         text = re.sub("[^\n\t]+", lambda found: visible(found[0]), text)

@@ -153,7 +153,10 @@ def shortened(text: str, longest: int = 25) -> str:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Return round numbers in [low, high], about four to ten at equal steps, for the marks of an axis; low < high."""
+    """Return round numbers in [low, high], about four to ten, for the marks of an axis; low must be below high.
+
+    They are all multiples of a step there, which is 1, 2 or 5 times a power of ten.
+    """
     step = 10.0 ** math.ceil(math.log10(high - low))
     while (high - low) / step < 4:
         step /= 2.5 if f"{step:e}"[0] == "5" else 2

@@ -282,8 +282,8 @@ def _joined(
 def _names(matrix: FeatureMatrix, number: int, block: _RareBlock, values: Floats) -> list[str]:
     """Return a name for each of the r new features of a block, after the old features most correlated with it.
 
-    Such as "band 1.2 (+Number:Plur -POS:VERB)", with the old features of highest and lowest correlation, and last
-    "band 1, constant". `matrix`: the old features; `number`: of the block, from 0 (names count from 1); `values`
+    A name is "band 1.2 (+Number:Plur -POS:VERB)", with the old features of highest and lowest correlation, and the last
+    one "band 1, constant". `matrix`: the old features; `number`: of the block, from 0 (names count from 1); `values`
     (n, r): of the new features on its n classes.
     """
     entries = [np.arange(*matrix.offsets[s : s + 2]) for s in block.classes]

@@ -235,9 +235,9 @@ def evaluate(
 def contract_of(model: LLRNN, corpus: Corpus, batching: Batching | None = None) -> Contract:
     """Return how words are read and counted where a training validates, or `model.scoring.score` reads a corpus.
 
-    A `Contract`: whose `str` is one line to put beside a perplexity, and whose `words` is the number of words and ends
-    of sentences. Where the symbols of the model are units of words, such as characters, these are counted, and its
-    `tokens` is "units". `batching`: how the text is cut into batches, None for sentence by sentence.
+    It is a `Contract`, whose `str` is one line to put beside a perplexity, and whose `words` is the number of words and
+    ends of sentences. Where the symbols of the model are units of words, such as characters, these are counted, and
+    `tokens` of the contract is "units". `batching`: how the text is cut into batches, None for sentence by sentence.
     """
     own, reading = model.vocabulary, _reading(corpus, batching, None)
     if own.units is None:
@@ -276,8 +276,8 @@ def _by_frequency(model: LLRNN, found: Tally) -> dict[str, Slice]:
 def _by_feature(model: LLRNN, found: Tally) -> dict[str, Slice]:
     """Return {feature name: number and log-perplexity, a `Slice`, of the text's words that have the feature}.
 
-    All static output features but those that single words have (the group Identity) and those that no word of the text
-    has, the most frequent first. `found`: counts and summed −log p by symbol.
+    The keys are all static output features, the most frequent first, but those that single words have (the group
+    Identity) and those that no word of the text has. `found`: counts and summed −log p by symbol.
     """
     phi = model.output_features
     words = np.bincount(phi.class_of, weights=found.words, minlength=phi.n_classes)

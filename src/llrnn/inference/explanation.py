@@ -487,8 +487,9 @@ def _gradient(model: LLRNN, ids: Tensor, k: int, condition: object) -> tuple[flo
     """Return the weight of output feature k after T symbols `ids`, and its gradient in their input vectors, (T, D).
 
     `ids` (T,) begin with the end-of-sentence symbol, which stands for the start; D is the size of an input vector. k is
-    an index into the model's `feature_names`. Third: the values of contextual inputs at each position, (T, number of
-    inputs), None where the model has none. `condition`: the input that the text is generated from, or None.
+    an index into the model's `feature_names`. The third result has the values of contextual inputs at each position,
+    (T, number of inputs), or is None where the model has none. `condition`: the input that the text is generated from,
+    or None.
     """
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # cuDNN has no gradient outside of training
         state, v = model.start([condition]), None

@@ -491,7 +491,8 @@ class _LatticeSearch:
     def _nbest(self, n: int) -> tuple[Hypothesis, ...]:
         """Return the n best paths with different words as hypotheses, best first; fewer where there are fewer.
 
-        By an exact A* search backwards from the ends of the paths that were followed.
+        They are found by an exact A* search backwards from the ends of the paths that were followed. The scores of a
+        hypothesis are the acoustic and the language-model score of the lattice, and the model's log p.
         """
         heap, turn = list[tuple[float, int, int, int, tuple[float, float], float]](), count()
         for at, p in self._ended:

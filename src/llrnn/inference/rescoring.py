@@ -220,9 +220,10 @@ def score_sentences(
 ) -> SharedScores:
     """Return log p (nats) of the sentences of each group, ends included, scoring common prefixes within a batch once.
 
-    `groups`: pairs of a name, for messages, and sentences; `rows`: about how many sentences are in a batch; `called`:
-    what messages call the sentences; `open_ended`: indices of groups whose sentences are beginnings, scored without an
-    end. An impossible sentence has log p = −infinity. Words are lowercased first where the model was trained so. Raises
+    `log_probs[i][j]` of the result is that of sentence j of group i. `groups`: pairs of a name, for messages, and
+    sentences; `rows`: about how many sentences are in a batch; `called`: what messages call the sentences;
+    `open_ended`: indices of groups whose sentences are beginnings, scored without an end. An
+    impossible sentence has log p = −infinity. Words are lowercased first where the model was trained so. Raises
     UnknownWordError for a word outside a vocabulary without an unknown-word symbol.
     """
     if rows < 1:
@@ -486,8 +487,8 @@ class StepFunction:
     def lowest(self, least: float = -math.inf) -> tuple[float, int] | None:
         """Return (x, errors) where errors are fewest: x is the middle of the widest such interval at or above `least`.
 
-        Of an interval without end only 2 next to its edge count, so that x is 1 beyond the edge; of one around `least`
-        only what is above. None where no interval is wider than rounding.
+        An interval without end is taken to end 2 beyond its edge, so that x is 1 beyond the edge; one around `least` is
+        taken to begin there. None where no interval is wider than rounding.
         """
         edges = np.maximum(self.edges, least)
         low = np.concatenate([[max(least, edges[0] - 2.0) if len(edges) else max(least, -1.0)], edges])
@@ -503,8 +504,8 @@ class StepFunction:
 def errors_along(a: Floats, b: Floats, errors: Ints) -> StepFunction:
     """Return, as a function of x, the summed errors of the hypotheses with the highest a + b·x, one in each of L lists.
 
-    `a`, `b`, `errors`: (L, N), of N hypotheses in each list. By the upper envelopes of the lines a + b·x, all lists at
-    once (Och 2003).
+    `a`, `b`, `errors`: (L, N), of N hypotheses in each list. The method follows the upper envelopes of the lines
+    a + b·x, of all lists at once (Och 2003).
     """
     every = np.arange(len(a))
     line = np.where(b == b.min(1, keepdims=True), a, -np.inf).argmax(1)

@@ -666,9 +666,10 @@ class _Server(uvicorn.Server):
         self.ready()
 
     async def _reload(self) -> None:
-        """Read the tables and word lists of all models anew, on SIGHUP, and log that, or which file is wrong.
+        """Read the tables and word lists of all models anew, on SIGHUP, and log that this was done.
 
-        After an error that model is served as it was before.
+        Where a file cannot be read, an error that names it is logged instead, and its model, with those after it, is
+        served as before.
         """
         try:
             await self.config.app.state.engine.reload()  # type: ignore[union-attr]

@@ -78,7 +78,7 @@ class CudaGraphs:
         return int(free * _SPARE)
 
     def ahead(self, make: Callable[[], Batch | None]) -> Batch | None:
-        """Call `make` on a stream of its own, so that its transfers do not wait for updates; return its batch or None.
+        """Return `make()`, a batch or None, called on a CUDA stream of its own, so that it does not wait for updates.
 
         The batch is complete on return, and safe to use on the current stream.
         """
@@ -117,9 +117,9 @@ def updater_for(model: LLRNN, settings: TrainingSettings, workers: Workers) -> U
 def can_be_captured(model: LLRNN, settings: TrainingSettings, workers: Workers) -> bool:
     """Whether a training step is a fixed sequence of tensor operations, so that a CUDA graph can record it.
 
-    Not with a prior b(K, x) that depends on the text, conditions, sampled losses, mixed-in n-grams, several processes
-    or a user's own network that needs Python during a step. Contextual features and inputs are allowed where every
-    batch begins from a fresh state: their values are computed before the step.
+    False with a prior b(K, x) that depends on the text, with conditions, sampled losses, mixed-in n-grams, several
+    processes or a user's own network that needs Python during a step. Contextual features and inputs are allowed where
+    every batch begins from a fresh state: their values are computed before the step.
     """
     knows = bool(model.contextual or model.contextual_inputs)
     return (

@@ -68,9 +68,10 @@ class Schedule:
         return replace(self.own, conditions=conditions)
 
     def _drawn(self, when: When, epoch: int) -> Iterator[EncodedText]:
-        """Yield, of each other text that is read so in this epoch, the sentences drawn for it by its weight.
+        """Yield, for each other text that is read at `when` in this epoch, the sentences of it that are drawn.
 
-        `when`: "before" the corpus or "mixed" into it; `epoch`: counted from 0.
+        How many there are is decided by the text's weight (see `_draw`), which by seed and epoch. `when`: "before" the
+        corpus or "mixed" into it; `epoch`: counted from 0.
         """
         for number, (other, text) in enumerate(zip(self.others, self._texts, strict=True)):
             if other.when == when and (when == "mixed" or epoch < other.epochs):

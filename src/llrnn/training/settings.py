@@ -231,8 +231,9 @@ def read_batches(text: str, trained: Mapping[str, Any]) -> Batching:
 def problems(error: ValidationError, root: type[BaseModel]) -> list[tuple[str, str]]:
     """Return pydantic's validation errors, in their order, as pairs (dotted key, message), in words of users.
 
-    Such as ("training.epoch", "no such key; did you mean epochs? …"). `root`: the pydantic model that was validated. A
-    message says what was required and what was found, and suggests the key or value that was probably meant.
+    For example ("training.epoch", "no such key; did you mean epochs? …"). `root`: the pydantic model that was
+    validated. A message says what was required and what was found, and suggests the key or value that was probably
+    meant.
     """
     found = [(place, _problem(one, place, table)) for one, place, table in _placed(error, root)]
     return [(".".join(place), said) for place, said in found]

@@ -127,9 +127,9 @@ class Updater:
     def _require_finite(self, loss: float, norm: float, batch: Batch | None, carried: ModelState | None = None) -> None:
         """Raise an error where loss or gradient norm is not finite, naming the cause.
 
-        NotFiniteError for a weight, the loss or a gradient; ZeroMassError for a target that the prior b(K, x) gives
-        probability 0. `batch`: the rows of this process, None where it has none; `carried`: the state that the batch
-        began from.
+        It is a NotFiniteError for a weight, the loss or a gradient, and a ZeroMassError where the prior b(K, x) gives a
+        target of the batch probability 0. `batch`: the rows of this process, None where it has none; `carried`: the
+        state that the batch began from.
         """
         if math.isfinite(loss) and math.isfinite(norm):
             return

@@ -76,8 +76,9 @@ class Workers:
     def sum_gradients(self, parameters: Iterable[nn.Parameter], loss: Tensor) -> Tensor:
         """Sum the gradients of the parameters, in place, and the loss over all processes; return the summed loss, ().
 
-        One message carries all, also whether a process wants to stop (see `stop`). A weight without a gradient in every
-        process keeps None, since with a gradient of 0 it would still decay. Raises LostWorkerError.
+        One message carries all, also whether a process wants to stop (see `stop`). A weight that has no gradient in any
+        process keeps None, since with a gradient of 0 it would still decay. Raises LostWorkerError where another
+        process has ended.
         """
         if self.size == 1:
             return loss
