@@ -264,8 +264,8 @@ class OfListed(Wrapped):
 class Function(Features):
     """Features given by a Python function of the word, which returns names (of value 1) or {name: value}.
 
-    It is not called for the end of a sentence, which has none. `name`: of the group in reports, by default the
-    function's.
+    It is not called for the end of a sentence, which has no such features. `name`: the name of the group in reports, by
+    default that of the function.
 
         Function(lambda symbol: {"length": len(symbol)}, name="length")
     """
@@ -920,7 +920,7 @@ def summarise(features: Features, vocabulary: Vocabulary, *, largest: int = 5, e
     """Compile the features over a vocabulary and return a report on them.
 
     `largest`: how many of the largest classes (sets of words with equal features) to list; `examples`: how many words
-    of each.
+    of each class to show.
 
         summarise(Identity(top=2500) + Suffixes(3), vocabulary).reduction
     """

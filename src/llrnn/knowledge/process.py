@@ -114,7 +114,7 @@ class PackedStates(Sequence[S]):
 
 @dataclass(frozen=True)
 class Parallel(PackedStates[tuple[State, ...]]):
-    """A batch of states of several processes (the parts of a product, say): state n is a tuple of one of each.
+    """A batch of states of several processes, such as the parts of a product: state n is a tuple of one of each.
 
     `columns`: a sequence with, for each process, its batch (a sequence) of n states.
     """
@@ -165,7 +165,7 @@ class Process(ABC, Generic[S]):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The vocabulary that this process is bound to; raises an LLRNNError (a BackgroundError, say) if unbound."""
+        """The vocabulary that this process is bound to; raises an LLRNNError, such as a BackgroundError, if unbound."""
         if self._vocabulary is None:
             raise self._unbound()
         return self._vocabulary

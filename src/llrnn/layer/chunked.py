@@ -134,9 +134,9 @@ class Chunks:
         """Fill `log_sum` and `score`, each (N,), at all positions at once, with changed logits of single words.
 
         `log_sum`: log Σ_s exp(x_s + bias_s) over the classes s of words, with the changes; `score`: x_k + bias_k of the
-        target class k, without. `logit_offsets`: what contextual features add to the logits of single words. Returns an
-        `OffsetLogits`, which `offset_gradients` needs: the changed logits of the words' classes, and each word's
-        fraction of the unnormalised probability of its class.
+        target class k, without the changes. `logit_offsets`: what contextual features add to the logits of single
+        words. Returns an `OffsetLogits`, which `offset_gradients` needs: the changed logits of the words' classes, and
+        each word's fraction of the unnormalised probability of its class.
         """
         x, bias = self.logits(slice(0, len(log_sum))), self.composed.bias
         own = x.gather(1, self.klass[:, None]).squeeze(1).to(bias.dtype) + bias[self.klass]
@@ -329,7 +329,7 @@ def decompose(
 
     `found`: the gradients of h, and of the weights and biases of the classes of words, as `Totals.finished` returns
     them; `phi`: the feature matrix Φ, by whose transpose the last two are multiplied; `factor`: a scalar tensor that
-    multiplies all; `dtypes`: of the three results.
+    multiplies all; `dtypes`: the dtypes of the three results.
     """
     h, weight, bias = found
     d_h = converted(h, dtypes[0], factor)

@@ -147,8 +147,8 @@ def composed(size: Size, *, training: bool = False, cached: bool = False, costs:
     """Return the `Work` of the composed way to the scores, h (Φ W)ᵀ + Φ c: features multiplied into the weights first.
 
     Φ is the feature matrix, W and c the feature weights, h the hidden vectors. `size`: the sizes of the problem;
-    `training`: count the backward pass; `cached`: Φ W and Φ c need not be computed; `costs`: of the device, which give
-    the number of positions in a block.
+    `training`: count the backward pass; `cached`: Φ W and Φ c need not be computed; `costs`: the unit costs of the
+    device, which also give the number of positions in a block.
     """
     N, G, _, E, H, low_rank_blocks = size
     P, E, expand = low_rank_blocks or (G, E, 0)
@@ -163,8 +163,8 @@ def direct(size: Size, *, training: bool = False, cached: bool = False, costs: U
     """Return the `Work` of the direct way to the scores, Φ (W h + c): feature weights first, then sums with Φ.
 
     Φ is the feature matrix, W and c the feature weights, h the hidden vectors. `size`: the sizes of the problem;
-    `training`: count the backward pass; `cached` is ignored, since nothing can be cached; `costs`: of the device, which
-    give the number of positions in a block.
+    `training`: count the backward pass; `cached` is ignored, since nothing can be cached; `costs`: the unit costs of
+    the device, which also give the number of positions in a block.
     """
     N, G, m, E, H, _ = size
     passes, sums, rows = 3 if training else 1, 2 if training else 1, min(max(N, 1), costs.direct_rows)
@@ -211,7 +211,8 @@ def cheapest(size: Size, *, training: bool = False, cached: bool = False, costs:
 def unit_costs(device_type: str, threads: int = 1) -> UnitCosts:
     """Return the seconds that each operation takes: on a CPU for "cpu", on a CUDA GPU for any other `device_type`.
 
-    `threads`: of the CPU; times are divided by it, except for the fixed time of a block of positions.
+    `threads`: the number of CPU threads; times are divided by it, except that a block of positions has one fixed time
+    for a single thread and a longer one for several.
     """
     if device_type != "cpu":
         return CUDA
@@ -232,11 +233,11 @@ def may_keep(exponentials: int) -> bool:
 class Forecast:
     """An estimate, before training, of what a log-linear layer costs on one CPU core.
 
-    `symbols`: the number V of words; `classes`: the number G of sets of words with equal features; `positions`: of a
-    training batch; `one`, `batch`: a `WayChoice` each (the two ways to the scores, the faster one as `taken`), for log
-    Z at one position, and for log Z and its gradients in a training batch; `dense`: multiplications of a softmax over V
-    in such a batch, 3 · positions · V · hidden size; `kept`: bytes of scores kept for backward, 0 if none are. Made by
-    `forecast(size, symbols, follows=...)`.
+    `symbols`: the number V of words; `classes`: the number G of sets of words with equal features; `positions`: how
+    many a training batch has; `one`, `batch`: a `WayChoice` each (the two ways to the scores, the faster one as
+    `taken`), for log Z at one position, and for log Z and its gradients in a training batch; `dense`: multiplications
+    of a softmax over V in such a batch, 3 · positions · V · hidden size; `kept`: bytes of scores kept for backward, 0
+    if none are. Made by `forecast(size, symbols, follows=...)`.
     """
 
     symbols: int

@@ -57,10 +57,10 @@ class Distribution(torch.distributions.Distribution):
     `log_prob(words)`, `entropy()` and `log_z`; `sample((5,))` is (5, …), `log_probs()` is (…, V). N × V arrays are made
     only if small or needed.
 
-    `weights`: W and c of a = W h + c; `h` (N, H): hidden vectors; `prior`: log b; `values`: of contextual features,
-    those that depend on K; `scale`: a number that multiplies a, one over the temperature (log b must have been divided
-    by the temperature, as `tempered` does); `change`: scale and offset of the weights a, position by position. A
-    `LogLinear` makes it:
+    `weights`: W and c of a = W h + c; `h` (N, H): hidden vectors; `prior`: log b; `values`: the values of contextual
+    features, those that depend on K; `scale`: a number that multiplies a, one over the temperature (log b must have
+    been divided by the temperature, as `tempered` does); `change`: scale and offset of the weights a, position by
+    position. A `LogLinear` makes it:
 
         p = layer(h)
         p.log_prob(words), p.entropy(), p.top(5), p.sample((10,)), p.tempered(0.8).sample()
@@ -576,7 +576,8 @@ class Distribution(torch.distributions.Distribution):
     def sample(self, sample_shape: Sequence[int] = torch.Size(), *, generator: torch.Generator | None = None) -> Tensor:
         """Draw words from p at each position, independently and exactly; word ids, shape sample_shape + `batch_shape`.
 
-        `generator`: of random numbers, torch's global one by default. Raises ZeroMassError where no word is possible.
+        `generator`: the source of random numbers, torch's global one by default. Raises ZeroMassError where no word is
+        possible.
 
         Example:
 
@@ -588,7 +589,8 @@ class Distribution(torch.distributions.Distribution):
     def _drawn(self, count: int, generator: torch.Generator | None) -> Tensor:
         """Draw `count` words independently at each of N positions; return their ids, (count, N).
 
-        `generator`: of random numbers, None for torch's global one. Raises ZeroMassError where no word is possible.
+        `generator`: the source of random numbers, None for torch's global one. Raises ZeroMassError where no word is
+        possible.
         """
         if self.static_mass is not None:
             return self._drawn_statically(self.static_mass, count, generator)

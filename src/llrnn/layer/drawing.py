@@ -48,7 +48,7 @@ class Parts(NamedTuple):
     def sample(self, count: int, generator: torch.Generator | None) -> Tensor:
         """Draw `count` words independently at each of N positions; return their ids, (count, N).
 
-        `generator`: of random numbers, None for torch's global one. Ids are int64.
+        `generator`: the source of random numbers, None for torch's global one. Ids are int64.
         """
         rest, n = self.rest, len(self.rest)
         position = torch.arange(n, device=rest.device).expand(count, -1).reshape(-1)
@@ -127,7 +127,7 @@ def _draw_classes(rest: Tensor, position: Tensor, generator: torch.Generator | N
     """Draw a column of `rest`, a class of words, for each of n draws, class indices (n,).
 
     `rest` (N, G): the unnormalised probabilities of the classes at each position; `position` (n,): the row of each
-    draw. `generator`: of random numbers, None for torch's global one.
+    draw. `generator`: the source of random numbers, None for torch's global one. Classes of weight 0 are never drawn.
     """
     counts = torch.bincount(position, minlength=len(rest))
     klass = torch.zeros_like(position)

@@ -38,8 +38,8 @@ def placed(h: Tensor, prior: Prior, values: Sequence[AnyValues]) -> tuple[Tensor
 class Given(NamedTuple):
     """The arguments that a `Distribution` was made from, before linear contextual features were folded into weights.
 
-    `weights`: of the layer; `h` (N, H): hidden vectors; `values`: of all contextual features, a `ContextValues` or
-    `LinearValues` for each source; `change`: a `WeightChange` of the feature weights, or None.
+    `weights`: the layer's `LayerWeights`; `h` (N, H): hidden vectors; `values`: the values of all contextual features,
+    a `ContextValues` or `LinearValues` for each source; `change`: a `WeightChange` of the feature weights, or None.
     """
 
     weights: LayerWeights

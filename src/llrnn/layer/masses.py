@@ -63,8 +63,8 @@ class AliasTables:
     def draw(self, klass: Tensor, generator: torch.Generator | None) -> Tensor:
         """Draw one word of each of the classes `klass`, class indices (n,) -> word ids (n,), by the words' shares.
 
-        A class is a set of words with equal features. `generator`: of the random numbers, of which each draw takes two;
-        None for torch's global one. Draws are independent.
+        A class is a set of words with equal features. `generator`: the source of random numbers, of which each draw
+        takes two; None for torch's global one. Draws are independent.
         """
         asked = klass.cpu().numpy()
         for one in set(asked[~self._made[asked]].tolist()):

@@ -65,9 +65,9 @@ class LowRankBlock(NamedTuple):
 class FeatureMatrix:
     """The m features of V words, as a sparse matrix Φ with one row for each class of words with equal features.
 
-    `names`: of the m features; `groups`: for each feature the kind that it comes from, such as "Suffixes"; `class_of`
-    (V,): the class of each word id; the row of class s has `values[offsets[s]:offsets[s + 1]]` in the `columns` of the
-    same range (compressed rows).
+    `names`: the names of the m features; `groups`: for each feature the kind that it comes from, such as "Suffixes";
+    `class_of` (V,): the class of each word id; the row of class s has `values[offsets[s]:offsets[s + 1]]` in the
+    `columns` of the same range (compressed rows).
 
         matrix = FeatureMatrix.of(torch.tensor([[1.0, 0.0], [1.0, 0.5], [1.0, 0.0]]), names=["noun", "length"])
         matrix.n_symbols, matrix.n_classes, matrix.n_features          # 3, 2, 2
@@ -84,8 +84,9 @@ class FeatureMatrix:
     def of(cls, matrix: Any, names: Sequence[str] | None = None) -> FeatureMatrix:
         """Return the `FeatureMatrix` of a matrix (V, m) with a row for each word, dense or sparse (torch, scipy).
 
-        Words with equal rows form a class. `names`: of the m features, "feature 0", "feature 1", … by default. Raises
-        FeatureError for another shape, values that are not finite, or names that are not m different ones.
+        Words with equal rows form a class. `names`: the names of the m features, "feature 0", "feature 1", … by
+        default. Raises FeatureError for another shape, values that are not finite, or names that are not m different
+        ones.
 
             FeatureMatrix.of(torch.tensor([[1.0, 0.0], [1.0, 0.5], [1.0, 0.0]]), names=["noun", "length"])
         """

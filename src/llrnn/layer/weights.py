@@ -146,7 +146,8 @@ class LayerWeights(NamedTuple):
     def composed(self, offset: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
         """Return Φ W (G, H) and Φ c + offset (G,), Φ the feature matrix; cached while no gradient is needed.
 
-        Where Φ = S Φ̃ has low-rank blocks, they are Φ̃ W (P, H) and Φ̃ c (P,), and `offset` is not added.
+        `offset` (G,), or a number. Where Φ has low-rank blocks, that is Φ = S Φ̃ with a matrix Φ̃ of fewer rows, the
+        results are Φ̃ W (P, H) and Φ̃ c (P,), and `offset` is not added.
         """
         make = partial(composed, self.phi.reduced, self.weight, self.bias)
         weight, bias = self.kept.composed.get(make, self.weight, self.bias) if self.caches else make()
@@ -192,7 +193,11 @@ class LayerWeights(NamedTuple):
         return LayerWeights(self.phi, self.classes, weight, bias, context_weight, context_bias, Caches())
 
     def size(self, positions: int) -> Size:
-        """Return the `Size` of computing the scores at `positions` positions, from which costs are estimated."""
+        """Return the `Size` of the task of scoring all classes of words at `positions` positions.
+
+        It holds the numbers of positions, classes, features, entries of the feature matrix and hidden units, from which
+        costs are estimated.
+        """
         phi, (m, H) = self.phi, self.weight.shape
         low_rank_blocks = (
             LowRankSize(phi.reduced.n_classes, phi.reduced.entries, phi.expansion_entries) if phi.expansions else None

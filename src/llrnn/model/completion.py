@@ -225,7 +225,7 @@ class NextUnits(NextWords):
         """Take the distribution `p` of the first unit after a prefix, and the model's `state` there.
 
         `units`: how words are cut into units; `step`: a function (state, [symbol id]) -> (distribution, state) that is
-        called in place of `model.step`, for example to count steps; None for that.
+        called in place of `model.step`, for example to count steps; None: `model.step` itself.
         """
         super().__init__(model, p)
         self._step, self._state, self._units = step or model.step, state, units

@@ -214,10 +214,10 @@ def evaluating(module: nn.Module) -> AbstractContextManager[None]:
 
 
 def learning_rnns(module: nn.Module) -> AbstractContextManager[None]:
-    """Return a context manager within which recurrent networks in `module` are in train mode.
+    """Return a context manager within which recurrent networks in `module` are in train mode, and nothing else is.
 
-    cuDNN then keeps what gradients need. Other modules stay in their mode; dropout, which follows that of the model,
-    does not change.
+    cuDNN then keeps what gradients need. Other submodules stay in their mode. Dropout does not change, since it depends
+    on the mode of the whole model.
     """
     return _in_mode(True, (part for part in module.modules() if isinstance(part, nn.RNNBase | Recurrent)))
 
@@ -305,7 +305,7 @@ def _digest(parameters: Sequence[tuple[str, nn.Parameter]]) -> bytes | None:
 
 
 def _require_memory(needed: int) -> None:
-    """Raise MemoryError if `needed` bytes are more than the machine's memory (Linux might grant them all the same)."""
+    """Raise MemoryError if `needed` bytes are more than the machine's physical memory, if that is known."""
     if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
         return
     found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -526,9 +526,9 @@ class Encoder(nn.Module):
 
     `reading`: a `ConditionTokenizer`, which turns a condition into tokens, each a tuple of feature names; `names`: the
     features that have an embedding, all others are ignored; a token's vector is the sum of the embeddings of its
-    features; `size`: of the vectors; `kind`: the bidirectional network that reads the embedded tokens, "lstm", "gru",
-    or "none" for the embeddings alone; `dropout`: rate in training. Raises ConfigError for other kinds or sizes.
-    `vectors, valid = encoder([condition])` gives (B, S, size) and a mask (B, S).
+    features; `size`: the size of the vectors, even for a network; `kind`: the bidirectional network that reads the
+    embedded tokens, "lstm", "gru", or "none" for the embeddings alone; `dropout`: rate in training. Raises ConfigError
+    for other kinds or sizes. `vectors, valid = encoder([condition])` gives (B, S, size) and a mask (B, S).
     """
 
     def __init__(
@@ -566,8 +566,8 @@ class Encoder(nn.Module):
     ) -> Encoder:
         """Return an encoder whose features are those that the tokens of `conditions` have `min_count` times or more.
 
-        `reading`: turns a condition into tokens, tuples of feature names; `size`: of the vectors; `options`: further
-        arguments of `Encoder`. Conditions are the inputs that texts are written from, such as dialog acts.
+        `reading`: turns a condition into tokens, tuples of feature names; `size`: the size of the vectors; `options`:
+        further arguments of `Encoder`. Conditions are the inputs that texts are written from, such as dialog acts.
         """
         counts = Counter(name for condition in conditions for token in reading.tokens(condition) for name in token)
         return cls(reading, sorted(name for name, n in counts.items() if n >= min_count), size, **options)

@@ -318,9 +318,9 @@ class Search:
     def grow(self, log_p: list[list[float]], words: list[list[int]], state: ModelState, start: int) -> None:
         """Extend each hypothesis by its best next words and keep the `width` best; those that end are set apart.
 
-        `log_p`, `words`: for each hypothesis the log p and ids of its best next words, best first; `state`: of all
-        searches after the last step, in which this one's first hypothesis is row `start`. Log p of a hypothesis is the
-        sum over its words; of equal ones that with smaller ids comes first.
+        `log_p`, `words`: for each hypothesis the log p and ids of its best next words, best first; `state`: the state
+        of all searches after the last step, in which this one's first hypothesis is row `start`. Log p of a hypothesis
+        is the sum over its words; of equal ones that with smaller ids comes first.
         """
         grown = [
             (log + log_word, row, [*before, word])

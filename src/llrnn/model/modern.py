@@ -28,10 +28,10 @@ class Transformer(Layered):
     """A controller (network of a model): a Transformer decoder that attends to the last `window` words.
 
     Each layer is causal attention and a perceptron, with a norm before each. `hidden`: size of h; `layers`: how many;
-    `heads`: of attention, with `hidden / heads` numbers each; `window`: counts the present word; `inputs`: size of the
-    input ψ, `hidden` unless given; `dropout`: the share of coordinates dropped in training. The state is a mask of the
-    valid words, and for each layer a cache of keys and values, at most `window` − 1 of each; rows of unequal length are
-    aligned at their ends. Raises ConfigError for sizes that do not fit.
+    `heads`: how many heads of attention, with `hidden / heads` numbers each; `window` counts the present word;
+    `inputs`: size of the input ψ, `hidden` unless given; `dropout`: the share of coordinates dropped in training. The
+    state is a mask of the valid words, and for each layer a cache of keys and values, at most `window` − 1 of each;
+    rows of unequal length are aligned at their ends. Raises ConfigError for sizes that do not fit.
 
         LLRNN(vocabulary, output_features=features.Identity(), controller=Transformer(256, layers=4))
     """
@@ -97,8 +97,8 @@ class Transformer(Layered):
 class _AttentionBlock(nn.Module):
     """One layer of a Transformer: causal attention, then a perceptron, each after a norm and added to its input.
 
-    `hidden`: the size D of vectors; `heads`: of attention; `window`: how many words it attends to, the present one
-    included.
+    `hidden`: the size D of vectors; `heads`: how many heads of attention; `window`: how many words it attends to, the
+    present one included.
     """
 
     def __init__(self, hidden: int, heads: int, window: int) -> None:

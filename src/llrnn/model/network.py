@@ -156,9 +156,9 @@ class LLRNN(Persistent):
         h, by default `LSTM()`; `contextual`: output features that depend on the text before; `contextual_inputs`:
         numbers that do, which the network reads beside the word; `mixed`: distributions p_k that are mixed in with
         weights w_k(h) by the network; `tied`: one weight matrix for ψ and φ; `word_dropout`: the share of input words
-        whose embedding is set to 0 in training; `seed`: of the initial weights, None skips initialisation. A controller
-        that has weights already (trained, loaded, of a class of your own) keeps them. Raises ConfigError for names that
-        clash, or sizes that do not fit.
+        whose embedding is set to 0 in training; `seed`: the seed of the initial weights, None skips initialisation. A
+        controller that has weights already (trained, loaded, of a class of your own) keeps them. Raises ConfigError for
+        names that clash, or sizes that do not fit.
 
             LLRNN(vocabulary, output_features=features.Identity(), controller=LSTM(64))
         """
@@ -236,7 +236,7 @@ class LLRNN(Persistent):
 
     @property
     def reads_lowercase(self) -> bool:
-        """Whether the model's training text was lowercased, by its configuration: texts given to it should be, too."""
+        """Whether the model's training text was lowercased, by its configuration, and so should texts given to it."""
         return bool(self.corpus_settings.get("lowercase", False))
 
     @property
@@ -331,8 +331,9 @@ class LLRNN(Persistent):
     ) -> tuple[Distribution, ModelState]:
         """Feed one word to each of B sequences; return the distributions of the next words (N = B), and the new state.
 
-        `state`: of the B sequences, from `start` or the last step; `words`: B symbol ids; `change`: a `WeightChange` of
-        the feature weights, for this call alone, None for no change. There is no dropout, even in train mode.
+        `state`: the state of the B sequences, from `start` or the last step; `words`: B symbol ids; `change`: a
+        `WeightChange` of the feature weights, for this call alone, None for no change. There is no dropout, even in
+        train mode.
         """
         fed = torch.tensor(list(words), dtype=torch.long, device=self.device)
         one = fed[:, None]
@@ -353,9 +354,9 @@ class LLRNN(Persistent):
     ) -> tuple[Distribution, ModelState]:
         """Read a batch; return the distributions at its N unmasked positions, row by row, and the state after it.
 
-        `state`: of the rows before the batch, None to begin afresh; `generator`: what dropout draws from in train mode,
-        None for torch's global one; `change`: a `WeightChange` of the feature weights, for this call alone, None for
-        none. Raises InputError for an empty batch.
+        `state`: the state of the rows before the batch, None to begin afresh; `generator`: what dropout draws from in
+        train mode, None for torch's global one; `change`: a `WeightChange` of the feature weights, for this call alone,
+        None for none. Raises InputError for an empty batch.
         """
         if batch.inputs.dim() != 2 or not batch.inputs.shape[1]:
             raise InputError(
@@ -495,8 +496,8 @@ class LLRNN(Persistent):
     ) -> Tensor:
         """Return log p of every unmasked target of the batch, row by row, (N,), in nats.
 
-        `state`: of the rows before the batch, None to begin afresh; `generator`: what dropout draws from in train mode,
-        None for torch's global one. Raises ZeroMassError for a target that the prior forbids.
+        `state`: the state of the rows before the batch, None to begin afresh; `generator`: what dropout draws from in
+        train mode, None for torch's global one. Raises ZeroMassError for a target that the prior forbids.
 
             model.eval().log_prob(batch).sum()
         """
@@ -555,8 +556,8 @@ class LLRNN(Persistent):
         """Return the numbers of all contextual inputs at every position, masked ones too, (B, T, k), and their states.
 
         The states are a dict {`state_key` of an input: (states after all B · T positions, row by row; a tuple of the
-        last state of each row)}; inputs with equal keys share states. `state`: of the rows before the batch. k is the
-        number of names in `input_names`, in that order.
+        last state of each row)}; inputs with equal keys share states. `state`: the state of the rows before the batch.
+        k is the number of names in `input_names`, in that order.
         """
         followed: Followed = {}
         whole, found = batch.everywhere(), list[Tensor]()
@@ -575,7 +576,7 @@ class LLRNN(Persistent):
 
         D is the input size of the network; `psi` (B, T, D). The states are those of the contextual inputs, as
         `input_numbers` returns them; {} where there are no contextual inputs, or the batch has their values already.
-        `state`: of the rows before the batch.
+        `state`: the state of the rows before the batch.
         """
         if self.input_weight is None:
             return psi, {}
@@ -591,7 +592,7 @@ class LLRNN(Persistent):
 
         The second result has the values of each of `contextual`, the third the prior of each of `mixed`. The states are
         those of `processes`, in their order, each a tuple with a state for each row; where the batch has precomputed
-        values they are those before the batch. `state`: of the rows before the batch; `followed`: states that
+        values they are those before the batch. `state`: the state of the rows before the batch; `followed`: states that
         contextual inputs have computed already, as `input_numbers` returns them.
         """
         if batch.precomputed.has_knowledge:

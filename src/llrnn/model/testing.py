@@ -108,8 +108,8 @@ def check_background(
 class _Drawn(NamedTuple):
     """How the random prefixes on which a law is tested are drawn: their number, length, conditions and seed.
 
-    `prefixes`: how many; `length`: of each, in words; `seed`: of the random numbers; `conditions`: given to them in
-    turn; a condition is the input that a text is written from, or None.
+    `prefixes`: how many; `length`: the length of each, in words; `seed`: the seed of the random numbers; `conditions`:
+    prefix i gets number i modulo their number; a condition is the input that a text is written from, or None.
     """
 
     conditions: Sequence[object]
@@ -411,8 +411,8 @@ def _check_sums(prior: Prior, values: list[ContextValues], vocabulary: Vocabular
     """Raise LawError unless probabilities by a layer with random weights sum to one (within 1e-9) at each position.
 
     Sums are only checked where every position has a word with b > 0. Also raised unless the normaliser Z is 0 at
-    exactly the positions where all b are 0. `prior`: at n positions, with values `log_b` (n, V); `values`: of
-    contextual features.
+    exactly the positions where all b are 0. `prior`: a prior at n positions, with values `log_b` (n, V); `values`: the
+    values of contextual features there.
     """
     phi = compile_features(Function(lambda symbol: {f"length {len(symbol) % 3}": 1.0}), vocabulary)
     layer, h = _random_layer(phi, sum(part.width for part in values), n)
@@ -431,7 +431,7 @@ def check_controller(controller: Controller, *, conditions: Sequence[object] = (
     The laws: results have the shapes that `hidden` and `state_size` say; h does not depend on later inputs; a scan
     gives what single steps give; a batch gives what its rows give one by one, also where they have read different
     amounts. Raises LawError that says which law is broken, and where it first shows. `conditions`: two inputs that it
-    can read, None for most; `seed`: of the random input vectors.
+    can read, None for most; `seed`: the seed of the random input vectors.
 
         check_controller(from_module(my_network, inputs=32))
     """

@@ -282,7 +282,7 @@ class Mixture(Combined):
     """The mixture Σ wᵢ bᵢ(K, x) of backgrounds (priors over the next word) with fixed weights.
 
     weights     above 0, one for each part; None: equal, with sum 1
-    names       of the parts, in explanations; None: the `repr` of each
+    names       what explanations call the parts; None: the `repr` of each
 
     Raises a BackgroundError without parts, or with weights that are not above 0 or not as many as parts.
 
@@ -394,8 +394,8 @@ def with_exceptions(prior: Prior, n: int, position: Tensor, word: Tensor, log_b:
     position, word, log_b       (E,) each: at position[e], the word with id word[e] gets log_b[e] in place of the value
                                 it had; sorted by position, then by word
 
-    `prior`: of n positions, or of one, which then holds for all n. All other values stay, also those of other words
-    that a sparse prior lists. A sparse prior gives a sparse one, any other a dense one.
+    `prior`: a prior of n positions, or of one, which then holds for all n. All other values stay, also those of other
+    words that a sparse prior lists. A sparse prior gives a sparse one, any other a dense one.
     """
     if isinstance(prior, FullPrior):
         whole = prior.dense(n).log_b.clone()

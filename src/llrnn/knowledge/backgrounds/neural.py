@@ -154,7 +154,8 @@ class Model(Background[Place]):
     def _fed(self, states: Sequence[Place]) -> Any:
         """Return the inner model's state, a `ModelState` of B rows, after each of B sequences has read its last word.
 
-        `states`: of the B sequences; for one without a last word (`word` None) the row is its `before`, unchanged.
+        `states`: the states of the B sequences; for one without a last word (`word` None) the row is its `before`,
+        unchanged.
         """
         waiting = [n for n, state in enumerate(states) if state.word is not None]
         rows = [state.before for state in states]
@@ -562,7 +563,8 @@ class HuggingFace(Background[tuple[int, ...]]):
 def vocabulary_of(tokenizer: Any) -> Vocabulary:
     """Return a vocabulary of a tokenizer's tokens in the order of their ids, written as `symbol_of` does.
 
-    The eos token becomes EOS. Raises a VocabularyError if the tokenizer has none.
+    The eos token becomes EOS; an id without a token becomes a symbol such as "\\?17". Raises a VocabularyError if the
+    tokenizer has no eos token.
     """
     eos, tokens = tokenizer.eos_token_id, {index: token for token, index in tokenizer.get_vocab().items()}
     if eos is None:
@@ -579,7 +581,7 @@ def vocabulary_of(tokenizer: Any) -> Vocabulary:
 def tokenised(tokenizer: Any, texts: Iterable[str], *, name: str = "") -> Corpus:
     """Return a corpus in which each text is a sentence of tokens, written as the symbols of `vocabulary_of`.
 
-    The tokenizer adds no special tokens, such as eos. Texts without tokens are dropped; `name`: of the corpus.
+    The tokenizer adds no special tokens, such as eos. Texts without tokens are dropped; `name`: the name of the corpus.
     """
     symbols = vocabulary_of(tokenizer).symbols
     lines = list(texts)
@@ -596,7 +598,10 @@ def symbol_of(token: str) -> str:
 
 
 def token_of(symbol: str) -> str:
-    """Return the token that a symbol of `symbol_of` stands for; EOS stays EOS, and an id without a token gives ""."""
+    """Return the token that a symbol of `vocabulary_of` stands for: the inverse of `symbol_of`.
+
+    EOS stays EOS; a symbol such as "\\?17", which stands for an id without a token, gives "".
+    """
     if symbol == _EMPTY or symbol.startswith(_NONE):
         return ""
     return symbol.encode("latin-1", "backslashreplace").decode("unicode_escape")

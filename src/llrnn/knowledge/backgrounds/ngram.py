@@ -395,8 +395,8 @@ _LISTED, _GAP, _SAMPLED = 0.9, 1.0, 2000  # share of n-grams, nats a word, sente
 def estimated_on(table: ngrams.NGramTable, corpus: Corpus, held_out: Corpus | None = None) -> str | None:
     """Return a message with evidence that n-grams were estimated on `corpus`; None if there is none.
 
-    Evidence: at least 90 % of the corpus's longest n-grams are listed (order above 2), or its words cost over 1 nat
-    less on average than those of `held_out`.
+    Evidence is that at least 90 % of the corpus's n-grams of the table's order are listed (looked at for an order above
+    2), or that the mean −log p of its words is over 1 nat below that of the words of `held_out` (None: not looked at).
 
         estimated_on(read_arpa("corpus.arpa"), train, valid)
     """

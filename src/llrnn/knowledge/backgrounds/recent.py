@@ -89,7 +89,7 @@ class Heard(NamedTuple):
 class RecentPlaces(PackedStates[Heard]):
     """A batch of N states of `Recent`: E (position, word) pairs of words read up to a position, sorted by both.
 
-    prior       of the base at the N positions
+    prior       the prior of the base background at the N positions
     position, word      (E,) each: a position, and the id of a word that counts as seen there
     n_read      (E,) its count n(x)
     total       (N,) the sum N of counts at each position

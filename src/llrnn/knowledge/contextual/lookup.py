@@ -323,9 +323,9 @@ class Lookup(ContextualFeature[LookupState]):
     query       a function (table, condition, words of the sentence so far) -> the rows that hold now, mappings {column:
                 value}, such as `Matching`
     columns     the columns to look up
-    name        of the features
+    name        the first part of the features' names, before the colon
     domain      {column: words} to treat as words of the column too, such as those of a former table
-    words       splits a value into words
+    words       a function that splits a value into words
 
     The condition is the input that the text is generated from. A closed vocabulary must list all words of the columns.
     In one with unknown or open words, a word that is not listed is no word of any column. States belong to the table
