@@ -65,7 +65,7 @@ class Features(ABC):
     def _fitted(self, vocabulary: Vocabulary, **attributes: Any) -> Self:
         """Return a copy of these features that is bound to the vocabulary, with these attributes replaced.
 
-        For subclasses, in their `fitted`.
+        Subclasses call it in their `fitted`. `attributes`: {name of an attribute: new value} as keywords.
         """
         made = copy.copy(self)
         vars(made).update(_vocabulary=vocabulary, **attributes)

@@ -107,7 +107,8 @@ class PackedStates(Sequence[S]):
     def taken(self, places: Sequence[int]) -> PackedStates[S] | None:
         """Return the states at these indices into the batch, in packed form.
 
-        None (the default) if the form does not allow it: the caller must then compute the states again from the text.
+        It returns None (the default) if the form does not allow it: the caller must then compute the states again from
+        the text.
         """
         return None
 
@@ -150,7 +151,7 @@ class Process(ABC, Generic[S]):
     def reads_conditions(self) -> bool:
         """Whether results may depend on the condition, the input that a text is generated from.
 
-        By default, whether the class defines `initial`.
+        By default it is whether the class defines `initial`.
         """
         return type(self).initial is not Process.initial and not self.is_static
 
@@ -177,14 +178,14 @@ class Process(ABC, Generic[S]):
     def state_key(self) -> object:
         """A hashable key: processes with equal keys have equal states, which a model computes only once.
 
-        By default the id of the object: nothing is shared.
+        By default it is the id of the object, so that no states are shared.
         """
         return id(self)
 
     def initial(self, condition: object = None) -> S:
         """Return the state before any symbol; `condition`: the input that the text is generated from, or None.
 
-        By default None, for processes that need no state.
+        By default it returns None, for processes that need no state.
         """
         return None  # type: ignore[return-value]  # without a context there is none
 
@@ -386,7 +387,10 @@ class Batch:
         return made
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return {name: tensor} of all tensors of the batch, those of `precomputed` and `positions` included."""
+        """Return {name: tensor} of all tensors of the batch, those of `precomputed` and `positions` included.
+
+        Those that are None, or no tensors, are left out.
+        """
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         given = {**own, **vars(self.precomputed), "positions": self.positions}
         return {name: value for name, value in given.items() if isinstance(value, Tensor)}
@@ -420,7 +424,7 @@ class Batch:
     def select(self, rows: slice) -> Batch:
         """Return the batch of some of the B rows, given as a slice; only for a batch without `precomputed` results.
 
-        These are not divided: the copy has those of all rows.
+        Such results are not divided: the copy would have those of all rows.
         """
         given = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "precomputed")
         return replace(self, **{name: value[rows] for name, value in given if value is not None})

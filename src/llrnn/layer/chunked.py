@@ -394,7 +394,7 @@ def product(phi: SparseMatrix, dense: Tensor) -> Tensor:
 def transposed(phi: SparseMatrix, dense: Tensor) -> Tensor:
     """Return the product of a transposed feature matrix Φᵀ (m, G) with a dense matrix, (G, H) -> (m, H).
 
-    By Triton kernels on a GPU, where the result has no gradient; on a CPU it is differentiable.
+    On a GPU it is computed by Triton kernels, without a gradient; on a CPU it is differentiable.
     """
     if not _has_kernels(phi, dense):
         return phi.transposed(dense)

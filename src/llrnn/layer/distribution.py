@@ -95,7 +95,7 @@ class Distribution(torch.distributions.Distribution):
         """Return log p of the word ids `value`, one for each position, (…) -> (…), in the dtype of the hidden vectors.
 
         With `position`, indices of positions (E,) in rising order, `value` holds E words, any number at each position,
-        and the result is (E,). −∞ for a word with prior 0.
+        and the result is (E,). The result is −∞ for a word with prior 0.
 
             p.log_prob(words)
             p.log_prob(torch.tensor([4, 9]), position=torch.tensor([0, 0]))          # two words at position 0
@@ -604,8 +604,8 @@ class Distribution(torch.distributions.Distribution):
     def _drawn_statically(self, mass: ClassMass, count: int, generator: torch.Generator | None) -> Tensor:
         """Draw `count` words at each of N positions, word ids (count, N): a class, then a word of it by the prior.
 
-        For priors and features that do not depend on the context. `mass`: the prior summed by classes of words with
-        equal features.
+        It is only for priors and features that do not depend on the context. `mass`: the prior summed by classes of
+        words with equal features; `generator`: None for torch's global one.
         """
         if count * self.n <= _FEW_DRAWS and self.scores.device.type == "cpu":
             return drawing.one_by_one(self._class_ends, mass, count, generator)

@@ -143,7 +143,8 @@ def _draw_classes(rest: Tensor, position: Tensor, generator: torch.Generator | N
 def inverted(weights: Tensor, count: int, generator: torch.Generator | None) -> Tensor:
     """Draw `count` columns in each row in proportion to their weights, (N, G) -> column indices (count, N).
 
-    By inverting cumulated weights; a column of weight 0 is never drawn. `generator`: None for torch's global one.
+    Each draw inverts the cumulated weights at one random number; a column of weight 0 is never drawn. `generator`: None
+    for torch's global one.
     """
     ends = weights.double().cumsum(-1)
     total = ends[:, -1:].contiguous()

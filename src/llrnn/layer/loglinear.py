@@ -114,7 +114,7 @@ class LogLinear(nn.Module):
     def clear_cache(self) -> None:
         """Drop the cached products Φ W and Φ c of the feature matrix with the weights; the next call makes them anew.
 
-        Needed only after a write to the weights that torch does not count, such as one through `weight.data`.
+        It is needed only after a write to the weights that torch does not count, such as one through `weight.data`.
         """
         self._kept.clear()
 
@@ -299,8 +299,8 @@ def _loss_with_offsets(p: Distribution, targets: Tensor, precision: Precision, w
 def _logit_offsets(p: Distribution, mass: ClassMass, targets: Tensor) -> tuple[LogitOffsets, Tensor]:
     """Return what contextual features add to scores: `LogitOffsets` for the words they list, and (N,) for the targets.
 
-    Both are less what the features add to all other words at the position. `mass`: the prior summed by classes of words
-    with equal static features; `targets` (N,): a word id for each position.
+    From both is subtracted what the features add to all other words at the position. `mass`: the prior summed by
+    classes of words with equal static features; `targets` (N,): a word id for each position.
     """
     a, here = p.context_adaptor.contiguous(), torch.arange(p.n, device=targets.device)
     if _listed_alike(p):

@@ -79,7 +79,8 @@ class AliasTables:
     def draw_few(self, classes: Sequence[int], generator: torch.Generator | None) -> list[int]:
         """Draw one word of each of the `classes` (sets of words with equal features); return the word ids as a list.
 
-        For a few draws on a CPU, where tensor operations would take longer. `generator`: None for torch's global one.
+        `classes`: class indices, one for each draw. It is meant for a few draws on a CPU, where tensor operations would
+        take longer. `generator`: the source of random numbers, None for torch's global one.
         """
         u = torch.rand(2, len(classes), dtype=torch.float64, generator=generator)
         return [self._word(klass, *pair) for klass, pair in zip(classes, u.t().tolist(), strict=True)]
@@ -430,7 +431,7 @@ class ClassMass:
     def ranked(self, klass: int) -> tuple[list[int], list[float]]:
         """Return the word ids of class `klass` by falling prior b, ties by id, and their log b, as two lists.
 
-        Cached. A class is a set of words with equal features.
+        The result is cached. A class is a set of words with equal features; `klass` is its index.
         """
         if klass not in self._ranked:
             members = self._classes.members_of(klass)

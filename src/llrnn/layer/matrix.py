@@ -362,7 +362,7 @@ class _Constants(torch.nn.Module):
     def _apply(self, fn: Any, recurse: bool = True) -> _Constants:
         """Apply a move or cast of torch (`.to`, `.half`) to the buffers, but keep `values` float64; return self.
 
-        So a model cast to half precision and back keeps its feature values.
+        So a model that is cast to half precision and back keeps its feature values exactly.
         """
         exact = self.values
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
@@ -501,7 +501,7 @@ class SparseMatrix(torch.nn.Module):
     def expansion_entries(self) -> int:
         """The number of entries of S where the feature matrix has low-rank blocks, Φ = S Φ̃; 0 where it has none.
 
-        So many multiplications the product with S takes at one position.
+        S has dense blocks, whose entries are counted; the product with S takes as many multiplications at one position.
         """
         return sum(part.values.numel() for part in self.expansions)
 

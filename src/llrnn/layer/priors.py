@@ -105,7 +105,7 @@ class Table:
     def times(self, other: Table) -> Table:
         """Return the table of the product b(x) · b'(x) of two priors over the same words, b' = `other`.
 
-        Cached for each `other`.
+        The result is cached for each `other`.
         """
         key = id(other)
         if key not in self._made:
@@ -141,7 +141,8 @@ class Exceptions:
     def listed(cls, per_position: Sequence[Mapping[int, float]]) -> Exceptions:
         """Return the exceptions from a mapping {word id: log b} for each position, of words with another prior there.
 
-        {} where no word differs. Raises BackgroundError for a log b that is NaN, +∞ or beyond float32; −∞ is allowed.
+        A mapping is {} where no word differs. Raises BackgroundError for a log b that is NaN, +∞ or beyond float32; −∞
+        is allowed.
         """
         rows = [(n, word, row[word]) for n, row in enumerate(per_position) for word in sorted(row)]
         if not rows:
@@ -209,8 +210,8 @@ class SparsePrior:
     def only_table(self) -> Table | None:
         """The single `Table` that the prior is (up to one factor) at every position, or None if there is no such table.
 
-        None where there are several tables or exceptions, where the prior depends on the position, or where its largest
-        log b is beyond ±128, so that it has to be scaled first (`centred`).
+        It is None where there are several tables, or exceptions, where the prior depends on the position, or where its
+        largest log b is beyond ±128, so that it has to be scaled first (`centred`).
         """
         return self.tables[0] if self.is_static and len(self.tables) == 1 and self._centred[0] is self else None
 
@@ -218,7 +219,7 @@ class SparsePrior:
     def base_table(self) -> Table | None:
         """The single `Table` that gives b of all words but the listed exceptions, or None.
 
-        None where there are several tables, or a shift other than 0 at some position.
+        It is None where there are several tables, or a shift (log-weight of the table) other than 0 at some position.
         """
         return self.tables[0] if len(self.tables) == 1 and not bool(self.shift.any()) else None
 
@@ -242,7 +243,7 @@ class SparsePrior:
     def regions(self) -> Tensor | None:
         """For each word the index k of the only table that gives it b > 0, integers (V,); 0 for a word that has none.
 
-        None if two tables give b > 0 to the same word.
+        It is None if two tables give b > 0 to the same word.
         """
         with_mass = torch.stack([table.log_b for table in self.tables]) > MINUS_INFINITY  # (K, V)
         return with_mass.long().argmax(0) if bool((with_mass.sum(0) <= 1).all()) else None

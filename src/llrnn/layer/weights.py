@@ -156,8 +156,8 @@ class LayerWeights(NamedTuple):
     def _for_few(self, h: Tensor, offset: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return (Φ W)ᵀ (H, G) and Φ c + offset (G,) for a step of decoding, or None where they should not be used.
 
-        None where the direct way Φ (W h + c) is cheaper for h (N, H), or nothing can be cached. Φ is the feature
-        matrix; where it has low-rank blocks, Φ = S Φ̃, they are (Φ̃ W)ᵀ and Φ̃ c, as for `composed`.
+        It returns None where the direct way Φ (W h + c) is cheaper for h (N, H), or where nothing can be cached. Φ is
+        the feature matrix; where it has low-rank blocks, Φ = S Φ̃, they are (Φ̃ W)ᵀ and Φ̃ c, as for `composed`.
         """
         if not self.caches or self.work(h).name == "direct":
             return None

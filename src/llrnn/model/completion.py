@@ -164,7 +164,7 @@ class NextWords:
     def _best_of_all(self, k: int) -> list[tuple[float, str]]:
         """Return (log p, word) of the k most probable vocabulary words, best first; impossible ones are left out.
 
-        So are the end of the sentence and the unknown-word symbol.
+        The end of the sentence and the unknown-word symbol are left out, too.
         """
         vocabulary, pairs = self.vocabulary, self._first
         none = {vocabulary.eos} | ({vocabulary.id(vocabulary.unknown)} if vocabulary.unknown else set())

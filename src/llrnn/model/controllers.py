@@ -815,8 +815,8 @@ def make_controller(settings: dict[str, Any]) -> Controller:
 def described_controller(controller: Controller) -> dict[str, Any]:
     """Return the settings that a model folder stores for a controller, from which `make_controller` makes it again.
 
-    For a class that it cannot make again: {"kind": "custom", "class": name}. Raises CheckpointError if the controller
-    keeps data that is neither a parameter nor a buffer.
+    For a class that `make_controller` cannot make again the result is {"kind": "custom", "class": name}. Raises
+    CheckpointError if the controller keeps data that is neither a parameter nor a buffer.
     """
     kept = {name for name, _ in controller.named_parameters(remove_duplicate=False)}
     lost = sorted(controller.state_dict().keys() - kept - dict(controller.named_buffers()).keys())

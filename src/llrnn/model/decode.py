@@ -508,7 +508,7 @@ def looks_at_conditions(model: LLRNN) -> bool:
 def check_condition(model: LLRNN, condition: object) -> None:
     """Raise ConfigError if the condition (the input that a text is written from) is None, and the model needs one.
 
-    Also if one is given to a model that would ignore it.
+    It is also raised if a condition is given to a model that would ignore it.
     """
     if condition is None and model.needs_conditions:
         raise ConfigError("this model writes from a condition, and none was given; give one as `condition`")
@@ -535,8 +535,8 @@ _KNOWN = 20  # names and values that are listed beside one that is not known
 def warnings_of(model: LLRNN, condition: object) -> list[str]:
     """Return warnings about a condition, one for unknown acts and slots and one for each slot with unknown values.
 
-    Each lists a few that the model knows. [] where all are known, the condition is None, or the model's network reads
-    no conditions. A condition is the input that a text is written from.
+    Each lists a few names or values that the model knows. The result is [] where all are known, the condition is None,
+    or the model's network reads no conditions. A condition is the input that a text is written from.
     """
     encoder = getattr(model.controller, "encoder", None)
     if not isinstance(encoder, Encoder) or condition is None:

@@ -98,7 +98,7 @@ class FeatureEmbedding(nn.Module):
     def clear_cache(self) -> None:
         """Drop the cached embeddings of all words, so that the next call computes them anew.
 
-        Needed only after a write to the weights that torch does not count, as through `weight.data`.
+        It is needed only after a write to the weights that torch does not count, as through `weight.data`.
         """
         self._table.clear()
 
@@ -376,10 +376,10 @@ class LLRNN(Persistent):
     def precompute(self, batch: Batch, room: Callable[[int], int] = int) -> Batch:
         """Return a copy of the batch with the values of contextual inputs and features as tensors, for a fast step.
 
-        For a model whose prior does not depend on the context, and batches without masked positions. Rows begin afresh,
-        from their conditions. The (position, word) pairs with contextual values of their own are listed, and the list
-        is padded to the length `room(its length)`. Where it is then longer than a quarter of positions × classes of
-        words, the batch is returned as it came. The tensors are in `batch.precomputed`.
+        It is for a model whose prior does not depend on the context, and for batches without masked positions. Rows
+        begin afresh, from their conditions. The (position, word) pairs with contextual values of their own are listed,
+        and the list is padded to the length `room(its length)`. Where it is then longer than a quarter of positions ×
+        classes of words, the batch is returned as it came. The tensors are in `batch.precomputed`.
         """
         placed = batch if all(one.linear_in for one in self.contextual) else batch.to(self.device)
         given = batch.conditions if batch.conditions is not None else [None] * len(batch.inputs)
@@ -533,7 +533,7 @@ class LLRNN(Persistent):
     def _refuse_numbers(self, log_p: Tensor, targets: Tensor) -> None:
         """Raise NumericalError that names the first of the target ids (N,) whose `log_p` (N,) is not finite.
 
-        There must be one.
+        There must be such a target.
         """
         n = int(torch.nonzero(~torch.isfinite(log_p))[0])
         raise NumericalError(
@@ -642,7 +642,8 @@ def as_batch(inputs: Batch | Tensor, targets: Tensor | None, ignore_index: int) 
 def _counting(states: Sequence[State], batch: Batch) -> Sequence[State] | None:
     """Return the states at the unmasked positions of a batch, row by row, from `states` at all its B · T positions.
 
-    None where `states` are packed in a form from which single ones cannot be taken; they must then be computed again.
+    It returns None where `states` are packed in a form from which single ones cannot be taken; they must then be
+    computed again.
     """
     if batch.read.counting is None:
         return states

@@ -357,8 +357,8 @@ class Tally:
 def tally(model: LLRNN, text: EncodedText, batching: Batching | None = None) -> Tally:
     """Return −log p of a text's words and ends of sentences, summed for each symbol of the vocabulary, as a `Tally`.
 
-    They are the numbers that `score` returns, but memory is that of one batch, however long the text. `batching`: how
-    the text is cut, whole sentences by default.
+    The numbers added up are those that `score` returns, with the sign changed; memory is needed for one batch only,
+    however long the text. `batching`: how the text is cut, whole sentences by default.
     """
     V = len(model.vocabulary)
     words, nats = np.zeros(V, dtype=np.int64), np.zeros(V)

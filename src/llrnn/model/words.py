@@ -632,8 +632,8 @@ def _read_before(model: LLRNN, conditions: Sequence[object], others: Collection[
 def with_text_words(model: LLRNN, corpus: Corpus) -> LLRNN:
     """Return a model whose vocabulary lists the words of a running text too, each with the probability it had unlisted.
 
-    For a prior of words that come again (`backgrounds.Recent`). The model itself is returned for a corpus of sentences
-    that stand alone, not made by `Corpus.running`.
+    It is meant for models with a prior of words that come again (`backgrounds.Recent`). The model itself is returned
+    for a corpus of sentences that stand alone, not made by `Corpus.running`.
     """
     if not any(isinstance(one, Before) for one in corpus.conditions):
         return model

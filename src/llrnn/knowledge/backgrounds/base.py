@@ -75,16 +75,16 @@ class Background(Process[S]):
     def factors(self, state: S) -> list[tuple[str, Prior]]:
         """Return the factors of a prior that is a product, as (name, log b at this one state) pairs.
 
-        For explanations; log b is a `Prior`. A background that is no product is its only factor, named by its `repr`.
-        `state`: as `initial` and `advance` return it.
+        Explanations of predictions use it; log b is a `Prior` of one position. A background that is no product is its
+        only factor, named by its `repr`. `state`: as `initial` and `advance` return it.
         """
         return [(repr(self), self.prior([state]))]
 
     def shares(self, state: S) -> list[tuple[str, float, Prior]]:
         """Return the parts of a prior that is a mixture, at one state, as (name, log weight, log b) triples.
 
-        For explanations; log b is a `Prior` of one position. [] if the background is no mixture. `state`: as `initial`
-        and `advance` return it.
+        Explanations of predictions use it; log b is a `Prior` of one position. The result is [] if the background is no
+        mixture. `state`: as `initial` and `advance` return it.
         """
         return []
 
@@ -110,8 +110,8 @@ class Background(Process[S]):
 class UnboundBackground(Background[None]):
     """Base class of backgrounds whose `bind(vocabulary)` returns an object of another class, which is then used.
 
-    Such as word counts, of which a vector over the vocabulary is made. Before it is bound, `prior` raises a
-    BackgroundError. Use: `bound = background.bind(vocabulary)`, then `bound.prior(states)`.
+    An example are word counts, from which `bind` makes a vector over the vocabulary. Before it is bound, `prior` raises
+    a BackgroundError. Use: `bound = background.bind(vocabulary)`, then `bound.prior(states)`.
     """
 
     def prior(self, states: Sequence[None]) -> Prior:

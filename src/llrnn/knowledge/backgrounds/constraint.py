@@ -249,7 +249,7 @@ class Constraint(Background[At]):
     def refusal(self, state: At) -> str | None:
         """Return a message with the symbol by which the sentence left the language, and what was allowed there.
 
-        None if the sentence has not left the language at `state`, or if `violation` is above 0.
+        It returns None if the sentence has not left the language at `state`, or if `violation` is above 0.
         """
         if state.left is None or self.violation:
             return None
@@ -293,7 +293,8 @@ def _read_text(path: str | PathLike[str]) -> str:
 def constraints_of(background: Background) -> tuple[Constraint, ...]:
     """Return the constraints that every text must satisfy: the strict ones (violation 0) among a background's factors.
 
-    A background is a prior over the next word. Parts of a mixture are not among them; () if there are none.
+    A background is a prior over the next word. Parts of a mixture are not among them; the result is () if there are
+    none.
     """
     if isinstance(background, Constraint):
         return () if background.violation else (background,)

@@ -517,7 +517,7 @@ class HuggingFace(Background[tuple[int, ...]]):
     def _known(self, window: Window, device: torch.device) -> tuple[Known, int] | None:
         """Return ((cached reading, row in it), number of tokens cached) for the beginning of a window.
 
-        None if nothing of it is cached, or on another device.
+        It returns None if nothing of the window is cached, or if the cache is on another device than `device`.
         """
         asked = window.asked
         if asked is None or asked.reading is None or not len(asked.window) < len(window):
@@ -629,7 +629,7 @@ def _context_length(model: Any, wanted: int | None) -> int:
 def _digest(folder: Path) -> str:
     """Return the SHA-256 of config.json in the folder, as hexadecimal digits, to notice that the model was replaced.
 
-    That of the empty string where there is no such file.
+    Where there is no such file, the result is the SHA-256 of the empty string.
     """
     config = folder / "config.json"
     return hashlib.sha256(read_file(config) if config.is_file() else b"").hexdigest()

@@ -291,7 +291,7 @@ class Recent(Background[Heard]):
     def _ended(self, state: Heard) -> Heard:
         """Return the state in which the words of the sentence have become a part of the text before.
 
-        The state itself if the sentence has no words.
+        The last word is then unknown (`last` −1). The state itself is returned if the sentence has no words.
         """
         if not state.words:
             return state

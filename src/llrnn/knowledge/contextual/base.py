@@ -218,7 +218,7 @@ class LinearFeature(ContextualFeature[S]):
     def columns(self) -> tuple[str, ...]:
         """The names of the J static features φ_j of words that the contextual features are linear in.
 
-        In the order of the last axis of `slopes`.
+        They are in the order of the last axis of the coefficients that `slopes` returns.
         """
 
     @abstractmethod
@@ -469,8 +469,8 @@ def said_of(state: CopyProgress, known: dict[int, Any], work: Callable[[CopyProg
 def _steps(value: Words) -> Steps:
     """Return the Knuth-Morris-Pratt automaton of a value, given as word ids, for its use in `ConditionValue.steps`.
 
-    At [k], for k words matched so far: {id of the next word: number of words matched after it}. Completing the value
-    leads to −1; a word that is not in the mapping leads to 0.
+    Entry k of the result is for k words matched so far: {id of the next word: number of words matched after it}.
+    Completing the value leads to −1; a word that is not in the mapping leads to 0.
     """
     steps, fallback = [{value[0]: 1}], 0
     for k, word in enumerate(value[1:], 1):

@@ -370,7 +370,7 @@ class Lookup(ContextualFeature[LookupState]):
     def with_table(self, kb: KnowledgeBase) -> Lookup:
         """Return an unbound copy that looks up another table; words of this one still count as words of their columns.
 
-        So their feature values are 0, not correct now, unless rows of the new table have them.
+        So the features are 0 on words of the old table, unless the new one has rows that support them.
 
         Example:
 
@@ -454,8 +454,8 @@ class Lookup(ContextualFeature[LookupState]):
     def _values(self, column: TableColumn, rows: Rows, condition: object) -> list[tuple[str, ...]]:
         """Return the distinct values, each as a tuple of words, that a column has in some rows of the table.
 
-        In the order in which they first occur; values without words are left out. `condition`: the input of the text,
-        for errors.
+        They are in the order in which they first occur; values without words are left out. `condition`: the input of
+        the text, for errors.
         """
         found = [row[column.name] for row in rows if column.name in row]
         texts = dict.fromkeys(text if isinstance(text, str) else repr(text) for text in found if text is not None)
@@ -495,8 +495,8 @@ class Lookup(ContextualFeature[LookupState]):
     def saved(self) -> Saved:
         """Return what a model folder stores: settings and the whole table.
 
-        With a query other than `Matching`, or another tokenizer than `str.split`, only a description: the feature must
-        then be given again at loading.
+        With a query other than `Matching`, or another tokenizer than `str.split`, the result has only a description,
+        and the feature must be given again at loading.
         """
         if not isinstance(self._query, Matching) or self._words is not str.split or self._query.words is not str.split:
             return super().saved()
