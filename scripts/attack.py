@@ -15,7 +15,6 @@ import argparse
 import asyncio
 import json
 import random
-import re
 import statistics
 import tempfile
 import time
@@ -29,7 +28,7 @@ from llrnn import LLRNN, LSTM, Corpus, Vocabulary, backgrounds, contextual, doma
 from llrnn.model.controllers import Attentive, Encoder
 from llrnn.serve.messages import most
 from llrnn.text.conditions import Words
-from load import resident_bytes, server, untrained
+from load import answered, request, resident_bytes, server, untrained
 
 ATTACKERS, CONNECTIONS = 8, 4
 LONGEST = 60.0  # seconds of one kind
@@ -173,12 +172,6 @@ def attacks(folder: Path, open_folder: Path) -> dict[str, Request]:
     }  # fmt: skip
 
 
-def written(path: str, body: bytes) -> bytes:
-    method = "POST" if body else "GET"
-    head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
-
-
 async def asking(port: int, address: str, make: Callable[[], bytes], until: float, found: Waited, pause: float) -> None:
     """One connection that asks again and again; one that the server closes is opened again."""
     while time.perf_counter() < until:
@@ -186,13 +179,9 @@ async def asking(port: int, address: str, make: Callable[[], bytes], until: floa
             reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
             try:
                 while time.perf_counter() < until:
-                    request, began = make(), time.perf_counter()
-                    writer.write(request)
-                    head = await reader.readuntil(b"\r\n\r\n")
-                    length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
-                    await reader.readexactly(int(length[1]) if length else 0)
+                    said, began = make(), time.perf_counter()
+                    found.statuses[await answered((reader, writer), said)] += 1
                     found.milliseconds.append(1000 * (time.perf_counter() - began))
-                    found.statuses[int(head[9:12])] += 1
                     await asyncio.sleep(pause)
             finally:
                 writer.close()
@@ -200,18 +189,18 @@ async def asking(port: int, address: str, make: Callable[[], bytes], until: floa
             await asyncio.sleep(0.1)
 
 
-async def attacked(port: int, request: Request, seconds: float) -> dict[str, Waited]:
+async def attacked(port: int, worst: Request, seconds: float) -> dict[str, Waited]:
     """Eight attackers and three others, side by side."""
     rng = random.Random(0)
-    prepared = [written(*request(rng)) for _ in range(60)]  # made before: their making costs time too
+    prepared = [request(*worst(rng)) for _ in range(60)]  # made before: their making costs time too
     until = time.perf_counter() + seconds
     found = {name: Waited() for name in ("attackers", "user of the model", "user of the other model", "health")}
-    short = written("/v1/next", json.dumps({"model": "main", "prefix": "la", "top": 5}).encode())
-    other = written("/v1/next", json.dumps({"model": "conditions", "condition": "la", "top": 5}).encode())
+    short = request("/v1/next", {"model": "main", "prefix": "la", "top": 5})
+    other = request("/v1/next", {"model": "conditions", "condition": "la", "top": 5})
     users = [
         ("127.0.0.1", short, found["user of the model"]),
         ("127.0.0.1", other, found["user of the other model"]),
-        ("127.0.0.1", written("/v1/health", b""), found["health"]),
+        ("127.0.0.1", request("/v1/health"), found["health"]),
     ]
     others = [asking(port, where, lambda said=said: said, until, waited, PAUSE) for where, said, waited in users]
     against = [
@@ -226,10 +215,10 @@ async def attacked(port: int, request: Request, seconds: float) -> dict[str, Wai
 
 def reports(models: list[Path], seconds: float, only: str) -> Iterator[dict[str, object]]:
     named = [Path(f"main={models[0]}"), Path(f"conditions={models[1]}")]
-    for name, request in attacks(*models).items():
+    for name, worst in attacks(*models).items():
         if only in name:
             with server(named, 64, 0) as (process, port):  # a fresh one, so that memory is of this attack
-                found = asyncio.run(attacked(port, request, seconds))
+                found = asyncio.run(attacked(port, worst, seconds))
                 said = {who: waited.summary() for who, waited in found.items()}
                 report = {"attack": name, **said, "resident_mb": round(resident_bytes(process) / 2**20, 1)}
             print(json.dumps(report), flush=True)  # noqa: T201

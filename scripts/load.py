@@ -128,8 +128,8 @@ def server(folders: Sequence[Path], rows: int, clients: int) -> Iterator[tuple[i
 def requests_for(folder: Path, conditions: Path | None, beam: int) -> list[bytes]:
     """The questions of one run, one after the other."""
     if conditions is None:
-        return [question("/v1/next", {"prefix": prefix, "top": 10}) for prefix in prefixes_for(folder)]
-    return [question("/v1/write", {"conditions": [one], "beam": beam}) for one in asked_of(conditions)]
+        return [request("/v1/next", {"prefix": prefix, "top": 10}) for prefix in prefixes_for(folder)]
+    return [request("/v1/write", {"conditions": [one], "beam": beam}) for one in asked_of(conditions)]
 
 
 def asked_of(conditions: Path) -> list[Any]:
@@ -145,10 +145,21 @@ def with_words(folder: Path, asked: Sequence[Any], out: Path) -> Path:
     return out
 
 
-def question(path: str, data: dict[str, object]) -> bytes:
-    body = json.dumps(data).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+def request(path: str, data: object = b"") -> bytes:
+    """Return an HTTP request: a POST of `data` as JSON, or of a body in bytes as it is; a GET where that is empty."""
+    body = data if isinstance(data, bytes) else json.dumps(data).encode()
+    head = f"{'POST' if body else 'GET'} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+async def answered(connection: tuple[asyncio.StreamReader, asyncio.StreamWriter], said: bytes) -> int:
+    """Send a request on an open connection, read the whole answer, and return its status."""
+    reader, writer = connection
+    writer.write(said)
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+    await reader.readexactly(int(length[1]) if length else 0)
+    return int(head[9:12])
 
 
 async def client(port: int, requests: list[bytes], until: float, run: Run, counted_from: float) -> None:
@@ -156,12 +167,9 @@ async def client(port: int, requests: list[bytes], until: float, run: Run, count
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     rng = random.Random(id(writer))
     while (began := time.perf_counter()) < until:
-        writer.write(rng.choice(requests))
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = re.search(rb"content-length: (\d+)", head)
-        await reader.readexactly(int(length[1]) if length else 0)
+        status = await answered((reader, writer), rng.choice(requests))
         if began >= counted_from:
-            run.statuses[int(head[9:12])] += 1
+            run.statuses[status] += 1
             run.milliseconds.append(1000 * (time.perf_counter() - began))
     writer.close()
     await writer.wait_closed()
