@@ -476,7 +476,10 @@ class CommonAffixes(Features):
         """Return the first (`Prefixes`) or last (`Suffixes`) `length` characters of a word."""
 
     def _affixes(self, symbol: str) -> list[str]:
-        """Return the affixes of a word, shortest first, without the whole word; [] for the end of a sentence."""
+        """Return the affixes of a word, shortest first, without the whole word; [] for the end of a sentence.
+
+        They have 1 to `longest` characters.
+        """
         if symbol == EOS:
             return []
         return [self._affix(symbol, length) for length in range(1, min(self._longest, len(symbol) - 1) + 1)]

@@ -116,14 +116,14 @@ class Controller(nn.Module):
     def scan(self, psi: Tensor, state: Hidden, *, generator: torch.Generator | None = None) -> tuple[Tensor, Hidden]:
         """Run all T steps of B sequences, psi (B, T, inputs) -> h (B, T, hidden); return h and the state after them.
 
-        psi: the embeddings of the symbols; `state`: before the first step; `generator`: what dropout draws from; None
-        drops nothing.
+        psi: the embeddings of the symbols; `state`: the state before the first step; `generator`: what dropout draws
+        from; None drops nothing.
         """
 
     def step(self, psi: Tensor, state: Hidden) -> tuple[Tensor, Hidden]:
         """Run a step of B sequences without dropout, psi (B, inputs) -> h (B, hidden); return h and the state after.
 
-        psi: the embeddings of one symbol for each sequence; `state`: before the step.
+        psi: the embeddings of one symbol for each sequence; `state`: the state before the step.
         """
         h, state = self.scan(psi.unsqueeze(1), state)
         return h.squeeze(1), state
@@ -214,10 +214,10 @@ def evaluating(module: nn.Module) -> AbstractContextManager[None]:
 
 
 def learning_rnns(module: nn.Module) -> AbstractContextManager[None]:
-    """Return a context manager within which recurrent networks in `module` are in train mode, and nothing else is.
+    """Return a context manager within which recurrent networks in `module` are in train mode.
 
-    cuDNN then keeps what gradients need. Other submodules stay in their mode. Dropout does not change, since it depends
-    on the mode of the whole model.
+    cuDNN then keeps what gradients need. Other submodules keep the mode they have; afterwards all are as before.
+    Dropout does not change, since it depends on the mode of the whole model.
     """
     return _in_mode(True, (part for part in module.modules() if isinstance(part, nn.RNNBase | Recurrent)))
 

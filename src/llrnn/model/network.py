@@ -236,7 +236,7 @@ class LLRNN(Persistent):
 
     @property
     def reads_lowercase(self) -> bool:
-        """Whether the model's training text was lowercased, by its configuration, and so should texts given to it."""
+        """Whether the model's training text was lowercased, by its configuration; texts given to it should be so."""
         return bool(self.corpus_settings.get("lowercase", False))
 
     @property

@@ -59,9 +59,9 @@ class TextBefore:
     few: Ints  # the places of those that training reads
 
     def read(self, training: bool) -> tuple[Ints, Floats]:
-        """Return (symbol ids, n(x) of each), the counts of the text before.
+        """Return (symbol ids, counts n(x)), two arrays: how often each symbol counts as seen in the text before.
 
-        training    True: only those of the symbols at `few`; False: of all that are kept
+        training    True: only the at most 150 symbols with the largest gain (at `few`); False: all that are kept
         """
         return (self.symbols[self.few], self.n[self.few]) if training else (self.symbols, self.n)
 
