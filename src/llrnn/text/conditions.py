@@ -655,8 +655,8 @@ def _tokens(condition: object, of_slot: Callable[[str, str | None], Iterable[Tok
 def _linear(condition: object) -> list[str]:
     """Return a condition as one list of words: the name of the act, and each slot's name before its value's words.
 
-    A condition is the input that a text is generated from. A text is split at white space; of a list without slots, all
-    texts in it are.
+    A condition is the input that a text is generated from. Of one that is a text, the words are what stands between
+    white space; of a list, those of all texts in it, at any depth; [] for None.
     """
     if isinstance(condition, str):
         return condition.split()

@@ -471,7 +471,8 @@ class FoundSlots(NamedTuple):
         """Return the slots whose values the sentences of a corpus mention, and which of them have ever new values.
 
         Slots are the fields of conditions, the inputs that sentences are generated from; both tuples are empty without
-        any. `FoundSlots.of(corpus).open` may be ("name", "phone").
+        any. A slot is `said` if at least half of its values occur in their sentences, and `open`, too, if at least 1 %
+        of its values are expected to be new. `FoundSlots.of(corpus).open` may be ("name", "phone").
         """
         values: dict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
         spoken: Counter[str] = Counter()

@@ -445,7 +445,8 @@ class _FetchedVectors(_Fetched):
     def checked(self, path: Path, place: str, remedy: str, remedy_of_another: str) -> int:
         """Return how many vectors were read, at most 1,000, after checking them and the file's SHA-256.
 
-        `place`, `remedy`, `remedy_of_another`: beginning and ends of the messages of a DatasetError.
+        `path`: where the file is now; `place`: the beginning of the message of a DatasetError; `remedy`: its end, if
+        the content is wrong; `remedy_of_another`: its end, if only the SHA-256 is.
         """
         try:
             found = WordVectors.read(path, format=".vec", top=_LOOKED_AT)

@@ -444,7 +444,9 @@ def _form_and(line: Line, wanted: str) -> tuple[str, str]:
 
 
 def read_frequencies(path: StrPath, *, lowercase: Lowercase = False) -> dict[str, float]:
-    """Return {form: frequency} from a file of lines `form TAB count`, or separated by spaces where the form has none.
+    """Return {form: frequency} from a file of lines `form TAB count`, or `form count` with spaces between the two.
+
+    With spaces, a form must not have any itself.
 
     path        the file, plain or gzip
     lowercase   whether forms are lowercased, or the function that does it, such as `Tokeniser.lower`

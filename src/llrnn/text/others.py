@@ -38,6 +38,8 @@ class Overlap:
     def between(cls, text: Corpus, held_out: Sequence[Corpus], *, run: int = RUN) -> Overlap:
         """Return the sentences of `text` that occur in held-out texts, as a whole or with `run` consecutive words.
 
+        As a whole, only sentences of 5 words or more count. They are given by index in `text`, from 0.
+
         text        the text to check
         held_out    validation and test texts
         run         how many consecutive words count as shared

@@ -184,7 +184,10 @@ def _lines_until_fault(block: bytes, done: int, path: StrPath, error: type[Place
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a file: `path`, `number` (from 1), `text`, and the class of `error` that faults in it raise."""
+    """One line of a file: `path`, `number` (from 1), `text`, and the class of `error` that faults in it raise.
+
+    `name` is `path:number`.
+    """
 
     path: StrPath
     number: int
@@ -356,7 +359,8 @@ def read_tsv(
     path        the file, plain or gzip
     lowercase   whether conditions and targets are lowercased
     conditions  "plain": conditions are texts; "act": every one must be a dialog act, and is parsed
-    cut         a function that splits targets, and texts in conditions, into words, such as `Tokeniser.sentences`
+    cut         a function from a text to sentences of words, such as `Tokeniser.sentences`, that splits targets and
+                texts in conditions; their sentences become one. None: at white space
 
     A sentence is the target, its condition the input that it is generated from. Targets are split at white space; an
     empty one is an error. An empty condition means none. Blank lines are skipped. Faults raise a CorpusError.
@@ -376,7 +380,8 @@ def read_jsonl(
     path        the file, plain or gzip
     lowercase   whether targets, and texts in conditions, are lowercased
     conditions  "plain": any JSON value; "act": every one must be a dialog act, "inform(food=thai)", and is parsed
-    cut         a function that splits targets, and texts in conditions, into words, such as `Tokeniser.sentences`
+    cut         a function from a text to sentences of words, such as `Tokeniser.sentences`, that splits targets that
+                are strings and texts in conditions; their sentences become one. None: at white space
 
     A target that is a string is split at white space; an empty one is an error. Blank lines are skipped. Faults raise a
     CorpusError.
@@ -548,8 +553,9 @@ def _kind(value: object) -> str:
 class FeatsCache(dict[str, Mapping[str, str]]):
     """A dict from a FEATS column of CoNLL-U (`Gender=Fem|Number=Sing`) to its features by name, parsed when missing.
 
-    So equal tokens share the result; `_` has none. A malformed string raises a ValueError whose arguments are the
-    reason and the offset in the string.
+    The value is {"Gender": "Fem", "Number": "Sing"}, read-only and shared by equal tokens; several values of a name
+    stay one text, `Acc,Nom`; {} for `_`. A malformed string raises a ValueError whose arguments are the reason and the
+    offset in the string.
     """
 
     def __missing__(self, feats: str) -> Mapping[str, str]:

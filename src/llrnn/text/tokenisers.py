@@ -92,7 +92,10 @@ class Tokeniser(ABC):
         return spaced(words, words.blanks if isinstance(words, SpacedWords) else [True] * len(words))
 
     def capitalised(self, words: Sequence[str]) -> Sequence[str]:
-        """Return lowercase words with the capitals that they probably have; unchanged where nothing is known."""
+        """Return lowercase words with the capitals that they probably have; here unchanged, since nothing is known.
+
+        Subclasses that have learnt capitals override it.
+        """
         return words
 
     def settings(self) -> dict[str, Any]:

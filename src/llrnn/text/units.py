@@ -169,6 +169,9 @@ class CharacterUnits(Units):
 class BytePairs(Units):
     """A segmentation of words by byte-pair encoding (Sennrich et al., 2016) over characters; units never cross words.
 
+    `listed`: the characters that units may have; `merges`: the pairs (left, right) of pieces that are joined, in the
+    order of learning, where a line break stands for the end of a word.
+
     For example:
 
         units = BytePairs.from_corpus(train, size=8000)

@@ -65,7 +65,8 @@ class Cell:
 
     name        unique name, such as `number:year`; shown as `‹number:year›` among the symbols
     attributes  features such as `Ends:ment` that its strings have in common with listed words of the same form
-    source      the domain that a feature such as `New:spelling` names; "": the domain that the cell belongs to
+    source      the name of the domain that the strings of the cell are said to be of, in features such as
+                `New:spelling`; "": that of the domain that the cell belongs to
     """
 
     name: str

@@ -640,7 +640,8 @@ class Spelling(Domain):
         """How the cell of a string (its set of strings with one symbol) is found: (DFA, table, limits).
 
         The DFA labels a string by its look (shape and ending). The table, (looks, ranges of length), has indices of
-        cells; the limits are the largest lengths of all ranges but the last.
+        cells; the limits are the largest lengths of all ranges but the last. So the cell of x is table[label of x,
+        number of limits below len(x)].
         """
         return self._looks_of, self._number, self._ranges.edges
 

@@ -125,6 +125,8 @@ def _character_class(
 ) -> Callable[[str], bool]:
     """Return a function that says whether a character is in a class of characters; Python's `re` decides.
 
+    Only `\\p{…}` and `\\P{…}` go by the kinds of `text.automata`.
+
     ranges      (first, last) characters, both included
     categories  such as `\\d`, `\\p{lower}`
     flags       flags of `re` in letters: "i": case is ignored, "a": categories are those of ASCII

@@ -190,9 +190,10 @@ class Rules:
 
     @cached_property
     def positions(self) -> list[Position]:
-        """All places in productions, before each of their symbols, production by production; indices name places.
+        """A list of all places in productions, before each of their symbols, production by production.
 
-        A BackgroundError if too many symbols that may be empty stand in a row.
+        Elsewhere a place is given by its index in this list. A BackgroundError if symbols that may derive the empty
+        string stand in such long rows that more than `MOST_TAILS` pairs of places may follow each other.
         """
         found: list[Position] = []
         tails = 0
@@ -212,9 +213,10 @@ class Rules:
 
     @cached_property
     def entered(self) -> dict[int, list[tuple[int, Position]]]:
-        """Symbol -> [(index, position)] of `positions` where it can be the first of its production not to be empty.
+        """A dict from a symbol to the places before it to which all symbols of the production so far may be empty.
 
-        A symbol is the number of a nonterminal, or ~t for the terminal of index t.
+        A place is given as (index in `positions`, `Position`); there the symbol can be the first of its production to
+        derive a non-empty string. A symbol is the number of a nonterminal, or ~t for the terminal of index t.
         """
         found: dict[int, list[tuple[int, Position]]] = defaultdict(list)
         for number, position in enumerate(self.positions):
@@ -241,9 +243,10 @@ class Rules:
         return cache(lambda symbol: [(int(a), float(units[symbol, a])) for a in np.flatnonzero(units[symbol])])
 
     def _summed(self, weight: Callable[[Position], float]) -> Floats:
-        """Return `weight` of all positions before nonterminals, summed by (left, symbol) of the position.
+        """Return the matrix of Σ weight(position) at [left, symbol], over all positions that stand before nonterminals.
 
-        (nonterminals, nonterminals); `left` is that of the production, `symbol` the one after the position.
+        It is (nonterminals, nonterminals): `left` is the nonterminal of the production, `symbol` the one after the
+        position, both by number.
         """
         found = np.zeros((len(self.names), len(self.names)))
         for position in self.positions:
@@ -330,6 +333,8 @@ class Lengths:
 
     def _symbol(self, symbol: int, q: int = 0) -> float:
         """Return the least number of letters of a symbol, a nonterminal by number or ~t for the terminal of index t.
+
+        Infinite for a nonterminal that derives no string.
 
         q           for a terminal, the state of its automaton from which letters are counted
         """
@@ -680,7 +685,10 @@ class _Growth:
     def _pass(self, position: Position, origin: Set, c: float) -> None:
         """Move an item past the complete symbol at its position: add the next positions, or finish its production.
 
-        position    of the item (a production in progress)
+        The new items have the weight c times the probability that the symbols between are empty (`Position.tail`,
+        `Position.done`).
+
+        position    the position of the item (a production in progress)
         origin      the node at which the production began
         c           weight of the item
         """
@@ -832,8 +840,8 @@ class Summaries:
     def _rest(self, frontier: Frontier, place: int, q: int, depth: int) -> Summary:
         """Return the summary of a production from the symbol at a position to its end.
 
-        A summary is (symbols that end while it is read, trie nodes at which it is complete), begun at the trie nodes of
-        `frontier`.
+        A summary is a pair: the symbols that end while it is read, as a frozenset of `Ends`, and the trie nodes at
+        which it is complete, as a `Frontier`. Reading begins at the trie nodes of `frontier`.
 
         place       index of the position
         q           where the symbol is a terminal, the state of its automaton to begin in
@@ -854,8 +862,9 @@ class Summaries:
     def _after(self, frontier: Frontier, place: int, depth: int) -> Summary:
         """Return the summary of a production from behind the symbol at a position (index `place`) to its end.
 
-        A summary is (symbols that end while it is read, trie nodes at which it is complete), begun at the trie nodes of
-        `frontier`; where nothing more need follow, these are complete too. depth: number of nested calls.
+        A summary is a pair: the symbols that end while it is read, as a frozenset of `Ends`, and the trie nodes at
+        which it is complete, as a `Frontier`. Reading begins at the trie nodes of `frontier`; where nothing more need
+        follow, it is complete at these too. depth: number of nested calls.
         """
         ends, whole = self._tail(frontier, place, depth)
         return ends, self._union(whole, frontier) if self._rules.positions[place].done > 0 else whole
@@ -863,8 +872,9 @@ class Summaries:
     def _tail(self, frontier: Frontier, place: int, depth: int) -> Summary:
         """Return the summary of what follows the symbol at a position (index `place`) in its production, if not empty.
 
-        A summary is (symbols that end while it is read, trie nodes at which it is complete), begun at the trie nodes of
-        `frontier`. depth: number of nested calls.
+        A summary is a pair: the symbols that end while it is read, as a frozenset of `Ends`, and the trie nodes at
+        which it is complete, as a `Frontier`. Reading begins at the trie nodes of `frontier`. depth: number of nested
+        calls.
         """
         key = frontier, place
         found = self._tail_of.get(key)
@@ -879,8 +889,8 @@ class Summaries:
     def _call(self, frontier: Frontier, symbol: int, depth: int) -> Summary:
         """Return the summary of the nonterminal with the number `symbol`, begun at the trie nodes of `frontier`.
 
-        A summary is (symbols that end while it is read, trie nodes at which it is complete). depth: number of nested
-        calls.
+        A summary is a pair: the symbols that end while the nonterminal is read, as a frozenset of `Ends`, and the trie
+        nodes at which it is complete, as a `Frontier`. depth: number of nested calls.
         """
         key = frontier, symbol
         found = self._call_of.get(key)
@@ -945,8 +955,9 @@ class Summaries:
     def _run(self, frontier: Frontier, terminal: int, q: int) -> Summary:
         """Return the summary of the terminal with the index `terminal`, from state q of its automaton on.
 
-        A summary is (symbols that end while it is read, trie nodes at which it is complete), begun at the trie nodes of
-        `frontier`; both are empty if it can read nothing.
+        A summary is a pair: the symbols that end while it is read, as a frozenset of `Ends`, and the trie nodes at
+        which it is complete, as a `Frontier`. Reading begins at the trie nodes of `frontier`; both are empty if the
+        terminal can read nothing there.
         """
         if not frontier.columns & self._readings[terminal].columns[q]:
             return NOTHING, self._nowhere

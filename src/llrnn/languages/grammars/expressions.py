@@ -74,7 +74,8 @@ class Expression:
     def repeated(self, *, again: float = 1.0) -> Expression:
         """Return the Kleene star: this expression zero or more times, with a factor of `again` for each time.
 
-        With weights, `again` must be small enough for the sum over all strings to be finite.
+        A BackgroundError unless `again` is above 0. With weights, it must be small enough for the sum over all strings
+        to be finite, which is checked when the expression is compiled.
 
             letter("very").repeated(again=0.5) + letter("good")
         """
@@ -94,7 +95,7 @@ class Expression:
     def weighted(self, factor: float) -> Expression:
         """Return this expression with the weight of every string multiplied by `factor`.
 
-        A BackgroundError unless it is above 0.
+        A BackgroundError unless `factor` is above 0 and finite.
 
         For example, weights of alternatives:
 
@@ -256,7 +257,10 @@ def from_condition(function: Callable[[object], Expression | None]) -> Expressio
 
 
 def parts_of(expression: Expression) -> Iterator[Expression]:
-    """Yield an expression and all its sub-expressions, at every depth, the expression first."""
+    """Yield an expression and all its sub-expressions, at every depth, the expression first.
+
+    Each comes before its own sub-expressions, of which the last comes first.
+    """
     stack = [expression]
     while stack:
         yield (found := stack.pop())
@@ -264,7 +268,10 @@ def parts_of(expression: Expression) -> Iterator[Expression]:
 
 
 def holes_of(expression: Expression) -> tuple[ConditionExpression, ...]:
-    """Return the sub-expressions that are computed from the condition (the input) of a text, each once; () for none."""
+    """Return the sub-expressions that are computed from the condition (the input) of a text, each once; () for none.
+
+    They are in a fixed order, that of `parts_of`.
+    """
     return tuple(dict.fromkeys(part for part in parts_of(expression) if isinstance(part, ConditionExpression)))
 
 
@@ -332,7 +339,7 @@ _Move: TypeAlias = tuple[tuple[int, ...], int, float]  # columns, target, log we
 
 
 def atoms_of(expression: Expression, over: Over) -> list[Atom]:
-    """Return the sets of letters that an expression mentions, each once, in order of appearance.
+    """Return the sets of letters that an expression mentions, each once, in a fixed order (that of `parts_of`).
 
     Every letter of a list of words (`Listed`) is a set by itself.
 
@@ -415,7 +422,7 @@ class _Builder:
     weighted    False: all weights are taken as 1
     holes       sub-expression that a condition (input of a text) fills in -> the column that is read in its place
 
-    States are numbered from 0; the start state is added last.
+    States are numbered from 0 while it builds; `machine` puts the start state before them, as state 0.
     """
 
     def __init__(self, columns: LetterColumns, weighted: bool, holes: dict[ConditionExpression, int]) -> None:

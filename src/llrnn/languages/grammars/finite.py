@@ -276,9 +276,9 @@ class TerminalAutomaton:
         return [int(known.get(state, -1)) for state in range(len(self.moves))]
 
     def minimised(self) -> TerminalAutomaton:
-        """Return the smallest automaton that accepts the same strings (Moore's algorithm).
+        """Return the smallest automaton that accepts the same strings and never merges its start (Moore's algorithm).
 
-        The start stays state 0, and no other state is merged with it.
+        The start stays state 0, also where another state accepts the same strings as the start.
         """
         found, n = _renumbered([(state == 0, length) for state, length in enumerate(self.lengths)]), 0
         while max(found, default=-1) >= n:

@@ -596,7 +596,10 @@ def _length_of_parts(expression: Expression, known: dict[int, int]) -> int:
 
 @dataclass(frozen=True)
 class MatchingLetter(Atom):
-    """The set of letters (symbols of the vocabulary) that match the regular expression `regex` as a whole."""
+    """The set of letters (symbols of the vocabulary) that match the regular expression `regex` as a whole.
+
+    Its syntax is that of `regular`.
+    """
 
     regex: str
 
@@ -613,6 +616,8 @@ class MatchingLetter(Atom):
 
 def matching(regex: str) -> Expression:
     """Return the expression of one symbol of the vocabulary that matches a regular expression as a whole.
+
+    Its syntax is that of `regular`; a fault is a BackgroundError.
 
     For example, any one word of lowercase letters:
 

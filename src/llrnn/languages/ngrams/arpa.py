@@ -252,6 +252,8 @@ class _ArpaFile:
     def _floats(self, lines: Ints, rows: list[_Row], k: int, there: _Bools) -> Floats:
         """Return field k of each line as a number, (lines,), where `there` is True, NaN elsewhere.
 
+        k counts from 0; -1 is the last field.
+
         lines, rows     number and fields of each line; a field that is no number is an ArpaError
         """
         found = np.full(len(rows), np.nan)
@@ -281,9 +283,10 @@ class _ArpaFile:
         return found
 
     def place_unigrams(self, section: Section) -> None:
-        """Store the 1-grams in `levels`; `<s>` is merged into EOS, which gets its back-off weight.
+        """Store the 1-grams in `levels`, and their words in `names`; `<s>` and `</s>` become one 1-gram.
 
-        A model without `</s>`, and a repeated word, are an ArpaError.
+        It has the probability of `</s>` and the back-off weight of `<s>`, 1 if there is no `<s>`. A model without
+        `</s>`, and a repeated word, are an ArpaError.
         """
         names = self.names = tuple(word.decode() for word in self._index)
         if EOS not in names:
@@ -411,7 +414,10 @@ def _check_words(table: NGramTable) -> None:
 
 
 def _lines(table: NGramTable) -> Iterator[str]:
-    """Yield the text of the ARPA file of a model in pieces: a line, or some thousand lines joined by line breaks."""
+    """Yield the text of the ARPA file of a model in pieces: a line, or some thousand lines joined by line breaks.
+
+    The line break behind each piece is left to the caller. The model must have no shared words (`written_out`).
+    """
     yield "\\data\\"
     for n, level in enumerate(table.levels, 1):
         yield f"ngram {n}={len(level) + (n == 1)}"  # one more: EOS stands for two unigrams

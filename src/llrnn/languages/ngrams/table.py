@@ -567,8 +567,9 @@ def own_vocabulary(table: NGramTable) -> Vocabulary:
 class NGramScorer:
     """Log-probabilities of whole texts by a back-off n-gram model, looked up with numpy alone.
 
-    `arrays`: what is known of each node (listed n-gram), by name, each of shape (nodes + 1,): the last node is the
-    empty context; nodes are numbered level by level, so that node x < V is the unigram of word x.
+    `score(symbols)` returns them. `arrays`: what is known of each node (listed n-gram), by name, such as "log_prob" and
+    "suffix", each of shape (nodes + 1,): the last node is the empty context; nodes are numbered level by level, so that
+    node x < V is the unigram of word x.
 
         NGramScorer(for_vocabulary(read_table("model.arpa"), vocabulary)).score([vocabulary.eos, *ids, vocabulary.eos])
     """

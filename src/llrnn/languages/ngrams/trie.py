@@ -132,11 +132,9 @@ class Trie:
         """Return the state after each word of B texts: (B,), (B, T) -> (B, T).
 
         before      (B,) the states in which the texts begin; -1: no context. A state is the number of a listed n-gram,
-                    the longest end of the text that matters as a context
-        words       (B, T) word numbers
-
-        The node of the last k words is a child of the node of the k - 1 words before; so all positions are looked up at
-        once, level by level.
+                    the longest end of the text that matters as a context (it is continued, or has a back-off weight),
+                    at least the last word
+        words       (B, T) word numbers; words that share the probability of `<unk>` are read as it
         """
         state = node = words = words if self.read_as is None else self.read_as[words]
         for start in self.suffix_of_level(before)[: self.order - 2]:
