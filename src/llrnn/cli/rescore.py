@@ -141,9 +141,9 @@ def rescore_verb(
 
 
 def _with(names: Hotwords | None, scored: NBestLists) -> NBestLists:
-    """Return the n-best lists with one more score "hotwords": words of each hypothesis that belong to `names`.
+    """Return the n-best lists with one more score "hotwords": how many words of a hypothesis belong to `names`.
 
-    The lists themselves where `names` is None.
+    The lists themselves are returned where `names` is None.
     """
     from llrnn.inference.rescoring import add_scores
 

@@ -130,9 +130,9 @@ def serve_verb(
 
 
 def _require_tables(given: Mapping[str, Path], served: Sequence[Served]) -> None:
-    """Raise a ConfigError where no served model looks up a table of a name that --table gives.
+    """Raise a ConfigError for a name of `given` by which no served model looks up a table.
 
-    `given`: the files of --table by name.
+    `given`: {name: file}, from the options --table; `served`: all served models.
     """
     from llrnn.model.steering import tables_of
 

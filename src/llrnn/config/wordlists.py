@@ -173,7 +173,7 @@ def _likely(readings: Mapping[frozenset[str], float]) -> frozenset[str]:
 def write_frequencies(path: Path, listed: Frequencies) -> None:
     """Write a word list (word to frequency) to a file as lines `form TAB frequency`, the most frequent first.
 
-    The file is replaced atomically.
+    Frequencies have four significant digits; of equal ones, words are sorted. The file is replaced atomically.
     """
     rows = sorted(listed.items(), key=lambda item: (-item[1], item[0]))
     write_atomically(path, "".join(f"{form}\t{count:.4g}\n" for form, count in rows).encode())

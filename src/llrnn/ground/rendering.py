@@ -501,9 +501,10 @@ class Breakdown:
         return BarChart((*self._bars(), Bar("sum", self.total, is_sum=True)), title, x_label)
 
     def _bars(self, unsaid: float | None = None) -> list[Bar]:
-        """Return one bar for each summand of the log-probability, from top to bottom, without the total.
+        """Return one bar for each summand of the log-probability, from top to bottom, without the total; all from 0.
 
-        Names of features are followed by the feature's value in brackets, unless it equals `unsaid`.
+        They are `before`, the 12 largest terms, the sum of the other terms, and `after`. Names of features are followed
+        by the feature's value in brackets, unless it equals `unsaid`.
         """
         terms = [
             Bar(term.name if term.value == unsaid else f"{term.name} ({term.value:+g})", term.share)

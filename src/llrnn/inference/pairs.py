@@ -274,7 +274,7 @@ class PairScores:
 
     @property
     def by_distance(self) -> dict[str, Accuracy]:
-        """{band: accuracy} by how many words before the difference the deciding word stands.
+        """Accuracies by distance, {band: accuracy}: how many words before the difference the deciding word stands.
 
         The bands are `1`, `2-4` and `5+`, unless `bands` says otherwise. Pairs of unknown distance, and bands without a
         pair, are left out.
@@ -283,7 +283,7 @@ class PairScores:
 
     @property
     def by_distractors(self) -> dict[str, Accuracy]:
-        """{band: accuracy} by how many words suggest the wrong form; the bands are `0`, `1` and `2+`.
+        """Accuracies by distractors, {band: accuracy}: how many words suggest the wrong form, `0`, `1` or `2+`.
 
         Pairs of unknown number, and bands without a pair, are left out.
         """
@@ -292,8 +292,8 @@ class PairScores:
     def summary(self) -> dict[str, Any]:
         """Return all accuracies as a dict for JSON; an accuracy is a dict of `count`, `accuracy`, `low` and `high`.
 
-        Keys: `overall`, `mean_of_groups`, `ties`, `equal`, `left_out` (numbers), `by_group`, `by_distance`,
-        `by_distractors`.
+        Keys: `overall` (an accuracy); `mean_of_groups`, `ties`, `equal`, `left_out` (numbers); `by_group`,
+        `by_distance`, `by_distractors` (dicts of accuracies by name).
         """
         return {
             "overall": asdict(self.overall),

@@ -451,7 +451,7 @@ class NextQuestion(Question[messages.NextRequest]):
         return [settled(question._alone, p.row(n)) for n, question in enumerate(questions)]
 
     def _alone(self, p: Distribution) -> Answer:
-        """Return the answer to this question alone (`messages.Next` as a dict), where others of its batch have none.
+        """Return the answer to this question (`messages.Next` as a dict), where other questions of its batch failed.
 
         `p`: the next-word distribution, one row. A `Refused` (409) is raised where no word can follow this prefix.
         """

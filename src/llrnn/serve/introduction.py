@@ -234,7 +234,8 @@ def condition_hint(model: LLRNN) -> dict[str, Any]:
 def _condition(model: LLRNN, acts: Sequence[str], slots: Sequence[Slot]) -> str:
     """Return an example condition (input to generate from) as text: a dialogue act or JSON, whichever the model reads.
 
-    `acts`: names of acts; `slots`: names with values. "" where there is nothing to make one of.
+    `acts`: names of acts; `slots`: names with values, all of which are in the condition. "" where there is nothing to
+    make one of.
     """
     if condition_kind(model) == "act":
         act = "inform" if "inform" in acts else next((one for one in acts if not one.startswith("?")), "")

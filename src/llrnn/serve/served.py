@@ -278,7 +278,8 @@ def _bytes_of_words(key: tuple[str, NewWords], model: LLRNN) -> int:
 def _always_there(model: LLRNN) -> dict[str, Background]:
     """Return the backgrounds (priors) that need no file, by name: "uniform" and "unigram".
 
-    "uniform" for closed vocabularies only; "unigram", of the vocabulary's counts plus 1, where it has counts.
+    "uniform" is there for closed vocabularies only; "unigram", b(x) ∝ count(x) + 1 by the vocabulary's counts, where it
+    has counts.
     """
     vocabulary = model.vocabulary
     found: dict[str, Background] = {} if vocabulary.is_open else {"uniform": Uniform()}
@@ -402,9 +403,10 @@ class FairQueue:
         return bool(self._lanes)
 
     def add(self, job: Job) -> None:
-        """Append a job to those of its client.
+        """Append a job to those that wait of its client.
 
-        A new client starts with as much used work as the client served last had, so that being silent saves nothing up.
+        A client without waiting jobs is taken to have used at least as much work as the client served last had, so that
+        being silent saves nothing up.
         """
         address, lane = job.client[0], self._lanes.get(job.client)
         if lane is None:
@@ -521,8 +523,8 @@ class Batcher:
     def _taken(self) -> list[Job] | None:
         """Wait until there are jobs, and return those to run next; None when the queue is closed and empty.
 
-        They are at most `rows` jobs, with costs of 1,000 together (unit: reading one word), but one at least. [] where
-        nobody waits for the results of any more.
+        They are at most `rows` jobs, with costs of at most 1,000 together (unit: reading one word), but one at least.
+        The list is empty where nobody waits any more for the result of any job of the queue.
         """
         with self._changed:
             while not self._waiting and not self._closing:

@@ -95,7 +95,10 @@ class Transport:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Context manager: errors of the network inside the block are raised as a `ServerError`; it yields nothing."""
+        """Context manager (yields None): errors of the network inside the block are raised as a `ServerError`.
+
+        Its code is "unreachable", "too_slow", "cut_off" or "unreadable".
+        """
         try:
             yield
         except httpx2.TimeoutException:
@@ -170,8 +173,7 @@ class Exchange:
     def events(self) -> Generator[tuple[str, bytes], None, None]:
         """Yield (name, data as bytes) of each server-sent event as it comes; events without data are skipped.
 
-        An event without a name is called "message".
-        A `ServerError` is raised where the stream breaks off.
+        An event without a name is called "message". A `ServerError` is raised where the stream breaks off.
         """
         self.response.encoding = "latin-1"  # a character a byte: httpx would replace what is not UTF-8
         with self.transport.telling():

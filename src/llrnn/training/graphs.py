@@ -51,7 +51,10 @@ class CudaGraphs:
         self._pool = torch.cuda.graph_pool_handle()  # nothing that a graph allocates is asked for after the next replay
 
     def warm_up(self, act: Act) -> None:
-        """Run a function without arguments once on the stream for recording, to initialise what `record` may not."""
+        """Run a function without arguments once, on the stream for recording, before `record`.
+
+        So libraries are initialised, which cannot be recorded.
+        """
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             act()
@@ -155,8 +158,9 @@ class GraphedUpdater(Updater):
     def prepared(self, batch: Batch) -> Batch:
         """Return the batch padded to one of a few shapes, with values of contextual features and inputs precomputed.
 
-        The batch itself where batches are not padded (see `_pads`), it is padded already, or contextual features single
-        out too many words; the latter ends padding for the rest of the training.
+        The batch itself is returned where batches are not padded (see `_pads`), or it is padded already, or where so
+        many words have contextual feature values of their own that listing them would save nothing; after that no
+        batch of the training is padded any more.
         """
         if not self._pads or batch.precomputed.weights is not None:
             return batch

@@ -202,7 +202,8 @@ class ImportanceSampling:
     def background(self, model: LLRNN, prior: Prior, n: int) -> Distribution:
         """Return the prior b(K, x), normalised over words, as a distribution at n positions.
 
-        At 1 position where the prior is static (the same everywhere). Raises ZeroMassError where it is 0 for all words.
+        Where the prior is static (the same everywhere), the distribution has 1 position. `prior`: at the n positions,
+        of `model`. Raises ZeroMassError where it is 0 for all words.
         """
         if model not in self._without_features:
             # one feature that fires on every word; its weight stays 0

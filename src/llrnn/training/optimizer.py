@@ -70,8 +70,8 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
     """Put tensors that `optimizer_tensors` returned back into an optimizer; keys without `optimizer.` are ignored.
 
-    Parameters that were never updated have none. Raises CheckpointError where one of an updated parameter is missing,
-    of another shape, or of no parameter.
+    A parameter that was never updated has no tensors. Raises CheckpointError where a parameter has some of its tensors
+    but not all, where a tensor has another shape, or where it is of a parameter that the optimizer does not have.
     """
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():

@@ -161,7 +161,7 @@ def _by_row(ahead: Precomputed, T: int, lengths: Sequence[int]) -> list[slice]:
 def _side_by_side(parts: Sequence[Tensor | None], B: int, T: int) -> Tensor | None:
     """Stack tensors (t_i, k), one for each row, into (B, T, k), padded with 0; None where all of them are None.
 
-    Rows beyond the given ones are 0; no t_i is above T.
+    Either all or none are None. Rows beyond the given ones are 0; no t_i may be above T.
     """
     there = [part for part in parts if part is not None]
     if not there:

@@ -173,9 +173,9 @@ class Records(UserList[Record], Chartable):
         return Sheet(tuple(blocks))
 
     def _shown(self) -> list[Record]:
-        """Return the records to print: some 20 epochs at equal distances, with the best and the last.
+        """Return the records to print: those of some 20 epochs at equal distances, with the best and the last.
 
-        Logged steps instead, while no epoch has ended.
+        While no epoch has ended, they are logged steps instead.
         """
         found = self.epochs or self
         apart, last = max(1, math.ceil(len(found) / _ROWS)), len(found) - 1

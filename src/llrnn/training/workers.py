@@ -134,9 +134,10 @@ class Workers:
         return tuple(part[self._rows] for part in parts)
 
     def device(self, device: torch.device) -> torch.device:
-        """Return the device on which this process computes: of several on GPUs, each gets one GPU of its machine.
+        """Return the device on which this process computes: `device`, or with several processes a GPU of its own.
 
-        `device`: what the user asked for. Raises ConfigError where there are fewer GPUs than processes.
+        `device`: what the user asked for; several processes on "cuda" get one GPU of their machine each. Raises
+        ConfigError where a machine has fewer GPUs than processes.
         """
         if device.type != "cuda" or self.size == 1:
             return device

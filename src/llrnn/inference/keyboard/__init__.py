@@ -131,7 +131,8 @@ def keyboard_bytes(model: LLRNN, *, words: int | None = None) -> bytes:
 def _check(model: LLRNN) -> None:
     """Raise ConfigError with the first reason why a keyboard file cannot hold this model; return None if it can.
 
-    It can if the model is over words, by an LSTM with static features and prior, but for words that come again.
+    It can if the model predicts words by an LSTM, and if features and prior are static (the same at every position);
+    only the prior `Recent` and the feature `Again`, by which words of the text come again, may be added.
     """
     classes, background = max(model.output_features.n_classes, model.input_features.n_classes), _base(model)
     again = model.contextual if all(isinstance(one, Again) for one in model.contextual) else ()
