@@ -420,7 +420,7 @@ class _Drafting:
 
         The result is (paths of tables of attributes, paths of tables of weighted readings). The table of an analyser is
         of the second sort where its readings of some word have unequal probabilities, else of the first. A finding is
-        added for each.
+        added for each: the share of the words of `texts` that it knows.
         """
         lexicons, weighted = [], []
         for name, analyser in analysers.items():

@@ -125,8 +125,9 @@ class _Moments:
     def roots(self, b: int) -> tuple[Floats, Floats, Floats]:
         """Return mean μ (H,), a root R (H, H) of the covariance, and R⁻¹, of hidden vectors where block `b` is likely.
 
-        Each position counts by the probability that the block has there. The covariance is R Rᵀ, regularised by that
-        over all blocks, since few positions may have a rare block; the mean likewise.
+        A block is a range of classes of words by falling prior. Each position counts by the probability that the block
+        has there. To the sums are added the mean over all blocks, once, and their covariance, H times, since few
+        positions may have a rare block; the covariance is R Rᵀ.
         """
         H, total = self.first.shape[1], float(self.total[b])
         everywhere = self.first.sum(0) / self.total.sum()

@@ -381,7 +381,10 @@ class Weights(dict[str, float]):
 
     @classmethod
     def parse(cls, text: str) -> Weights:
-        """Return the weights in a text such as `am=1,lm=0.5,words=0.1`; raise ConfigError for anything else."""
+        """Return the weights in a text such as `am=1,lm=0.5,words=0.1`: any names, each once, with finite numbers.
+
+        A name that is not there has no weight, which counts as 0. Raises ConfigError for anything else.
+        """
         found: dict[str, float] = {}
         for part in text.split(","):
             name, sign, value = (piece.strip() for piece in part.partition("="))

@@ -213,7 +213,10 @@ class TextScores:
                 yield {"sentence_id": number, **figures, "unknown": one.known.count(False), "sentence": text}
 
     def tsv(self, by: By = "words") -> str:
-        """Return the rows as tab-separated text with a header line: one for each word, or for each sentence (`by`)."""
+        """Return the dicts of `rows(by)` as tab-separated text: a header line of their keys, then a line for each.
+
+        `by`: "words" or "sentences".
+        """
         return "".join(f"{line}\n" for line in tabbed(list(self.rows(by))))
 
     def __str__(self) -> str:

@@ -387,9 +387,9 @@ class Batch:
         return made
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return {name: tensor} of all tensors of the batch, those of `precomputed` and `positions` included.
+        """Return {name: tensor} of all tensors of the batch, by the names of its fields, and "positions".
 
-        Those that are None, or no tensors, are left out.
+        Those of `precomputed` are among them, by the names of its own fields; what is None, or no tensor, is left out.
         """
         own = {field.name: getattr(self, field.name) for field in fields(self)}
         given = {**own, **vars(self.precomputed), "positions": self.positions}

@@ -79,8 +79,9 @@ class AliasTables:
     def draw_few(self, classes: Sequence[int], generator: torch.Generator | None) -> list[int]:
         """Draw one word of each of the `classes` (sets of words with equal features); return the word ids as a list.
 
-        `classes`: class indices, one for each draw. It is meant for a few draws on a CPU, where tensor operations would
-        take longer. `generator`: the source of random numbers, None for torch's global one.
+        A word has the probability within its class that the tables were made with. `classes`: class indices, one for
+        each draw. It is meant for a few draws on a CPU, where tensor operations would take longer.
+        `generator`: the source of random numbers, None for torch's global one.
         """
         u = torch.rand(2, len(classes), dtype=torch.float64, generator=generator)
         return [self._word(klass, *pair) for klass, pair in zip(classes, u.t().tolist(), strict=True)]

@@ -190,8 +190,8 @@ class FeatureColumns:
 
         They are those that the word would have had in training: the features that its attributes name, and those of its
         spelling; a column is the index of a feature. `cell`: the set of unlisted strings, sharing one symbol, to which
-        it belonged until now, None for none. Raises FeatureError where the model knows words only by features of their
-        own, or a value cannot be inferred from other words.
+        it belonged until now, whose features it keeps; None for none. Raises FeatureError where the model knows words
+        only by features of their own, or a value cannot be inferred from other words.
         """
         given = {name for name in map(self.find, entry.attributes) if name is not None}
         shown = {**self._no_vector, **dict(self._shown(entry.form, cell))}

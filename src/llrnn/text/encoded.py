@@ -380,7 +380,10 @@ class TrainingSummary:
 
     @classmethod
     def of(cls, text: EncodedText, n_symbols: int) -> TrainingSummary:
-        """Return the summary of a training text over a vocabulary of `n_symbols` symbols."""
+        """Return the summary of a training text: counts of its symbols, (n_symbols,), and hashes of its sentences.
+
+        `n_symbols`: the size of the vocabulary.
+        """
         return cls(text.counts(n_symbols), text.fingerprints())
 
     def having_read(self, others: Iterable[EncodedText]) -> TrainingSummary:

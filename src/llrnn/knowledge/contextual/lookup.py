@@ -108,9 +108,9 @@ class Matching:
         return index.restricted(tuple(fields[name] for name in self.on))
 
     def index(self, kb: KnowledgeBase) -> _Index:
-        """Return the index of the names in column `subject` of a table, built once and kept in `kb.derived`.
+        """Return the index of the names in column `subject` of `kb`: it finds the rows of a name that words end with.
 
-        Raises a TableError if the table lacks the column `subject` or one of `on`.
+        Built once and kept in `kb.derived`. Raises a TableError if `kb` lacks the column `subject` or one of `on`.
         """
         if self not in kb.derived:
             kb.derived[self] = _Index(kb, self)
