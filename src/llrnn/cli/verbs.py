@@ -599,11 +599,10 @@ def data_french_verb(
 
 @data_app.command("get")
 def data_get_verb(
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(sorted(DATASETS))}, ud-LANGUAGE, vectors-LANG.")],
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(sorted(DATASETS))}, ud-LANGUAGE.")],
     out: Annotated[Path, typer.Option(help="The folder to put it into.")] = Path("data"),
-    top: Annotated[int, typer.Option(min=1, help="Of vectors: the most frequent words.")] = 200_000,
 ) -> None:
-    """Download a public corpus, or word vectors of a language, from its official address, and check what came.
+    """Download a public corpus from its official address, and check what came.
 
     Prints the paths of the files, in the folder NAME of --out; exits with 2 where a download fails or differs from what
     is expected.
@@ -612,9 +611,8 @@ def data_get_verb(
     Example: llrnn data get ud-french-v1 --out data
     Example: llrnn data get ud-north_sami
     Example: llrnn data get ud-turkish-BOUN
-    Example: llrnn data get vectors-fr --top 100000
     """
-    for path in get(name, out / name, top=top):
+    for path in get(name, out / name):
         show.text(str(path))
 
 

@@ -19,16 +19,11 @@ words to the paper's figure is accepted, with or without ends of sentences.
 `ud-LANGUAGE` is a treebank of Universal Dependencies, release 2.16, the one that `TREEBANKS` names for the language;
 `ud-LANGUAGE-TREEBANK` is any other (`ud-turkish-BOUN`, `ud-north_sami-Giella`), and `ud-LANGUAGE-TREEBANK@CODE` one of
 a language that the table has not, with the code that its files begin with. A treebank may have no `train` or no `dev`.
-
-`vectors-fr` are the vectors that fastText's authors trained on French web pages and Wikipedia; so for 157 languages, by
-their codes (`vectors-de`, `vectors-tr`, ...). The words of such a file are sorted by frequency: it is read until the
-`top` first have come, and the rest of several gigabytes is never sent.
 """
 
 from __future__ import annotations
 
 import difflib
-import gzip
 import hashlib
 import http
 import http.client
@@ -39,30 +34,22 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from llrnn.ground.errors import CorpusError, DatasetError, LexiconError, quoted
+from llrnn.ground.errors import CorpusError, DatasetError
 from llrnn.ground.files import open_file, parse_json, read_file, replacing, write_atomically
 from llrnn.text.corpus import read_conllu
-from llrnn.text.vectors import WordVectors
 
-__all__ = ["DATASETS", "TREEBANKS", "Dataset", "Progress", "RemoteFile", "get"]
-
-Progress = Callable[[str, int, int | None], None]
-"""Called with the name of a file, the bytes that have arrived, and how many there will be, where that is known."""
+__all__ = ["DATASETS", "TREEBANKS", "Dataset", "RemoteFile", "get"]
 
 _BLOCK = 1 << 16
 _LARGEST = 1_000_000_000  # bytes of one file
 _NOTES = "sha256.json"  # beside the files: what each of them was when it first came
 _clock = time.monotonic
 _RAW = "https://raw.githubusercontent.com/UniversalDependencies"
-_VECTORS = "https://dl.fbaipublicfiles.com/fasttext/vectors-crawl"  # by https://fasttext.cc/docs/en/crawl-vectors.html
-_LOOKED_AT = 1_000  # words of a file of vectors that are read to see that it is one
 _RELEASE = "r2.16"  # the tag of a release: what it names does not change, as the newest version does
 
 
@@ -177,55 +164,38 @@ def get(
     folder: str | PathLike[str],
     *,
     base_url: str | None = None,
-    progress: Progress | None = None,
     timeout: float = 30.0,
     longest: float = 3_600.0,
     loopback: bool = False,
-    top: int = 200_000,
 ) -> tuple[Path, ...]:
     """Download the files of a corpus unless they are there; return their paths in the order train, dev, test.
 
-    name        a name in `DATASETS`, `ud-LANGUAGE` (a Universal Dependencies treebank, which may lack train or dev), or
-                `vectors-fr`: one file `vectors-fr.vec.gz` of fastText's vectors
+    name        a name in `DATASETS`, `ud-LANGUAGE` (a Universal Dependencies treebank, which may lack train or dev)
     folder      where the files go; it is made if needed
     base_url    a mirror: the same files directly under another address
-    progress    called while files arrive, with (file name, bytes so far, bytes in all or None)
     timeout     seconds that the server may stay silent
     longest     seconds that one file may take in all
     loopback    whether http from this machine is allowed, to test a mirror
-    top         how many of the most frequent words have vectors, for `vectors-…`
 
     Raises a DatasetError if the name is unknown, or a file cannot be fetched or fails its check. An existing file that
     fails is never overwritten; it may be somebody's work.
 
         train, dev, test = get("ud-french", "data")
     """
-    dataset, vectors = DATASETS.get(name) or _treebank_named(name), re.fullmatch(r"vectors-([a-z]{2,4})", name)
-    if dataset is None and vectors is None:
+    dataset = DATASETS.get(name) or _treebank_named(name)
+    if dataset is None:
         known = ", ".join(sorted(DATASETS))
-        raise DatasetError(
-            f"the corpora are {known}, ud-LANGUAGE (ud-north_sami, ...) and vectors-LANG (vectors-fr, ...), found "
-            f"{name!r}; choose one"
-        )
+        raise DatasetError(f"the corpora are {known} and ud-LANGUAGE (ud-north_sami, ...), found {name!r}; choose one")
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as cause:
         raise DatasetError(f"{folder}: the folder cannot be made: {cause.strerror or cause}") from cause
-    words, asking = 0, _Asking(timeout, longest, loopback)
-    if dataset is None:
-        assert vectors is not None  # one of the two
-        file, url = (
-            RemoteFile(f"{name}.vec.gz", top),
-            f"{(base_url or _VECTORS).rstrip('/')}/cc.{vectors[1]}.300.vec.gz",
-        )
-        _FetchedVectors(file, url, folder / file.name, asking).words(progress)
-        return (folder / file.name,)
-    there = []
+    words, asking, there = 0, _Asking(timeout, longest, loopback), []
     for file in dataset.files:
         url = f"{(base_url or dataset.url).rstrip('/')}/{file.name}"
         try:
-            words += _Fetched(file, url, folder / file.name, asking).words(progress)
+            words += _Fetched(file, url, folder / file.name, asking).words()
         except DatasetError as error:
             if not (file.optional and getattr(error.__cause__, "code", None) == http.HTTPStatus.NOT_FOUND):
                 raise
@@ -290,19 +260,18 @@ class _Fetched:
     path: Path
     asking: _Asking
 
-    def words(self, progress: Progress | None) -> int:
+    def words(self) -> int:
         """Download the file unless it is at its path; return its number of words after checking it.
 
         A DatasetError if it cannot be fetched or is not what is expected; then nothing is at its path that was not
-        there before. `progress`: called while it arrives with (file name, bytes so far, bytes in all or None); None: no
-        report.
+        there before.
         """
         if self.path.exists():
             remedy = "remove or rename it, and it is fetched anew"
             return self.checked(self.path, f"{self.path}: ", remedy, remedy)
         try:
             with replacing(self.path) as file:
-                self.download(file, progress)
+                self.download(file)
                 file.flush()
                 place = f"what {self.url} sent is not {self.file.name}: "
                 moved = f"the address may have changed; {self.by_hand}"
@@ -320,10 +289,10 @@ class _Fetched:
     def notes(self) -> Path:
         return self.path.parent / _NOTES
 
-    def download(self, target: BinaryIO, progress: Progress | None) -> None:
+    def download(self, target: BinaryIO) -> None:
         try:
             with self.asking.open(self.url) as response:
-                self.copy(response, target, progress)
+                self.copy(response, target)
         except urllib.error.HTTPError as cause:
             cause.close()
             reason = f"the server answers {cause.code} ({cause.reason})"
@@ -337,7 +306,7 @@ class _Fetched:
                 f"Try again, {self.by_hand}"
             ) from cause
 
-    def copy(self, response: http.client.HTTPResponse, target: BinaryIO, progress: Progress | None) -> None:
+    def copy(self, response: http.client.HTTPResponse, target: BinaryIO) -> None:
         length = response.headers.get("Content-Length", "")
         total = int(length) if length.isdigit() else None
         done, end = 0, _clock() + self.asking.longest
@@ -350,8 +319,6 @@ class _Fetched:
                 raise DatasetError(
                     f"{self.url}: not there after {self.asking.longest:,.0f} seconds; try again, {self.by_hand}"
                 )
-            if progress is not None:
-                progress(self.file.name, done, total)
         if total is not None and done != total:
             raise http.client.IncompleteRead(b"", total - done)
 
@@ -399,58 +366,3 @@ class _Fetched:
             raise DatasetError(f"{place}{wanted}; {remedy}")
         self.require_same(path, place, remedy_of_another)
         return words
-
-
-class _FetchedVectors(_Fetched):
-    """A gzip file of word vectors to download, of which the first `file.sentences` words are kept, in a gzip file.
-
-    The download stops after them. `words(progress)` downloads and checks the file.
-    """
-
-    def copy(self, response: http.client.HTTPResponse, target: BinaryIO, progress: Progress | None) -> None:
-        done, end, head, lines = 0, _clock() + self.asking.longest, b"", -1
-        unpacked, out = zlib.decompressobj(31), gzip.GzipFile(fileobj=target, mode="wb", filename="", mtime=0)
-        while lines and (block := response.read1(_BLOCK)):
-            done += len(block)
-            try:
-                head += unpacked.decompress(block)
-            except zlib.error as cause:
-                raise DatasetError(f"{self.url}: a gzip file is required ({cause}); {self.by_hand}") from cause
-            *whole, head = head.split(b"\n")
-            if lines < 0 and whole:  # the first: `words dimensions`, of which there will be fewer
-                lines = self._begun(out, whole.pop(0))
-            out.writelines(line + b"\n" for line in whole[:lines])
-            lines -= len(whole[:lines])
-            if _clock() > end or done > _LARGEST:
-                raise DatasetError(f"{self.url}: not there after {done:,} bytes; try again with fewer words")
-            if progress is not None:
-                progress(self.file.name, done, None)
-        out.close()
-        if lines and not unpacked.eof:
-            raise http.client.IncompleteRead(b"")
-
-    def _begun(self, out: gzip.GzipFile, first: bytes) -> int:
-        """Write the header line `words dimensions` to `out` with the number of words to keep; return that number.
-
-        It is the number of words of the file, or `file.sentences` if that is less. `first`: the header line of the file
-        that is downloaded; a DatasetError if it is none.
-        """
-        found = re.fullmatch(rb"(\d+) (\d+) ?", first)
-        if found is None:
-            raise DatasetError(f"{self.url}: a first line `words dimensions` is required, found {quoted(first)}")
-        words = min(int(found[1]), self.file.sentences)
-        out.write(b"%d %s\n" % (words, found[2]))
-        return words
-
-    def checked(self, path: Path, place: str, remedy: str, remedy_of_another: str) -> int:
-        """Return how many vectors were read, at most 1,000, after checking them and the file's SHA-256.
-
-        `path`: where the file is now; `place`: the beginning of the message of a DatasetError; `remedy`: its end, if
-        the content is wrong; `remedy_of_another`: its end, if only the SHA-256 is.
-        """
-        try:
-            found = WordVectors.read(path, format=".vec", top=_LOOKED_AT)
-        except LexiconError as cause:
-            raise DatasetError(f"{place}{cause.reason}; {remedy}") from cause
-        self.require_same(path, place, remedy_of_another)
-        return len(found)

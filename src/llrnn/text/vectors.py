@@ -106,7 +106,6 @@ class WordVectors:
         *,
         only: Collection[str] | None = None,
         top: int | None = None,
-        format: str | None = None,
     ) -> WordVectors:
         """Return the word vectors in a file; a repeated word keeps its first vector. Faults are a LexiconError.
 
@@ -115,13 +114,12 @@ class WordVectors:
                     (`.whl`)
         only        read these words only; None: all
         top         read the first `top` words of the file only, which are usually the most frequent; None: all
-        format      the ending to assume instead of that of `path`, such as ".vec"
 
         For a matrix in memory: `WordVectors(words, np.arange(len(words)), matrix)`.
 
             WordVectors.read("cc.fr.300.vec.gz", top=100_000)
         """
-        kind = next((end for end in _READERS if (format or fspath(path)).removesuffix(".gz").endswith(end)), None)
+        kind = next((end for end in _READERS if fspath(path).removesuffix(".gz").endswith(end)), None)
         if kind is None:
             require_file(path, error=LexiconError)
             _fail(path, f"a file of vectors is required, that ends in {', '.join(_READERS)}; rename or convert it")
