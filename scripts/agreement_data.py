@@ -41,7 +41,7 @@ _FREQUENT, _OF_A_CELL = 25_000, 12  # words that an analyser reads
 
 def _french(rules: AgreementRules, texts: dict[str, Corpus], data: Path) -> Agreement:
     treebanks = [path for path in sorted((data / "ud_french").glob("*.conllu")) if "gsd" not in path.name]
-    sentences = [one for path in treebanks for one in Corpus.from_conllu(path, lowercase=True)]
+    sentences = [one for path in treebanks for one in Corpus.from_file(path, lowercase=True)]
     words = {word for text in (*texts.values(), sentences) for sentence in text for word in sentence.words}
     known = hunspell_readings("/usr/share/hunspell/fr.dic", words, lemmas=rules.lemmas)
     raw = _raw([*sorted((data / "wiki_french").glob("*.gz")), *sorted((data / "novels_french").glob("*.gz"))])
@@ -99,14 +99,14 @@ def _turkish(rules: AgreementRules, prepared: Path) -> Agreement:
         form: {r: w for r, w in own.items() if r & {"POS:VERB", "POS:AUX"} or not any("Tense:" in one for one in r)}
         for form, own in analysed.items()
     }
-    text = Corpus.from_conllu(prepared / "train.conllu")
+    text = Corpus.from_file(prepared / "train.conllu")
     return Agreement.estimated(rules, text, Readings({form: own for form, own in kept.items() if own}))
 
 
 def _words(prepared: Path) -> list[str]:
     config = Path(__file__).parents[1] / "configs" / "open" / "small" / "llrnn.toml"
     vocabulary = Project.from_config(read_config(config, [], data=str(prepared))).vocabulary
-    text = Corpus.from_conllu([prepared / "train.conllu", prepared / "valid.conllu"], lowercase=True)
+    text = Corpus.from_file([prepared / "train.conllu", prepared / "valid.conllu"], lowercase=True)
     listed, of_cell = list(read_frequencies(prepared / "frequencies.tsv")), dict[int, list[str]]()
     for form, cell in zip(listed, vocabulary.cells_of(listed).tolist(), strict=True):
         of_cell.setdefault(cell, []).append(form)
@@ -135,7 +135,7 @@ def main(language: str, prepared: Path, data: Path | None = None) -> None:
     if language == "turkish":
         _turkish(rules, prepared).to_file(prepared / "agreement.json.gz")
         return
-    texts = {part: Corpus.from_conllu(prepared / f"{part}.conllu") for part in ("train", "valid", "test1", "test2")}
+    texts = {part: Corpus.from_file(prepared / f"{part}.conllu") for part in ("train", "valid", "test1", "test2")}
     made = _of_a_treebank(rules, texts, prepared) if data is None else _french(rules, texts, data)
     made.to_file(prepared / "agreement.json.gz")
 

@@ -108,11 +108,6 @@ FROM_LIST = "background={kind='unigram', frequencies='counts.tsv'}"
 # (the mistake, what the message advises, and what that comes to)
 MISTAKES: list[tuple[list[str], str, list[list[str]]]] = [
     (
-        changed(TRAIN, "training.momentum=0.5"),
-        "leave momentum out, or choose optimizer = 'sgd' or 'rmsprop'",
-        [TRAIN, *(changed(TRAIN, "training.momentum=0.5", f"training.optimizer={one}") for one in ("sgd", "rmsprop"))],
-    ),
-    (
         changed(UNIFORM, "background.smoothing=0.5"),
         "leave it out, or choose kind = 'unigram'",
         [UNIFORM, changed(UNIFORM, "background.smoothing=0.5", "background.kind=unigram")],

@@ -486,7 +486,7 @@ class Agreement(LinearFeature[GovernorState]):
         if file is not None:
             return cls.from_file(file, name=name)
         known = reduce(or_, map(Readings.from_tsv, readings), Readings())
-        sentences = [one for path in treebanks for one in Corpus.from_conllu(path, lowercase=lowercase)]
+        sentences = [one for path in treebanks for one in Corpus.from_file(path, lowercase=lowercase)]
         if not sentences:
             return cls(rules, known, name=name)
         return cls.estimated(rules, sentences, known, name=name)

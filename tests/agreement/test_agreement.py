@@ -501,7 +501,7 @@ def test_readings_of_a_treebank(tmp_path: Path) -> None:
         "",
     ]
     (tmp_path / "a.conllu").write_text("\n".join(lines))
-    corpus = Corpus.from_conllu(tmp_path / "a.conllu")
+    corpus = Corpus.from_file(tmp_path / "a.conllu")
     found = Readings.from_corpus(corpus, corpus, lemmas=["être"])
     assert dict(found("est")) == {frozenset({"POS:AUX", "VerbForm:Fin", "Lemma:être"}): 2}
     (found | found).to_tsv(tmp_path / "r.tsv")

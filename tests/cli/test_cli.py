@@ -333,7 +333,7 @@ def test_features(capsys: Capture, config: str) -> None:
 def test_data_french_writes_what_it_says(capsys: Capture) -> None:
     assert done(capsys, "data", "french", "--sentences", "7", "--out", "a.conllu").startswith("7 sentences, ")
     done(capsys, "data", "french", "--sentences", "3", "--skip", "4", "--out", "b.conllu")
-    whole, part = (llrnn.Corpus.from_conllu(name) for name in ("a.conllu", "b.conllu"))
+    whole, part = (llrnn.Corpus.from_file(name) for name in ("a.conllu", "b.conllu"))
     assert [s.words for s in whole][4:] == [s.words for s in part]
 
 

@@ -122,7 +122,7 @@ def test_the_words_of_two_texts_are_counted_together(capsys: Capture, made: Path
 def test_a_treebank_is_a_text_too(capsys: Capture) -> None:
     """By its name; a space within a word becomes a low line."""
     done(capsys, "data", "french", "--sentences", "50", "--out", "a.conllu")
-    corpus = Corpus.from_conllu("a.conllu")
+    corpus = Corpus.from_file("a.conllu")
     text = "".join(" ".join("_".join(word.split()) for word in sentence.words) + "\n" for sentence in corpus)
     Path("a.txt").write_text(text, encoding="utf8")
     for name in ("a.conllu", "a.txt"):
@@ -509,7 +509,7 @@ def test_a_stream_and_a_corpus_have_the_same_sentences(made: Path) -> None:
     path = Path("layout.txt")
     path.write_text("\n" + (made / "other.txt").read_text(encoding="utf8").replace(".\n", ".\n\n"), encoding="utf8")
     stream, words = read_stream([path])
-    corpus = Corpus.from_text(path)
+    corpus = Corpus.from_file(path)
     joined = [BOUNDARY, *(word for sentence in corpus for word in (*sentence.words, BOUNDARY))]
     assert [words[number] for number in stream] == joined
 

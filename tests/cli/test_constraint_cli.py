@@ -129,7 +129,7 @@ def test_a_text_is_evaluated_by_the_model_held_to_the_language(
     Path("inside.txt").write_text("".join(f"{line}\n" for line in lines if is_total(tuple(line.split()))))
     (held,) = as_json(capsys, "evaluate", "free", "inside.txt", "--constraint", spec)
     model = constrained(llrnn.load("free"), language())
-    assert held["log_perplexity"] == llrnn.evaluate(model, Corpus.from_text("inside.txt")).log_perplexity
+    assert held["log_perplexity"] == llrnn.evaluate(model, Corpus.from_file("inside.txt")).log_perplexity
     (free,) = as_json(capsys, "evaluate", "free", "inside.txt")
     assert abs(held["log_perplexity"] - free["log_perplexity"]) > 0.01
 

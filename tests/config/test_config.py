@@ -296,8 +296,6 @@ def test_a_key_of_another_kind_is_refused(table: str, kind: str, key: str) -> No
 @pytest.mark.parametrize(
     ("changes", "key"),
     [
-        (["training.momentum=0.9"], "training: momentum"),
-        (["lexicon.support=0.5"], "lexicon: support"),
         (["vocabulary.as_new=0.5"], "vocabulary.as_new"),
         (["background.grammar={file='g.lark', spelling={a='b'}}"], "background.grammar: spelling"),
         (["contextual=[{kind='lookup', table='t.csv', columns=['a'], history=['b']}]"], "contextual.0: history"),

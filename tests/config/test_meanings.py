@@ -48,7 +48,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_slots_are_found_by_what_texts_say(data: Path) -> None:
-    found = FoundSlots.of(Corpus.from_jsonl(data / "train.jsonl", conditions="act"))
+    found = FoundSlots.of(Corpus.from_file(data / "train.jsonl", conditions="act"))
     assert set(found.said) == {"name", "family", "weight"}
     assert found.open == ("name",)  # 30 weights come again and again; a name never does
 

@@ -65,7 +65,7 @@ import json
 import llrnn
 model = llrnn.load("model")
 parts = [model.background, *model.contextual, model.controller, *model.vocabulary.domains]
-score = llrnn.score(model, llrnn.Corpus.from_text("text.txt"))
+score = llrnn.score(model, llrnn.Corpus.from_file("text.txt"))
 print(json.dumps([[type(part).__name__ for part in parts], sum(one.log_prob for one in score.sentences)]))
 """
 

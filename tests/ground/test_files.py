@@ -73,9 +73,9 @@ def built(path: Path) -> None:
 
 
 READERS: dict[str, Reader] = {
-    "text": Reader(Corpus.from_text, "t.txt", "le chat\n"),
-    "CoNLL-U": Reader(Corpus.from_conllu, "t.conllu", "1\tle\tle\tDET\t_\t_\t0\troot\t_\t_\n\n"),
-    "JSON lines": Reader(Corpus.from_jsonl, "t.jsonl", '{"target": "le chat"}\n'),
+    "text": Reader(Corpus.from_file, "t.txt", "le chat\n"),
+    "CoNLL-U": Reader(Corpus.from_file, "t.conllu", "1\tle\tle\tDET\t_\t_\t0\troot\t_\t_\n\n"),
+    "JSON lines": Reader(Corpus.from_file, "t.jsonl", '{"target": "le chat"}\n'),
     "lexicon": Reader(Lexicon.from_tsv, "t.tsv", "le\tPOS:DET\n"),
     "frequencies": Reader(read_frequencies, "t.tsv", "le\t3\n"),
     "hunspell": Reader(lambda path: hunspell(path, aff=path, tags=FRENCH), "t.dic", "1\nle po:det\n"),

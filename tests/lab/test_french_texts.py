@@ -114,5 +114,5 @@ def only_the_text(source: preparing.Source, out: Path, *_: object) -> None:
     out.mkdir(exist_ok=True)
     for part in ("train", "valid", "test1", "test2"):
         (out / f"{part}.conllu").write_bytes(source.parts["train"].read_bytes())
-    lines = (" ".join(sentence.words) for path in source.treebanks for sentence in Corpus.from_conllu(path))
+    lines = (" ".join(sentence.words) for path in source.treebanks for sentence in Corpus.from_file(path))
     (out / "treebanks.txt").write_text("".join(f"{line}\n" for line in lines))

@@ -326,7 +326,7 @@ def test_low_rank_changes_nothing_at_first_and_learns_little_else() -> None:
     write_prepared(Path("out/data"))
     Path("base.toml").write_text(BASE)
     adaptation.train_base(Path("base.toml"), Path("out/data"), Path("out"), torch.device("cpu"))
-    base, test = llrnn.load("out/base"), Corpus.from_text("out/data/test.txt")
+    base, test = llrnn.load("out/base"), Corpus.from_file("out/data/test.txt")
     low = adaptation.with_low_rank(llrnn.load("out/base"), 2, seed=0)
     assert nats(low, test) == pytest.approx(nats(base, test), abs=1e-6)
     learns = {name for name, weights in low.named_parameters() if weights.requires_grad}
@@ -398,7 +398,7 @@ def test_the_novel_is_cut_by_position(novel: Path) -> None:
     told: list[str] = []
     adaptation.prepare(Path(), Path("data"), novel="Flaubert", tell=told.append)
     assert told == ["preparing Flaubert-Novel.txt.gz in data"]
-    texts = {name: Corpus.from_text(f"data/{name}.txt") for name in ("general", "general-valid", "domain", "valid")}
+    texts = {name: Corpus.from_file(f"data/{name}.txt") for name in ("general", "general-valid", "domain", "valid")}
     assert (len(texts["general"]), len(texts["general-valid"])) == (12, 728)
     words = [
         word for name in ("domain", "valid", "test") for word in Path(f"data/{name}.txt").read_text("utf8").split()

@@ -208,7 +208,7 @@ def test_what_is_prepared(data: Path, tmp_path: Path) -> None:
     assert 0 < share < 1
     for name in ("characters", *(f"bpe-{size}" for size in open_data.BYTE_PAIRS)):
         for part, corpus in (("train", train), ("valid", valid)):
-            cut = Corpus.from_text(out / name / f"{part}.txt")
+            cut = Corpus.from_file(out / name / f"{part}.txt")
             assert len(cut) == len(corpus)
             words = [word for sentence in cut for word in decode(sentence.words)]
             assert len(words) == corpus.tokens
@@ -445,7 +445,7 @@ def test_other_texts_and_vectors_for_every_system(more_data: Path, tmp_path: Pat
     names = ["characters-more", "bpe-8000", *(f"bpe-{size}-more" for size in open_data.MORE_BYTE_PAIRS)]
     for name in names:
         for text in ("other-novels", "other-treebanks", "other-wiki"):
-            cut, whole = (Corpus.from_text(folder / f"{text}.txt") for folder in (out / name, out))
+            cut, whole = (Corpus.from_file(folder / f"{text}.txt") for folder in (out / name, out))
             assert [decode(sentence.words) for sentence in cut] == [list(sentence.words) for sentence in whole]
     units = WordVectors.read(out / "bpe-8000-more" / "vectors.npz")
     assert len(units) > 20

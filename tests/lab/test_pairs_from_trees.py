@@ -245,10 +245,8 @@ def test_the_french_grammar_gives_pairs_that_are_really_bad() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"the shared corpora are not at {DATA}")
 def test_real_french() -> None:
-    listed = Vocabulary.from_corpus(
-        Corpus.from_conllu(sorted((DATA / "ud_french_gsd").glob("*.conllu")), lowercase=True)
-    )
-    corpus = Corpus.from_conllu(sorted((DATA / "ud_french").glob("*.conllu")), lowercase=True)
+    listed = Vocabulary.from_corpus(Corpus.from_file(sorted((DATA / "ud_french_gsd").glob("*.conllu")), lowercase=True))
+    corpus = Corpus.from_file(sorted((DATA / "ud_french").glob("*.conllu")), lowercase=True)
     pairs = make_pairs(corpus, vocabulary=listed)
     assert len(pairs) > 8000
     assert sum((pair.distance or 0) >= 5 for pair in pairs) > 500

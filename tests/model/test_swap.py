@@ -295,7 +295,7 @@ OPTIONS: dict[str, Callable[[LLRNN], LLRNN]] = {
 @pytest.mark.parametrize("options", OPTIONS)
 def test_an_option_is_the_call_of_the_library(capsys: Capture, here: Path, options: str) -> None:
     before = {path.name: path.read_bytes() for path in Path("run").iterdir()}
-    corpus = Corpus.from_text("test.txt")
+    corpus = Corpus.from_file("test.txt")
     wanted = evaluate(OPTIONS[options](llrnn.load("run")), corpus).log_perplexity
     found = perplexity(capsys, *options.split())
     assert found == pytest.approx(wanted, abs=1e-6)

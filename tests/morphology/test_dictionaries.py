@@ -385,7 +385,7 @@ def test_every_field_of_the_french_dictionary_is_known() -> None:
 @needs_data
 def test_the_french_dictionary_agrees_with_treebanks() -> None:
     """Measured on Sequoia: what it annotates, the dictionary knows (recall), for the words that it has."""
-    gold = Lexicon.from_corpus(Corpus.from_conllu(DATA / "ud_french" / "fr_sequoia-ud-train.conllu", lowercase=True))
+    gold = Lexicon.from_corpus(Corpus.from_file(DATA / "ud_french" / "fr_sequoia-ud-train.conllu", lowercase=True))
     lexicon = analysers.hunspell(FRENCH_DIC, forms=gold.forms())
     floors = {"POS": 0.95, "Gender": 0.95, "Number": 0.98, "Person": 0.95, "Tense": 0.97, "Mood": 0.97}
     for name, floor in floors.items():

@@ -80,7 +80,7 @@ def test_round_trip_of_odd_texts(tmp_path: Path, text: list[list[str]], small: b
     file = written(tmp_path / "text.txt", [" ".join(line) for line in text])
     shutil.rmtree(tmp_path / "built", ignore_errors=True)
     built = build_corpus([file], tmp_path / "built", lowercase=small)
-    plain = Corpus.from_text(file, lowercase=small)
+    plain = Corpus.from_file(file, lowercase=small)
     assert [sentence.words for sentence in built] == [sentence.words for sentence in plain]
     assert (len(built), built.tokens, built.characters) == (len(plain), plain.tokens, plain.characters)
     assert built.counts() == plain.counts()
@@ -97,7 +97,7 @@ def test_round_trip_of_odd_texts(tmp_path: Path, text: list[list[str]], small: b
 def test_passes_in_small_blocks_see_the_same(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(built_corpora, "BLOCK", 13)
     built = build_corpus([text], tmp_path / "built")
-    plain = Corpus.from_text(text)
+    plain = Corpus.from_file(text)
     assert_same_text(
         EncodedText.encode(built, built.vocabulary), EncodedText.encode(plain, built.vocabulary), len(built.vocabulary)
     )
@@ -125,7 +125,7 @@ def test_every_format_and_gzip(tmp_path: Path) -> None:
 
 
 def test_the_same_words_as_a_vocabulary_of_the_corpus(text: Path, tmp_path: Path) -> None:
-    plain = Corpus.from_text(text)
+    plain = Corpus.from_file(text)
     for number, (top, least) in enumerate([(30, 1), (None, 3), (20, 2)]):
         listing = Listing(top=top, min_count=least, unknown="<unk>")
         built = build_corpus([text], tmp_path / str(number), listing=listing)
@@ -144,7 +144,7 @@ def test_words_that_are_given(text: Path, tmp_path: Path) -> None:
 
 def test_another_vocabulary_than_its_own(text: Path, tmp_path: Path) -> None:
     """Numbers are looked up: a corpus serves every model that has a place for its words."""
-    plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built")
+    plain, built = Corpus.from_file(text), build_corpus([text], tmp_path / "built")
     other = Vocabulary(["zzz", *sorted(plain.counts()), "</s>"])
     assert_same_text(EncodedText.to_train_on(built, other), EncodedText.to_train_on(plain, other), len(other))
     with pytest.raises(UnknownWordError, match="built: the word"):
@@ -155,7 +155,7 @@ def test_another_vocabulary_than_its_own(text: Path, tmp_path: Path) -> None:
 
 def test_an_open_vocabulary(text: Path, tmp_path: Path) -> None:
     """What is inside a cell is looked up by the word; words that train as new are shown as their cells once."""
-    plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built")
+    plain, built = Corpus.from_file(text), build_corpus([text], tmp_path / "built")
     spelling = domains.Spelling(list(plain.counts()), order=2, endings=0)
     wide = Vocabulary.from_corpus(plain, top=40, domains=[spelling], as_new=0.9)
     assert wide.as_new
@@ -177,7 +177,7 @@ def small_model(corpus: Corpus) -> LLRNN:
 
 @pytest.mark.parametrize("kind", ["sentences", "continuous", "windows", "sliding"])
 def test_training_is_the_same_bit_for_bit(text: Path, tmp_path: Path, kind: str) -> None:
-    plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built")
+    plain, built = Corpus.from_file(text), build_corpus([text], tmp_path / "built")
     models = []
     for one in (plain, built):
         model = small_model(one)
@@ -194,7 +194,7 @@ def test_training_is_the_same_bit_for_bit(text: Path, tmp_path: Path, kind: str)
 
 def test_cross_fitted_knowledge_knows_its_sentences(text: Path, tmp_path: Path) -> None:
     """The keys are of the words as they were read, also where the corpus holds <unk> in their place."""
-    plain = Corpus.from_text(text)
+    plain = Corpus.from_file(text)
     built = build_corpus([text], tmp_path / "built", listing=Listing(top=30, unknown="<unk>"))
     vocabulary = Vocabulary.from_corpus(plain, top=30, unknown="<unk>")
     ours, theirs = EncodedText.to_train_on(built, vocabulary), EncodedText.to_train_on(plain, vocabulary)
@@ -208,7 +208,7 @@ def test_cross_fitted_knowledge_knows_its_sentences(text: Path, tmp_path: Path) 
 
 
 def test_scores_and_evaluation_are_the_same(text: Path, tmp_path: Path) -> None:
-    plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built")
+    plain, built = Corpus.from_file(text), build_corpus([text], tmp_path / "built")
     model = small_model(plain)
     model.training_summary = TrainingSummary.of(EncodedText.encode(plain, model.vocabulary), len(model.vocabulary))
     one, other = evaluate(model, plain), evaluate(model, built)
@@ -221,7 +221,7 @@ def test_scores_and_evaluation_are_the_same(text: Path, tmp_path: Path) -> None:
 
 
 def test_a_slice_is_in_memory_and_nothing_is_added(text: Path, tmp_path: Path) -> None:
-    plain, built = Corpus.from_text(text), build_corpus([text], tmp_path / "built")
+    plain, built = Corpus.from_file(text), build_corpus([text], tmp_path / "built")
     assert type(built[3:5]) is Corpus
     assert [s.words for s in built[3:5]] == [s.words for s in plain[3:5]]
     with pytest.raises(CorpusError, match="build both as one"):
@@ -505,7 +505,7 @@ from llrnn.text.encoded import EncodedText
 resource.setrlimit(resource.RLIMIT_DATA, (data + int(sys.argv[1]),) * 2)
 file, out = sys.argv[2:]
 if out == "memory":
-    Corpus.from_text(file)
+    Corpus.from_file(file)
 else:
     corpus = build_corpus([file], out)
     model = LLRNN(corpus.vocabulary, output_features=features.Suffixes(1), controller=LSTM(hidden=4),

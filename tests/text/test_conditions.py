@@ -71,7 +71,7 @@ def test_two_columns(file: Callable[[str, str], Path]) -> None:
         Sentence((Token("x"),), "c", f"{path}:5"),
     ]
     assert Corpus.from_file(path)[0].words == ("Could", "you")
-    assert Corpus.from_tsv([path, path])[5].condition == "C"
+    assert Corpus.from_file([path, path])[5].condition == "C"
     assert Corpus.from_file(file("a\tb\n", "f.dat"), format="tsv").tokens == 1
 
 
@@ -348,7 +348,7 @@ def test_the_restaurant_corpus_comes_back() -> None:
 def test_small_letters_in_conditions_too(file: Callable[[str, str], Path]) -> None:
     """Values are compared with words, so they are written as the words are; names of slots are not words."""
     path = file("inform(Name='Chez Paul';food)\tChez Paul\n", "f.tsv")
-    small, asis = (Corpus.from_tsv(path, conditions="act", lowercase=lower)[0].condition for lower in (True, False))
+    small, asis = (Corpus.from_file(path, conditions="act", lowercase=lower)[0].condition for lower in (True, False))
     assert small == Act("inform", (Slot("Name", "chez paul"), Slot("food")))
     assert asis == Act("inform", (Slot("Name", "Chez Paul"), Slot("food")))
     record = {"A": ["B", {"C": "D"}, 3, None]}

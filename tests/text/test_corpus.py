@@ -490,18 +490,17 @@ def test_format_by_name(file: Callable[..., Path]) -> None:
 
 def test_several_files(file: Callable[..., Path]) -> None:
     one, two = file("a\n", "one.txt"), file("b\nc\n", "two.txt")
-    corpus = Corpus.from_text([one, str(two)])
+    corpus = Corpus.from_file([one, str(two)])
     assert (corpus.name, len(corpus)) == ("one.txt + two.txt", 3)
     with pytest.raises(CorpusError, match="at least one file"):
-        Corpus.from_jsonl([])
+        Corpus.from_file([])
 
 
 @pytest.mark.parametrize(
-    ("read", "content"),
-    [(Corpus.from_conllu, "# sent_id = 1\n\n"), (Corpus.from_text, " \n\n"), (Corpus.from_jsonl, "\n")],
+    ("name", "content"), [("f.conllu", "# sent_id = 1\n\n"), ("f.txt", " \n\n"), ("f.jsonl", "\n")]
 )
-def test_no_sentence(file: Callable[..., Path], read: Callable[[Path], Corpus], content: str) -> None:
-    assert "no sentence in f" in message(read, file(content, "f"))
+def test_no_sentence(file: Callable[..., Path], name: str, content: str) -> None:
+    assert "no sentence in f" in message(Corpus.from_file, file(content, name))
 
 
 def test_public_names_are_sorted_and_there() -> None:
@@ -517,23 +516,23 @@ def test_the_papers_corpus() -> None:
     folder = DATA / "ud_french_gsd"
     sizes = {"dev": (1_476, 35_716), "test": (416, 10_019)}
     for part, size in sizes.items():
-        corpus = Corpus.from_conllu(folder / f"fr_gsd-{part}.conllu", lowercase=True)
+        corpus = Corpus.from_file(folder / f"fr_gsd-{part}.conllu", lowercase=True)
         assert (len(corpus), corpus.tokens) == size
 
 
 @needs_data
 def test_annotated_treebanks() -> None:
     path = DATA / "ud_french" / "fr_partut-ud-dev.conllu"
-    corpus = Corpus.from_conllu(path)
+    corpus = Corpus.from_file(path)
     assert all(token.pos and token.head is not None for sentence in corpus for token in sentence.tokens)
 
 
 @needs_data
 @pytest.mark.slow
 def test_all_treebanks_are_read() -> None:
-    french = Corpus.from_conllu(sorted((DATA / "ud_french").glob("*.conllu")))
+    french = Corpus.from_file(sorted((DATA / "ud_french").glob("*.conllu")))
     assert (len(french), french.tokens) == (17_311, 348_606)
-    train = Corpus.from_conllu(DATA / "ud_french_gsd" / "fr_gsd-train.conllu")
+    train = Corpus.from_file(DATA / "ud_french_gsd" / "fr_gsd-train.conllu")
     assert (len(train), train.tokens) == (14_450, 354_661)
     for folder, sentences in {"ud_turkish": 5_635, "ud_estonian": 6_325}.items():
-        assert len(Corpus.from_conllu(sorted((DATA / folder).glob("*.conllu.gz")))) == sentences
+        assert len(Corpus.from_file(sorted((DATA / folder).glob("*.conllu.gz")))) == sentences

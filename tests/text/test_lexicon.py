@@ -289,7 +289,7 @@ def test_a_bad_file_is_a_lexicon_error(
 
 @needs_data
 def test_french(tmp_path: Path) -> None:
-    corpus = Corpus.from_conllu(DATA / "ud_french" / "fr_sequoia-ud-dev.conllu", lowercase=True)
+    corpus = Corpus.from_file(DATA / "ud_french" / "fr_sequoia-ud-dev.conllu", lowercase=True)
     lexicon = Lexicon.from_corpus(corpus)
     assert {"POS:DET", "POS:PRON"} <= lexicon("le")
     assert len(lexicon) == len(corpus.counts())

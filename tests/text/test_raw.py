@@ -13,7 +13,7 @@ RAW = "The cat sat on the mat, and the dog barked. It was late; nobody came.\n"
 
 def test_what_is_raw_is_not_raw_when_it_was_cut(tmp_path: Path) -> None:
     (tmp_path / "raw.txt").write_text(RAW * 10, encoding="utf8")
-    raw = Corpus.from_text(tmp_path / "raw.txt")
+    raw = Corpus.from_file(tmp_path / "raw.txt")
     assert "27% of the words end in punctuation" in str(raw_reason(raw))
     lines = list(tokenised_lines(tmp_path / "raw.txt"))
     assert len(lines) == 20

@@ -143,9 +143,7 @@ def test_nor_does_one_with_linear_features_that_were_heard() -> None:
 SETTINGS: dict[str, dict[str, Any]] = {
     **{f"{batches}, {optimizer}": {"batches": BATCHES[batches], "optimizer": optimizer}
        for batches in BATCHES for optimizer in OPTIMIZERS},
-    "momentum": {"optimizer": "sgd", "momentum": 0.9},
     "average": {"average": 0.9},
-    "penalty": {"penalty": 0.1},
     "no clipping": {"clip": None},
     "much clipping": {"clip": 0.01},
     "full precision": {"objective": {"kind": "exact", "precision": "full"}},
@@ -340,7 +338,7 @@ def test_what_was_heard_stays_filled_up_in_other_numbers() -> None:
 
 
 def test_updates_with_experts_are_the_usual_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    changes: dict[str, Any] = {"batches": {"kind": "sentences", "words": 60}, "epochs": 3, "penalty": 0.01}
+    changes: dict[str, Any] = {"batches": {"kind": "sentences", "words": 60}, "epochs": 3}
     usual, replayed = expert_model(), expert_model()
     assert can_be_captured(usual, TrainingSettings().changed(**changes), Workers())
     expected = trained(usual, **changes)
@@ -375,7 +373,7 @@ def test_what_is_heard_leaves_out_the_sentence_that_is_read() -> None:
 
 
 def test_what_linear_features_say_is_an_input_of_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    changes: dict[str, Any] = {"batches": {"kind": "sentences", "words": 60}, "epochs": 2, "penalty": 0.01}
+    changes: dict[str, Any] = {"batches": {"kind": "sentences", "words": 60}, "epochs": 2}
     usual, replayed = knowing_model(), knowing_model()
     assert can_be_captured(usual, TrainingSettings().changed(**changes), Workers())
     assert not can_be_captured(usual, TrainingSettings().changed(batches=CONTINUOUS), Workers())
@@ -386,7 +384,7 @@ def test_what_linear_features_say_is_an_input_of_the_record(monkeypatch: pytest.
 
 
 def test_a_batch_that_is_filled_up_has_the_same_loss() -> None:
-    """Exactly so in float64, for the network, the background and the penalty."""
+    """Exactly so in float64, for the network and the background."""
     model = knowing_model().double()
     for batch in sentences_to_train_on()[:4]:
         B, T = batch.inputs.shape

@@ -220,8 +220,6 @@ def test_the_audit_counts_equal_sentences_and_shared_runs() -> None:
         kept = OtherText.apart_from(READ, [HELD_OUT])
     assert [" ".join(sentence.words) for sentence in kept.corpus] == ["a b c d e f", "oui .", "x 2 3 4 5 6 7 8 y"]
     assert kept.dropped == 3
-    with pytest.raises(CorpusError, match="row with it: 1, such as sentence 0; take them out"):
-        OtherText.apart_from(READ, [HELD_OUT], overlap="refuse")
     assert OtherText.apart_from(READ, [texts("z")]).corpus is READ
     assert Overlap.between(READ, [HELD_OUT], run=7) == Overlap(frozenset({0, 5}), frozenset({3, 4}), 7)
     with pytest.warns(LLRNNWarning, match="that share 9 words in a row with it: 0; all of these"):
@@ -293,10 +291,7 @@ def test_a_configuration_names_other_texts(tmp_path: Path, monkeypatch: pytest.M
         ({"weight": 0.0}, "corpus.other.0.weight: input should be greater than 0, found 0.0"),
         ({"when": "mixed", "epochs": 3}, "epochs is for when = 'before', found when = 'mixed'; leave it out"),
         ({"when": "after"}, "corpus.other.0.when: input should be 'before' or 'mixed', found 'after'"),
-        ({"overlap": "keep"}, "corpus.other.0.overlap: input should be 'drop' or 'refuse', found 'keep'"),
-        ({"overlap": "refuse"}, "sentences that the validation or test text has too: 1;"),
         ({"run": 1}, "corpus.other.0.run: input should be greater than or equal to 2, found 1"),
-        ({"min_words": 1}, "corpus.other.0.min_words: input should be greater than or equal to 2, found 1"),
     ],
 )
 def test_mistakes_in_a_configuration(

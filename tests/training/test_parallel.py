@@ -77,7 +77,7 @@ class Case:
 
 
 CASES = {
-    "sentences": Case(dropping, {"kind": "sentences", "words": 120}, {"penalty": 0.001, "average": 0.9, "clip": 0.5}),
+    "sentences": Case(dropping, {"kind": "sentences", "words": 120}, {"average": 0.9, "clip": 0.5}),
     "continuous": Case(knowing, {"kind": "continuous", "rows": 5, "length": 12}, {"weight_decay": 0.1}),
     "cross-fitted": Case(cross_fitted, {"kind": "continuous", "rows": 4, "length": 12}),
     "cross-fitted sentences": Case(cross_fitted, {"kind": "sentences", "words": 120}, {"optimizer": "rmsprop"}),

@@ -118,7 +118,7 @@ _PAIRS = [
 
 @pytest.mark.parametrize(("optimizer", "batches"), _PAIRS)
 def test_a_stopped_run_comes_out_the_same(optimizer: str, batches: str, tmp_path: Path) -> None:
-    given = {**OPTIMIZERS[optimizer], "batches": BATCHES[batches], "halve_after": 1, "penalty": 0.001}
+    given = {**OPTIMIZERS[optimizer], "batches": BATCHES[batches], "halve_after": 1}
     wanted = undisturbed(dropping, tmp_path / "whole", **given)
     per_epoch = log_of(tmp_path / "whole")[0]["batches"]
     stops = [1, 0, 2, per_epoch - 3, 1, per_epoch]  # in mid-epoch, without a step, and at the very end of an epoch
@@ -295,7 +295,6 @@ def test_a_broken_line_in_a_log_is_named_and_its_removal_is_the_cure(tmp_path: P
         ({"batches": BATCHES["windows"]}, "batches = .*sentences.*now it is .*windows"),
         ({"batches": {"kind": "sentences", "words": 121}}, "batches"),
         ({"clip": None}, "clip = 5.0, now it is None"),
-        ({"penalty": 0.1}, "penalty"),
         ({"halve_after": 2}, "halve_after"),
     ],
 )
@@ -392,10 +391,10 @@ def test_a_sealed_state_of_wrong_content_is_refused(tmp_path: Path, key: str, va
         train(tiny(), TRAIN, folder=tmp_path, resume=True, **GIVEN)
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "rmsprop", "sgd"])
+@pytest.mark.parametrize("optimizer", ["adamw", "rmsprop"])
 def test_a_sealed_state_of_the_optimizer_that_is_not_whole_is_refused(tmp_path: Path, optimizer: str) -> None:
     """Each entry of the first parameter in turn: left out, of another shape, of no parameter."""
-    given = {**GIVEN, "optimizer": optimizer, "momentum": 0.0 if optimizer == "adamw" else 0.5}
+    given = {**GIVEN, "optimizer": optimizer}
     list(train(tiny(), TRAIN, folder=tmp_path, should_stop=StopAfter(2), **given))
     state = read_bundle(tmp_path, "training")
     entries = [name for name in state.tensors if name.startswith("optimizer.0.")]

@@ -43,9 +43,7 @@ def init_verb(
         list[str] | None,
         typer.Option("--list", help="Words, one a line, with or without counts; NAME.dic, wordfreq:LANGUAGE."),
     ] = None,
-    vectors: Annotated[
-        Path | None, typer.Option(help="Word vectors, as text (.vec, .vec.gz), .npz or .whl.")
-    ] = None,
+    vectors: Annotated[Path | None, typer.Option(help="Word vectors, as text (.vec, .vec.gz), .npz or .whl.")] = None,
     lowercase: Annotated[bool, typer.Option(help="Lowercase every word.")] = True,
     as_it_is: Annotated[bool, typer.Option("--as-it-is", help="Leave raw text as it is.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace --out.")] = False,

@@ -31,7 +31,7 @@ from llrnn.ground.errors import ConfigError, warn
 from llrnn.languages.grammars.automaton import Over
 from llrnn.text.conditions import Characters, ConditionTokenizer, Slots, Whole, Words
 from llrnn.text.lexicon import Lexicon, Probabilities, Readings, has_counts, read_frequencies
-from llrnn.text.others import RUN, OnOverlap, When
+from llrnn.text.others import RUN, When
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vocabulary import EOS, Domain
 from llrnn.training.settings import SampledObjective, TrainingSettings
@@ -496,15 +496,12 @@ class PrimedConfig(Strict):
     """
 
     slots: list[str] = Field([], description="the slots whose values are entities; all by default")
-    support: float = Field(0.9, gt=0, le=1, description="in how many of its sentences a word must be a value")
     cells: bool = Field(False, description="strings that are not listed need evidence too")
 
     def around(self, base: llrnn.backgrounds.Background, context: Context) -> llrnn.backgrounds.Background:
         assert context.vocabulary is not None
         slots, train = self.slots or None, context.words["train"]
-        return llrnn.backgrounds.Primed.fitted(
-            base, train, context.vocabulary, slots=slots, support=self.support, cells=self.cells
-        )
+        return llrnn.backgrounds.Primed.fitted(base, train, context.vocabulary, slots=slots, cells=self.cells)
 
 
 class RecentConfig(Strict):
@@ -794,11 +791,7 @@ class OtherConfig(Strict):
     when: When = Field("before", description="before: read first, then the corpus; mixed: into every epoch of it")
     weight: float = Field(1.0, gt=0, lt=1e6, description="how often a sentence is read in an epoch, on average")
     epochs: int = Field(6, ge=1, description="before: epochs that come on top of training.epochs")
-    min_words: int = Field(2, ge=2, description="the shortest piece of a sentence that is cut at unlisted words")
-    run: int = Field(RUN, ge=2, description="overlap: words in a row that are shared; more for characters and subwords")
-    overlap: OnOverlap = Field(
-        "drop", description="sentences that validation or test have too, or eight words of: drop, or refuse to train"
-    )
+    run: int = Field(RUN, ge=2, description="words in a row that held-out texts do not share; more for subwords")
 
     def check(self) -> None:
         if self.when == "mixed":
@@ -881,15 +874,10 @@ class LexiconConfig(Strict):
         description="columns of the looked-up tables: words that stand in sentences only as part of such values are "
         "Value:column",
     )
-    support: float = Field(
-        0.9, gt=0, le=1, description="values, columns: in how many of its sentences a word must be part of one"
-    )
 
     def check(self) -> None:
         if not (self.parts or self.corpora):
             refuse_unused(self, ["min_count"], "is for parts or corpora", "neither")
-        if not (self.values or self.columns):
-            refuse_unused(self, ["support"], "is for values or columns", "neither")
 
 
 class FeaturesConfig(Strict):

@@ -504,10 +504,10 @@ def _lexicon(
     for path in config.lexicon.tsv:
         lexicon = lexicon | Lexicon.from_tsv(path, lowercase=lowercase)
     if config.lexicon.values:
-        found = entity_words(corpora["train"], config.lexicon.values, config.lexicon.support)
+        found = entity_words(corpora["train"], config.lexicon.values)
         lexicon = lexicon | Lexicon.from_mapping({word: map(value_attribute, slots) for word, slots in found.items()})
     for column in config.lexicon.columns:
-        words = value_words(_of_column(column, context), corpora["train"], config.lexicon.support)
+        words = value_words(_of_column(column, context), corpora["train"])
         lexicon = lexicon | Lexicon.from_mapping({word: [value_attribute(column)] for word in words})
     return lexicon
 

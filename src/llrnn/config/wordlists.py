@@ -124,7 +124,7 @@ def derived_forms(train: Corpus, most: int = 50_000) -> tuple[Frequencies, Lexic
     once tell how many new words are derived. Returned are {form: relative frequency}, which add up to 1, and a lexicon
     of the forms' attributes; both empty for a text without lemmas.
 
-        frequencies, lexicon = derived_forms(Corpus.from_conllu("train.conllu", lowercase=True))
+        frequencies, lexicon = derived_forms(Corpus.from_file("train.conllu", lowercase=True))
     """
     found = {
         (token.form, lemma, token.pos or "", frozenset(token.attributes()))

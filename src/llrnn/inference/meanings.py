@@ -196,7 +196,7 @@ def written_scores(model: LLRNN, corpus: Corpus, *, beam: int = 5, against_refer
     that count as wrong are those that the corpus has in other conditions. Raises CorpusError where an item has no
     condition.
 
-        written_scores(model, Corpus.from_jsonl("test.jsonl"))["slot_error_rate"]
+        written_scores(model, Corpus.from_file("test.jsonl"))["slot_error_rate"]
     """
     conditions = [sentence.condition for sentence in corpus]
     if None in conditions:

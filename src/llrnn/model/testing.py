@@ -20,7 +20,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import torch
@@ -74,27 +74,30 @@ def check_features(features: Features, vocabulary: Vocabulary) -> None:
         _require(first.row(index) == second.row(index), f"deterministic, on {symbol!r}")
 
 
-def check_background(
-    background: Background,
-    vocabulary: Vocabulary,
-    *,
-    conditions: Sequence[object] = (None,),
-    prefixes: int = 8,
-    length: int = 6,
-    seed: int = 0,
-) -> None:
+class Drawing(TypedDict, total=False):
+    """Keyword arguments of checks that draw random prefixes of texts: how many, how long, and given what.
+
+    `prefixes`: how many, 8 by default; `length`: of each, in words, 6 by default; `conditions`: given to them in turn,
+    [None] by default; a condition is the input that a text is written from, or None.
+    """
+
+    conditions: Sequence[object]
+    prefixes: int
+    length: int
+
+
+def check_background(background: Background, vocabulary: Vocabulary, **drawn: Unpack[Drawing]) -> None:
     """Check the laws of a background, a prior b(K, x) over the next word, on random prefixes; raise LawError otherwise.
 
     The laws: equal arguments give equal results; states are not changed by use; a batch of states gives what they give
     one by one; log b is below infinity and not NaN; a log-linear layer with this prior gives probabilities with sum 1.
-    `prefixes` prefixes of `length` words are drawn from `seed`, in turn with each of `conditions`, the inputs that a
-    text is written from.
+    `drawn`: how many prefixes are drawn, how long, and with which conditions (`Drawing`).
 
         check_background(NoStutter(), vocabulary)
     """
     with _as_law():
         bound = background.bind(vocabulary)
-        states, prior = _asked(bound, bound.prior, "prior", vocabulary, _Drawn(conditions, prefixes, length, seed))
+        states, prior = _asked(bound, bound.prior, "prior", vocabulary, _Drawn(**drawn))
         # a network that computes in float32 rounds a batch otherwise than a single row
         rounding = 1e-5 if isinstance(prior, FullPrior) and prior.log_b.dtype == torch.float32 else 1e-9
         whole = prior.dense(len(states)).log_b.double()
@@ -106,16 +109,11 @@ def check_background(
 
 
 class _Drawn(NamedTuple):
-    """How the random prefixes on which a law is tested are drawn: their number, length, conditions and seed.
+    """How the random prefixes on which a law is tested are drawn: `Drawing`, with its defaults."""
 
-    `prefixes`: how many; `length`: the length of each, in words; `seed`: the seed of the random numbers; `conditions`:
-    prefix i gets number i modulo their number; a condition is the input that a text is written from, or None.
-    """
-
-    conditions: Sequence[object]
-    prefixes: int
-    length: int
-    seed: int
+    conditions: Sequence[object] = (None,)
+    prefixes: int = 8
+    length: int = 6
 
 
 def _asked(
@@ -127,7 +125,7 @@ def _asked(
     process from a list of states to its result, whose name for messages is `name`; `drawn`: how prefixes are drawn.
     Raises LawError if `advance` is not deterministic, or if `advance` or `answer` change the states they are given.
     """
-    draw, states = random.Random(drawn.seed), list[State]()
+    draw, states = random.Random(0), list[State]()
     for number in range(drawn.prefixes):
         state = process.advance(process.initial(drawn.conditions[number % len(drawn.conditions)]), vocabulary.eos)
         for _ in range(drawn.length):
@@ -156,32 +154,24 @@ def _check_batches(
         _require(same, f"batched = one by one, at position {n}")
 
 
-def check_contextual(
-    feature: ContextualFeature,
-    vocabulary: Vocabulary,
-    *,
-    conditions: Sequence[object] = (None,),
-    prefixes: int = 8,
-    length: int = 6,
-    seed: int = 0,
-) -> None:
+def check_contextual(feature: ContextualFeature, vocabulary: Vocabulary, **drawn: Unpack[Drawing]) -> None:
     """Check the laws of a contextual feature, one that depends on the text before; raise LawError otherwise.
 
     The laws: equal arguments give equal results; states are not changed by use; values are finite, and on words of the
     vocabulary; a batch of states gives what they give one by one; a log-linear layer with this feature gives
-    probabilities with sum 1. `prefixes` prefixes of `length` words are drawn from `seed`, in turn with each of
-    `conditions`, the inputs that a text is written from.
+    probabilities with sum 1.
+    `drawn`: how many prefixes are drawn, how long, and with which conditions (`Drawing`).
 
         check_contextual(YearDue(), vocabulary)
     """
     with _as_law():
         bound = feature.bind(vocabulary)
-        drawn = _Drawn(conditions, prefixes, length, seed)
+        how = _Drawn(**drawn)
         if isinstance(bound, LinearFeature):
-            _check_linear(bound, vocabulary, drawn)
-            _check_scan(bound, bound.slopes, vocabulary, drawn)
+            _check_linear(bound, vocabulary, how)
+            _check_scan(bound, bound.slopes, vocabulary, how)
             return
-        states, values = _asked(bound, bound.values, "values", vocabulary, drawn)
+        states, values = _asked(bound, bound.values, "values", vocabulary, how)
         listed = bool(((values.word >= 0) & (values.word < len(vocabulary))).all())
         _require(listed, f"words are numbered 0 to {len(vocabulary) - 1}, found {values.word.tolist()}")
         whole = _dense_values(values, len(vocabulary))
@@ -191,20 +181,12 @@ def check_contextual(
         _check_sums(uniform, [values], vocabulary, len(states), uniform.dense(len(states)).log_b)
 
 
-def check_contextual_input(
-    given: ContextualInput,
-    vocabulary: Vocabulary,
-    *,
-    conditions: Sequence[object] = (None,),
-    prefixes: int = 8,
-    length: int = 6,
-    seed: int = 0,
-) -> None:
+def check_contextual_input(given: ContextualInput, vocabulary: Vocabulary, **drawn: Unpack[Drawing]) -> None:
     """Check the laws of a contextual input, numbers that the network reads beside each word; raise LawError otherwise.
 
     The laws: equal arguments give equal results; states are not changed by use; numbers are finite, and as many as
-    names; a batch gives what its symbols give one by one; numbers do not depend on later symbols. `prefixes` prefixes
-    of `length` words are drawn from `seed`, in turn with each of `conditions`, the inputs that a text is written from.
+    names; a batch gives what its symbols give one by one; numbers do not depend on later symbols.
+    `drawn`: how many prefixes are drawn, how long, and with which conditions (`Drawing`).
 
         check_contextual_input(SlotProgress("name", "area"), vocabulary, conditions=conditions)
     """
@@ -212,12 +194,12 @@ def check_contextual_input(
         bound = given.bind(vocabulary)
         width = len(bound.names)
         _require(width > 0 and len({*bound.names}) == width, f"a name for each number, each once: {bound.names[:5]}")
-        drawn = _Drawn(conditions, prefixes, length, seed)
-        states, numbers = _asked(bound, bound.numbers, "numbers", vocabulary, drawn)
+        how = _Drawn(**drawn)
+        states, numbers = _asked(bound, bound.numbers, "numbers", vocabulary, how)
         _require(numbers.shape == (len(states), width), f"{width} numbers for each state, found {tuple(numbers.shape)}")
         _require(bool(torch.isfinite(numbers).all()), "the numbers are finite")
         _check_batches(states, numbers, bound.numbers, 1e-6)
-        _check_scan(bound, bound.numbers, vocabulary, drawn)
+        _check_scan(bound, bound.numbers, vocabulary, how)
 
 
 def _check_linear(bound: LinearFeature, vocabulary: Vocabulary, drawn: _Drawn) -> None:
@@ -267,8 +249,8 @@ def _check_scan(
     `bound`: the process whose states follow the text, bound to the vocabulary; `said`: a function from N states to
     numbers (N, k); `drawn`: how random texts are drawn.
     """
-    conditions, rows, length, seed = drawn
-    inputs = torch.randint(len(vocabulary), (rows, length), generator=torch.Generator().manual_seed(seed))
+    conditions, rows, length = drawn
+    inputs = torch.randint(len(vocabulary), (rows, length), generator=torch.Generator().manual_seed(0))
     inputs[::2, 0] = vocabulary.eos  # the beginning of a sentence, and the middle of another
     begun = [bound.initial(conditions[row % len(conditions)]) for row in range(rows)]
 

@@ -85,70 +85,9 @@ class Corpus:
             require_kind(first, Sentence, "Corpus.from_sentences takes lists of words, Corpus.from_file a file")
 
     @classmethod
-    def from_conllu(
-        cls, paths: StrPath | Iterable[StrPath], *, lowercase: Lowercase = False, surface: bool = False
-    ) -> Corpus:
-        """Return the sentences of one or several CoNLL-U files, plain or gzip; a CorpusError names a faulty line.
-
-        lowercase   whether words are lowercased, or the function that does it, such as `Tokeniser.lower`
-        surface     True: multiword tokens are kept whole, as they are written (`du`); False: split into `de` and `le`
-
-        For example:
-
-            Corpus.from_conllu(["a.conllu", "b.conllu"], lowercase=True)
-        """
-        return _read(paths, lambda path: read_conllu(path, lowercase=lowercase, surface=surface))
-
-    @classmethod
-    def from_text(cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False) -> Corpus:
-        """Return the sentences of one or several text files, one sentence a line, its words split at white space.
-
-        `lowercase`: whether words are lowercased. Blank lines are skipped; a file may be gzip. A CorpusError names a
-        faulty line, or a file without a sentence.
-
-        For example:
-
-            Corpus.from_text("corpus.txt", lowercase=True)
-        """
-        return _read(paths, lambda path: read_text(path, lowercase=lowercase))
-
-    @classmethod
-    def from_jsonl(
-        cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, conditions: Conditions = "plain"
-    ) -> Corpus:
-        """Return the sentences, with conditions, of lines `{"target": "37 euros", "condition": {"price": 37}}`.
-
-        The condition of a sentence is the input that it is generated from, None where a line has none; `read_jsonl`
-        says more of the format. A CorpusError names a faulty line.
-
-        lowercase   whether words are lowercased
-        conditions  "plain": conditions are kept as they are; "act": they are read as dialogue acts
-
-        For example:
-
-            Corpus.from_jsonl("descriptions.jsonl")
-        """
-        return _read(paths, lambda path: read_jsonl(path, lowercase=lowercase, conditions=conditions))
-
-    @classmethod
-    def from_tsv(
-        cls, paths: StrPath | Iterable[StrPath], *, lowercase: bool = False, conditions: Conditions = "plain"
-    ) -> Corpus:
-        """Return the sentences, with conditions, of one or several files of lines `condition TAB sentence`.
-
-        The condition of a sentence is the input that it is generated from. A CorpusError names a faulty line.
-
-        lowercase   whether words are lowercased
-        conditions  "plain": conditions are texts; "act": they are read as dialogue acts
-
-            Corpus.from_tsv("restaurants.tsv", conditions="act")
-        """
-        return _read(paths, lambda path: read_tsv(path, lowercase=lowercase, conditions=conditions))
-
-    @classmethod
     def from_file(
         cls,
-        path: StrPath,
+        paths: StrPath | Iterable[StrPath],
         *,
         format: Format = "auto",
         lowercase: Lowercase = False,
@@ -156,9 +95,9 @@ class Corpus:
         surface: bool = False,
         cut: Cut | None = None,
     ) -> Corpus:
-        """Return the sentences of one file, plain or gzip; a CorpusError if it is faulty or its format is not known.
+        """Return the sentences of one file or several, plain or gzip; a CorpusError names a faulty line.
 
-        path        the file
+        paths       the file, or several, which are read as one text
         format      "conllu", "text", "jsonl" or "tsv"; "auto": by its extension
         lowercase   whether words are lowercased, or the function that does it, such as `Tokeniser.lower`
         conditions  "act": conditions, the inputs that sentences are generated from, are dialogue acts (JSON lines and
@@ -170,20 +109,26 @@ class Corpus:
             Corpus.from_file("train.conllu.gz", lowercase=True)
         """
         check_conditions(conditions)
-        found = format_of(path, format)
-        if conditions != "plain" and found in _PLAIN:
-            raise CorpusError(
-                f"conditions={conditions!r} needs a file with conditions, 'jsonl' or 'tsv', found {found!r}; "
-                "convert it, or leave conditions='plain'",
-                path=path,
-            )
-        if found in _CONDITIONED:
-            return _read(
-                path, lambda path: _CONDITIONED[found](path, lowercase=lowercase, conditions=conditions, cut=cut)
-            )
-        if found == "conllu":
-            return cls.from_conllu(path, lowercase=lowercase, surface=surface)
-        return _read(path, lambda path: read_text(path, lowercase=lowercase, cut=cut))
+        files = [paths] if isinstance(paths, str | PathLike) else list(paths)
+        if not files:
+            raise CorpusError("at least one file is required, found none; name one")
+
+        def read(path: StrPath) -> Iterator[Sentence]:
+            found = format_of(path, format)
+            if found in _CONDITIONED:
+                return _CONDITIONED[found](path, lowercase=lowercase, conditions=conditions, cut=cut)
+            if conditions != "plain":
+                raise CorpusError(
+                    f"conditions={conditions!r} needs a file with conditions, 'jsonl' or 'tsv', found {found!r}; "
+                    "convert it, or leave conditions='plain'",
+                    path=path,
+                )
+            if found == "conllu":
+                return read_conllu(path, lowercase=lowercase, surface=surface)
+            return read_text(path, lowercase=lowercase, cut=cut)
+
+        sentences = [sentence for path in files for sentence in _some(path, read(path))]
+        return Corpus(tuple(sentences), " + ".join(PurePath(path).name for path in files))
 
     @classmethod
     def from_sentences(cls, sentences: Iterable[Sentence | Sequence[str]], *, name: str = "") -> Corpus:
@@ -263,7 +208,7 @@ class Corpus:
 
         For example:
 
-            Corpus.from_text("novel.txt").running(50)
+            Corpus.from_file("novel.txt").running(50)
         """
         if window < 1:
             raise CorpusError(f"a window of one word or more is required, found {window}")
@@ -297,14 +242,6 @@ class Corpus:
 def require_corpus(given: object) -> None:
     """Raise an InputError that explains how to make a corpus, if `given` is no `Corpus`."""
     require_kind(given, Corpus, "Corpus.from_sentences makes one of lists of words, Corpus.from_file of a file")
-
-
-def _read(paths: StrPath | Iterable[StrPath], reader: Callable[[StrPath], Iterator[Sentence]]) -> Corpus:
-    files = [paths] if isinstance(paths, str | PathLike) else list(paths)
-    if not files:
-        raise CorpusError("at least one file is required, found none; name one")
-    sentences = [sentence for path in files for sentence in _some(path, reader(path))]
-    return Corpus(tuple(sentences), " + ".join(PurePath(path).name for path in files))
 
 
 def _some(path: StrPath, sentences: Iterator[T]) -> Iterator[T]:

@@ -101,7 +101,7 @@ class EncodedText:
 
     Batching uses `lengths`, `framed`, `keys_of` and `run` only, so that the text need not be in memory (`text.built`).
 
-        text = EncodedText.encode(Corpus.from_text("test.txt"), model.vocabulary)
+        text = EncodedText.encode(Corpus.from_file("test.txt"), model.vocabulary)
     """
 
     sentences: Sequence[Ints]
@@ -119,7 +119,7 @@ class EncodedText:
 
         For example:
 
-            EncodedText.encode(Corpus.from_text("test.txt"), model.vocabulary)
+            EncodedText.encode(Corpus.from_file("test.txt"), model.vocabulary)
         """
         if isinstance(corpus, Stored):
             return corpus.encoded(vocabulary)

@@ -49,7 +49,7 @@ class Lexicon:
 
         For example:
 
-            Lexicon.from_corpus(Corpus.from_conllu("train.conllu"))
+            Lexicon.from_corpus(Corpus.from_file("train.conllu"))
         """
         table: dict[str, set[str]] = {}
         for token in (token for corpus in corpora for sentence in corpus for token in sentence.tokens):
@@ -183,7 +183,7 @@ class Readings:
 
     A `Lexicon` has the union of a form's readings instead. `a | b` has the readings of both, weights added.
 
-        Readings.from_corpus(Corpus.from_conllu("train.conllu"))("la")
+        Readings.from_corpus(Corpus.from_file("train.conllu"))("la")
     """
 
     entries: Mapping[str, Mapping[frozenset[str], float]] = field(default_factory=dict, hash=False)

@@ -16,7 +16,6 @@ from llrnn.text.encoded import EncodedText
 from llrnn.text.vocabulary import Vocabulary
 
 When = Literal["before", "mixed"]
-OnOverlap = Literal["drop", "refuse"]
 RUN = 8  # words in a row that two texts share by chance only in formulas
 SENTENCE = 5  # words of a sentence below which equal ones say nothing: `oui .`
 
@@ -44,7 +43,7 @@ class Overlap:
         held_out    validation and test texts
         run         how many consecutive words count as shared
 
-            Overlap.between(Corpus.from_text("novels.txt"), [valid, test]).numbers
+            Overlap.between(Corpus.from_file("novels.txt"), [valid, test]).numbers
         """
         kept = [tuple(sentence.words) for corpus in held_out for sentence in corpus]
         sentences = {words for words in kept if len(words) >= SENTENCE}
@@ -82,12 +81,11 @@ class OtherText:
     when        "before" the epochs of the corpus, or "mixed" into each of them
     weight      expected number of times that a sentence is read in an epoch, above 0
     epochs      number of epochs before those of the corpus, 1 or more; without meaning for "mixed"
-    min_words   the text is cut at words outside the vocabulary; pieces with fewer words are dropped; 2 or more
     dropped     number of sentences dropped because held-out texts contain them
 
     Make it with `apart_from`, which keeps held-out sentences out of it.
 
-        other = OtherText.apart_from(Corpus.from_text("novels.txt"), [valid, test], epochs=6)
+        other = OtherText.apart_from(Corpus.from_file("novels.txt"), [valid, test], epochs=6)
         for record in train(model, corpus, valid=valid, others=[other]): ...
     """
 
@@ -95,7 +93,6 @@ class OtherText:
     when: When = "before"
     weight: float = 1.0
     epochs: int = 6
-    min_words: int = 2
     dropped: int = 0  # sentences that are held out elsewhere
 
     def __post_init__(self) -> None:
@@ -103,33 +100,23 @@ class OtherText:
             raise ConfigError(f"weight must be above 0, found {self.weight}; 1 reads every sentence once an epoch")
         if self.when not in get_args(When):
             raise ConfigError(f"when must be 'before' or 'mixed', found {self.when!r}; choose one")
-        if self.epochs < 1 or self.min_words < 2:
-            raise ConfigError(
-                f"epochs must be 1 or more and min_words 2 or more, found {self.epochs} and {self.min_words}"
-            )
+        if self.epochs < 1:
+            raise ConfigError(f"epochs must be 1 or more, found {self.epochs}")
 
     @classmethod
-    def apart_from(
-        cls, corpus: Corpus, held_out: Sequence[Corpus], *, overlap: OnOverlap = "drop", run: int = RUN, **settings: Any
-    ) -> OtherText:
+    def apart_from(cls, corpus: Corpus, held_out: Sequence[Corpus], *, run: int = RUN, **settings: Any) -> OtherText:
         """Return the text without sentences that occur in held-out texts or share `run` consecutive words with them.
 
         corpus      the further training text
         held_out    validation and test texts
-        overlap     "drop": such sentences are dropped, with a warning that counts them; "refuse": raise a CorpusError
         run         how many consecutive words count as shared
-        settings    fields of the class: `when`, `weight`, `epochs`, `min_words`
+        settings    fields of the class: `when`, `weight`, `epochs`
 
-            OtherText.apart_from(Corpus.from_text("novels.txt"), [valid, test], epochs=6)
+        A warning says how many there were.
+
+            OtherText.apart_from(Corpus.from_file("novels.txt"), [valid, test], epochs=6)
         """
-        if overlap not in get_args(OnOverlap):
-            raise ConfigError(f"overlap must be 'drop' or 'refuse', found {overlap!r}; choose one")
         found = Overlap.between(corpus, held_out, run=run)
-        if found.numbers and overlap == "refuse":
-            raise CorpusError(
-                f"{corpus.name or 'the other text'}: {found}, such as {corpus[min(found.numbers)].name}; take them "
-                "out, or set overlap = 'drop'"
-            )
         if found.numbers:
             warn(f"{corpus.name or 'the other text'}: {found}; all of these are dropped")
             kept = tuple(sentence for number, sentence in enumerate(corpus) if number not in found.numbers)
@@ -139,15 +126,14 @@ class OtherText:
     def encoded(self, vocabulary: Vocabulary) -> EncodedText:
         """Return the text as symbol ids of `vocabulary`, cut into pieces at words that have none.
 
-        Pieces of fewer than `min_words` words are dropped; see `EncodedText.of_listed`. Raises a CorpusError if nothing
-        is left.
+        Pieces of one word are dropped; see `EncodedText.of_listed`. Raises a CorpusError if nothing is left.
         """
-        text = EncodedText.of_listed(self.corpus, vocabulary, min_words=self.min_words)
+        text = EncodedText.of_listed(self.corpus, vocabulary)
         if not text.sentences:
             raise CorpusError(
                 f"{self.corpus.name or 'the other text'}: nothing is left of {self.corpus.tokens:,} words once it is "
-                f"cut at unlisted words: nowhere are {self.min_words} listed words in a row; give a text in the "
-                "language of the corpus, tokenised and lowercased like it, or list its words"
+                "cut at unlisted words: nowhere are 2 listed words in a row; give a text in the language of the "
+                "corpus, tokenised and lowercased like it, or list its words"
             )
         return text
 

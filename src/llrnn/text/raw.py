@@ -51,7 +51,7 @@ def tokeniser_for(kind: str, files: Sequence[StrPath], format: Format = "auto", 
         return None
     if kind.endswith((".conllu", ".conllu.gz")):
         files = sorted(glob(kind)) or [kind]
-        learnt = Learnt.fit((one.text, one.words) for file in files for one in Corpus.from_conllu(file, surface=True))
+        learnt = Learnt.fit((one.text, one.words) for file in files for one in Corpus.from_file(file, surface=True))
         learnt.contractions = _contractions(files)
         return learnt
     read = reduce(add, (Corpus.from_file(file, format=format, surface=True) for file in files))

@@ -20,17 +20,16 @@ from torch import Tensor, nn
 from llrnn.ground.errors import CheckpointError, TrainingError, short
 
 _NUMBER = re.compile("[0-9]{1,9}")
-# what each keeps of a parameter besides its momentum; those that are listed count its steps, too
+# what each keeps of a parameter, besides the number of its steps; SGD keeps nothing
 _ENTRIES = {torch.optim.AdamW: ("exp_avg", "exp_avg_sq"), torch.optim.RMSprop: ("square_avg",)}
 
 
 def make_optimizer(
-    model: nn.Module, kind: Literal["sgd", "rmsprop", "adamw"], rate: float, momentum: float, decay: float
+    model: nn.Module, kind: Literal["sgd", "rmsprop", "adamw"], rate: float, decay: float
 ) -> torch.optim.Optimizer:
     """Return a torch optimizer over all weights of a model: SGD, RMSprop or AdamW.
 
-    `rate`: learning rate; `momentum`: of sgd and rmsprop, ignored for adamw; `decay`: weight decay. Raises
-    TrainingError where no weight requires a gradient.
+    `rate`: learning rate; `decay`: weight decay. Raises TrainingError where no weight requires a gradient.
     """
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise TrainingError(
@@ -40,9 +39,9 @@ def make_optimizer(
     captured = all(weight.is_cuda for weight in weights)  # may become part of a CUDA graph
     match kind:
         case "sgd":
-            return torch.optim.SGD(weights, rate, momentum=momentum, weight_decay=decay)
+            return torch.optim.SGD(weights, rate, weight_decay=decay)
         case "rmsprop":
-            return torch.optim.RMSprop(weights, rate, 0.9, momentum=momentum, weight_decay=decay, capturable=captured)
+            return torch.optim.RMSprop(weights, rate, 0.9, weight_decay=decay, capturable=captured)
         case "adamw":
             # one pass over the weights instead of a dozen: a fifth of the time, which every process of a team spends
             return torch.optim.AdamW(weights, rate, weight_decay=decay, fused=True, capturable=captured)
@@ -80,11 +79,11 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
             if not _NUMBER.fullmatch(number):
                 raise _unfit(f"{short(key)} names no parameter by its number")
             state.setdefault(int(number), {})[name] = tensor
-    parameters = [(group, parameter) for group in optimizer.param_groups for parameter in group["params"]]
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     if not set(state) <= set(range(len(parameters))):
         raise CheckpointError("the saved state of the optimizer is of another model")
     for place, entries in state.items():
-        for name, shape in _shapes(optimizer, *parameters[place]).items():
+        for name, shape in _shapes(optimizer, parameters[place]).items():
             if name not in entries:
                 raise _unfit(f"optimizer.{place}.{name} is missing")
             if entries[name].shape != shape:
@@ -93,16 +92,13 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tenso
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def _shapes(optimizer: torch.optim.Optimizer, group: dict[str, Any], parameter: Tensor) -> dict[str, torch.Size]:
+def _shapes(optimizer: torch.optim.Optimizer, parameter: Tensor) -> dict[str, torch.Size]:
     """Return the name and shape of each tensor that the optimizer keeps of a parameter after its first update.
 
-    For example {"exp_avg": …, "exp_avg_sq": …, "step": ()} of AdamW; `group`: the parameter group that it belongs to.
+    For example {"exp_avg": …, "exp_avg_sq": …, "step": ()} of AdamW; nothing of SGD.
     """
     names = _ENTRIES.get(type(optimizer), ())
-    shapes = dict.fromkeys(names, parameter.shape)
-    if group.get("momentum"):
-        shapes["momentum_buffer"] = parameter.shape
-    return {**shapes, "step": torch.Size()} if names else shapes
+    return {**dict.fromkeys(names, parameter.shape), "step": torch.Size()} if names else {}
 
 
 def _unfit(reason: str) -> CheckpointError:

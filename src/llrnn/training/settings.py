@@ -160,13 +160,11 @@ class TrainingSettings(BaseModel):
     )
     optimizer: Literal["sgd", "rmsprop", "adamw"] = Field("adamw", description="how weights follow gradients")
     learning_rate: float = Field(0.002, gt=0, le=1e6, description="step size")
-    momentum: float = Field(0.0, ge=0, lt=1, description="of sgd and rmsprop")
     weight_decay: float = Field(0.0, ge=0, le=1e6, description="pull of all weights towards 0")
     average: float | None = Field(None, gt=0, lt=1, description="decay of the running average of weights that is kept")
     clip: Annotated[float | None, WithJsonSchema({"type": "number", "minimum": 0})] = Field(
         5.0, gt=0, description="largest norm of the gradient; 0 leaves it alone"
     )
-    penalty: float = Field(0.0, ge=0, description="strength of the penalty ‖a‖² on the adaptor vector")
     epochs: int = Field(20, ge=1, description="passes over the text, at most [epochs]")
     patience: Annotated[int | None, WithJsonSchema({"type": "integer", "minimum": 0})] = Field(
         3, ge=1, description="how long without a better validation before stopping; 0: go on [epochs]"
@@ -189,11 +187,6 @@ class TrainingSettings(BaseModel):
 
     @model_validator(mode="after")
     def _nothing_is_ignored(self) -> TrainingSettings:
-        if self.optimizer == "adamw" and self.momentum:
-            raise ValueError(
-                f"momentum = {self.momentum} is of sgd and rmsprop, found optimizer = 'adamw', which has its own; "
-                "leave momentum out, or choose optimizer = 'sgd' or 'rmsprop'"
-            )
         if self.objective.kind == "distil" and self.batches.kind == "continuous":
             raise ValueError(
                 "objective.kind = 'distil' asks the teacher batch by batch, found batches.kind = 'continuous', whose "

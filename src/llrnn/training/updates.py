@@ -1,6 +1,6 @@
 """One update of the weights, from one batch.
 
-    loss = −mean log p(x_{t+1} | K) + penalty · mean ‖a‖²
+    loss = −mean log p(x_{t+1} | K)
     g = ∇ loss, summed over the processes           g ← g · min(1, clip / ‖g‖)           w ← optimizer(w, g)
 
 Nothing is applied before loss and ‖g‖ have been seen to be finite. Both are looked at together, once the gradients of
@@ -44,7 +44,7 @@ class Update:
 
     words: int
     carried: ModelState | None
-    loss: Callable[[], float]  # blocks; the mean loss per word over all processes, without penalty; or NotFiniteError
+    loss: Callable[[], float]  # blocks; the mean loss per word over all processes; or NotFiniteError
 
 
 class Updater:
@@ -62,8 +62,7 @@ class Updater:
             self.objective.require_same_words(model)
         elif isinstance(self.objective, ImportanceSampling):
             self.objective.require_scores(model)
-        step = settings.learning_rate, settings.momentum, settings.weight_decay
-        self.optimizer = make_optimizer(model, settings.optimizer, *step)
+        self.optimizer = make_optimizer(model, settings.optimizer, settings.learning_rate, settings.weight_decay)
         self.average = WeightAverage(model, settings.average)
 
     def update(self, batch: Batch, carried: ModelState | None, *, number: int, seed: int) -> Update:
@@ -112,16 +111,12 @@ class Updater:
     ) -> tuple[Tensor, ModelState]:
         """Compute the gradients of the loss of a batch, times `weight`; return the loss, (), and the model's state.
 
-        The loss is the mean over words; the gradients are those of the loss and of the penalty ‖a(h)‖² on the weights
-        of features (`settings.penalty`), which is not in the returned loss. The state is that after the batch.
-        `carried`: the state to continue from, None for a fresh one; `generator`: decides dropout and samples.
+        The loss is the mean over words; the state is that after the batch. `carried`: the state to continue from, None
+        for a fresh one; `generator`: decides dropout and samples.
         """
         distribution, after = self.model.scan(batch, carried, generator=generator)
         loss = self.objective(self.model, distribution, batch, generator)
-        whole = loss
-        if self.settings.penalty:
-            whole = loss + self.settings.penalty * batch.mean(distribution.given.adaptor().square().sum(-1))
-        (whole * weight).backward()  # type: ignore[no-untyped-call]
+        (loss * weight).backward()  # type: ignore[no-untyped-call]
         return loss.detach(), after.detached()
 
     def _require_finite(self, loss: float, norm: float, batch: Batch | None, carried: ModelState | None = None) -> None:

@@ -109,8 +109,7 @@ def ranks(text: EncodedText, n_symbols: int) -> Tensor:
 
 
 def _optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
-    step = settings.learning_rate, settings.momentum, settings.weight_decay
-    return make_optimizer(model, settings.optimizer, *step)
+    return make_optimizer(model, settings.optimizer, settings.learning_rate, settings.weight_decay)
 
 
 def training_epochs(model: TorchModel, text: EncodedText, settings: TrainingSettings) -> Iterator[Iterator[Tensor]]:

@@ -38,7 +38,7 @@ def pairs_make_verb(
     from llrnn_lab.pairs.files import write_pairs
     from llrnn_lab.pairs.making import make_pairs
 
-    corpus = Corpus.from_conllu(corpora, lowercase=lowercase)
+    corpus = Corpus.from_file(corpora, lowercase=lowercase)
     vocabulary = None if model is None else llrnn.load(model).vocabulary
     pairs = make_pairs(corpus, vocabulary=vocabulary, seed=seed, limit=limit)
     write_pairs(out, pairs)

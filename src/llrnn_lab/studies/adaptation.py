@@ -88,7 +88,7 @@ def prepare(data: Path, out: Path, *, novel: str, tell: Callable[[str], None]) -
     for name, sentences in texts.items():
         write_atomically(out / f"{name}.txt", "".join(" ".join(words) + "\n" for words in sentences).encode())
     listed = Vocabulary.from_corpus(*(Corpus.from_sentences(texts[name]) for name in ("general", "domain")))
-    lexicon = Lexicon.from_corpus(Corpus.from_conllu(source.treebanks, lowercase=True))
+    lexicon = Lexicon.from_corpus(Corpus.from_file(source.treebanks, lowercase=True))
     if source.hunspell is not None:
         lexicon = lexicon | hunspell(source.hunspell, forms=listed.symbols)
     Lexicon.from_mapping({word: lexicon(word) for word in listed if lexicon(word)}).to_tsv(out / "lexicon.tsv")
@@ -197,7 +197,7 @@ def run_size(size: int, seed: int, data: Path, out: Path, place: torch.device) -
         return found
     torch.set_num_threads(1)
     base = load(out / "base").to(place)
-    texts = {name: Corpus.from_text(data / f"{name}.txt") for name in ("domain", "valid", "test")}
+    texts = {name: Corpus.from_file(data / f"{name}.txt") for name in ("domain", "valid", "test")}
     domain = _first_words(texts["domain"], size)
     result: dict[str, Any] = {"size": domain.tokens, "seed": seed}
     ngram = NGram.from_corpus(domain, order=5, folds=0).bind(base.vocabulary)

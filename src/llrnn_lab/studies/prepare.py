@@ -237,7 +237,7 @@ def _restricted(lexicon: Lexicon, vocabulary: Vocabulary) -> Lexicon:
 
 
 def _read(paths: Sequence[Path]) -> Corpus:
-    return Corpus.from_conllu(paths, lowercase=True)
+    return Corpus.from_file(paths, lowercase=True)
 
 
 def _lines(path: Path) -> Iterable[str]:

@@ -688,6 +688,6 @@ def _lines(path: StrPath) -> Iterator[tuple[int, str]]:
     The number, from 1, is that of the line or, of a CoNLL-U file (by its name `.conllu`, also `.gz`), of the sentence.
     """
     if fspath(path).removesuffix(".gz").endswith(".conllu"):
-        sentences = enumerate(Corpus.from_conllu(path), 1)
+        sentences = enumerate(Corpus.from_file(path), 1)
         return ((number, " ".join("_".join(word.split()) for word in sentence.words)) for number, sentence in sentences)
     return read_lines(path)
