@@ -471,7 +471,8 @@ def test_powered_raises_b_at_every_word(case: Case, exponent: float) -> None:
 
 def test_powered_of_one_table_is_remembered_and_stays_sparse() -> None:
     table = Table(torch.tensor([0.0, -1.0]))
-    prior = SparsePrior.listed(table, [{0: -2.0}, {}], shift=[-1.0, 0.0])
+    shift = torch.tensor([[-1.0], [0.0]], dtype=torch.float64)
+    prior = SparsePrior((table,), shift, Exceptions.listed([{0: -2.0}, {}]))
     powered = prior.powered(0.5)
     assert isinstance(powered, SparsePrior)
     assert powered.tables == (table.powered(0.5),)

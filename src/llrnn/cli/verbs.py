@@ -647,7 +647,7 @@ def data_vectors_verb(
 
 def _counts(texts: list[Path], lowercase: bool) -> Counter[str]:
     """Return how often each word occurs in the text files together; `lowercase`: count words in lowercase."""
-    return sum((Counter(Corpus.from_file(path, lowercase=lowercase).counts()) for path in texts), Counter[str]())
+    return Corpus.from_file(texts, lowercase=lowercase).counts()
 
 
 def _covered(forms: Collection[str], counts: Counter[str]) -> str:

@@ -17,9 +17,8 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import partial
 from itertools import islice
-from operator import add
 from pathlib import Path
 from pkgutil import get_data
 from typing import Any
@@ -280,13 +279,10 @@ class _Drafting:
         """
         files = parts[part]
         read = partial(Corpus.from_file, format=kind, lowercase=self.lowercase, surface=True)
-        whole = reduce(add, map(read, files))
+        whole = read(files)
         if part == "train":
             self.choose_tokeniser(whole, files, kind)
-        if self.tokeniser != "unicode":
-            return whole
-        cut = self.unicode.sentences
-        return reduce(add, (read(file, cut=cut) for file in files))
+        return read(files, cut=self.unicode.sentences) if self.tokeniser == "unicode" else whole
 
     def choose_tokeniser(self, train: Corpus, files: list[str], kind: Format) -> None:
         """Set `self.tokeniser` to the one that fits the training text, and add a finding that says so.

@@ -12,10 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from importlib.metadata import entry_points
 from inspect import signature
-from operator import add
 from typing import Any, ClassVar, Self
 
 from pydantic import (
@@ -55,7 +53,7 @@ class Context:
     words: Mapping[str, Corpus] = field(default_factory=dict)
     vocabulary: Vocabulary | None = None
     files: Sequence[str] = ()
-    read: Callable[[Sequence[str]], Corpus] = lambda files: reduce(add, map(Corpus.from_file, files))
+    read: Callable[[Sequence[str]], Corpus] = Corpus.from_file
 
     def parts(self, table: str, names: Sequence[str]) -> list[Corpus]:
         """Return the corpora of the parts `names` (each "train", "valid" or "test"), in this order.

@@ -16,8 +16,7 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial, reduce
-from operator import add
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +74,7 @@ def draft_pairs(
     tokeniser = None if raw is None else tokeniser_for("unicode", parts["train"], "jsonl")
     cut = None if tokeniser is None else tokeniser.sentences
     opened = partial(Corpus.from_file, format="jsonl", lowercase=lowercase, conditions=kind, cut=cut)
-    train = reduce(add, map(opened, parts["train"]))
+    train = opened(parts["train"])
     text, told = _recipe(parts, train, kind, lowercase, None if raw is None else "unicode")
     config = parse_config(parse_toml(text), str(out))
     Project.from_config(config)

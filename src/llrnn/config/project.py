@@ -423,7 +423,7 @@ def _read(
     small = _lowercase(config, tokeniser)
     read = partial(Corpus.from_file, format=given.format, lowercase=small, conditions=conditions)
     cut = None if tokeniser is None or given.tokeniser == "tokenised" else tokeniser.sentences
-    whole = reduce(add, (read(path, surface=given.multiword == "surface", cut=cut) for path in paths))
+    whole = read(paths, surface=given.multiword == "surface", cut=cut)
     if tokeniser is not None and given.multiword == "surface":
         whole = contracted(whole, tokeniser.contractions)
     if tokeniser is not None and cut is not None and {format_of(path, given.format) for path in paths} == {"text"}:

@@ -175,20 +175,15 @@ class SparsePrior:
         return table.everywhere()
 
     @classmethod
-    def listed(
-        cls, table: Table, per_position: Sequence[Mapping[int, float]], shift: Sequence[float] | None = None
-    ) -> SparsePrior:
+    def listed(cls, table: Table, per_position: Sequence[Mapping[int, float]]) -> SparsePrior:
         """Return a prior that is `table` at each of N positions, but for the words in `per_position`.
 
-        `per_position`: for each position a mapping {word id: log b} of the words that differ there; `shift`: N numbers,
-        added to log b of the table (not of these words) at each position, 0 by default. Raises BackgroundError for a
-        word id outside the table, or a log b that is NaN or +∞.
+        `per_position`: for each position a mapping {word id: log b} of the words that differ there. Raises
+        BackgroundError for a word id outside the table, or a log b that is NaN or +∞.
         """
         _check_words(per_position, len(table))
-        log_shift = torch.zeros(len(per_position), 1, dtype=torch.float64)
-        if shift is not None:
-            log_shift[:, 0] = torch.tensor(shift, dtype=torch.float64)
-        return cls((table,), log_shift, Exceptions.listed(per_position))
+        shift = torch.zeros(len(per_position), 1, dtype=torch.float64)
+        return cls((table,), shift, Exceptions.listed(per_position))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Return what pickling and copying need, without caches.

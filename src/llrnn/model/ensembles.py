@@ -23,7 +23,7 @@ from torch import Tensor
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.backgrounds import Background, Mixture, Model
 from llrnn.knowledge.backgrounds.neural import require_same_symbols
-from llrnn.model.checkpoint import find_device, load
+from llrnn.model.checkpoint import load
 from llrnn.model.controllers import Silent
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Batching, score
@@ -40,13 +40,12 @@ def mix(
     weights: Sequence[float] | None = None,
     batching: Batching | None = None,
     names: Sequence[str] | None = None,
-    device: str = "cpu",
 ) -> LLRNN:
     """Combine trained models over one vocabulary into one model, the mixture p = Σ λ_i p_i.
 
     `models`: model folders or models; `valid`: a text to fit the weights λ on; `weights`: λ themselves, above 0 with
     sum 1, in its place; neither: equal ones; `batching`: how that text is cut into batches (whole sentences unless
-    given); `names`: what explanations call the models; `device`: where folders are opened. The result is evaluated,
+    given); `names`: what explanations call the models. The result is evaluated,
     generated from, explained and saved as any model; the weights, and log-perplexities on the text, are in
     `provenance["mixed"]`. Raises ConfigError for fewer than two models, or for both `valid` and `weights`;
     BackgroundError for different vocabularies.
@@ -54,10 +53,9 @@ def mix(
         model = mix(["runs/a", "runs/b"], valid=Corpus.from_file("valid.txt"))
         model.save("runs/mixed")
     """
-    place = find_device(device)
     if valid is not None and weights is not None:
         raise ConfigError("weights are given or fitted on a text, found both; leave one out")
-    members = [one if isinstance(one, LLRNN) else load(one, device=place) for one in models]
+    members = [one if isinstance(one, LLRNN) else load(one) for one in models]
     if names is None:
         names = [f"model {n}" if isinstance(one, LLRNN) else str(one) for n, one in enumerate(models, 1)]
     require_members(members, names)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from glob import glob
-from operator import add
 
 from llrnn.ground.errors import warn
 from llrnn.ground.files import StrPath
@@ -54,7 +52,7 @@ def tokeniser_for(kind: str, files: Sequence[StrPath], format: Format = "auto", 
         learnt = Learnt.fit((one.text, one.words) for file in files for one in Corpus.from_file(file, surface=True))
         learnt.contractions = _contractions(files)
         return learnt
-    read = reduce(add, (Corpus.from_file(file, format=format, surface=True) for file in files))
+    read = Corpus.from_file(files, format=format, surface=True)
     if kind in ("learnt", "tokenised"):
         kept = [one for one in read[: len(read) - last] if kind == "tokenised" or one.text]
         return Learnt.fit((one.text if kind == "learnt" else joined_by_rule(one.words), one.words) for one in kept)

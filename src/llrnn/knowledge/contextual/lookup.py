@@ -250,20 +250,17 @@ def going_on(values: Iterable[tuple[str, ...]], prefix: tuple[str, ...]) -> set[
     return found
 
 
-def value_words(
-    values: Iterable[str], corpus: Corpus, support: float = 0.9, tokenize: Tokenize = str.split
-) -> tuple[str, ...]:
+def value_words(values: Iterable[str], corpus: Corpus, support: float = 0.9) -> tuple[str, ...]:
     """Return, sorted, the words of table values that sentences use nearly only inside such values.
 
     values      texts, such as all values of some columns
     corpus      sentences to count in
     support     the least share of a word's occurrences at which the sentence, up to this word, ends with the beginning
                 of a value; a word that does not occur is returned too
-    tokenize    splits a value into words
 
         value_words(["12 main street", "cheap"], train)
     """
-    spelled = [tuple(tokenize(text)) for text in values]
+    spelled = [tuple(text.split()) for text in values]
     begun = {words[:n] for words in spelled for n in range(1, len(words) + 1)}
     lengths, own = sorted({len(words) for words in begun}), frozenset(chain.from_iterable(spelled))
     said: Counter[str] = Counter()
