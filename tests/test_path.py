@@ -94,8 +94,7 @@ def walks(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Walked]:
         held_out.write_text("".join(f"{one}\n" for one in natural[-HELD_OUT:]), encoding="utf8")
         config, folder = str(here / "c.toml"), str(here / name)
         ran("init", str(train), "--out", config)
-        small = ("--set", "training.epochs=2", "--set", "controller.hidden=48")
-        said = "\n".join(ran("train", config, *small, "--out", folder))
+        said = "\n".join(ran("train", config, "--out", folder))
         found[name] = Walked(name, folder, said, held_out, natural[:NATURAL])
     return found
 
