@@ -15,7 +15,18 @@ from hypothesis import strategies as st
 
 from llrnn.ground.errors import DomainError
 from llrnn.languages.grammars import pattern
-from llrnn.text.automata import DFA, KINDS, anything, check_string, first_of, kind, of_kind, partition, permitted
+from llrnn.text.automata import (
+    DFA,
+    KINDS,
+    Alphabet,
+    anything,
+    check_string,
+    first_of,
+    kind,
+    of_kind,
+    partition,
+    permitted,
+)
 from strategies import draws
 
 ALPHABET = "abB1- "
@@ -434,3 +445,9 @@ def test_altered_data_is_refused(change: dict[str, Any], reason: str) -> None:
 def test_missing_data_is_refused() -> None:
     with pytest.raises(DomainError, match="moves"):
         DFA.restored({"characters": []})
+
+
+def test_what_is_drawn_of_a_class_can_be_printed() -> None:
+    alphabet, rng = Alphabet("ab"), np.random.default_rng(0)
+    drawn = [alphabet.draw(column, rng) for column in range(2, len(alphabet)) for _ in range(50)]
+    assert {one.isprintable() for one in drawn if not one.isspace()} == {True}

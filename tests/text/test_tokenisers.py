@@ -241,3 +241,10 @@ def test_settings_that_cannot_be(data: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         restore(data)
     assert restore(Blanks().saved()).tokenise("a b") == ["a", "b"]
+
+
+def test_a_full_stop_within_a_text_ends_its_word_though_every_text_was_one_sentence() -> None:
+    sentences = [(f"{a} {b}.", (a, b, ".")) for a in ("Ev", "Kapı", "Yol", "Su") for b in ("güzel", "açık", "uzun")]
+    tokeniser = Learnt.fit([*sentences, ("Dr. Can güzel.", ("Dr.", "Can", "güzel", ".")), *sentences[:3]])
+    assert [*tokeniser.tokenise("Ev açık. Su uzun.")] == ["Ev", "açık", ".", "Su", "uzun", "."]
+    assert [*tokeniser.tokenise("Dr. Can açık.")] == ["Dr.", "Can", "açık", "."]

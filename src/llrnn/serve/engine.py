@@ -128,7 +128,8 @@ def prepared_for(
     if condition is not None:
         raise Refused(409, "condition", "a text has a condition or text before it, found both; leave one of them out")
     words = {word for text in texts for word in model.read(text) if word not in model.vocabulary}
-    return served.ready(request.background, Before(model.read(request.before)), frozenset(words))
+    before = Before([word for line in request.before.splitlines() for word in model.read(line)])
+    return served.ready(request.background, before, frozenset(words))
 
 
 def steering(ready: PreparedModel, changes: Sequence[messages.ChangeMessage]) -> Steering:

@@ -139,6 +139,7 @@ class Alphabet:
         self.characters = tuple(sorted(set(characters)))
         self._column = {character: column for column, character in enumerate(self.characters)}
         self._others: dict[int, Ints] = {}
+        self._printable: dict[int, Ints] = {}
 
     def __len__(self) -> int:
         return len(self.characters) + len(KINDS)
@@ -204,10 +205,16 @@ class Alphabet:
         return -np.log(np.maximum(sizes, 1).astype(np.float64))
 
     def draw(self, column: int, rng: np.random.Generator) -> str:
-        """Sample one character of a column (class of characters, by index), uniformly."""
+        """Sample one character of a column (class of characters, by index), uniformly among those that can be printed.
+
+        Of the others, such as control characters, all have their probability, but nobody could read them; they are
+        drawn where a class has nothing else.
+        """
         if column < len(self.characters):
             return self.characters[column]
-        return chr(int(rng.choice(self.others(column))))
+        codes = self.others(column)
+        shown = self._printable.setdefault(column, codes[[chr(code).isprintable() for code in codes]])
+        return chr(int(rng.choice(shown if len(shown) else codes)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -382,7 +382,8 @@ class Learnt(Writer):
         if not kept:
             raise ConfigError("texts with their words are required to learn a tokeniser from, found none")
         joined = any(" " in word for _, words in kept for word in words)
-        cuts = learn([example for text, words in kept for example in cutting_examples(text, words, joined)], once=True)
+        texts = _with_followers(kept)
+        cuts = learn([example for text, words in texts for example in cutting_examples(text, words, joined)], once=True)
         return cls(cuts, joined, **_writing(kept))
 
     def settings(self) -> dict[str, Any]:
@@ -391,6 +392,18 @@ class Learnt(Writer):
 
     def cut(self, text: str) -> list[str]:
         return cut(text, self.cuts, self.joined)
+
+
+def _with_followers(pairs: Sequence[Pair]) -> Iterator[Pair]:
+    """Yield (text, words) pairs, each third one as one text with the next: its last word does not end the text.
+
+    A treebank's texts are single sentences, in which a full stop within the text would always be an abbreviation's.
+    """
+    for i in range(0, len(pairs), 4):
+        yield from pairs[i : i + 2]
+        if pairs[i + 2 :]:
+            texts, words = zip(*pairs[i + 2 : i + 4], strict=True)
+            yield " ".join(texts), [*chain.from_iterable(words)]
 
 
 def _writing(pairs: Sequence[Pair]) -> dict[str, Any]:

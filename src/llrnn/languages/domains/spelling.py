@@ -331,6 +331,7 @@ class LengthRanges:
 _NOTHING = 1e-16  # of the whole mass: what a float64 sum does not show
 _KEPT = 512  # beginnings of strings whose mass is kept
 _LONGEST = 2000  # characters; a model whose words do not end by then does not end
+_TRIES = 10  # to draw a string without white space
 
 
 @dataclass(frozen=True, eq=False)
@@ -746,8 +747,20 @@ class Spelling(Domain):
         return best_first(start, letters, log, model.alphabet.characters_of, ahead, move, end, slack, least)
 
     def draw(self, cell: int, count: int, rng: np.random.Generator) -> list[str]:
+        """Return `count` strings of a cell, by its index, drawn by their probability.
+
+        A string with white space inside is drawn again, a few times at most: in a text nobody would read it as a word.
+        """
         looks, spans = np.nonzero(self._number == cell)
-        return self._product.draw(looks, lambda lengths: self._ranges.of(lengths) == spans[0], count, rng)
+        found, again = [""] * count, list(range(count))
+        for _ in range(_TRIES):
+            drawn = self._product.draw(looks, lambda lengths: self._ranges.of(lengths) == spans[0], len(again), rng)
+            for n, string in zip(again, drawn, strict=True):
+                found[n] = string
+            again = [n for n in again if any(map(str.isspace, found[n]))]
+            if not again:
+                break
+        return found
 
     def members(self, cell: int) -> Sequence[str] | None:
         looks, spans = np.nonzero(self._number == cell)
