@@ -395,15 +395,14 @@ class Learnt(Writer):
 
 
 def _with_followers(pairs: Sequence[Pair]) -> Iterator[Pair]:
-    """Yield (text, words) pairs, each third one as one text with the next: its last word does not end the text.
+    """Yield (text, words) pairs, and one in eight once more as one text with the next: its full stop does not end it.
 
     A treebank's texts are single sentences, in which a full stop within the text would always be an abbreviation's.
     """
-    for i in range(0, len(pairs), 4):
-        yield from pairs[i : i + 2]
-        if pairs[i + 2 :]:
-            texts, words = zip(*pairs[i + 2 : i + 4], strict=True)
-            yield " ".join(texts), [*chain.from_iterable(words)]
+    yield from pairs
+    for i in range(0, len(pairs) - 1, 8):
+        (text, words), (following, others) = pairs[i : i + 2]
+        yield f"{text} {following}", [*words, *others]
 
 
 def _writing(pairs: Sequence[Pair]) -> dict[str, Any]:
