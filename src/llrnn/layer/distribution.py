@@ -245,7 +245,8 @@ class Distribution(torch.distributions.Distribution):
         `whole`, (N, G) or (1, G): of all classes; `cells`: a tuple (position, klass, log_mass), (C,) each, of the
         (position, class) pairs with exceptions, whose log_mass replaces that in `whole`; None if `whole` needs no
         correction. An exception is a word whose prior or contextual features differ from the general ones at that
-        position. The prior is the centred one; values have the dtype of h.
+        position. The prior is the centred one: where its largest value at a position is beyond ±128 it is divided by
+        that, a factor which cancels in p. Values have the dtype of h.
         """
         known, prior, dtype = self.known, self.known.prior, self.h.dtype
         if isinstance(prior, FullPrior):

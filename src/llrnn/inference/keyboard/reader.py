@@ -194,7 +194,7 @@ class Keyboard:
         return after, scores - (whole.max() + np.log(np.exp(whole - whole.max()).sum())), again
 
     def _place(self, word: str) -> _WordPlace | None:
-        """Return what the file knows of a word, or else of the set of strings that it belongs to (such as numbers).
+        """Return the classes and log prior of a word, or else of the set of strings that it belongs to (as numbers do).
 
         None for a word that is neither listed nor in any of these sets.
         """

@@ -329,8 +329,8 @@ def _counted(base: Background, factor: Priming, corpus: Corpus) -> tuple[Floats,
 
     The columns are: words that are no entities, entities with evidence in the sentence's condition (its input),
     entities without. Counted are the words of each sentence and its end; a probability is the sum, by the base alone,
-    over all symbols of the vocabulary that are of the column's kind. Raises a ZeroMassError if the base gives a word of
-    the corpus probability 0.
+    without any context, over all symbols of the vocabulary that are of the column's kind: one for a sentence.
+    Raises a ZeroMassError if the base gives a word of the corpus probability 0.
     """
     vocabulary = factor.vocabulary
     mass = torch.softmax(base.prior([]).dense(1).log_b[0], 0).numpy()

@@ -442,14 +442,15 @@ def _copies(shared: Shared, below: int, level: Level, of: Ints) -> int:
 
 
 def _copied(shared: Shared, level: Level, of: Ints) -> tuple[Level, Ints]:
-    """Return a level in which words that share the probability of `<unk>` have n-grams of their own, and their rows.
+    """Return a new level of n-grams, where words that share the probability of `<unk>` have their own, and their rows.
 
-    Each n-gram is copied for every new context that is a copy of its context; one that ends in `<unk>` also for every
-    word that shares its probability, with its part of it.
+    For each new context it holds the n-grams of the old context that this is a copy of, and nothing else. One that ends
+    in `<unk>` stands there once for each of these words, with the word's part of its probability, and once for `<unk>`
+    itself unless that is hidden.
 
-    shared      these words
+    shared      these words with their parts of the probability, and `<unk>`
     level       the n-grams of one order
-    of          for each new context, the index of the old context that it is a copy of
+    of          for each new context, the index of the old context that it is a copy of, its own if it stays
 
     Rows are the index in `level` of the n-gram that each new one was made of. The new level is not sorted.
     """
