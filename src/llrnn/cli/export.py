@@ -17,7 +17,7 @@ export_app = typer.Typer()
 
 @export_app.callback()
 def _group() -> None:
-    """Commands of `llrnn export`, which write a model as one small file that other programs read."""
+    """Write a model as one small file that other programs read."""
 
 
 @export_app.command("keyboard")
