@@ -104,7 +104,7 @@ def _turkish(rules: AgreementRules, prepared: Path) -> Agreement:
 
 
 def _words(prepared: Path) -> list[str]:
-    config = Path(__file__).parents[1] / "configs" / "open" / "small" / "llrnn.toml"
+    config = Path(__file__).parents[1] / "configs" / "turkish-open.toml"
     vocabulary = Project.from_config(read_config(config, [], data=str(prepared))).vocabulary
     text = Corpus.from_file([prepared / "train.conllu", prepared / "valid.conllu"], lowercase=True)
     listed, of_cell = list(read_frequencies(prepared / "frequencies.tsv")), dict[int, list[str]]()

@@ -212,9 +212,11 @@ class Alphabet:
         """
         if column < len(self.characters):
             return self.characters[column]
-        codes = self.others(column)
-        shown = self._printable.setdefault(column, codes[[chr(code).isprintable() for code in codes]])
-        return chr(int(rng.choice(shown if len(shown) else codes)))
+        if column not in self._printable:
+            codes = self.others(column)
+            shown = codes[[chr(code).isprintable() for code in codes]]
+            self._printable[column] = shown if len(shown) else codes
+        return chr(int(rng.choice(self._printable[column])))
 
 
 @dataclass(frozen=True, eq=False)
