@@ -173,8 +173,8 @@ def test_text_is_written_as_people_write(walked: Walked) -> None:
     """A capital first, full stops at the word before, and no more words twice in a row than 1.3 times those of text.
 
     The sample is small: three standard deviations of its share, and three words, are allowed above that. Signs are not
-    counted: after two epochs a network has not learnt that none follows itself. Where a full stop closed up would be
-    read as an abbreviation's, or as one sign with the next, it is written apart.
+    counted. Where a full stop closed up would be read as an abbreviation's, or as one sign with the next, it is written
+    apart; of words that end with a sign nothing is asked.
     """
     model = walked.open()
     drawn = [one for one in walked.json("generate", "--count", "60", "--seed", "3") if one["words"]]
