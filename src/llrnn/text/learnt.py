@@ -177,13 +177,14 @@ def cutting_examples(text: str, words: Sequence[str], joined: bool) -> Iterable[
 def cut(text: str, weights: Mapping[str, float], joined: bool) -> list[str]:
     """Return the words of a text, cut at blanks and where the perceptron of `weights` says so, from left to right.
 
+    A place of which nothing is known (score 0), such as between two signs that never stood together, is cut.
     `text`: without double or outer blanks; `weights`: by feature name, from `learn` on `cutting_examples`; `joined`:
     whether the perceptron may keep a blank between digits, as in 20 000. [] for "".
     """
     places, words, begin = Places(text), list[str](), 0
     asked = {*places.candidates(joined)}
     for i in range(1, len(text)):
-        is_end = score(weights, places.features(i, begin)) > 0 if i in asked and i > begin else text[i] == " "
+        is_end = score(weights, places.features(i, begin)) >= 0 if i in asked and i > begin else text[i] == " "
         if is_end:
             words.append(text[begin:i])
             begin = i + (text[i] == " ")
