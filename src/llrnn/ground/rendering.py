@@ -63,14 +63,6 @@ class Bar:
         return self.end if self.bounded else self.start
 
     @property
-    def label_on_the_right(self) -> bool:
-        """Whether the bar's number is written to the right of `label_at`, not to the left: it never covers the bar.
-
-        True for a finite value of 0 or more, and for −∞.
-        """
-        return (self.value >= 0) == self.bounded
-
-    @property
     def colour(self) -> str:
         if self.is_sum or self.is_prior:
             return SUM if self.is_sum else PRIOR
@@ -196,7 +188,8 @@ def _bars(chart: BarChart, width: int, narrow: bool) -> str:
         y = top + row * index
         parts.append(_text(0 if narrow else left - 10, y + 16, bar.name, "start" if narrow else "end", cut=True))
         parts.append(_rectangle(x(bar.start), x(bar.end), y + down, bar, chart.opacity))
-        away, anchor = (6, "start") if bar.label_on_the_right else (-6, "end")
+        # right of a finite value of 0 or more, and of −∞: the number never covers the bar
+        away, anchor = (6, "start") if (bar.value >= 0) == bar.bounded else (-6, "end")
         parts.append(_text(x(bar.label_at) + away, y + down + 12, log_text(bar.value), anchor))
     parts.append(_text((left + width) / 2, bottom + 22, chart.x_label, "middle"))
     return _svg(width, bottom + 32, chart.title, parts)

@@ -62,15 +62,9 @@ class UnitCosts(NamedTuple):
 
 
 CPU = UnitCosts(
-    multiplication=1.7e-11,
-    byte=6.0e-11,
-    addition=1.0e-10,
-    entry=5.0e-9,
-    term=2.0e-9,
-    block=1.0e-4,
-    composed_rows=512,
-    direct_rows=128,
-)
+    multiplication=1.7e-11, byte=6.0e-11, addition=1.0e-10, entry=5.0e-9, term=2.0e-9, block=1.0e-4,
+    composed_rows=512, direct_rows=128,
+)  # fmt: skip
 _WAITING = 5.0e-4  # a block, with several threads
 CUDA = UnitCosts(  # an H200: python scripts/measure_costs.py fit docs/results/costs-gpu.json
     multiplication=5.3e-14, byte=0.0, addition=5.4e-13, entry=3.2e-11, term=8.3e-14, block=1.1e-4, turn=9.4e-5
@@ -218,15 +212,6 @@ def unit_costs(device_type: str, threads: int = 1) -> UnitCosts:
         return CUDA
     shared = {name: getattr(CPU, name) / threads for name in ("multiplication", "byte", "addition", "entry", "term")}
     return CPU if threads == 1 else CPU._replace(**shared, block=_WAITING)
-
-
-def may_keep(exponentials: int) -> bool:
-    """Return whether the exponentials of all scores may be kept for backward, given their size in bytes.
-
-    `exponentials`: that size; there is one number for each position and class of words. True up to 1 GiB; where they
-    are more, backward computes them again.
-    """
-    return exponentials <= MOST_KEPT
 
 
 @dataclass(frozen=True)

@@ -497,14 +497,6 @@ class SparseMatrix(torch.nn.Module):
     def expansions(self) -> tuple[Spread, ...]:
         return cast(tuple[Spread, ...], tuple(self._spreads))
 
-    @property
-    def expansion_entries(self) -> int:
-        """The number of entries of S where the feature matrix has low-rank blocks, Φ = S Φ̃; 0 where it has none.
-
-        S has dense blocks, whose entries are counted; the product with S takes as many multiplications at one position.
-        """
-        return sum(part.values.numel() for part in self.expansions)
-
     def expand(self, inner: Tensor, offset: Tensor | float = 0.0) -> Tensor:
         """Return the scores of all G classes of words, y Sᵀ + offset, from those of the rows of Φ̃, y (N, P) -> (N, G).
 

@@ -199,9 +199,8 @@ class LayerWeights(NamedTuple):
         costs are estimated.
         """
         phi, (m, H) = self.phi, self.weight.shape
-        low_rank_blocks = (
-            LowRankSize(phi.reduced.n_classes, phi.reduced.entries, phi.expansion_entries) if phi.expansions else None
-        )
+        expand = sum(part.values.numel() for part in phi.expansions)  # dense blocks: so many multiplications a position
+        low_rank_blocks = LowRankSize(phi.reduced.n_classes, phi.reduced.entries, expand) if phi.expansions else None
         return Size(positions, phi.n_classes, m, phi.entries, H, low_rank_blocks)
 
     def work(self, h: Tensor, *, training: bool = False) -> Work:
@@ -228,7 +227,7 @@ class LayerWeights(NamedTuple):
     @numerics.in_full
     def _block_log_sums(self, h: Tensor, offset: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
         taken = self.work(h)
-        keeps = needs_gradient(h, self.weight, self.bias) and costs.may_keep(taken.terms * h.element_size())
+        keeps = needs_gradient(h, self.weight, self.bias) and taken.terms * h.element_size() <= costs.MOST_KEPT
         # what is kept anyway need not be cut up
         rows = len(h) if keeps and taken.name == "composed" else taken.block
         return blocks.log_sums(h, *self._factors(taken.name, offset, keeps=keeps), pairs, rows, keeps=keeps)

@@ -297,17 +297,8 @@ def _controller(settings: dict[str, Any]) -> Controller:
         return make_controller(settings)
 
 
-def restore_model(saved: Saved) -> LLRNN:
-    """Return a model that was saved as the background (prior) of another one, in eval mode.
-
-    `saved`: the record that `backgrounds.Model.saved` returned, in which `fields` and `tensors` are what
-    `LLRNN.described` returns.
-    """
-    return _build(saved.fields, saved.tensors)
-
-
 # here, since backgrounds stand before the model
-backgrounds.register("model", lambda saved, _: backgrounds.Model(restore_model(saved)))
+backgrounds.register("model", lambda saved, _: backgrounds.Model(_build(saved.fields, saved.tensors)))
 
 
 def _features(side: str, data: _FeatureData, tensors: dict[str, Tensor], n_symbols: int) -> FeatureMatrix:

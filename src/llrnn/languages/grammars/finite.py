@@ -145,7 +145,7 @@ def why_empty(expression: Expression, columns: LetterColumns) -> str:
     expression  one whose language is empty
     columns     the partition of the letters that it was compiled for
     """
-    guilty = next((part for part in expression.inner if _is_empty(part, columns)), None)
+    guilty = next((part for part in expression.inner if compiled(part, columns, weighted=False).is_empty), None)
     if guilty is not None:
         return why_empty(guilty, columns)
     match expression:
@@ -162,10 +162,6 @@ def why_empty(expression: Expression, columns: LetterColumns) -> str:
         case ex.Both(left, right):
             return f"the two sides of & share no string: {shown(left)} and {shown(right)}"
     return "nothing in the condition fits"
-
-
-def _is_empty(part: Expression, columns: LetterColumns) -> bool:
-    return compiled(part, columns, weighted=False).is_empty
 
 
 def what_is_infinite(expression: Expression, columns: LetterColumns) -> str:
