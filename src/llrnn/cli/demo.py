@@ -220,6 +220,10 @@ def write_report(demo: Demo, folder: Path) -> Path:
     return folder / "report.html"
 
 
+def _with_bar(name: str, records: Iterator[Record]) -> list[Record]:
+    return TrainingBar(name).follow(records)
+
+
 def train_demo(out: Path, *, sentences: int, epochs: int, seed: int) -> Demo:
     """Train the demo's models with progress bars, write report and models to the folder `out`, return the results.
 
@@ -228,13 +232,7 @@ def train_demo(out: Path, *, sentences: int, epochs: int, seed: int) -> Demo:
     """
     make_output_folder(out)
     with interruptible() as stop:
-        demo = run(
-            sentences=sentences,
-            epochs=epochs,
-            seed=seed,
-            should_stop=stop,
-            follow=lambda name, records: TrainingBar(name).follow(records),
-        )
+        demo = run(sentences=sentences, epochs=epochs, seed=seed, should_stop=stop, follow=_with_bar)
     write_report(demo, out)
     return demo
 

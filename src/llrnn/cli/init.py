@@ -67,23 +67,15 @@ def init_verb(
 
     if analyser:
         options.find_modules_here()
+    given: dict[str, Any] = {"out": out, "valid": valid or [], "lowercase": lowercase}
     if all(map(holds_pairs, files)):
         knowledge = ("lexicon", "analyser", "lists", "vectors", "as_it_is")
         options.refuse_idle(context, "for pairs of meaning and text", *knowledge)
-        _write(draft_pairs(files, out=out, valid=valid or [], lowercase=lowercase))
+        _write(draft_pairs(files, **given))
         return
-    draft = draft_config(
-        files,
-        out=out,
-        valid=valid or [],
-        lexicons=lexicon or [],
-        analysers={name: analyser_named(name) for name in analyser or []},
-        lists=lists or [],
-        vectors=vectors,
-        lowercase=lowercase,
-        tokenise=not as_it_is,
-    )
-    _write(draft)
+    analysers = {name: analyser_named(name) for name in analyser or []}
+    given |= {"lexicons": lexicon or [], "analysers": analysers, "lists": lists or [], "vectors": vectors}
+    _write(draft_config(files, **given, tokenise=not as_it_is))
 
 
 def _write(draft: Draft) -> None:

@@ -48,13 +48,8 @@ def mix_verb(
     members = [llrnn.load(model, device=place) for model in models]
     text = None if valid is None else options.read_for(members[0], valid, format, lowercase)
     batching = None if text is None else options.batching_for(batches, members[0], text)
-    mixed = llrnn.mix(
-        members,
-        valid=text,
-        weights=None if weights is None else options.numbers_in("--weights", weights),
-        batching=batching,
-        names=names,
-    )
+    shares = None if weights is None else options.numbers_in("--weights", weights)
+    mixed = llrnn.mix(members, valid=text, weights=shares, batching=batching, names=names)
     options.make_output_folder(out)
     mixed.save(out)
     told = {} if text is None else {"contract": str(contract_of(mixed, text, batching))}

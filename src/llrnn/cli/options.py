@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from threading import Event
@@ -297,15 +297,9 @@ class TrainingBar:
 
 
 def _bar(quiet: bool) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-        console=show.err,
-        transient=True,
-        disable=quiet or not show.err.is_terminal,
-    )
+    said, note = TextColumn("{task.description}"), TextColumn("{task.fields[note]}")
+    hidden = quiet or not show.err.is_terminal
+    return Progress(said, BarColumn(), TimeRemainingColumn(), note, console=show.err, transient=True, disable=hidden)
 
 
 @dataclass(frozen=True)
@@ -636,14 +630,9 @@ def read_for(
 
     kind, small = decode.condition_kind(model), model.reads_lowercase if lowercase is None else lowercase
     surface = model.corpus_settings.get("multiword") == "surface"
-    corpus = Corpus.from_file(
-        file,
-        format=format,  # type: ignore[arg-type]
-        lowercase=small and model.tokeniser.lower,
-        conditions=kind,
-        surface=surface,
-        cut=model.tokeniser.sentences if model.cuts_text else None,
-    )
+    cut, lower = model.tokeniser.sentences if model.cuts_text else None, small and model.tokeniser.lower
+    read = partial(Corpus.from_file, conditions=kind, surface=surface, cut=cut)
+    corpus = read(file, format=cast(Format, format), lowercase=lower)
     corpus = contracted(corpus, model.tokeniser.contractions) if surface else corpus
     if not model.cuts_text:
         warn_if_raw(corpus)

@@ -75,18 +75,9 @@ def train_verb(
             model.provenance["from"] = str(begin)
         model = model.to(workers.device(options.device_named(device)))
         bar = options.TrainingBar(quiet=quiet or not workers.leads, epochs=settings.training.epochs)
-        run = llrnn.train(
-            model,
-            project.corpora["train"],
-            valid=project.corpora.get("valid"),
-            others=project.others,
-            settings=settings.training,
-            folder=out,
-            resume=resume,
-            should_stop=stop,
-            on_step=bar.step,
-            workers=workers,
-        )
+        valid = project.corpora.get("valid")
+        begun = partial(llrnn.train, model, project.corpora["train"], valid=valid, others=project.others, folder=out)
+        run = begun(settings=settings.training, resume=resume, should_stop=stop, on_step=bar.step, workers=workers)
         for other in model.provenance.get("other_texts", []) if not quiet else ():
             show.note(in_words(other))
         last = bar.follow(run)[-1]
@@ -97,7 +88,7 @@ def train_verb(
         else:
             best = f", best validation {last.best:.4f}" if last.best is not None else ""
             show.text(f"trained {last.step} steps{best}: {out}")
-            if (valid := project.corpora.get("valid")) is not None:
+            if valid is not None:
                 show.text(str(contract_of(model, valid, settings.training.batches.make())))
     if last.event == "interrupted":
         raise typer.Exit(workers.exit_code_when_stopped)
@@ -567,16 +558,9 @@ def _described(built: BuiltCorpus) -> dict[str, Any]:
     """
     manifest = built.manifest
     replaced = 0 if built.unknown is None else built.counts()[built.unknown]
-    return {
-        "corpus": str(built.folder),
-        "sentences": manifest.sentences,
-        "words": manifest.tokens,
-        "types": len(manifest.words),
-        "unknown": manifest.unknown,
-        "unknown_words": replaced,
-        "lowercase": manifest.lowercase,
-        "bytes": built.size,
-    }
+    words = {"words": manifest.tokens, "types": len(manifest.words), "unknown": manifest.unknown}
+    found = {"corpus": str(built.folder), "sentences": manifest.sentences, **words, "unknown_words": replaced}
+    return {**found, "lowercase": manifest.lowercase, "bytes": built.size}
 
 
 @data_app.command("french")

@@ -180,24 +180,15 @@ def draft_config(
     known = given.knowledge(texts, [*map(str, lexicons)], dict(analysers or {}), [*map(str, lists)])
     running = (texts.near or 0.0) > _RUNNING
     seen = given.vectors(texts, None if vectors is None else str(vectors))
-    text = fill_recipe(
-        "text.toml",
-        {
-            "name": given.out.stem,
-            "lowercase": lowercase,
-            "tokeniser": given.tokeniser,
-            "vectors": seen,
-            "window": _WINDOW if running else None,
-        }
-        | {part: texts.files.get(part) for part in ("train", "valid", "test")}
-        | {
-            "valid_last": texts.valid_last,
-            "format": texts.format,
-            "multiword": texts.multiword,
-            **sizes_for(texts.train),
-            **known,
-        },
-    )
+    own: dict[str, Any] = {
+        "name": given.out.stem,
+        "lowercase": lowercase,
+        "tokeniser": given.tokeniser,
+        "vectors": seen,
+    }
+    own |= {"window": _WINDOW if running else None, "valid_last": texts.valid_last, "format": texts.format}
+    own |= {"multiword": texts.multiword, **{part: texts.files.get(part) for part in ("train", "valid", "test")}}
+    text = fill_recipe("text.toml", own | sizes_for(texts.train) | known)
     config = parse_config(parse_toml(text), str(out))
     given.tell_mass(Project.from_config(config))
     return Draft(given.out, text, config, tuple(given.found), tuple(given.warnings))

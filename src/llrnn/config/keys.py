@@ -217,18 +217,9 @@ class OwnFeature(FeatureConfig, OwnTable):
         return OwnTable.make(self, context)
 
 
-AnyFeature = Annotated[
-    IdentityConfig
-    | TableConfig
-    | ReadingsConfig
-    | AffixConfig
-    | NumericConfig
-    | VectorsConfig
-    | AttributesConfig
-    | PlainFeatureConfig,
-    Field(discriminator="kind"),
-    OrOwn(OwnFeature),
-]
+_OfWords = IdentityConfig | TableConfig | ReadingsConfig | AffixConfig | NumericConfig | VectorsConfig
+_OurFeature = _OfWords | AttributesConfig | PlainFeatureConfig
+AnyFeature = Annotated[_OurFeature, Field(discriminator="kind"), OrOwn(OwnFeature)]
 
 
 # Domains as configuration: `[[domains]] kind = "numbers", language = "fr"`.
@@ -344,12 +335,8 @@ class OwnController(ControllerConfig, OwnTable):
         return _controller({"kind": self.kind, **self.own_keys})
 
 
-AnyController = Annotated[
-    RecurrentConfig | MogrifierConfig | TransformerConfig,
-    Field(discriminator="kind"),
-    OrOwn(OwnController),
-    _of_kind("lstm"),
-]
+_OurController = RecurrentConfig | MogrifierConfig | TransformerConfig
+AnyController = Annotated[_OurController, Field(discriminator="kind"), OrOwn(OwnController), _of_kind("lstm")]
 
 
 class ConditionConfig(Strict):
@@ -637,12 +624,9 @@ class NGramConfig(NGramsConfig, BackgroundConfig):
     kind: Literal["ngram"]
 
 
-AnyBackground = Annotated[
-    UniformConfig | UnigramConfig | DiscountedConfig | NGramConfig,
-    Field(discriminator="kind"),
-    OrOwn(own_table("backgrounds", "backgrounds.Background", BackgroundConfig)),
-    _of_kind("uniform"),
-]
+_OurBackground = UniformConfig | UnigramConfig | DiscountedConfig | NGramConfig
+OwnBackground = own_table("backgrounds", "backgrounds.Background", BackgroundConfig)
+AnyBackground = Annotated[_OurBackground, Field(discriminator="kind"), OrOwn(OwnBackground), _of_kind("uniform")]
 
 
 class MixedConfig(NGramsConfig):
@@ -742,11 +726,9 @@ class LookupConfig(Strict):
         return llrnn.contextual.Lookup(table, query, *self.columns, name=self.name)
 
 
-AnyContextual = Annotated[
-    RepeatedConfig | ExpertConfig | CopiedConfig | ContinuedConfig | FramedConfig | LookupConfig,
-    Field(discriminator="kind"),
-    OrOwn(own_table("contextual", "contextual.ContextualFeature")),
-]
+_OurContextual = RepeatedConfig | ExpertConfig | CopiedConfig | ContinuedConfig | FramedConfig | LookupConfig
+OwnContextual = own_table("contextual", "contextual.ContextualFeature")
+AnyContextual = Annotated[_OurContextual, Field(discriminator="kind"), OrOwn(OwnContextual)]
 
 
 # Contextual inputs: the same processes, as numbers that the network reads.
@@ -769,11 +751,8 @@ class SlotsInputConfig(Strict):
         return llrnn.contextual.SlotProgress(*self.slots)
 
 
-AnyInput = Annotated[
-    FramedInputConfig | SlotsInputConfig,
-    Field(discriminator="kind"),
-    OrOwn(own_table("contextual_inputs", "contextual.ContextualInput")),
-]
+OwnInput = own_table("contextual_inputs", "contextual.ContextualInput")
+AnyInput = Annotated[FramedInputConfig | SlotsInputConfig, Field(discriminator="kind"), OrOwn(OwnInput)]
 
 
 class Embedded(Strict):

@@ -167,20 +167,9 @@ def _recipe(
         )
     last = None if "valid" in parts else held_out_of(train)
     epochs, words = next((epochs, words) for least, epochs, words in _PACE if len(train) >= least)
-    values: dict[str, Any] = {
-        "train": parts["train"],
-        "valid": parts.get("valid"),
-        "test": parts.get("test"),
-        "valid_last": last,
-    }
-    values |= {
-        "tokeniser": tokeniser,
-        "conditions": kind,
-        "lowercase": lowercase,
-        "said": [*slots.said],
-        "words": words,
-        "epochs": epochs,
-    }
+    values: dict[str, Any] = {"train": parts["train"], "valid": parts.get("valid"), "test": parts.get("test")}
+    values |= {"valid_last": last, "tokeniser": tokeniser, "conditions": kind, "lowercase": lowercase}
+    values |= {"said": [*slots.said], "words": words, "epochs": epochs}
     values |= {"open": [*slots.open] or None, "is_open": True if slots.open else None}
     values["without"] = [f"Value:{slot}" for slot in slots.open]
     told = [

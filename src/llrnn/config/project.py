@@ -145,20 +145,11 @@ class Project:
         context.vocabulary = vocabulary
         output, given = _features(config, context)
         background = _background(config.background, context)
-        made = cls(
-            config,
-            corpora,
-            lexicon,
-            vocabulary,
-            output,
-            given,
-            background,
-            contextual,
-            tuple(one.make(context) for one in config.contextual_inputs),
-            tuple(_other(one, config, corpora, tokeniser) for one in config.corpus.other),
-            tuple(one.make(context) for one in config.mixed),
-            tokeniser,
-        )
+        inputs = tuple(one.make(context) for one in config.contextual_inputs)
+        others = tuple(_other(one, config, corpora, tokeniser) for one in config.corpus.other)
+        mixed = tuple(one.make(context) for one in config.mixed)
+        known = (lexicon, vocabulary, output, given, background, contextual, inputs, others, mixed)
+        made = cls(config, corpora, *known, tokeniser)
         made._warn_of_coverage()
         return made
 

@@ -295,17 +295,10 @@ class PairScores:
         Keys: `overall` (an accuracy); `mean_of_groups`, `ties`, `equal`, `left_out` (numbers); `by_group`,
         `by_distance`, `by_distractors` (dicts of accuracies by name).
         """
-        return {
-            "overall": asdict(self.overall),
-            "mean_of_groups": self.mean_of_groups,
-            "ties": self.ties,
-            "equal": self.equal,
-            "left_out": len(self.left_out),
-            **{
-                name: {group: asdict(share) for group, share in getattr(self, name).items()}
-                for name in ("by_group", "by_distance", "by_distractors")
-            },
-        }
+        tables = ("by_group", "by_distance", "by_distractors")
+        parts = {name: {group: asdict(share) for group, share in getattr(self, name).items()} for name in tables}
+        whole = {"overall": asdict(self.overall), "mean_of_groups": self.mean_of_groups}
+        return {**whole, "ties": self.ties, "equal": self.equal, "left_out": len(self.left_out), **parts}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a dict for each pair: `good`, `bad`, `group`, `log_p_good`, `log_p_bad` (nats) and `right`.

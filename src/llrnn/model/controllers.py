@@ -667,13 +667,8 @@ class Encoder(nn.Module):
 
     def settings(self) -> dict[str, Any]:
         """Return the encoder's constructor arguments as plain data, from which `make_encoder` makes it again."""
-        return {
-            "reading": self.reading.settings(),
-            "names": list(self.names),
-            "size": self.size,
-            "kind": self.kind,
-            "dropout": self.dropout,
-        }
+        own = {"size": self.size, "kind": self.kind, "dropout": self.dropout}
+        return {"reading": self.reading.settings(), "names": list(self.names), **own}
 
     def __repr__(self) -> str:
         return f"Encoder({self.reading.kind}, {len(self.names)} features, size={self.size}, kind={self.kind!r})"
@@ -753,12 +748,8 @@ class Attentive(Controller):
         return scores.masked_fill(~counts.unsqueeze(1), float("-inf")).softmax(-1)
 
     def settings(self) -> dict[str, Any]:
-        return {
-            "kind": "attentive",
-            "below": self.below.settings(),
-            "encoder": self.encoder.settings(),
-            "above": self.above.settings(),
-        }
+        around = {"below": self.below.settings(), "encoder": self.encoder.settings()}
+        return {"kind": "attentive", **around, "above": self.above.settings()}
 
     def __repr__(self) -> str:
         return f"Attentive({self.below!r}, {self.encoder!r}, {self.above!r})"

@@ -402,13 +402,9 @@ class Endpoints:
 
     async def health(self) -> Response:
         """Tells that the server is alive, with status, version, models, uptime (`messages.Health`); always 200."""
-        found = {
-            "status": "stopping" if self.gate.stopping else "ok",
-            "version": llrnn.__version__,
-            "models": list(self.engine.names),
-            "uptime_seconds": time.monotonic() - self.began,
-        }
-        return _json(found)
+        status, seconds = "stopping" if self.gate.stopping else "ok", time.monotonic() - self.began
+        found = {"status": status, "version": llrnn.__version__, "models": list(self.engine.names)}
+        return _json({**found, "uptime_seconds": seconds})
 
     async def counted(self) -> Response:
         """Returns counts of requests, refusals, model steps and generated words, in the text format of Prometheus."""

@@ -318,15 +318,9 @@ class Text:
         is_cell = symbol >= len(vocabulary.words)
         word = vocabulary.spelled(symbol, rng) if is_cell else vocabulary.words[symbol]
         log_p = self.log_p + (vocabulary.log_inside(word) if is_cell else 0.0)
-        return {
-            "index": index,
-            "word": word,
-            "log_p": log_p,
-            "p": math.exp(log_p),
-            "features": self.model.output_features.named(symbol),
-            "cell": vocabulary.symbols[symbol] if is_cell else None,
-            "alternatives": list(self.likely),
-        }
+        likely, features = list(self.likely), self.model.output_features.named(symbol)
+        found = {"index": index, "word": word, "log_p": log_p, "p": math.exp(log_p), "features": features}
+        return {**found, "cell": vocabulary.symbols[symbol] if is_cell else None, "alternatives": likely}
 
 
 def chosen(texts: Sequence[Text], p: Distribution, state: ModelState) -> list[Any]:

@@ -221,19 +221,12 @@ def _as_text(given: object) -> object:
 
 
 _CONDITION = "a dialog act, plain text or a JSON object, as the model was trained"
+_TEXT_SCHEMA = {"type": "string", "pattern": _NO_NUL, "maxLength": most("condition_characters")}
 Condition = Annotated[
     str,
     BeforeValidator(_as_text),
     *_string("condition_characters", _CONDITION),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "pattern": _NO_NUL, "maxLength": most("condition_characters")},
-                {"type": "object"},
-            ],
-            "description": _CONDITION,
-        }
-    ),
+    WithJsonSchema({"anyOf": [_TEXT_SCHEMA, {"type": "object"}], "description": _CONDITION}),
 ]
 PrefixText = Annotated[str, *_string("prefix_characters", "text, which the model's tokeniser cuts")]
 Text = Annotated[str, *_string("text_characters", "text, which the model's tokeniser cuts")]
@@ -485,18 +478,10 @@ class CompletionRequest(ModelQuery):
         drawing: dict[str, Any] = {"greedy": True} if self.temperature == 0 else {"temperature": self.temperature}
         if self.temperature and self.top_p < 1:
             drawing["top_p"] = self.top_p
+        drawing |= {"max_words": self.max_tokens, "alternatives": self.logprobs or 0, "condition": self.condition}
         same = {"model": self.model, "background": self.background, "changes": self.changes, "before": self.before}
         return [
-            _Continuation(
-                prefix=prompt,
-                condition=self.condition,
-                max_words=self.max_tokens,
-                seed=(first + number) % LARGEST_SEED,
-                alternatives=self.logprobs or 0,
-                stream=True,
-                **same,
-                **drawing,
-            )
+            _Continuation(prefix=prompt, seed=(first + number) % LARGEST_SEED, stream=True, **same, **drawing)
             for prompt in self.prompts
             for number in range(self.n)
         ]
@@ -906,12 +891,10 @@ def _by_name(found: Any) -> Any:
     return {one["name"]: one["description"] for one in found}
 
 
+_TEXTS_OF_ONE = {"name": {"type": "string"}, "description": {"type": "string"}}
 _BACKGROUND = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "description": {"type": "string"}},
-    "required": ["name", "description"],
-    "additionalProperties": False,
-}
+    "type": "object", "properties": _TEXTS_OF_ONE, "required": [*_TEXTS_OF_ONE], "additionalProperties": False
+}  # fmt: skip
 Backgrounds = Annotated[
     dict[str, str], BeforeValidator(_by_name), WithJsonSchema({"type": "array", "items": _BACKGROUND})
 ]

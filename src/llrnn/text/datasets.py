@@ -144,19 +144,10 @@ def _treebank_named(name: str) -> Dataset | None:
     return Dataset(name, f"UD {title}-{treebank}", f"{_RAW}/UD_{title}-{treebank}/{_RELEASE}", files)
 
 
-DATASETS = {
-    "ud-french-v1": Dataset(
-        "ud-french-v1",
-        "UD French, release 1.3, the corpus of the paper",
-        f"{_RAW}/UD_French-GSD/r1.3",
-        (
-            RemoteFile("fr-ud-train.conllu", 14_554, exact=True),
-            RemoteFile("fr-ud-dev.conllu", 1_596, exact=True),
-            RemoteFile("fr-ud-test.conllu", 298, exact=True),
-        ),
-        words=(380_000, 463_069),
-    )
-}
+_SENTENCES = {"train": 14_554, "dev": 1_596, "test": 298}  # of the corpus of the paper
+_FILES = tuple(RemoteFile(f"fr-ud-{part}.conllu", count, exact=True) for part, count in _SENTENCES.items())
+_PAPER, _PLACE = "UD French, release 1.3, the corpus of the paper", f"{_RAW}/UD_French-GSD/r1.3"
+DATASETS = {"ud-french-v1": Dataset("ud-french-v1", _PAPER, _PLACE, _FILES, words=(380_000, 463_069))}
 
 
 def get(

@@ -147,16 +147,10 @@ class OtherText:
         text    the result of `encoded`
         """
         words = sum(len(piece) for piece in text.sentences)
-        return {
-            "text": self.corpus.name,
-            "when": self.when,
-            "weight": self.weight,
-            "epochs": self.epochs if self.when == "before" else None,
-            "words": words,
-            "pieces": len(text.sentences),
-            "words_cut": self.corpus.tokens - words,
-            "sentences_dropped": self.dropped,
-        }
+        epochs = self.epochs if self.when == "before" else None
+        how = {"text": self.corpus.name, "when": self.when, "weight": self.weight, "epochs": epochs}
+        lost = {"words_cut": self.corpus.tokens - words, "sentences_dropped": self.dropped}
+        return {**how, "words": words, "pieces": len(text.sentences), **lost}
 
 
 def in_words(record: Mapping[str, Any]) -> str:

@@ -686,15 +686,8 @@ class Vocabulary:
         self, words: Iterable[str] | Spellings, counts: Ints, log_left: Floats | None = None, gone: Iterable[str] = ()
     ) -> Vocabulary:
         as_new = self.as_new.difference(gone) if isinstance(words, Spellings) else self.as_new.intersection(words)
-        return Vocabulary(
-            words,
-            counts=counts,
-            unknown=self.unknown,
-            domains=self.domains,
-            as_new=as_new,
-            checked=True,
-            log_left=log_left,
-        )
+        same: dict[str, Any] = {"unknown": self.unknown, "domains": self.domains, "checked": True}
+        return Vocabulary(words, counts=counts, as_new=as_new, log_left=log_left, **same)
 
     def _left_with(self, words: Sequence[str], sign: float) -> Floats | None:
         """Return log Q'(c) of the C cells of the domains after `words` were added (sign −1) or removed (1), (C,).

@@ -458,15 +458,8 @@ class Grammar(Constraint):
         return repr([fields[name] for name in sorted(fields.keys() - {"violation", "name"})])
 
     def saved(self) -> Saved:
-        fields = {
-            "text": self._text,
-            "over": self.over,
-            "start": self._start,
-            "weights": self._weights,
-            "name": self._name,
-            **self._limits(),
-        }
-        return Saved("grammar", fields)
+        own = {"text": self._text, "over": self.over, "start": self._start, "weights": self._weights}
+        return Saved("grammar", {**own, "name": self._name, **self._limits()})
 
     @classmethod
     def restored(cls, saved: Saved) -> Grammar:

@@ -239,14 +239,9 @@ class Regular(Domain):
         return self._automaton.strings(cell, MOST_MEMBERS)
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        plain = {
-            "kind": "regular",
-            "name": self.name,
-            "cells": [[cell.name, list(cell.attributes)] for cell in self._cells],
-            "weights": self._weights,
-            "automaton": self._automaton.described(),
-        }
-        return plain, {"log_scale": self._log_scale}
+        cells = [[cell.name, list(cell.attributes)] for cell in self._cells]
+        plain = {"kind": "regular", "name": self.name, "cells": cells, "weights": self._weights}
+        return {**plain, "automaton": self._automaton.described()}, {"log_scale": self._log_scale}
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Regular:
@@ -502,14 +497,9 @@ class Names(Domain):
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         plain, arrays = self._domain.described()
-        fields = {
-            "kind": "names",
-            "name": self.name,
-            "share": self._share,
-            "gazetteer": {entry: list(shown) for entry, shown in self._gazetteer.items()},
-            "spelling": plain,
-        }
-        return fields, {**{f"spelling.{k}": array for k, array in arrays.items()}, "weights": self._weights}
+        entries = {entry: list(shown) for entry, shown in self._gazetteer.items()}
+        own = {"kind": "names", "name": self.name, "share": self._share, "gazetteer": entries, "spelling": plain}
+        return own, {**{f"spelling.{k}": array for k, array in arrays.items()}, "weights": self._weights}
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Names:

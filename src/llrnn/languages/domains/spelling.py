@@ -780,16 +780,10 @@ class Spelling(Domain):
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         plain, arrays = self._model.described()
-        fields = {
-            "kind": "spelling",
-            "name": self.name,
-            "looks": [[look.shape, look.ending] for look in self._looks],
-            "endings": sorted(self._endings),
-            "lengths": list(self._ranges.edges),
-            "automaton": self._looks_of.described(),
-            "model": plain,
-        }
-        return fields, {**arrays, "log_mass": self.log_mass}
+        looks = [[look.shape, look.ending] for look in self._looks]
+        own: dict[str, Any] = {"kind": "spelling", "name": self.name, "looks": looks, "endings": sorted(self._endings)}
+        own |= {"lengths": list(self._ranges.edges), "automaton": self._looks_of.described(), "model": plain}
+        return own, {**arrays, "log_mass": self.log_mass}
 
     @classmethod
     def restored(cls, plain: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Spelling:

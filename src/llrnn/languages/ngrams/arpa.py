@@ -425,13 +425,8 @@ def _lines(table: NGramTable) -> Iterator[str]:
         yield f"\n\\{n}-grams:"
         for start in range(0, len(level), _WRITTEN):
             rows = slice(start, min(start + _WRITTEN, len(level)))
-            figures = zip(
-                _log10(level.log_prob[rows]),
-                _texts(table, n, rows),
-                _log10(level.log_backoff[rows]),
-                _has_weight(table, n, rows),
-                strict=True,
-            )
+            weights = _log10(level.log_backoff[rows]), _has_weight(table, n, rows)
+            figures = zip(_log10(level.log_prob[rows]), _texts(table, n, rows), *weights, strict=True)
             lines = [f"{p:.9g}\t{text}" + f"\t{weight:.9g}" * wanted for p, text, weight, wanted in figures]
             yield "\n".join(lines if n > 1 else _with_bos(lines, table, rows))
     yield "\n\\end\\"
