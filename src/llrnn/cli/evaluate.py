@@ -68,8 +68,7 @@ def _given(paths: list[Path]) -> list[Path]:
 ModelsAndTexts = Annotated[
     list[Path],
     typer.Argument(
-        help="Model folders or ARPA files, then text files, - for standard input, or built corpora.",
-        callback=_given,
+        help="Model folders or ARPA files, then text files, - for standard input, or built corpora.", callback=_given
     ),
 ]
 

@@ -51,8 +51,7 @@ def estimate_verb(
     words: Annotated[Path | None, typer.Option(help="A file of words, one a line: all others become <unk>.")] = None,
     lowercase: options.Lowercase = False,
     memory: Annotated[
-        str | None,
-        typer.Option(help="Count and estimate on disk, with arrays of so many bytes in memory: 500M, 2G."),
+        str | None, typer.Option(help="Count and estimate on disk, with arrays of so many bytes in memory: 500M, 2G.")
     ] = None,
     temporary: Annotated[
         Path | None, typer.Option(help="With --memory: the folder for temporary files; that of --out by default.")

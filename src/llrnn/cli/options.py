@@ -481,8 +481,7 @@ def _number(text: str) -> float | None:
 
 
 Condition = Annotated[
-    str | None,
-    typer.Option("--condition", help="What to write from, as in training: a text, JSON, or a dialog act."),
+    str | None, typer.Option("--condition", help="What to write from, as in training: a text, JSON, or a dialog act.")
 ]
 ConditionFile = Annotated[
     Path | None,
@@ -599,14 +598,7 @@ def find_modules_here() -> None:
         sys.path.insert(0, "")
 
 
-def read_for(
-    model: llrnn.LLRNN,
-    file: Path,
-    format: str,
-    lowercase: bool | None,
-    *,
-    running: bool = False,
-) -> Corpus:
+def read_for(model: llrnn.LLRNN, file: Path, format: str, lowercase: bool | None, *, running: bool = False) -> Corpus:
     """Read a text file or a built corpus (`llrnn data build`) in the way in which the model's training text was read.
 
     `format`: auto, conllu, text, jsonl or tsv; `lowercase`: None is as in training; `running`: as one running

@@ -61,8 +61,7 @@ def rescore_verb(
         float, typer.Option(help="Of lattices: paths that are worse by more are cut off; by default none is.")
     ] = math.inf,
     merge: Annotated[
-        int | None,
-        typer.Option(min=1, help="Of lattices, for networks: histories with the same last words are one."),
+        int | None, typer.Option(min=1, help="Of lattices, for networks: histories with the same last words are one.")
     ] = None,
     oov: options.OovPolicy = None,
     device: options.Device = "cpu",

@@ -99,8 +99,7 @@ def score_verb(
     context: typer.Context,
     model: options.AnyModel,
     text: Annotated[
-        str,
-        typer.Argument(help="A text file, or - for standard input, one sentence a line.", callback=options.a_text),
+        str, typer.Argument(help="A text file, or - for standard input, one sentence a line.", callback=options.a_text)
     ],
     asked: options.ModelOptions,
     by: Annotated[str, typer.Option(help="A row for each of these: words or sentences.")] = "words",
@@ -384,8 +383,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace another model in -
 def add_verb(
     model: options.ModelFolder,
     words: Annotated[
-        Path,
-        typer.Argument(help="form TAB attributes TAB count: names of features or _, and how often it is seen."),
+        Path, typer.Argument(help="form TAB attributes TAB count: names of features or _, and how often it is seen.")
     ],
     out: Out,
     force: Force = False,

@@ -232,12 +232,7 @@ def explain(
     model: LLRNN, prefix: str | tuple[str, ...] = "", *, word: str, rival: str, condition: object = None
 ) -> Comparison: ...
 def explain(
-    model: LLRNN,
-    prefix: str | tuple[str, ...] = "",
-    *,
-    word: str,
-    rival: str | None = None,
-    condition: object = None,
+    model: LLRNN, prefix: str | tuple[str, ...] = "", *, word: str, rival: str | None = None, condition: object = None
 ) -> Explanation | Comparison:
     """Explain log p(word | prefix) as a sum of feature terms, or why a word is more probable than a rival.
 

@@ -53,18 +53,9 @@ from llrnn.text.encoded import EncodedText, Oov, look_up
 from llrnn.text.vocabulary import EOS
 
 __all__ = [
-    "Hotwords",
-    "ModelScorer",
-    "Rescored",
-    "SharedScores",
-    "Tuned",
-    "Weights",
-    "add_scores",
-    "rescore",
-    "score_lists",
-    "score_sentences",
-    "tune",
-]
+    "Hotwords", "ModelScorer", "Rescored", "SharedScores", "Tuned", "Weights", "add_scores", "rescore", "score_lists",
+    "score_sentences", "tune",
+]  # fmt: skip
 
 Scorer = Callable[[Sequence[NBest]], list[list[float]]]  # one logarithm for each hypothesis of each list
 _Node = tuple[int, int]  # the row of its parent in the level above, and the word that leads here

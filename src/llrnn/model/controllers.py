@@ -70,16 +70,8 @@ from llrnn.ground.plugins import find_kind
 from llrnn.text.conditions import Act, ConditionTokenizer, Token, fields_of, make_tokenizer
 
 __all__ = [
-    "GRU",
-    "LSTM",
-    "Attentive",
-    "Controller",
-    "Elman",
-    "Encoder",
-    "Hidden",
-    "make_controller",
-    "register_controller",
-]
+    "GRU", "LSTM", "Attentive", "Controller", "Elman", "Encoder", "Hidden", "make_controller", "register_controller",
+]  # fmt: skip
 
 Hidden = tuple[Tensor, ...]
 

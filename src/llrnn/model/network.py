@@ -38,14 +38,7 @@ from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_
 from llrnn.layer.mixed import MixedDistribution
 from llrnn.layer.priors import AnyValues, ContextValues, LinearValues, Prior, join
 from llrnn.layer.weights import WeightChange
-from llrnn.model.controllers import (
-    LSTM,
-    Controller,
-    initialise,
-    mode_generator,
-    uniform,
-    untouched_init,
-)
+from llrnn.model.controllers import LSTM, Controller, initialise, mode_generator, uniform, untouched_init
 from llrnn.model.saving import Persistent
 from llrnn.text.encoded import TrainingSummary
 from llrnn.text.tokenisers import Blanks, Tokeniser
@@ -488,11 +481,7 @@ class LLRNN(Persistent):
         return -self.log_prob(as_batch(inputs, targets, ignore_index), generator=generator).mean()
 
     def log_prob(
-        self,
-        batch: Batch,
-        state: ModelState | None = None,
-        *,
-        generator: torch.Generator | None = None,
+        self, batch: Batch, state: ModelState | None = None, *, generator: torch.Generator | None = None
     ) -> Tensor:
         """Return log p of every unmasked target of the batch, row by row, (N,), in nats.
 

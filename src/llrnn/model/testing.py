@@ -44,14 +44,9 @@ from llrnn.text.tokenisers import restore as restore_tokeniser
 from llrnn.text.vocabulary import Domain, Vocabulary, check
 
 __all__ = [
-    "check_background",
-    "check_contextual",
-    "check_contextual_input",
-    "check_controller",
-    "check_domain",
-    "check_features",
-    "check_tokeniser",
-]
+    "check_background", "check_contextual", "check_contextual_input", "check_controller", "check_domain",
+    "check_features", "check_tokeniser",
+]  # fmt: skip
 
 
 Answer = TypeVar("Answer")

@@ -60,17 +60,9 @@ from llrnn.text.readers import Line, Lowercase, lowering, read_entries
 from llrnn.text.vocabulary import EOS, Cell, Revision, Vocabulary
 
 __all__ = [
-    "Entry",
-    "add",
-    "add_from_conditions",
-    "likened",
-    "read_words",
-    "remove",
-    "try_add_from_conditions",
-    "value_attribute",
-    "warn_unlisted",
-    "with_text_words",
-]
+    "Entry", "add", "add_from_conditions", "likened", "read_words", "remove", "try_add_from_conditions",
+    "value_attribute", "warn_unlisted", "with_text_words",
+]  # fmt: skip
 
 
 # The table of words to add: form TAB attributes TAB count.

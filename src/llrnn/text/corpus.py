@@ -36,17 +36,9 @@ from llrnn.text.readers import (
 )
 
 __all__ = [
-    "Corpus",
-    "FoundSlots",
-    "Sentence",
-    "Token",
-    "delexicalise",
-    "read_conllu",
-    "read_jsonl",
-    "read_text",
-    "read_tsv",
+    "Corpus", "FoundSlots", "Sentence", "Token", "delexicalise", "read_conllu", "read_jsonl", "read_text", "read_tsv",
     "relexicalise",
-]
+]  # fmt: skip
 
 T = TypeVar("T")
 Format = Literal["auto", "conllu", "text", "jsonl", "tsv"]

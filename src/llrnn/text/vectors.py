@@ -100,13 +100,7 @@ class WordVectors:
         return cls(tuple(mapping), np.arange(len(mapping)), table)
 
     @classmethod
-    def read(
-        cls,
-        path: StrPath,
-        *,
-        only: Collection[str] | None = None,
-        top: int | None = None,
-    ) -> WordVectors:
+    def read(cls, path: StrPath, *, only: Collection[str] | None = None, top: int | None = None) -> WordVectors:
         """Return the word vectors in a file; a repeated word keeps its first vector. Faults are a LexiconError.
 
         path        the file: text `word number number …` (`.vec` and `.txt` with blanks, perhaps after a first line

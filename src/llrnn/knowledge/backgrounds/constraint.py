@@ -339,12 +339,7 @@ class Automaton(Constraint):
     """
 
     def __init__(
-        self,
-        expression: Expression | str,
-        *,
-        over: Over = "symbols",
-        weighted: bool = True,
-        **held: Unpack[HeldTo],
+        self, expression: Expression | str, *, over: Over = "symbols", weighted: bool = True, **held: Unpack[HeldTo]
     ) -> None:
         super().__init__(over=over, **held)
         if isinstance(expression, str):

@@ -244,13 +244,7 @@ class NGram(Background[int]):
 
     @classmethod
     def from_corpus(
-        cls,
-        corpus: Corpus,
-        *,
-        order: int = 5,
-        min_counts: Sequence[int] = (),
-        folds: int = 10,
-        restrict: bool = False,
+        cls, corpus: Corpus, *, order: int = 5, min_counts: Sequence[int] = (), folds: int = 10, restrict: bool = False
     ) -> Background:
         """Return a prior of modified Kneser-Ney n-grams, which are estimated when it is bound to a vocabulary.
 

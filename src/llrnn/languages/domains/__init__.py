@@ -17,11 +17,7 @@ __all__ = ["Cell", "Domain", "Names", "Numbers", "Regular", "Spelling", "check",
 
 Restorer = Callable[[dict[str, Any], dict[str, NDArray[Any]]], Domain]
 
-_KINDS: dict[str, Restorer] = {
-    "regular": Regular.restored,
-    "spelling": Spelling.restored,
-    "names": Names.restored,
-}
+_KINDS: dict[str, Restorer] = {"regular": Regular.restored, "spelling": Spelling.restored, "names": Names.restored}
 
 
 def register(kind: str, restored: Restorer) -> None:

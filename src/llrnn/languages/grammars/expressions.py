@@ -373,11 +373,7 @@ def columns_of(expression: Expression, letters: Sequence[str], over: Over) -> Le
 
 
 def compiled(
-    expression: Expression,
-    columns: LetterColumns,
-    *,
-    weighted: bool = True,
-    holes: Sequence[ConditionExpression] = (),
+    expression: Expression, columns: LetterColumns, *, weighted: bool = True, holes: Sequence[ConditionExpression] = ()
 ) -> WeightedAutomaton:
     """Compile an expression to a trimmed automaton without empty moves (Glushkov's construction).
 
