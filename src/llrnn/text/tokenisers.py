@@ -4,7 +4,7 @@
 
 `Blanks` is for text that is cut already, `Learnt` for treebanks and tokenised text, `Unicode` for raw text: Unicode's
 word boundaries (UAX 29) with clitics and abbreviations that the text itself gives evidence of. `PreTokeniser` is that
-of a Hugging Face tokenizer; a class of one's own is named `module:Class`.
+of a Hugging Face tokenizer, `TokenPieces` all of one; a class of one's own is named `module:Class`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,20 @@ from llrnn.ground.errors import ConfigError, quoted
 from llrnn.ground.files import StrPath, parse_json, read_file
 from llrnn.ground.plugins import find_kind
 from llrnn.text.learnt import align, blanks_between, cut, cutting_examples, gap_examples, learn
+from llrnn.text.vocabulary import EOS
 
-__all__ = ["Blanks", "Learnt", "PreTokeniser", "SpacedWords", "Tokeniser", "Unicode", "restore"]
+__all__ = [
+    "Blanks",
+    "Learnt",
+    "PreTokeniser",
+    "SpacedWords",
+    "TokenPieces",
+    "Tokeniser",
+    "Unicode",
+    "restore",
+    "symbol_of",
+    "token_of",
+]
 
 Plain = Mapping[str, Any]
 Pair = tuple[str, Sequence[str]]  # a text and its words
@@ -38,6 +50,7 @@ _OPENING, _CLOSED = frozenset("([{«‹„“¿¡"), frozenset(".,;:!?…)]}»�
 _EVIDENCE, _PARTNERS, _LONGEST = 0.0003, 3, 5  # of clitics: share of words, different hosts; letters at most
 _ABBREVIATION, _SHORT = 0.3, 4  # Kiss and Strunk (2006); letters at most
 _ENOUGH = 4000  # sentences to learn blanks from
+_EMPTY, NO_TOKEN = "\\-", "\\?"  # symbols of tokens of a language model; no escape begins so
 _DOTLESS = 0.005  # of the characters are ı, or more, in Turkish and its kin
 _LOWER, _UPPER = str.maketrans({"İ": "i", "I": "ı"}), str.maketrans({"i": "İ"})  # Unicode has the capital of ı
 
@@ -597,7 +610,70 @@ class PreTokeniser(Writer):
         return [word for start, end in spans if (word := text[start:end].strip())]
 
 
-KINDS: dict[str, type[Tokeniser]] = {one.kind: one for one in (Blanks, Learnt, Unicode, PreTokeniser)}
+class TokenPieces(Tokeniser):
+    """The tokeniser of a language model, as its `tokenizer.json` describes it: words are its tokens, as `symbol_of`.
+
+    A text is one sentence, with all its blanks and line breaks, and special tokens in it are text; what is written of
+    tokens is what they spell. `file`: the path of that file. Needs the package tokenizers.
+
+        TokenPieces("lm/tokenizer.json").tokenise("He slept.")  # ("He", "Ġslept", ".")
+    """
+
+    kind = "pieces"
+
+    def __init__(self, file: str) -> None:
+        from tokenizers import Tokenizer
+
+        self.file = file
+        self._made = Tokenizer.from_str(read_file(file).decode())
+        self._made.encode_special_tokens = True
+        self._made.no_truncation()
+        self._made.no_padding()
+
+    def settings(self) -> dict[str, Any]:
+        return {"file": self.file}
+
+    def tokenise(self, text: str) -> tuple[str, ...]:
+        return tuple(map(symbol_of, self._made.encode(text, add_special_tokens=False).tokens))
+
+    def detokenise(self, words: Sequence[str]) -> str:
+        tokens = [token_of(word) for word in words]
+        return self._made.decoder.decode(tokens) if self._made.decoder else " ".join(tokens)
+
+    def sentences(self, text: str) -> Iterator[SpacedWords]:
+        words = self.tokenise(text)
+        if words:
+            yield SpacedWords(words, [False] * len(words))
+
+
+def symbol_of(token: str) -> str:
+    r"""Return a token as a printable symbol: white space and the like are escaped as in Python, "\n" or "\x20".
+
+    The empty token is "\-", and a token that looks like EOS "\x3c/s>".
+    """
+    if token == EOS:
+        return "\\x3c/s>"
+    return "".join(map(_escaped, token)) or _EMPTY
+
+
+def token_of(symbol: str) -> str:
+    """Return the token that a symbol of `vocabulary_of` stands for: the inverse of `symbol_of`.
+
+    EOS stays EOS; a symbol such as "\\?17", which stands for an id without a token, gives "".
+    """
+    if symbol == _EMPTY or symbol.startswith(NO_TOKEN):
+        return ""
+    return symbol.encode("latin-1", "backslashreplace").decode("unicode_escape")
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable() and not character.isspace() and character != "\\":
+        return character
+    escaped = character.encode("unicode_escape").decode("ascii")
+    return escaped if escaped != character else f"\\x{ord(character):02x}"  # a blank
+
+
+KINDS: dict[str, type[Tokeniser]] = {one.kind: one for one in (Blanks, Learnt, Unicode, PreTokeniser, TokenPieces)}
 
 
 def restore(data: Plain) -> Tokeniser:

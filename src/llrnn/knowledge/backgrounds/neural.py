@@ -8,9 +8,10 @@ by one step of the inner model, and no state holds a row of |V| numbers.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
@@ -27,6 +28,7 @@ from llrnn.knowledge.backgrounds.base import Background
 from llrnn.knowledge.process import Batch, PackedStates, S, Saved
 from llrnn.layer.priors import DensePrior, LazyPrior, Prior
 from llrnn.text.corpus import Corpus
+from llrnn.text.tokenisers import NO_TOKEN, symbol_of
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 
@@ -220,7 +222,6 @@ def require_same_symbols(who: str, own: Vocabulary, given: Vocabulary, advice: s
 # `\-`, and an id that no token has is `\?17`. `token_of` undoes it.
 
 
-_EMPTY, _NONE = "\\-", "\\?"  # no escape begins so
 _LOGITS_AT_ONCE = 2**27  # numbers: half a gigabyte
 
 
@@ -386,9 +387,11 @@ class HuggingFace(Background[tuple[int, ...]]):
         try:
             for file in (one for one in folder.iterdir() if not one.is_dir()):
                 open_file(file).close()  # transformers would wait for a pipe, and read a device without end
-            model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            with quiet_transformers():
+                own: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+                model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, **own)
+                tokenizer = AutoTokenizer.from_pretrained(folder, **own)
+        except Exception as error:  # safetensors and tokenizers raise no other
             reason = str(error).strip().partition("\n")[0]
             raise BackgroundError(
                 f"{path}: not a causal language model with its tokenizer ({reason}); save both into the folder"
@@ -396,6 +399,11 @@ class HuggingFace(Background[tuple[int, ...]]):
         made = cls(model, tokenizer, context=context)
         made._folder = folder
         return made
+
+    @property
+    def own_vocabulary(self) -> Vocabulary:
+        """The vocabulary of the tokenizer's tokens, the only one that it can be bound to."""
+        return self._own
 
     @property
     def boundary(self) -> frozenset[int]:
@@ -560,6 +568,22 @@ class HuggingFace(Background[tuple[int, ...]]):
         return f"HuggingFace({name}, {len(self._own)} tokens)"
 
 
+@contextlib.contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Context manager: within the block transformers shows no bars and no warnings, and asks nothing."""
+    from transformers.utils import logging
+
+    bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
 def vocabulary_of(tokenizer: Any) -> Vocabulary:
     """Return a vocabulary of a tokenizer's tokens in the order of their ids, written as `symbol_of` does.
 
@@ -572,8 +596,7 @@ def vocabulary_of(tokenizer: Any) -> Vocabulary:
             "the tokenizer must have an end-of-sequence token, for llrnn reads it first and predicts it last; "
             "found none: set tokenizer.eos_token"
         )
-    symbols = [symbol_of(tokens[i]) if i in tokens else f"{_NONE}{i}" for i in range(max(tokens) + 1)]
-    symbols = ["\\x3c/s>" if symbol == EOS else symbol for symbol in symbols]  # another token of that name
+    symbols = [symbol_of(tokens[i]) if i in tokens else f"{NO_TOKEN}{i}" for i in range(max(tokens) + 1)]
     symbols[eos] = EOS
     return Vocabulary(symbols)
 
@@ -587,31 +610,6 @@ def tokenised(tokenizer: Any, texts: Iterable[str], *, name: str = "") -> Corpus
     lines = list(texts)
     ids = tokenizer(lines, add_special_tokens=False)["input_ids"] if lines else []
     return Corpus.from_sentences([[symbols[one] for one in row] for row in ids if row], name=name)
-
-
-def symbol_of(token: str) -> str:
-    r"""Return a token as a printable symbol: white space and the like are escaped as in Python, "\n" or "\x20".
-
-    The empty token is "\-".
-    """
-    return "".join(map(_escaped, token)) or _EMPTY
-
-
-def token_of(symbol: str) -> str:
-    """Return the token that a symbol of `vocabulary_of` stands for: the inverse of `symbol_of`.
-
-    EOS stays EOS; a symbol such as "\\?17", which stands for an id without a token, gives "".
-    """
-    if symbol == _EMPTY or symbol.startswith(_NONE):
-        return ""
-    return symbol.encode("latin-1", "backslashreplace").decode("unicode_escape")
-
-
-def _escaped(character: str) -> str:
-    if character.isprintable() and not character.isspace() and character != "\\":
-        return character
-    escaped = character.encode("unicode_escape").decode("ascii")
-    return escaped if escaped != character else f"\\x{ord(character):02x}"  # a blank
 
 
 def _context_length(model: Any, wanted: int | None) -> int:
