@@ -174,7 +174,7 @@ def test_mistakes_are_told_in_one_line(arpa: Path, tmp_path: Path) -> None:
         (CheckpointError, "there is none of this name", lambda: score(tmp_path / "nothing", ["w0"])),
         (CheckpointError, "holds no complete model", lambda: score(tmp_path, ["w0"])),
         (ConfigError, "n-gram model does not look at conditions", lambda: score(arpa, ["la"], conditions=["x"])),
-        (ConfigError, "by words or by sentences", lambda: list(score(model, ["w0"]).rows("letters"))),  # type: ignore[arg-type]
+        (ConfigError, "by words, by sentences", lambda: list(score(model, ["w0"]).rows("letters"))),  # type: ignore[arg-type]
         (UnknownWordError, "'zut' is not among", lambda: score(model, ["zut"])),
         (CorpusError, "marks the end of a sentence", lambda: score(model, [["w0", EOS]])),
         (CorpusError, "at least one text", lambda: score(model, [])),
@@ -238,7 +238,7 @@ def test_mistakes_on_the_command_line_exit_with_2(capsys: Capture, folder: Path,
     for said, *arguments in (
         ("there is none of this name", str(folder / "none"), text),
         ("unit must be nats, bits, log10, found 'ban'", model, text, "--unit", "ban"),
-        ("by words or by sentences, found 'letters'", model, text, "--by", "letters"),
+        ("by words, by sentences or by tokens, found 'letters'", model, text, "--by", "letters"),
         ("--by does nothing with --json", model, text, "--json", "--by", "words"),
         ("none of the 0 features of this model is named", str(arpa), text, "--change", "POS:VERB=+1"),
     ):

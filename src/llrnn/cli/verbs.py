@@ -102,7 +102,7 @@ def score_verb(
         str, typer.Argument(help="A text file, or - for standard input, one sentence a line.", callback=options.a_text)
     ],
     asked: options.ModelOptions,
-    by: Annotated[str, typer.Option(help="A row for each of these: words or sentences.")] = "words",
+    by: Annotated[str, typer.Option(help="A row for each of these: words, sentences or tokens.")] = "words",
     unit: Annotated[str | None, typer.Option(help="nats, bits or log10; log10 by default for ARPA files.")] = None,
     oov: options.OovPolicy = None,
     lowercase: options.AsTheModel = None,
@@ -114,8 +114,9 @@ def score_verb(
     """Log-probability of every word and sentence of a text.
 
     Prints tab-separated rows, of words: sentence_id, word_id, word, surprisal, known, kind (listed, spelled, number or
-    unknown); totals, unknown words and how words were counted on standard error. Exits with 2 where a file cannot be
-    read, or a word is unknown and refused.
+    unknown); totals, unknown words and how words were counted on standard error. Words of a language model over pieces
+    are those between white space, with log_prob and n_tokens too. Exits with 2 where a file cannot be read, or a word
+    is unknown and refused.
 
     \b
     Example: llrnn score runs/embedded test.conllu --unit bits

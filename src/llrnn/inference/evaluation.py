@@ -16,15 +16,17 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from llrnn.ground.errors import AuditError
+from llrnn.ground.errors import AuditError, ConfigError
 from llrnn.ground.rendering import Line, Renderable, Sheet, Strong, TextTable
 from llrnn.inference.documents import DocumentContext
+from llrnn.inference.scores import score
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.scoring import Batching, Sentences, Tally, tally, walk
 from llrnn.model.words import with_text_words
 from llrnn.text.contract import LEFT_OUT, Contract, Reading, reading_of
 from llrnn.text.corpus import Corpus, require_corpus
 from llrnn.text.encoded import EncodedText, Oov, treat_unknown
+from llrnn.text.tokenisers import TokenPieces
 
 BANDS = ((0, 0, "unseen"), (1, 5, "1-5"), (6, 50, "6-50"), (51, math.inf, "more"))
 _SUM_TO_ONE = 1e-5  # within this Σ p must be 1: float32 adds up the longest rows to a millionth
@@ -150,7 +152,7 @@ class Evaluation(Renderable):
     @property
     def ppl1(self) -> float:
         """SRILM's ppl1: exp(−log p of words and ends of sentences / number of words without ends); NaN if none."""
-        words = self.words - self.sentences
+        words = self.words - self.sentences * self.contract.end
         nats = self.log_perplexity * self.words / words if words else math.nan
         return math.exp(nats) if nats < 709.0 else math.inf if nats == nats else nats
 
@@ -204,6 +206,10 @@ def evaluate(
     """
     require_model(model)
     require_corpus(corpus)
+    if model.cut_by == TokenPieces.kind:
+        if following is not None or not isinstance(batching, Sentences | None):
+            raise ConfigError("words of pieces are read text by text, found other batches or a cache; leave them out")
+        return _of_pieces(model, corpus, contexts_checked, seed)
     given, own, skips = corpus, model.vocabulary, oov == "skip"
     corpus, missing = treat_unknown(corpus, own, oov)
     model = with_text_words(model, corpus)
@@ -230,6 +236,16 @@ def evaluate(
         contract=contract,
         oovs=oovs,
     )
+
+
+def _of_pieces(model: LLRNN, corpus: Corpus, contexts: int, seed: int) -> Evaluation:
+    """Return what `evaluate` does for a model of pieces: its figures are those of `score`, over the same words."""
+    found, text = score(model, corpus, lowercase=False), EncodedText.encode(corpus, model.vocabulary)
+    nats, characters = -found.log_prob, sum(len(word) + 1 for one in found.sentences for word in one.words)
+    mean, bits = nats / max(found.words, 1), nats / math.log(2) / max(characters, 1)
+    checked = min(contexts, int(text.lengths.sum()))
+    audit = Audit(_check_contexts(model, text, contexts, seed), checked, found.words, found.words, None, {})
+    return Evaluation(found.words, len(corpus), characters, mean, bits, {}, {}, audit, found.contract)
 
 
 def contract_of(model: LLRNN, corpus: Corpus, batching: Batching | None = None) -> Contract:

@@ -1,7 +1,7 @@
 """log p of every word and of every sentence of texts, by a model or by an n-gram file.
 
     surprisal(x_t) = −log p(x_t | x_1 … x_{t-1})                 in nats, bits or log10
-    log p(sentence) = Σ_t log p(x_t | x_1 … x_{t-1})             its end, x_{T+1} = EOS, included
+    log p(sentence) = Σ_t log p(x_t | x_1 … x_{t-1})             its end, x_{T+1} = EOS, included (but: `piece_words`)
     perplexity = exp(−mean log p)                                over words and ends, or over words alone
 
     SRILM's:  ppl = 10^(−log10 p / (words + sentences))          words: without OOVs and zero probabilities
@@ -28,6 +28,7 @@ import numpy as np
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import ConfigError, CorpusError
 from llrnn.ground.files import StrPath
+from llrnn.inference.piece_words import PieceWord, PieceWords, contract_of_words
 from llrnn.knowledge.backgrounds.ngram import NGram
 from llrnn.model.checkpoint import open_model
 from llrnn.model.decode import prepared
@@ -41,7 +42,7 @@ from llrnn.text.units import Units
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 Unit = Literal["nats", "bits", "log10"]
-By = Literal["words", "sentences"]
+By = Literal["words", "sentences", "tokens"]
 
 UNITS: dict[str, float] = {"nats": math.e, "bits": 2.0, "log10": 10.0}
 
@@ -49,6 +50,9 @@ UNITS: dict[str, float] = {"nats": math.e, "bits": 2.0, "log10": 10.0}
 @dataclass(frozen=True)
 class SentenceScore:
     """log p of each word of one sentence, in `unit` (nats, bits, log10); `words` ends with EOS, the end of sentence.
+
+    Under a model of pieces words are those between white space, without the end (`inference.piece_words`), and `tokens`
+    has for each word its tokens, pairs (symbol, log p in `unit`); () under others.
 
     `words`, `log_p`, `kinds`: tuples of one length. `log_p`: of each word given those before it, NaN for a word that is
     left out of all sums; `kinds`: how each word has its probability, "listed", "spelled", "number" or another domain,
@@ -59,14 +63,20 @@ class SentenceScore:
     log_p: tuple[float, ...]  # NaN: the word is left out of all sums
     kinds: tuple[str, ...]  # as `Vocabulary.kinds` has them
     unit: Unit = "nats"
+    tokens: tuple[tuple[tuple[str, float], ...], ...] = ()  # of each word, under a model of pieces
 
     def __add__(self, other: SentenceScore) -> SentenceScore:
         """Return the score of both sentences together, one after the other, each with its end.
 
         Both must be in one unit, which is not checked: the result has the unit of the first.
         """
-        joined = {name: getattr(self, name) + getattr(other, name) for name in ("words", "log_p", "kinds")}
+        joined = {name: getattr(self, name) + getattr(other, name) for name in ("words", "log_p", "kinds", "tokens")}
         return replace(self, **joined)
+
+    @property
+    def has_end(self) -> bool:
+        """Whether the last word is the end of the sentence, which a model of pieces does not count."""
+        return self.words[-1:] == (EOS,)
 
     @property
     def known(self) -> tuple[bool, ...]:
@@ -86,7 +96,8 @@ class SentenceScore:
     @property
     def log_prob_without_end(self) -> float:
         """log p of the sentence's words without its end, in `unit`; words that `oov="skip"` leaves out do not count."""
-        return math.fsum(one for one in self.log_p[:-1] if not math.isnan(one))
+        inside = self.log_p[: len(self.words) - self.has_end]
+        return math.fsum(one for one in inside if not math.isnan(one))
 
     @property
     def surprisals(self) -> tuple[float, ...]:
@@ -105,9 +116,11 @@ class SentenceScore:
     def plain(self) -> dict[str, Any]:
         """Return a dict with the keys `words`, `log_p`, `log_prob`, `perplexity`, `known` and `kinds`, for JSON.
 
-        The values are those of the attributes of these names, infinities and NaN included.
+        Under a model of pieces also `tokens`. The values are those of the attributes of these names, infinities and NaN
+        included.
         """
-        return {name: getattr(self, name) for name in ("words", "log_p", "log_prob", "perplexity", "known", "kinds")}
+        names = ("words", "log_p", "log_prob", "perplexity", "known", "kinds", *["tokens"] * bool(self.tokens))
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -129,6 +142,11 @@ class TextScores:
     def words(self) -> int:
         """Number of words in all sentences, ends included; those that `oov="skip"` leaves out do not count."""
         return sum(len(one.counted) for one in self.sentences)
+
+    @property
+    def ends(self) -> int:
+        """Number of ends of sentences among the words: one for each sentence, none under a model of pieces."""
+        return sum(one.has_end for one in self.sentences)
 
     @property
     def zero_probabilities(self) -> int:
@@ -163,7 +181,7 @@ class TextScores:
     @property
     def perplexity_without_ends(self) -> float:
         """The perplexity exp(−Σ log p / N), log p in nats, over N words without ends of sentences; NaN if N is 0."""
-        return _perplexity(self.log_prob_without_ends, self.words - len(self.sentences), self.unit)
+        return _perplexity(self.log_prob_without_ends, self.words - self.ends, self.unit)
 
     @property
     def ppl1(self) -> float:
@@ -171,7 +189,7 @@ class TextScores:
 
         log p is in nats. NaN where there is no word.
         """
-        return _perplexity(self.log_prob, self.words - len(self.sentences), self.unit)
+        return _perplexity(self.log_prob, self.words - self.ends, self.unit)
 
     def totals(self) -> dict[str, Any]:
         """Return totals of the whole text as a dict for JSON.
@@ -192,37 +210,53 @@ class TextScores:
         return zip(self.numbers or count(1), self.sentences, strict=False)
 
     def rows(self, by: By = "words") -> Iterator[dict[str, Any]]:
-        """Yield a dict for each word (`by="words"`) or sentence (`by="sentences"`), as `pandas.DataFrame` takes them.
+        """Yield a dict for each word (`by="words"`), sentence or token, as `pandas.DataFrame` takes them.
 
         Keys for a word: `sentence_id`, `word_id`, `word`, `surprisal`, `known`, `kind`; for a sentence: `sentence_id`,
         `words` (number, its end included), `log_prob`, `perplexity`, `unknown` (number), `sentence`. `word_id` counts
         the words of a sentence from 1, its end included; `sentence_id` is the number of the line, else it counts from
-        1. Consecutive sentences of one line are taken together, as one. Raises ConfigError for another `by`.
+        1. Consecutive sentences of one line are taken together, as one. Under a model of pieces words also have
+        `log_prob` and `n_tokens`, and tokens (`by="tokens"`) `sentence_id`, `word_id`, `token`, `surprisal`. Raises
+        ConfigError for another `by`, and for tokens of a model of words.
         """
         if by not in get_args(By):
-            raise ConfigError(f"rows are by words or by sentences, found {by!r}; choose one")
+            raise ConfigError(f"rows are by words, by sentences or by tokens, found {by!r}; choose one")
+        if by == "tokens" and self.contract.end:
+            raise ConfigError(
+                "rows by tokens are of a language model over pieces of words, found another; ask for words"
+            )
         for number, group in groupby(self.numbered(), key=itemgetter(0)):
             one = reduce(add, map(itemgetter(1), group))
             if by == "words":
-                for place, row in enumerate(zip(one.words, one.surprisals, one.known, one.kinds, strict=True), 1):
+                rows = zip(one.words, one.surprisals, one.known, one.kinds, one.log_p, strict=True)
+                for place, (*row, log_p) in enumerate(rows, 1):
                     named = zip(("word", "surprisal", "known", "kind"), row, strict=True)
-                    yield {"sentence_id": number, "word_id": place, **dict(named)}
+                    more = {"log_prob": log_p, "n_tokens": len(one.tokens[place - 1])} if one.tokens else {}
+                    yield {"sentence_id": number, "word_id": place, **dict(named), **more}
+            elif by == "tokens":
+                for place, tokens in enumerate(one.tokens, 1):
+                    for token, log_p in tokens:
+                        yield {"sentence_id": number, "word_id": place, "token": token, "surprisal": 0.0 - log_p}
             else:
                 figures = {"words": len(one.counted), "log_prob": one.log_prob, "perplexity": one.perplexity}
-                text = " ".join(one.words[:-1])
+                text = " ".join(one.words[: len(one.words) - one.has_end])
                 yield {"sentence_id": number, **figures, "unknown": one.known.count(False), "sentence": text}
 
     def tsv(self, by: By = "words") -> str:
         """Return the dicts of `rows(by)` as tab-separated text: a header line of their keys, then a line for each.
 
-        `by`: "words" or "sentences".
+        `by`: "words", "sentences" or "tokens". "" where there are no rows.
         """
-        return "".join(f"{line}\n" for line in tabbed(list(self.rows(by))))
+        rows = list(self.rows(by))
+        return "".join(f"{line}\n" for line in tabbed(rows)) if rows else ""
 
     def __str__(self) -> str:
         missing = self.unknown
         some = ", ".join(map(repr, [*missing][:4])) + (", ..." if len(missing) > 4 else "")
         told = f"; {sum(missing.values()):,} words are unknown: {some}" if missing else "; no word is unknown"
+        if not self.contract.end:
+            figures = f"log p {self.log_prob:.4f} {self.unit}, perplexity {self.perplexity:.3f}"
+            return f"{len(self.sentences):,} texts, {self.words:,} words: {figures}\n{self.contract}"
         return (
             f"{len(self.sentences):,} sentences, {self.words:,} words with ends of sentence: "
             f"log p {self.log_prob:.4f} {self.unit}, perplexity {self.perplexity:.3f}; without ends "
@@ -247,7 +281,8 @@ def score(
     text the input that it was generated from, for models that have one. `unit`: nats, bits or log10. Words are
     lowercased first if `lowercase` says so, by default where the model was trained so. `oov`: words outside the
     vocabulary, and words of p = 0, are left out of all sums (`skip`); or words outside are read as the unknown-word
-    symbol (`unk`) or raise UnknownWordError (`error`); None: `unk` if the model has that symbol, else `error`.
+    symbol (`unk`) or raise UnknownWordError (`error`); None: `unk` if the model has that symbol, else `error`. Of a
+    language model over pieces (`llrnn.open_lm`) the words are those between white space, by `inference.piece_words`.
 
         scores = score(model, ["elle dort .", "il dort bien ."], unit="bits")
         for row in scores.rows():
@@ -268,6 +303,10 @@ def score(
     own = prepared(opened, read.conditions) if conditioned and reading_of(corpus) == "alone" else opened
     ready, skipped = with_text_words(own, read), dict[str, str]()
     text = EncodedText.encode(read, ready.vocabulary)
+    if (pieces := PieceWords.of(ready)) is not None:
+        rows = tuple(_of_pieces(words, unit) for words in pieces.read(ready, text))
+        counted = contract_of_words(corpus, own.vocabulary, [word for row in rows for word in row.words])
+        return TextScores(rows, counted, unit)
     log_probs = sentence_log_probs(ready, text) if ngram is None else _by_ngrams(ngram, text)
     found = _scores(read, own.vocabulary, log_probs, unit)
     if oov == "skip":
@@ -334,6 +373,14 @@ def _scores(corpus: Corpus, vocabulary: Vocabulary, log_probs: Sequence[Floats],
         listed = (*(kinds[word] for word in sentence.words), "listed")
         made.append(SentenceScore((*sentence.words, EOS), converted, listed, unit))
     return made
+
+
+def _of_pieces(words: Sequence[PieceWord], unit: Unit) -> SentenceScore:
+    """Return the score of one text in `unit`, from its words with log p in nats."""
+    factor = 1.0 / math.log(UNITS[unit])
+    tokens = tuple(tuple((token, log_p * factor) for token, log_p in one.tokens) for one in words)
+    log_p, kinds = tuple(one.log_p * factor for one in words), ("listed",) * len(words)
+    return SentenceScore(tuple(one.word for one in words), log_p, kinds, unit, tokens)
 
 
 def _by_word(words: Sequence[str], log_p: Floats, units: Units) -> Floats:

@@ -114,6 +114,8 @@ class Distribution(torch.distributions.Distribution):
 
             p.log_probs().exp().sum(-1)          # ones
         """
+        if isinstance(self.prior, FullPrior) and self.prior.sums_to_one and self._is_silent():
+            return self._shaped(self.prior.dense(self.n, self.h.dtype).log_b)
         terms, shift = self.word_terms
         return self._shaped(less(terms, 0.0, (self.require_mass().log_total - shift)[:, None]))
 

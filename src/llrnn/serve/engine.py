@@ -30,6 +30,7 @@ from torch import Tensor
 from llrnn.ground.errors import ConfigError, LLRNNError, UnknownWordError, ZeroMassError
 from llrnn.ground.rendering import Term
 from llrnn.inference.explanation import Explanation, MixturePart, explain_next, influence
+from llrnn.inference.piece_words import PieceWords, contract_of_words
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.distribution import Distribution
 from llrnn.layer.weights import WeightChange
@@ -46,6 +47,7 @@ from llrnn.serve.served import Batcher, PreparedModel, RequestScope, Served, cur
 from llrnn.text.conditions import Before
 from llrnn.text.contract import Contract
 from llrnn.text.corpus import Corpus
+from llrnn.text.tokenisers import TokenPieces
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 Answer = dict[str, Any]
@@ -234,8 +236,9 @@ def word(model: LLRNN, symbol: int, log_p: float, spelled: str | None = None) ->
 def score(model: LLRNN, texts: Sequence[EncodedPrefix]) -> list[dict[str, Any]]:
     """Return for each text a dict with words, log_p, log_prob and perplexity, from one pass through the network.
 
-    `words` and `log_p` (nats, one for each word) include the end of the sentence; `log_prob` is the sum; `perplexity`
-    is exp(−log_prob / number of words and end). None stands for an infinity.
+    `words` and `log_p` (nats, one for each word) include the end of the sentence, but under a model of pieces, whose
+    words are those of `inference.piece_words`; `log_prob` is the sum; `perplexity` is exp(−log_prob / number of words
+    and end). None stands for an infinity.
     """
     lengths = [1 + len(text.ids) for text in texts]
     batch = _padded(model, texts, max(lengths))
@@ -244,18 +247,24 @@ def score(model: LLRNN, texts: Sequence[EncodedPrefix]) -> list[dict[str, Any]]:
     placed = replace(batch, targets=targets, mask=mask).to(model.device)
     change = changes([text.steering for text, length in zip(texts, lengths, strict=True) for _ in range(length)])
     distribution, _ = model.scan(placed, change=change)
+    if (pieces := PieceWords.of(model)) is not None:
+        rows = pieces.scored(distribution, placed)
+        return [_summed([one.word for one in row], torch.tensor([one.log_p for one in row]).double()) for row in rows]
     log_p = distribution.log_prob(placed.picked(placed.targets)).double().cpu()
     return [_scored(model, text, row) for text, row in zip(texts, torch.split(log_p, lengths), strict=True)]
 
 
 def _scored(model: LLRNN, text: EncodedPrefix, log_p: Tensor) -> dict[str, Any]:
-    log_p = _of_words(model.vocabulary, text.words, log_p)
+    return _summed([*text.words, EOS], _of_words(model.vocabulary, text.words, log_p))
+
+
+def _summed(words: Sequence[str], log_p: Tensor) -> dict[str, Any]:
     total = float(log_p.sum())
     return {
-        "words": [*text.words, EOS],
+        "words": words,
         "log_p": [finite(one) for one in log_p.tolist()],
         "log_prob": finite(total),
-        "perplexity": finite(math.exp(nats) if (nats := -total / len(log_p)) < 700 else math.inf),
+        "perplexity": finite(math.exp(nats) if (nats := -total / max(len(log_p), 1)) < 700 else math.inf),
     }
 
 
@@ -708,18 +717,23 @@ class ScoreQuestion:
         changed = self._changed[ready.names]
         texts = [encode(ready, self._words[index], changed, f"texts.{index}") for index in piece]
         for index, text, found in zip(piece, texts, score(ready.model, texts), strict=True):
-            self.scores[index] = {**found, **self._counted(ready.model, text, self.request.texts[index])}
+            self.scores[index] = {
+                **found,
+                **self._counted(ready.model, text, self.request.texts[index], found["words"]),
+            }
 
-    def _counted(self, model: LLRNN, read: EncodedPrefix, text: str | Sequence[str]) -> Answer:
+    def _counted(self, model: LLRNN, read: EncodedPrefix, text: str | Sequence[str], words: Sequence[str]) -> Answer:
         """Return {"kinds", "contract"} of one text of the request.
 
         `kinds`: a list with "listed", "spelled", "number" or the like for each word, and "listed" for the end of the
         text; `contract`: one line that says how words were read and counted. `read`: the text as the model reads it;
-        `text`: as it was sent, one string or words.
+        `text`: as it was sent, one string or words; `words`: those that were scored.
         """
         running = isinstance(read.condition, Before)
         own, tokens = (self.served.model if running else model).vocabulary, model.cut_by
         corpus = Corpus(Corpus.from_sentences([read.words]).sentences, "", tokens if isinstance(text, str) else "given")
+        if model.cut_by == TokenPieces.kind:
+            return {"kinds": ["listed"] * len(words), "contract": str(contract_of_words(corpus, own, words))}
         contract = Contract.of(corpus, own, reading="running" if running else "alone")
         return {"kinds": [*own.kinds(read.words), "listed"], "contract": str(contract)}
 

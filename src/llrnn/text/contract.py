@@ -28,12 +28,13 @@ class Contract:
     """How the words behind a perplexity were read and counted; `str(contract)` is one line to put beside the number.
 
     reading     "alone": each sentence was read by itself; "running": with the text before it
-    words       how many words were counted, ends of sentences included
+    words       how many words were counted, ends of sentences included where `end`
     spelled     how many of them the model does not list, each with a probability of its own, numbers included
     unknown     how many words had no probability of their own, and
     treatment   what became of these: the symbol that stood for all, such as `<unk>`, or "left out" of the words
     tokens      the kind of tokeniser that cut the text; "given": the words came cut already
     case        "lower" where no word has a capital, else "mixed"
+    end         whether ends of sentences were counted; not by a model of pieces, whose texts may go on
     """
 
     reading: Reading
@@ -43,6 +44,7 @@ class Contract:
     treatment: str
     tokens: str
     case: Literal["lower", "mixed"]
+    end: bool = True
 
     @classmethod
     def of(cls, corpus: Corpus, own: Vocabulary, words: int | None = None, **known: Any) -> Contract:
@@ -68,7 +70,8 @@ class Contract:
     def __str__(self) -> str:
         unlisted = {"spelled": self.spelled, self.treatment: self.unknown}
         told = " ".join(f"{what} {n:,}" for what, n in unlisted.items() if n) or "none"
-        counted = f"reading:{self.reading}|words:{self.words:,}|end:yes|unknown:{told}"
+        end = "yes" if self.end else "no"
+        counted = f"reading:{self.reading}|words:{self.words:,}|end:{end}|unknown:{told}"
         return f"{counted}|tokens:{self.tokens}|case:{self.case}|llrnn:{__version__}"
 
 

@@ -640,6 +640,9 @@ class TokenPieces(Tokeniser):
         tokens = [token_of(word) for word in words]
         return self._made.decoder.decode(tokens) if self._made.decoder else " ".join(tokens)
 
+    def lower(self, word: str) -> str:
+        raise ConfigError(f"tokens of a language model have no lowercase, found {word!r}; leave `lowercase` out")
+
     def sentences(self, text: str) -> Iterator[SpacedWords]:
         words = self.tokenise(text)
         if words:
