@@ -219,6 +219,7 @@ def _check_linear(bound: LinearFeature, vocabulary: Vocabulary, drawn: _Drawn) -
             static[n, phi.column_of[name]] = value
     layer, h = _random_layer(phi, k, len(states))
     with torch.no_grad():
+        layer.context_weight *= float(not bound.context_independent)
         dense = torch.einsum("nkj,vj->nvk", values.slope.double(), static[:, list(values.columns)])
         own = layer.weights()
         wanted = own.adaptor(h) @ static.t() + torch.einsum("nk,nvk->nv", own.context_adaptor(h), dense)

@@ -23,13 +23,14 @@ from llrnn.knowledge.contextual.base import (
 from llrnn.knowledge.contextual.frames import Framed
 from llrnn.knowledge.contextual.inputs import ConditionNumbers, ContextualInput, PredictedSlot, SlotProgress
 from llrnn.knowledge.contextual.lookup import Lookup, Matching
+from llrnn.knowledge.contextual.terms import TermLists, Terms, TermsInside
 from llrnn.knowledge.process import Saved, own_restorer
 from llrnn.text.conditions import NumericFields
 
 __all__ = [
     "Again", "ConditionNumbers", "ContextualFeature", "ContextualInput", "Continued", "Copied", "Expert", "Framed",
-    "LinearFeature", "Lookup", "Matching", "Mentioned", "PredictedSlot", "Repeated", "SlotProgress", "Unmentioned",
-    "restore", "restore_input",
+    "LinearFeature", "Lookup", "Matching", "Mentioned", "PredictedSlot", "Repeated", "SlotProgress", "TermLists",
+    "Terms", "TermsInside", "Unmentioned", "restore", "restore_input",
 ]  # fmt: skip
 
 
@@ -41,6 +42,8 @@ def _restored_expert(saved: Saved) -> Expert:
 
 _RESTORERS: dict[str, Callable[[Saved], ContextualFeature]] = {
     "again": lambda saved: Again(),
+    "terms": Terms.restored,
+    "terms_inside": lambda saved: TermsInside(Terms.restored(saved.parts[0])),
     "repeated": lambda saved: Repeated(saved.fields["window"]),
     "expert": lambda saved: _restored_expert(saved),
     "framed": lambda saved: Framed.restored(saved.fields),

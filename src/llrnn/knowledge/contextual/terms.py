@@ -1,0 +1,420 @@
+"""Lists of terms as knowledge: words and phrases of groups, matched in the bytes that the symbols of a model spell.
+
+    log p(x | K) = log b(K, x) + Σ_g (a_begins φ_begins + a_continues φ_continues + a_completes φ_completes) − log Z
+
+    begins_g      1 on symbols in which a term of group g begins, at the beginning of a word
+    continues_g   1 on symbols that go on with a term of g which has begun, or bring it to its end
+    completes_g   1 on symbols with which a word ends (those that begin with a boundary, and the end of the text), where
+                  all of a term of g stands before
+
+That a begun term breaks off is what remains: a constant for all words cancels in Z, so that a weight of breaking would
+be the two weights of going on and of completing, with the other sign.
+
+A term may be cut into symbols in any way: terms are followed byte by byte. They are one sorted list, in which a node of
+their trie is a range (first, last, depth): those terms that begin with the same `depth` bytes. What has begun at each
+beginning of a word is one node, so that terms which overlap live side by side; a state is these nodes.
+
+What begins a term, and whether a symbol begins with a boundary, does not depend on the context: these are static
+columns, of which `Terms` is linear. `TermsInside` alone lists symbols, the few that go on. So a position costs the same
+however long the lists are.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from itertools import chain
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from llrnn.ground.arrays import Floats, Ints
+from llrnn.ground.errors import FeatureError, quoted
+from llrnn.knowledge.contextual.base import ContextualFeature, Following, LinearFeature
+from llrnn.knowledge.features import Features
+from llrnn.knowledge.process import Saved
+from llrnn.layer.priors import ContextValues
+from llrnn.text.lexicon import Lexicon
+from llrnn.text.tokenisers import token_of
+from llrnn.text.vocabulary import EOS, Vocabulary
+
+Spelled = Literal["words", "bytes", "pieces"]
+Node = tuple[int, int, int]  # first, last and depth: terms[first:last] have `depth` bytes in common
+_BLANK, _AFTER_ALL = "▁", b"\xff"  # a byte that no UTF-8 has
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+class Begun(NamedTuple):
+    """The state of `Terms` after a text: the terms that have begun, and whether a word may begin at the next byte.
+
+    `nodes`: for each beginning of a word from which a term may still come, a range (first, last, depth) of the list.
+    """
+
+    nodes: tuple[Node, ...]
+    fresh: bool
+
+
+START = Begun((), True)
+
+
+class TermLists:
+    """Terms of several groups as one sorted list of byte strings, in which a node of their trie is a range.
+
+    `groups`: {name of the group: its terms}; blanks around terms are dropped, and terms that come twice count once. A
+    FeatureError for a group without a name or terms.
+
+        TermLists({"products": ["Valkyria", "New York"]})
+    """
+
+    def __init__(self, groups: Mapping[str, Iterable[str]]) -> None:
+        self.groups = tuple(groups)
+        pairs = {(" ".join(term.split()).encode(), g) for g, terms in enumerate(groups.values()) for term in terms}
+        listed = sorted(pair for pair in pairs if pair[0])
+        self.terms, self.group = [term for term, _ in listed], np.array([g for _, g in listed], dtype=np.int64)
+        without = [name for g, name in enumerate(groups) if not name or g not in set(self.group.tolist())]
+        if without or not groups:
+            raise FeatureError(f"each list needs a name and one term or more, found {quoted(str(dict(groups)))}")
+        self._tables: dict[tuple[int, Spelled], Tables] = {}
+
+    @property
+    def root(self) -> Node:
+        return 0, len(self.terms), 0
+
+    def child(self, node: Node, more: bytes) -> Node:
+        """Return the node of the terms that go on with the bytes `more` after a node; an empty range if none does."""
+        first, last, depth = node
+        prefix = self.terms[first][:depth] + more
+        first = bisect_left(self.terms, prefix, first, last)
+        return first, bisect_left(self.terms, prefix + _AFTER_ALL, first, last), len(prefix)
+
+    def ended(self, node: Node) -> set[int]:
+        """Return the groups (indices) of which a term ends at a node: its last byte is the last one of the prefix."""
+        first, last, depth = node
+        found = set[int]()
+        while first < last and len(self.terms[first]) == depth:
+            found.add(int(self.group[first]))
+            first += 1
+        return found
+
+    def has(self, term: bytes) -> set[int]:
+        """Return the groups (indices) that list this very term."""
+        return self.ended(node) if (node := self.child(self.root, term))[0] < node[1] else set()
+
+    def tables(self, vocabulary: Vocabulary, spelled: Spelled) -> Tables:
+        """Return how the symbols of a vocabulary meet the terms, made once for each vocabulary."""
+        key = id(vocabulary), spelled
+        if key not in self._tables or self._tables[key].vocabulary is not vocabulary:
+            self._tables[key] = Tables(self, vocabulary, spelled)
+        return self._tables[key]
+
+
+class Tables:
+    """How the symbols of a vocabulary meet lists of terms: what begins in each, and what goes on after a node.
+
+    spelled     the bytes of each symbol; b"" for the end of the text
+    begins      {symbol id: (nodes, groups)} of symbols within which a term begins after a boundary of their own
+    opens       {symbol id: (nodes, groups)} of symbols that begin a term with their first byte
+    boundary    (V,) bool: symbols that begin with a boundary, and the end of the text
+    fresh_after for each symbol, whether a word may begin at the byte after it
+    """
+
+    def __init__(self, lists: TermLists, vocabulary: Vocabulary, spelled: Spelled) -> None:
+        self.lists, self.vocabulary = lists, vocabulary
+        self.spelled = [spelling(symbol, spelled) for symbol in vocabulary.symbols]
+        within = [in_words(one) for one in self.spelled]
+        self.boundary = np.array([not flags or not flags[0] for flags in within])
+        self.fresh_after = [bool(flags) and not flags[-1] for flags in within]
+        self.begins = {x: found for x, flags in enumerate(within) if (found := self._within(x, flags))[1]}
+        self.opens = {x: found for x, flags in enumerate(within) if (found := self._from(x, 0, flags))[1]}
+        self.symbol_of = {one: x for x, one in enumerate(self.spelled) if one}
+        self.longest = max(map(len, self.spelled), default=0)
+        self._next: dict[Node, tuple[Ints, Floats]] = {}
+
+    def _within(self, x: int, flags: Sequence[bool]) -> tuple[list[Node], set[int]]:
+        """Return (nodes that live on, groups of what begins) from all places in a symbol but its first byte."""
+        nodes, groups = list[Node](), set[int]()
+        for start in range(1, len(flags)):
+            if not flags[start - 1]:
+                live, begun = self._from(x, start, flags)
+                nodes += live
+                groups |= begun
+        return nodes, groups
+
+    def _from(self, x: int, start: int, flags: Sequence[bool]) -> tuple[list[Node], set[int]]:
+        """Return ([node], groups) of the terms that begin at a byte of a symbol; no node where all end in it."""
+        rest = self.spelled[x][start:]
+        if not rest or rest[:1].isspace():
+            return [], set()
+        node = self.lists.child(self.lists.root, rest)
+        groups = set(self.lists.group[node[0] : node[1]].tolist())
+        for end in range(1, len(rest)):
+            if not (flags[start + end - 1] and flags[start + end]):
+                groups |= self.lists.has(rest[:end])
+        return [node] if node[0] < node[1] else [], groups
+
+    def after(self, node: Node) -> tuple[Ints, Floats]:
+        """Return the symbols that go on with a begun term: (ids (E,), sorted; whether for each group (E, groups))."""
+        if node not in self._next:
+            found: dict[int, set[int]] = {}
+            first, last, depth = node
+            for term, g in zip(self.lists.terms[first:last], self.lists.group[first:last].tolist(), strict=True):
+                for x in self._going_on(term[depth:]):
+                    found.setdefault(x, set()).add(g)
+            words = sorted(found)
+            value = np.zeros((len(words), len(self.lists.groups)))
+            for row, x in enumerate(words):
+                value[row, list(found[x])] = 1.0
+            self._next[node] = np.array(words, dtype=np.int64), value
+        return self._next[node]
+
+    def spells(self, text: bytes) -> bool:
+        """Return whether some sequence of symbols spells these bytes."""
+        if all(bytes([byte]) in self.symbol_of for byte in text):
+            return True
+        reached = {0}
+        for i in range(len(text)):
+            ends = range(i + 1, min(len(text), i + self.longest) + 1) if i in reached else ()
+            reached.update(end for end in ends if text[i:end] in self.symbol_of)
+        return len(text) in reached
+
+    def _going_on(self, rest: bytes) -> Iterator[int]:
+        """Yield the symbols that spell a beginning of `rest`, or all of it and then something after a boundary."""
+        for end in range(1, min(len(rest), self.longest) + 1):
+            if (x := self.symbol_of.get(rest[:end])) is not None:
+                yield x
+        first = bisect_left(self._sorted, (rest,)) if rest else len(self._sorted)
+        for one, x in self._sorted[first:]:
+            if not one.startswith(rest):
+                break
+            flags = in_words(one)
+            if len(one) > len(rest) and not (flags[len(rest) - 1] and flags[len(rest)]):
+                yield x
+
+    @cached_property
+    def _sorted(self) -> list[tuple[bytes, int]]:
+        return sorted(self.symbol_of.items())
+
+
+class TermStarts(Features):
+    """Static features of symbols by which `Terms` is computed: begins a term of a group, begins with a boundary."""
+
+    def __init__(self, lists: TermLists, spelled: Spelled) -> None:
+        self._lists, self._spelled = lists, spelled
+        self._table: Tables | None = None
+
+    @property
+    def group(self) -> str:
+        return "Terms"
+
+    def fitted(self, vocabulary: Vocabulary) -> Features:
+        made = TermStarts(self._lists, self._spelled)
+        made._table = self._lists.tables(vocabulary, self._spelled)
+        return made
+
+    def __call__(self, symbol: str) -> Mapping[str, float]:
+        assert self._table is not None
+        x = self._table.vocabulary.id(symbol)
+        places = (("starts", self._table.begins), ("opens", self._table.opens))
+        found = {f"{self._lists.groups[g]}:{name}": 1.0 for name, at in places if x in at for g in sorted(at[x][1])}
+        return found | {"terms:boundary": 1.0} if self._table.boundary[x] else found
+
+
+class Terms(LinearFeature[Begun]):
+    """Contextual features of lists of terms: `GROUP:begins`, `GROUP:completes` (`TermsInside` has `GROUP:continues`).
+
+    `groups`: {name: terms}, or the `TermLists` made of them; `spelled`: how the symbols of the vocabulary spell text:
+    "words" (a blank before each), "bytes" (tokens of a byte-level BPE), "pieces" (SentencePiece). The module's text has
+    the definitions. Give both, and the static features that they need:
+
+        terms = Terms({"products": ["Valkyria", "New York"]})
+        LLRNN(vocabulary, output_features=phi, contextual=[terms, TermsInside(terms)])
+    """
+
+    context_independent = True
+
+    def __init__(self, groups: Mapping[str, Iterable[str]] | TermLists, *, spelled: Spelled = "words") -> None:
+        self.lists = groups if isinstance(groups, TermLists) else TermLists(groups)
+        self.spelled: Spelled = spelled
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{name}:{what}" for what in ("begins", "completes") for name in self.lists.groups)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        own = (f"{name}:{what}" for what in ("starts", "opens") for name in self.lists.groups)
+        return (*own, "terms:boundary")
+
+    @property
+    def static(self) -> Features | None:
+        return TermStarts(self.lists, self.spelled)
+
+    @property
+    def state_key(self) -> object:
+        return id(self.lists), self.spelled
+
+    reads_conditions = False
+
+    @property
+    def tables(self) -> Tables:
+        return self.lists.tables(self.vocabulary, self.spelled)
+
+    def initial(self, condition: object = None) -> Begun:
+        return START
+
+    def advance(self, state: Begun, symbol: int) -> Begun:
+        tables = self.tables
+        token = tables.spelled[symbol]
+        if not token:  # the end of a text, or nothing that is seen
+            return START if symbol == self.vocabulary.eos else state
+        grown = (self.lists.child(node, token) for node in state.nodes)
+        nodes = {node for node in grown if node[0] < node[1]}
+        nodes.update(tables.begins.get(symbol, ((), ()))[0])
+        if state.fresh:
+            nodes.update(tables.opens.get(symbol, ((), ()))[0])
+        return Begun(tuple(sorted(nodes)), tables.fresh_after[symbol])
+
+    def unspelled(self) -> set[str]:
+        """Return the terms that no sequence of the vocabulary's symbols spells, so that they can never come."""
+        spells = self.tables.spells
+        return {term.decode() for term in self.lists.terms if not (spells(b" " + term) or spells(term))}
+
+    def slopes(self, states: Sequence[Begun]) -> Tensor:
+        n = len(self.lists.groups)
+        found = [_slope(self.lists, state) for state in states]
+        return torch.from_numpy(np.stack(found) if found else np.zeros((0, 2 * n, 2 * n + 1)))
+
+    def saved(self) -> Saved:
+        text = torch.frombuffer(bytearray(b"\n".join(self.lists.terms)), dtype=torch.uint8)
+        tensors = {"terms": text, "group": torch.from_numpy(self.lists.group)}
+        return Saved("terms", {"groups": list(self.lists.groups), "spelled": self.spelled}, tensors)
+
+    @classmethod
+    def restored(cls, saved: Saved) -> Terms:
+        """Return the feature that `saved` describes; two that were made of the same lists share them again."""
+        text, group = saved.tensors["terms"].numpy().tobytes(), tuple(saved.tensors["group"].tolist())
+        return cls(_restored_lists(tuple(saved.fields["groups"]), text, group), spelled=saved.fields["spelled"])
+
+    def __repr__(self) -> str:
+        return f"Terms({len(self.lists.terms):,} in {', '.join(self.lists.groups)})"
+
+
+@lru_cache(maxsize=2)
+def _restored_lists(groups: tuple[str, ...], text: bytes, group: tuple[int, ...]) -> TermLists:
+    terms: dict[str, list[str]] = {name: [] for name in groups}
+    for term, g in zip(text.decode().split("\n"), group, strict=True):
+        terms[groups[g]].append(term)
+    return TermLists(terms)
+
+
+def _slope(lists: TermLists, state: Begun) -> Floats:
+    """Return how `begins` and `completes` follow from the static columns at one state, (2 groups, 2 groups + 1)."""
+    n = len(lists.groups)
+    slope = np.zeros((2 * n, 2 * n + 1))
+    slope[range(n), range(n)] = 1.0
+    slope[range(n), range(n, 2 * n)] = float(state.fresh)
+    for node in state.nodes:
+        slope[[n + g for g in lists.ended(node)], 2 * n] = 1.0
+    return slope
+
+
+class TermsInside(Following[Begun], ContextualFeature[Begun]):
+    """The contextual features `GROUP:continues` of lists of terms: 1 on symbols that go on with a term that has begun.
+
+    `terms`: the `Terms` beside which it stands in a model, whose states it shares.
+
+        TermsInside(terms)
+    """
+
+    context_independent = True
+    followed: Terms
+
+    def __init__(self, terms: Terms) -> None:
+        self.followed = terms
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{name}:continues" for name in self.followed.lists.groups)
+
+    def values(self, states: Sequence[Begun]) -> ContextValues:
+        tables, n = self.followed.tables, len(self.names)
+        position, word, value = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], [np.zeros((0, n))]
+        for place, state in enumerate(states):
+            words, own = _joined([tables.after(node) for node in state.nodes]) if state.nodes else (word[0], value[0])
+            position.append(np.full(len(words), place))
+            word.append(words)
+            value.append(own)
+        found = (torch.from_numpy(np.concatenate(parts)) for parts in (position, word, value))
+        return ContextValues(torch.zeros(len(states), n, dtype=torch.float64), *found)
+
+    def saved(self) -> Saved:
+        return Saved("terms_inside", parts=(self.followed.saved(),))
+
+
+def _joined(parts: Sequence[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
+    """Return the symbols that several begun terms go on with, each once: (ids (E,), sorted; values (E, groups))."""
+    if len(parts) == 1:
+        return parts[0]
+    words, row = np.unique(np.concatenate([words for words, _ in parts]), return_inverse=True)
+    value = np.zeros((len(words), parts[0][1].shape[1]))
+    np.maximum.at(value, row, np.concatenate([own for _, own in parts]))
+    return words, value
+
+
+def expanded(terms: Iterable[str], lexicon: Lexicon | None = None, *, capitals: bool = False) -> list[str]:
+    """Return terms with their other forms, each once; empty ones are left out.
+
+    `lexicon`: a term that is the `Lemma:` of forms in it stands for these, too; `capitals`: every form also with a
+    capital at its beginning, and all in capitals.
+
+        expanded(["tumour"], Lexicon.from_tsv("english.tsv"), capitals=True)    # tumour, tumours, Tumour, …
+    """
+    forms: dict[str, list[str]] = {}
+    for form in lexicon.forms() if lexicon is not None else ():
+        for attribute in lexicon(form) if lexicon is not None else ():
+            forms.setdefault(attribute, []).append(form)
+    found = dict.fromkeys(one for term in terms if term for one in (term, *forms.get(f"Lemma:{term}", ())))
+    written = ([one, one[0].upper() + one[1:], one.upper()] if capitals else [one] for one in found)
+    return list(dict.fromkeys(chain.from_iterable(written)))
+
+
+def spelling(symbol: str, spelled: Spelled) -> bytes:
+    """Return the bytes that a symbol of a vocabulary stands for in a text, b"" for the end of a sentence.
+
+    `spelled`: "words": a blank and the word; "bytes": a token of a byte-level BPE, whose characters stand for bytes;
+    "pieces": a token of SentencePiece, with ▁ for a blank and <0x0A> for a byte.
+
+        spelling("Ġchat", "bytes")         # b" chat"
+    """
+    if symbol == EOS:
+        return b""
+    if spelled == "words":
+        return b" " + symbol.encode()
+    token = token_of(symbol)
+    if spelled == "bytes":
+        known = byte_of()
+        return bytes(known[one] for one in token) if all(one in known for one in token) else b""
+    byte = _BYTE.fullmatch(token)
+    return bytes([int(byte[1], 16)]) if byte else token.replace(_BLANK, " ").encode()
+
+
+@lru_cache
+def byte_of() -> Mapping[str, int]:
+    """Return {character: byte} of byte-level BPE: printable bytes stand for themselves, others for U+0100 and up."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in plain]
+    return {chr(byte): byte for byte in plain} | {chr(256 + n): byte for n, byte in enumerate(others)}
+
+
+def in_words(token: bytes) -> list[bool]:
+    """Return for each byte whether it is part of a word: of a letter, digit, mark or `_`, or of a cut character."""
+    found = list[bool]()
+    for one in token.decode("utf8", "surrogateescape"):
+        is_part = one.isalnum() or one == "_" or unicodedata.category(one) in ("Mn", "Mc", "Cs")
+        found += [is_part] * len(one.encode("utf8", "surrogateescape"))
+    return found
