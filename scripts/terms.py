@@ -27,8 +27,8 @@ import llrnn
 from llrnn.inference.terms import Masses, bias, fit_bias, masses
 from llrnn.knowledge.backgrounds.neural import HuggingFace
 
-RARE, WORDS = 12, 700  # times in the training text, and words of an article that are read
-FIT, TEST = 4, 6  # articles
+RARE, WORDS = 12, 400  # times in the training text, and words of an article that are read
+FIT, TEST = 4, 5  # articles
 
 
 def articles(path: Path) -> list[str]:

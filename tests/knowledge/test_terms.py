@@ -80,7 +80,7 @@ def live(text: str, group: str) -> list[tuple[int, str]]:
 
 
 def brute(before: str, token: str, group: str) -> dict[str, float]:
-    """The three features of a token after a text, from the strings alone; token "" is the end of the text."""
+    """The five features of a token after a text, from the strings alone; token "" is the end of the text."""
     text = before + token
     starts = [i for i in range(len(text)) if i == 0 or not text[i - 1].isalnum()]
 
@@ -93,6 +93,17 @@ def brute(before: str, token: str, group: str) -> dict[str, float]:
         for i in starts
         for term in GROUPS[group]
     )
+    whole = any(
+        i >= len(before) and (text[i:] == term or (text[i:].startswith(term) and boundary(text, i + len(term))))
+        for i in starts
+        for term in GROUPS[group]
+    )
+    ends = any(
+        i < len(before) < i + len(term)
+        and (text[i:] == term or (text[i:].startswith(term) and boundary(text, i + len(term))))
+        for i in starts
+        for term in GROUPS[group]
+    )
     continues = token != "" and any(
         i < len(before) and len(term) > len(before) - i and term.startswith(before[i:]) and matches(i, term)
         for i in starts
@@ -100,7 +111,8 @@ def brute(before: str, token: str, group: str) -> dict[str, float]:
     )
     ended = any(before[i:] == term for i in starts if i < len(before) for term in GROUPS[group])
     completes = ended and (token == "" or not (token[0].isalnum() or token[0] == "_"))
-    return {"begins": float(begins), "continues": float(continues), "completes": float(completes)}
+    found = {"begins": begins, "whole": whole, "continues": continues, "ends": ends, "completes": completes}
+    return {name: float(value) for name, value in found.items()}
 
 
 def spelled(tokens: Sequence[str]) -> str:

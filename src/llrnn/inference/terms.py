@@ -38,9 +38,9 @@ def bias(
 ) -> LLRNN:
     """Return a model that favours the terms of some lists: p of `model` times exp(a·φ), normalised exactly.
 
-    `groups`: {name: words or phrases}; `weight`: nats for each symbol that goes on with a term that has begun, and for
-    ending it where it is complete, one number or one for each group; 0: the same probabilities, to be fitted by
-    `fit_bias`. Beginnings have the weight 0: they cannot be taken back.
+    `groups`: {name: words or phrases}; `weight`: nats for each symbol that spells all of a term, goes on with one
+    that has begun, or ends the word where it is complete, one number or one for each group; 0: the same probabilities,
+    to be fitted by `fit_bias`. Mere beginnings have the weight 0: they cannot be taken back.
 
         named = bias(open_lm("smollm2"), {"products": ["Valkyria", "New York"]}, weight=3.0)
         generate(named, "We sell the", greedy=True)
@@ -62,7 +62,7 @@ def bias(
     if unknown:
         raise ConfigError(f"weights are of the groups {', '.join(lists.groups)}, found {unknown[0]!r}; correct it")
     values = [
-        0.0 if what == "begins" else of_group.get(g, 0.0)
+        0.0 if what in ("begins", "ends") else of_group.get(g, 0.0)
         for g, _, what in (name.rpartition(":") for name in made.context_names)
     ]
     with torch.no_grad():

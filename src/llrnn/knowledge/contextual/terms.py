@@ -1,9 +1,11 @@
 """Lists of terms as knowledge: words and phrases of groups, matched in the bytes that the symbols of a model spell.
 
-    log p(x | K) = log b(K, x) + Σ_g (a_begins φ_begins + a_continues φ_continues + a_completes φ_completes) − log Z
+    log p(x | K) = log b(K, x) + Σ_g a_g·φ_g(K, x) − log Z                    five features φ_g of each group g of terms
 
-    begins_g      1 on symbols in which a term of group g begins, at the beginning of a word
-    continues_g   1 on symbols that go on with a term of g which has begun, or bring it to its end
+    begins_g      1 on symbols in which a term of g begins, at the beginning of a word
+    whole_g       1 on symbols that spell all of a term of g, from its beginning on
+    continues_g   1 on symbols that go on with a term of g which has begun
+    ends_g        1 on symbols that go on with it up to its end
     completes_g   1 on symbols with which a word ends (those that begin with a boundary, and the end of the text), where
                   all of a term of g stands before
 
@@ -44,6 +46,7 @@ from llrnn.text.tokenisers import token_of
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 Spelled = Literal["words", "bytes", "pieces"]
+Beginnings = tuple[list["Node"], set[int], set[int]]  # nodes that live on, groups, groups of which all is spelled
 Node = tuple[int, int, int]  # first, last and depth: terms[first:last] have `depth` bytes in common
 _BLANK, _AFTER_ALL = "▁", b"\xff"  # a byte that no UTF-8 has
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
@@ -117,8 +120,9 @@ class Tables:
     """How the symbols of a vocabulary meet lists of terms: what begins in each, and what goes on after a node.
 
     spelled     the bytes of each symbol; b"" for the end of the text
-    begins      {symbol id: (nodes, groups)} of symbols within which a term begins after a boundary of their own
-    opens       {symbol id: (nodes, groups)} of symbols that begin a term with their first byte
+    begins      {symbol id: (nodes, groups, groups of which all of a term is spelled)} of symbols within which a term
+                begins after a boundary of their own
+    opens       likewise of symbols that begin a term with their first byte
     boundary    (V,) bool: symbols that begin with a boundary, and the end of the text
     fresh_after for each symbol, whether a word may begin at the byte after it
     """
@@ -135,38 +139,40 @@ class Tables:
         self.longest = max(map(len, self.spelled), default=0)
         self._next: dict[Node, tuple[Ints, Floats]] = {}
 
-    def _within(self, x: int, flags: Sequence[bool]) -> tuple[list[Node], set[int]]:
-        """Return (nodes that live on, groups of what begins) from all places in a symbol but its first byte."""
-        nodes, groups = list[Node](), set[int]()
-        for start in range(1, len(flags)):
-            if not flags[start - 1]:
-                live, begun = self._from(x, start, flags)
-                nodes += live
-                groups |= begun
-        return nodes, groups
+    def _within(self, x: int, flags: Sequence[bool]) -> Beginnings:
+        """Return what begins in a symbol at all places but its first byte."""
+        places = [start for start in range(1, len(flags)) if not flags[start - 1]]
+        found = [self._from(x, start, flags) for start in places]
+        nodes = [node for own, _, _ in found for node in own]
+        return nodes, set().union(*(groups for _, groups, _ in found)), set().union(*(whole for _, _, whole in found))
 
-    def _from(self, x: int, start: int, flags: Sequence[bool]) -> tuple[list[Node], set[int]]:
-        """Return ([node], groups) of the terms that begin at a byte of a symbol; no node where all end in it."""
+    def _from(self, x: int, start: int, flags: Sequence[bool]) -> Beginnings:
+        """Return ([node], groups, groups of whole terms) of what begins at a byte; no node where all ends here."""
         rest = self.spelled[x][start:]
         if not rest or rest[:1].isspace():
-            return [], set()
+            return [], set(), set()
         node = self.lists.child(self.lists.root, rest)
-        groups = set(self.lists.group[node[0] : node[1]].tolist())
+        whole = self.lists.ended(node)
         for end in range(1, len(rest)):
             if not (flags[start + end - 1] and flags[start + end]):
-                groups |= self.lists.has(rest[:end])
-        return [node] if node[0] < node[1] else [], groups
+                whole |= self.lists.has(rest[:end])
+        groups = set(self.lists.group[node[0] : node[1]].tolist()) | whole
+        return [node] if node[0] < node[1] else [], groups, whole
 
     def after(self, node: Node) -> tuple[Ints, Floats]:
-        """Return the symbols that go on with a begun term: (ids (E,), sorted; whether for each group (E, groups))."""
+        """Return the symbols that go on with a begun term: ids (E,), sorted; (E, 2 groups): goes on, and to the end.
+
+        The result is kept for the next time.
+        """
         if node not in self._next:
             found: dict[int, set[int]] = {}
             first, last, depth = node
+            n = len(self.lists.groups)
             for term, g in zip(self.lists.terms[first:last], self.lists.group[first:last].tolist(), strict=True):
-                for x in self._going_on(term[depth:]):
-                    found.setdefault(x, set()).add(g)
+                for x, is_end in self._going_on(term[depth:]):
+                    found.setdefault(x, set()).update((g, n + g) if is_end else (g,))
             words = sorted(found)
-            value = np.zeros((len(words), len(self.lists.groups)))
+            value = np.zeros((len(words), 2 * n))
             for row, x in enumerate(words):
                 value[row, list(found[x])] = 1.0
             self._next[node] = np.array(words, dtype=np.int64), value
@@ -182,18 +188,21 @@ class Tables:
             reached.update(end for end in ends if text[i:end] in self.symbol_of)
         return len(text) in reached
 
-    def _going_on(self, rest: bytes) -> Iterator[int]:
-        """Yield the symbols that spell a beginning of `rest`, or all of it and then something after a boundary."""
+    def _going_on(self, rest: bytes) -> Iterator[tuple[int, bool]]:
+        """Yield the symbols that spell a beginning of `rest`, or all of it and then something after a boundary.
+
+        With each comes whether it spells all of it.
+        """
         for end in range(1, min(len(rest), self.longest) + 1):
             if (x := self.symbol_of.get(rest[:end])) is not None:
-                yield x
+                yield x, end == len(rest)
         first = bisect_left(self._sorted, (rest,)) if rest else len(self._sorted)
         for one, x in self._sorted[first:]:
             if not one.startswith(rest):
                 break
             flags = in_words(one)
             if len(one) > len(rest) and not (flags[len(rest) - 1] and flags[len(rest)]):
-                yield x
+                yield x, True
 
     @cached_property
     def _sorted(self) -> list[tuple[bytes, int]]:
@@ -219,15 +228,19 @@ class TermStarts(Features):
     def __call__(self, symbol: str) -> Mapping[str, float]:
         assert self._table is not None
         x = self._table.vocabulary.id(symbol)
-        places = (("starts", self._table.begins), ("opens", self._table.opens))
-        found = {f"{self._lists.groups[g]}:{name}": 1.0 for name, at in places if x in at for g in sorted(at[x][1])}
+        found = dict[str, float]()
+        for name, at in (("starts", self._table.begins), ("opens", self._table.opens)):
+            _, begun, whole = at.get(x, ((), (), ()))
+            found |= {f"{self._lists.groups[g]}:{name}": 1.0 for g in sorted(begun)}
+            found |= {f"{self._lists.groups[g]}:{name} all": 1.0 for g in sorted(whole)}
         return found | {"terms:boundary": 1.0} if self._table.boundary[x] else found
 
 
 class Terms(LinearFeature[Begun]):
-    """Contextual features of lists of terms: `GROUP:begins`, `GROUP:completes` (`TermsInside` has `GROUP:continues`).
+    """Contextual features of lists of terms: `GROUP:begins`, `GROUP:whole` and `GROUP:completes`.
 
-    `groups`: {name: terms}, or the `TermLists` made of them; `spelled`: how the symbols of the vocabulary spell text:
+    `TermsInside` has the others. `groups`: {name: terms}, or the `TermLists` made of them; `spelled`: how the symbols of
+    the vocabulary spell text:
     "words" (a blank before each), "bytes" (tokens of a byte-level BPE), "pieces" (SentencePiece). The module's text has
     the definitions. Give both, and the static features that they need:
 
@@ -243,12 +256,12 @@ class Terms(LinearFeature[Begun]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"{name}:{what}" for what in ("begins", "completes") for name in self.lists.groups)
+        return tuple(f"{name}:{what}" for what in ("begins", "whole", "completes") for name in self.lists.groups)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        own = (f"{name}:{what}" for what in ("starts", "opens") for name in self.lists.groups)
-        return (*own, "terms:boundary")
+        kinds = ("starts", "opens", "starts all", "opens all")
+        return (*(f"{name}:{what}" for what in kinds for name in self.lists.groups), "terms:boundary")
 
     @property
     def static(self) -> Features | None:
@@ -274,9 +287,9 @@ class Terms(LinearFeature[Begun]):
             return START if symbol == self.vocabulary.eos else state
         grown = (self.lists.child(node, token) for node in state.nodes)
         nodes = {node for node in grown if node[0] < node[1]}
-        nodes.update(tables.begins.get(symbol, ((), ()))[0])
+        nodes.update(tables.begins.get(symbol, ((), (), ()))[0])
         if state.fresh:
-            nodes.update(tables.opens.get(symbol, ((), ()))[0])
+            nodes.update(tables.opens.get(symbol, ((), (), ()))[0])
         return Begun(tuple(sorted(nodes)), tables.fresh_after[symbol])
 
     def unspelled(self) -> set[str]:
@@ -287,7 +300,7 @@ class Terms(LinearFeature[Begun]):
     def slopes(self, states: Sequence[Begun]) -> Tensor:
         n = len(self.lists.groups)
         found = [_slope(self.lists, state) for state in states]
-        return torch.from_numpy(np.stack(found) if found else np.zeros((0, 2 * n, 2 * n + 1)))
+        return torch.from_numpy(np.stack(found) if found else np.zeros((0, 3 * n, 4 * n + 1)))
 
     def saved(self) -> Saved:
         text = torch.frombuffer(bytearray(b"\n".join(self.lists.terms)), dtype=torch.uint8)
@@ -313,18 +326,19 @@ def _restored_lists(groups: tuple[str, ...], text: bytes, group: tuple[int, ...]
 
 
 def _slope(lists: TermLists, state: Begun) -> Floats:
-    """Return how `begins` and `completes` follow from the static columns at one state, (2 groups, 2 groups + 1)."""
+    """Return how the features of `Terms` follow from the static columns at one state, (3 groups, 4 groups + 1)."""
     n = len(lists.groups)
-    slope = np.zeros((2 * n, 2 * n + 1))
-    slope[range(n), range(n)] = 1.0
-    slope[range(n), range(n, 2 * n)] = float(state.fresh)
+    slope, own = np.zeros((3 * n, 4 * n + 1)), np.arange(n)
+    for row in (0, 1):  # begins, whole: after a boundary in the symbol, and at its first byte where a word may begin
+        slope[row * n + own, 2 * row * n + own] = 1.0
+        slope[row * n + own, (2 * row + 1) * n + own] = float(state.fresh)
     for node in state.nodes:
-        slope[[n + g for g in lists.ended(node)], 2 * n] = 1.0
+        slope[[2 * n + g for g in lists.ended(node)], 4 * n] = 1.0
     return slope
 
 
 class TermsInside(Following[Begun], ContextualFeature[Begun]):
-    """The contextual features `GROUP:continues` of lists of terms: 1 on symbols that go on with a term that has begun.
+    """Contextual features `GROUP:continues` and `GROUP:ends` of lists of terms: of what goes on with a begun term.
 
     `terms`: the `Terms` beside which it stands in a model, whose states it shares.
 
@@ -339,7 +353,7 @@ class TermsInside(Following[Begun], ContextualFeature[Begun]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f"{name}:continues" for name in self.followed.lists.groups)
+        return tuple(f"{name}:{what}" for what in ("continues", "ends") for name in self.followed.lists.groups)
 
     def values(self, states: Sequence[Begun]) -> ContextValues:
         tables, n = self.followed.tables, len(self.names)
@@ -357,7 +371,7 @@ class TermsInside(Following[Begun], ContextualFeature[Begun]):
 
 
 def _joined(parts: Sequence[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
-    """Return the symbols that several begun terms go on with, each once: (ids (E,), sorted; values (E, groups))."""
+    """Return the symbols that several begun terms go on with, each once: (ids (E,), sorted; values (E, 2 groups))."""
     if len(parts) == 1:
         return parts[0]
     words, row = np.unique(np.concatenate([words for words, _ in parts]), return_inverse=True)
