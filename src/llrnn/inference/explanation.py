@@ -97,6 +97,12 @@ class Explanation(Chartable):
     factors: tuple[tuple[str, float], ...] = ()  # of a background that has several: each by name, and its log b
     parts: tuple[MixturePart, ...] = ()  # of a background that is a mixture, or a mixed model
     remarks: tuple[tuple[str, str], ...] = ()  # of terms by name: what their value is due to, such as who governs
+    text: tuple[str, str] | None = None  # prefix and word as they are written, where words have their blanks in them
+
+    @property
+    def heading(self) -> tuple[str, str]:
+        """The prefix and the word as two strings that are one text."""
+        return self.text or ("".join(f"{word} " for word in self.prefix), self.word)
 
     @property
     def total(self) -> float:
@@ -118,7 +124,7 @@ class Explanation(Chartable):
         return f"log p = {self.log_p:.4f}, p = {math.exp(self.log_p):.4g}"
 
     def sheet(self) -> Sheet:
-        line = (*(f"{word} " for word in self.prefix), Strong(self.word), f": {self.verdict}")
+        line = (self.heading[0], Strong(self.heading[1]), f": {self.verdict}")
         return Sheet((line, *self.told(), self.chart(), self._sum().table("value φ"), *self._mixture()))
 
     def told(self) -> list[tuple[str, ...]]:
@@ -133,7 +139,7 @@ class Explanation(Chartable):
         return (TextTable(("part of the mixture", "weight λ", "log b", "share"), rows),) if rows else ()
 
     def chart(self) -> BarChart:
-        return self._sum().waterfall("log p", " ".join((*self.prefix, self.word)))
+        return self._sum().waterfall("log p", "".join(self.heading))
 
     def _sum(self) -> Breakdown:
         """Return the sum as a `Breakdown` for table and chart: log b, the features' terms, − log Z, and the total.
@@ -199,14 +205,14 @@ class Comparison(Chartable):
     def sheet(self) -> Sheet:
         chosen, rival = self.chosen, self.rival
         line = (
-            *(f"{word} " for word in chosen.prefix), Strong(chosen.word), f" rather than {rival.word}: "
+            chosen.heading[0], Strong(chosen.heading[1]), f" rather than {rival.heading[1]}: "
             f"log p {chosen.log_p:.4f} against {rival.log_p:.4f}, difference {log_text(self.log_ratio)}",
         )  # fmt: skip
         return Sheet((*self._notes(), line, self.chart(), self._sum().table("Δφ")))
 
     def chart(self) -> BarChart:
-        word, rival = self.chosen.word, self.rival.word
-        title = " ".join((*self.chosen.prefix, word, f"rather than {rival}"))
+        word, rival = self.chosen.heading[1].strip(), self.rival.heading[1].strip()
+        title = f"{''.join(self.chosen.heading)} rather than {rival}"
         label = f"nats for “{shortened(word)}” (right) or “{shortened(rival)}” (left)"
         return self._sum().balance(title, label)
 
@@ -317,6 +323,7 @@ def _explanation(
         factors=_factors(factors, symbol),
         parts=_parts(parts, symbol, log_inside),
         remarks=said,
+        text=(model.write(prefix), model.piece((*prefix, word))) if model.tokeniser.has_blanks else None,
     )
 
 

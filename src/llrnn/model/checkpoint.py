@@ -139,7 +139,7 @@ def bundle_name(folder: str | PathLike[str]) -> str:
             f"{folder}: a model folder is required, as `llrnn train --out` writes it, found n-grams, which "
             "evaluate, score, rescore, generate, complete and explain take, and --background"
         )
-    kind = _model_type(Path(folder))
+    kind = "GGUF" if names_lm(folder) else _model_type(Path(folder))
     if kind not in (None, "llrnn"):
         raise CheckpointError(
             f"{folder}: a model of llrnn is required, found one of transformers ({kind}); llrnn.open_lm(folder) and "
@@ -177,14 +177,17 @@ def find_device(device: str | torch.device) -> torch.device:
 
 
 def open_background(path: Path, restrict: bool = False) -> Background:
-    """Return what `path` holds, a model folder, ARPA file or n-gram folder, as a background (prior over the next word).
+    """Return what `path` holds, a model, n-grams or a language model, as a background (prior over the next word).
 
-    A model folder gives a `backgrounds.Model`, n-grams a `backgrounds.NGram`. `restrict`: of n-grams, leave out those
+    A model folder gives a `backgrounds.Model`, n-grams a `backgrounds.NGram`, what `open_lm` opens a
+    `backgrounds.HuggingFace`. `restrict`: of n-grams, leave out those
     with words that the vocabulary of the model which uses them does not list (else such words are an error when the
     background is bound). Raises ConfigError where nothing is at the path. Use it as `background=` of an `LLRNN`.
     """
     if holds_model(path):
         return backgrounds.Model(load(path))
+    if holds_lm(path):
+        return open_lm(path).background
     if not path.exists():
         raise ConfigError(f"{path}: no such file or folder; give an ARPA file, an n-gram folder or a model folder")
     return backgrounds.NGram.from_path(path, restrict=restrict)

@@ -90,6 +90,8 @@ class NextWords:
     def __init__(self, model: LLRNN, p: Distribution) -> None:
         self.vocabulary, self.p = model.vocabulary, p.require_mass()
         self.case = model.tokeniser if model.reads_lowercase else None  # what writes its lowercase words with capitals
+        self.piece = model.piece if model.tokeniser.has_blanks else None  # what its tokens add to a text
+        self.before = model.before
 
     @cached_property
     def _static(self) -> tuple[Ints, Floats, Floats] | None:
@@ -339,11 +341,15 @@ class Completions(Sequence[Completion], Renderable):
         found = [(log, text, False) for log, text in listed]
         strings = after.best_strings(self._typed, k, (log for log, _ in listed))
         found += [(log, text, True) for log, text in strings]
+        if after.piece is not None:
+            self.letters = after.piece((*self.prefix, letters)) if letters else ""
         best = (self._completion(*one) for one in sorted(found, key=lambda one: (-one[0], one[1]))[:k])
         self.best = tuple(one for one in best if one.word not in passed)[: k - len(passed)]
 
     def _completion(self, log: float, text: str, new: bool) -> Completion:
         written, cell_of = self.letters + text[len(self._typed) :], self._after.cell_of
+        if self._after.piece is not None:
+            written = self._after.piece((*self.prefix, text))
         if self.letters == self._typed and self._after.case is not None:
             written = self._after.case.capitalised((*self.prefix[:_START], text))[-1]
         return Completion(written, log, lambda: cell_of(text) if new else None)
@@ -372,7 +378,7 @@ class Completions(Sequence[Completion], Renderable):
 
     def sheet(self) -> Sheet:
         rows = tuple((one.word, f"{one.p:.4g}", f"{self.share(one):.4g}", one.cell or "") for one in self.best)
-        said = f"{' '.join(self.prefix)} {self.letters}…: p(begins so) = {math.exp(self.log_mass):.4g}"
+        said = f"{self._after.before(self.prefix)}{self.letters}…: p(begins so) = {math.exp(self.log_mass):.4g}"
         return Sheet(((said.strip(),), TextTable(("word", "p", "p, given the letters", "not listed"), rows)))
 
 
@@ -495,5 +501,5 @@ def split_letters(model: LLRNN, text: str) -> tuple[tuple[str, ...], str]:
     split_letters(model, "la reine est gr") # (("la", "reine", "est"), "gr")
     """
     words = [*model.tokeniser.tokenise(text)]
-    typed = words.pop() if words and not text[-1].isspace() else ""
+    typed = words.pop() if words and (model.tokeniser.has_blanks or not text[-1].isspace()) else ""
     return model.read(words), typed

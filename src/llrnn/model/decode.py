@@ -29,10 +29,10 @@ import torch
 from llrnn.ground.errors import ConfigError, CorpusError, LLRNNError, ZeroMassError, quoted, require_count, warn
 from llrnn.ground.files import parse_json
 from llrnn.knowledge.contextual.lookup import Lookup
-from llrnn.knowledge.process import ModelState
+from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.distribution import Distribution
 from llrnn.layer.numerics import require_numbers
-from llrnn.model.controllers import Encoder, evaluating
+from llrnn.model.controllers import Encoder, Silent, evaluating
 from llrnn.model.network import LLRNN, require_model
 from llrnn.model.words import some, try_add_from_conditions, warn_unlisted, words_by_column
 from llrnn.text.conditions import Conditions, act_of, map_texts, parse_act
@@ -422,10 +422,15 @@ def read_prefix(model: LLRNN, prefix: tuple[str, ...], conditions: Sequence[obje
     `prefix`: the first words of a sentence; a condition is the input that a text is written from, None for a model
     without. Raises ZeroMassError where the model's prior allows nothing after the prefix.
     """
-    ids = model.vocabulary.symbols_of(prefix, place="prefix")
-    distribution, state = model.step(model.start(conditions), [model.vocabulary.eos] * len(conditions))
-    for word in ids:
-        distribution, state = model.step(state, [word] * len(conditions))
+    ids = [model.vocabulary.eos, *model.vocabulary.symbols_of(prefix, place="prefix")]
+    state = model.start(conditions)
+    if isinstance(model.controller, Silent):  # no network goes word by word: all in one pass
+        rows = torch.tensor([ids] * len(conditions), device=model.device)
+        mask = (torch.arange(len(ids), device=model.device) == len(ids) - 1).expand(rows.shape)
+        distribution, state = model.scan(Batch(rows, rows, mask), state)
+    else:
+        for word in ids:
+            distribution, state = model.step(state, [word] * len(conditions))
     reasons = (model.background.refusal(own) for own in state.knowledge[0])
     refused = next((reason for reason in reasons if reason is not None), None)
     if refused is not None:

@@ -24,14 +24,12 @@ from llrnn.ground.bundle import LANGUAGE_MODELS, names_lm, one_writer
 from llrnn.ground.errors import BackgroundError, CheckpointError, MissingExtraError, VocabularyError, short, warn
 from llrnn.ground.files import open_file, sync_folder
 from llrnn.knowledge.backgrounds import Background, HuggingFace
-from llrnn.knowledge.backgrounds.neural import quiet_transformers
+from llrnn.knowledge.backgrounds.neural import vocabulary_of
 from llrnn.layer.matrix import FeatureMatrix
 from llrnn.model.controllers import Silent
 from llrnn.model.network import LLRNN
 from llrnn.text.tokenisers import TokenPieces
 from llrnn.text.vocabulary import Vocabulary
-
-_TOKENIZER = "tokenizer.json"
 
 
 def open_lm(name_or_path: str | PathLike[str], *, context: int | None = None) -> LLRNN:
@@ -49,8 +47,10 @@ def open_lm(name_or_path: str | PathLike[str], *, context: int | None = None) ->
         background = HuggingFace.from_folder(folder, context=context)
     except (BackgroundError, VocabularyError) as error:
         raise CheckpointError(str(error)) from error
-    model = plain_model(background.own_vocabulary, background)
-    model.provenance["tokeniser"] = {"kind": TokenPieces.kind, "file": str(folder / _TOKENIZER)}
+    model = plain_model(vocabulary_of(background.tokenizer), background)
+    model.provenance["tokeniser"] = {"kind": TokenPieces.kind, "file": str(folder / "tokenizer.json")}
+    if not (folder / "tokenizer.json").is_file():
+        raise CheckpointError(f"{folder}: no tokenizer.json; save the fast tokenizer, or with a newer transformers")
     return model
 
 
@@ -94,7 +94,7 @@ def _convert_once(gguf: Path, folder: Path) -> None:
     """Convert a GGUF file into `folder`, which appears whole or not at all; nothing is done where it is there."""
     if folder.is_dir():  # another process has made it meanwhile
         return
-    warn(f"{gguf.name}: is converted into {folder}, once; it takes a minute", stacklevel=6)
+    warn(f"{gguf.name}: is converted into {folder}, once; it takes a minute", stacklevel=5)
     part = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
     try:
@@ -117,7 +117,7 @@ def _convert(gguf: Path, folder: Path) -> None:
     if hasattr(transformers, "GgufConfig"):  # or it might keep weights packed, with kernels that it fetches
         options["quantization_config"] = transformers.GgufConfig(dequantize=True)
     try:
-        with quiet_transformers(), contextlib.redirect_stderr(io.StringIO()):  # where it shows one bar all the same
+        with contextlib.redirect_stderr(io.StringIO()):  # on which transformers draws bars
             tokenizer = transformers.AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
             model = transformers.AutoModelForCausalLM.from_pretrained(
                 source.parent, gguf_file=source.name, dtype=torch.float32, **options

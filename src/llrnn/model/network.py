@@ -45,6 +45,8 @@ from llrnn.text.tokenisers import Blanks, Tokeniser
 from llrnn.text.tokenisers import restore as restore_tokeniser
 from llrnn.text.vocabulary import Vocabulary
 
+_WINDOW = 8  # words that decide how the next one is written
+_HALF = "\ufffd"  # what stands for a character of which bytes are missing yet
 _FEW = 4  # times as many classes as words in a batch: then their rows alone are composed
 
 
@@ -279,7 +281,7 @@ class LLRNN(Persistent):
                 f"one word is required, found {word!r}, which this model reads as {len(parts)}: {' '.join(parts)}; "
                 f"ask for {parts[-1]!r} after a text that ends in {' '.join(parts[:-1])!r}"
             )
-        return self.read([word])[0]
+        return self.read(word if self.tokeniser.has_blanks and word not in self.vocabulary else [word])[0]
 
     def cuts(self, word: str) -> bool:
         """Return whether the model's tokeniser cuts `word` into several words; False if its vocabulary lists it."""
@@ -289,6 +291,21 @@ class LLRNN(Persistent):
     def write(self, words: Sequence[str]) -> str:
         """Return words joined to text by the model's tokeniser; capitals are added if its text is lowercased."""
         return self.tokeniser.detokenise(self.tokeniser.capitalised(words) if self.reads_lowercase else words)
+
+    def before(self, words: Sequence[str]) -> str:
+        """Return words as the beginning of a heading that the next word goes on: with a blank after each, or as text.
+
+        As text where words have their blanks within them, as the tokens of a language model have.
+        """
+        return self.write(words) if self.tokeniser.has_blanks else "".join(f"{word} " for word in words)
+
+    def piece(self, words: Sequence[str]) -> str:
+        """Return what the last of `words` adds to the text of those before it, as the model writes it, with its blank.
+
+        " dort" for ["il", "dort"]; "." for ["il", "dort", "."] where the model writes no blank before a full stop.
+        """
+        before, whole = (self.write(words[-_WINDOW:end]).rstrip(_HALF) for end in (-1, None))
+        return whole[len(before) :] if whole.startswith(before) else f" {words[-1]}"
 
     @property
     def processes(self) -> tuple[Process, ...]:

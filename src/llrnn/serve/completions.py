@@ -46,7 +46,9 @@ class _Pieces:
         """
         piece = event["piece"].lstrip() if self._bare else event["piece"]
         self._bare, blank = False, " " if piece.startswith(" ") else ""
-        top = {blank + one["word"]: one["log_p"] for one in event["alternatives"]} | {piece: event["log_p"]}
+        top = {one.get("piece", blank + one["word"]): one["log_p"] for one in event["alternatives"]} | {
+            piece: event["log_p"]
+        }
         self._waiting.append((len(self._text), piece, {**event, "top": top}))
         self._text += piece
         self.count += 1

@@ -34,7 +34,7 @@ from llrnn.inference.piece_words import PieceWords, contract_of_words
 from llrnn.knowledge.process import Batch, ModelState
 from llrnn.layer.distribution import Distribution
 from llrnn.layer.weights import WeightChange
-from llrnn.model.completion import Completions, NextUnits, NextWords
+from llrnn.model.completion import Completions, NextUnits, NextWords, split_letters
 from llrnn.model.decode import Generated, Search, Strategy, advance_searches, begin_searches, chosen_strategy, spoken
 from llrnn.model.network import LLRNN
 from llrnn.model.scoring import Sentences
@@ -57,7 +57,6 @@ Steering = tuple[Tensor, Tensor] | None  # scale and offset of all weights; None
 _POSITIONS = 512  # of a scan, when texts are scored: nobody else can be answered while it goes on
 _LOOKED_AT = 50  # of the most probable words, for one worth explaining
 _ROUND = 8  # lengths are padded to multiples: the recurrent networks of oneDNN prepare code for every shape
-_WINDOW = 8  # words that decide how the next one is written
 
 
 _OTHERWISE = "write it otherwise or leave it out: /v1/read names words of the model that are written nearly so"
@@ -354,7 +353,10 @@ def _likely(text: Text, p: Distribution, n: int) -> tuple[dict[str, Any], ...]:
     if not text.alternatives:
         return ()
     log_p, symbols = (part[0].tolist() for part in p.row(n).top(min(text.alternatives, len(text.model.vocabulary))))
-    return tuple(word(text.model, one, log) for one, log in zip(symbols, log_p, strict=True) if math.isfinite(log))
+    found = (word(text.model, one, log) for one, log in zip(symbols, log_p, strict=True) if math.isfinite(log))
+    if text.model.tokeniser.has_blanks:
+        return tuple({**one, "piece": text.model.piece(("", one["word"]))} for one in found)
+    return tuple(found)
 
 
 def _draw(text: Text, p: Distribution, n: int) -> int:
@@ -487,6 +489,12 @@ def read_words(served: Served, request: messages.ReadRequest) -> Answer:
     return {"model": served.name, "background": request.background, "prefix": list(prefix), "unknown": unknown}
 
 
+def _joined(model: LLRNN, prefix: str | Sequence[str], letters: str) -> str:
+    """Return the text of a prefix and the letters typed after it, with a blank between them."""
+    text = prefix if isinstance(prefix, str) else model.write(prefix)
+    return f"{text} {letters}" if text and letters and not text[-1].isspace() else text + letters
+
+
 class CompleteQuestion(Question[messages.CompleteRequest]):
     """A question for the most probable words that begin with some letters; prefixes of any length share a batch.
 
@@ -497,8 +505,12 @@ class CompleteQuestion(Question[messages.CompleteRequest]):
 
     def __init__(self, served: Served, asked: tuple[messages.CompleteRequest, RequestScope]) -> None:
         request, self._scope = asked
-        *before, letters = served.model.tokeniser.tokenise(request.letters) or [""]  # qu'il: il is being typed
-        prefix = (*served.model.read(request.prefix), *before) if before else request.prefix
+        prefix: str | tuple[str, ...]
+        if served.model.tokeniser.has_blanks:  # the letters' first token has the blank before them
+            prefix, letters = split_letters(served.model, _joined(served.model, request.prefix, request.letters))
+        else:
+            *before, letters = served.model.tokeniser.tokenise(request.letters) or [""]  # qu'il: il is being typed
+            prefix = (*served.model.read(request.prefix), *before) if before else request.prefix
         super().__init__(served, request.model_copy(update={"prefix": prefix, "letters": letters}))
         self.batch_key = None if self.model.vocabulary.units is None else len(self.asked.ids)
 
@@ -516,7 +528,7 @@ class CompleteQuestion(Question[messages.CompleteRequest]):
         found = Completions(after, self.asked.words, asked.letters, asked.k)
         best = [{**one.as_dict(), "share": found.share(one) if asked.mass else None} for one in found.best]
         mass = finite(found.log_mass) if asked.mass else None
-        return {**self.header(), "letters": asked.letters, "best": best, "log_mass": mass}
+        return {**self.header(), "letters": found.letters, "best": best, "log_mass": mass}
 
     def _step(self, state: ModelState, words: Sequence[int]) -> tuple[Distribution, ModelState]:
         """Run one more step of the network; return the next distribution and state, a row for each of `words`.
@@ -772,15 +784,6 @@ def _plain(value: Any) -> Any:
 # --- the engine -------------------------------------------------------------------------------------------------------
 
 
-def _piece(model: LLRNN, words: Sequence[str]) -> str:
-    """Return what the last of `words` adds to the text of those before it, as the model writes it, a blank included.
-
-    " dort" for ["il", "dort"]; "." for ["il", "dort", "."] where the model writes no blank before a full stop.
-    """
-    before, whole = (model.write(words[-_WINDOW:end]) for end in (-1, None))
-    return whole[len(before) :] if whole.startswith(before) else f" {words[-1]}"
-
-
 def one_by_one(work: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any]]:
     """Return a function of a list that calls `work` on each item, and returns a list of the results, in order.
 
@@ -961,7 +964,7 @@ class Engine:
         while not text.has_ended and len(words) < request.max_words:
             event = text.written(len(words), rng)
             words.append(event["word"])
-            event["piece"] = _piece(text.model, (*text.asked.words, *words))
+            event["piece"] = text.model.piece((*text.asked.words, *words))
             log_prob += event["log_p"]
             yield "word", event
             if len(words) < request.max_words:

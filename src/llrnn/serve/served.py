@@ -23,8 +23,9 @@ import torch
 from llrnn.ground.arrays import ByteCache
 from llrnn.ground.errors import ConfigError, LLRNNError, warn
 from llrnn.knowledge.backgrounds import Background, Uniform, Unigram
-from llrnn.model.checkpoint import load, open_background
+from llrnn.model.checkpoint import holds_lm, load, open_background
 from llrnn.model.decode import check_condition, generate, looks_at_conditions, prepared, read_condition, warnings_of
+from llrnn.model.lm import open_lm
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import FeatureNames, swap, tables_of
 from llrnn.model.words import add, read_words
@@ -254,7 +255,7 @@ def open_served(
     files: Files = Files(),  # noqa: B008 (it is frozen)
     device: str = "cpu",
 ) -> Served:
-    """Open a model folder for serving.
+    """Open a model folder, or what `open_lm` opens, for serving.
 
     `name`: what requests call the model, None for the name of the folder; `backgrounds`: paths of n-gram models or
     model folders by name, which requests may choose as prior; `files`: tables and lists of words that may be read anew;
@@ -267,7 +268,7 @@ def open_served(
         if key in _TAKEN:
             raise ConfigError(f"the background names {', '.join(_TAKEN)} are taken, found {key!r}; choose another")
     others = {key: open_background(path, restrict=True) for key, path in (backgrounds or {}).items()}
-    model = load(folder, copy=True).to(torch.device(device))
+    model = (open_lm(folder) if holds_lm(folder) else load(folder, copy=True)).to(torch.device(device))
     return Served(name or folder.resolve().name, model, others, files)
 
 

@@ -27,18 +27,7 @@ from llrnn.ground.plugins import find_kind
 from llrnn.text.learnt import align, blanks_between, cut, cutting_examples, gap_examples, learn
 from llrnn.text.vocabulary import EOS
 
-__all__ = [
-    "Blanks",
-    "Learnt",
-    "PreTokeniser",
-    "SpacedWords",
-    "TokenPieces",
-    "Tokeniser",
-    "Unicode",
-    "restore",
-    "symbol_of",
-    "token_of",
-]
+__all__ = ["Blanks", "Learnt", "PreTokeniser", "SpacedWords", "TokenPieces", "Tokeniser", "Unicode", "restore"]
 
 Plain = Mapping[str, Any]
 Pair = tuple[str, Sequence[str]]  # a text and its words
@@ -86,6 +75,7 @@ class Tokeniser(ABC):
     """
 
     kind: ClassVar[str] = ""
+    has_blanks: ClassVar[bool] = False  # whether words have their blanks within them, as tokens of a language model
     dotless: bool = False  # whether I is the capital of ı, and İ that of i, as in Turkish
     contractions: Mapping[str, str] = MappingProxyType({})  # of a treebank: {"de/ADP le/DET": "du"}
 
@@ -619,7 +609,7 @@ class TokenPieces(Tokeniser):
         TokenPieces("lm/tokenizer.json").tokenise("He slept.")  # ("He", "Ġslept", ".")
     """
 
-    kind = "pieces"
+    kind, has_blanks = "pieces", True
 
     def __init__(self, file: str) -> None:
         from tokenizers import Tokenizer

@@ -11,7 +11,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import io
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
@@ -359,7 +360,7 @@ class HuggingFace(Background[tuple[int, ...]]):
         self._asked_context = context
         self._limit = _context_length(model, context)
         self._a_weight = next(model.parameters())  # to know its device, which `model.device` searches for
-        self._takes_positions = "position_ids" in signature(model.forward).parameters
+        self._takes = {"position_ids", "logits_to_keep"} & signature(model.forward).parameters.keys()
         self._folder: Path | None = None  # where its weights are for sure: a model in memory may have been changed
         if model.config.vocab_size < len(self._own):
             raise BackgroundError(
@@ -387,7 +388,7 @@ class HuggingFace(Background[tuple[int, ...]]):
         try:
             for file in (one for one in folder.iterdir() if not one.is_dir()):
                 open_file(file).close()  # transformers would wait for a pipe, and read a device without end
-            with quiet_transformers():
+            with contextlib.redirect_stderr(io.StringIO()):  # on which transformers draws bars
                 own: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
                 model = AutoModelForCausalLM.from_pretrained(folder, use_safetensors=True, **own)
                 tokenizer = AutoTokenizer.from_pretrained(folder, **own)
@@ -399,11 +400,6 @@ class HuggingFace(Background[tuple[int, ...]]):
         made = cls(model, tokenizer, context=context)
         made._folder = folder
         return made
-
-    @property
-    def own_vocabulary(self) -> Vocabulary:
-        """The vocabulary of the tokenizer's tokens, the only one that it can be bound to."""
-        return self._own
 
     @property
     def boundary(self) -> frozenset[int]:
@@ -506,8 +502,15 @@ class HuggingFace(Background[tuple[int, ...]]):
         width = whole.shape[1]
         if any(start + longest != width or len(row) < longest for start, row in zip(starts, new, strict=True)):
             options["attention_mask"] = whole.long()
-            if self._takes_positions:
+            if "position_ids" in self._takes:
                 options["position_ids"] = (whole.cumsum(1) - 1)[:, -longest:].clamp_min(0)
+        row = [n for n, one in enumerate(asked) for _ in one.places]
+        place = [place - start for one, start in zip(asked, starts, strict=True) for place in one.places]
+        if (
+            "logits_to_keep" in self._takes and len({*place}) < longest
+        ):  # rows of V numbers at all others would be large
+            kept = {column: n for n, column in enumerate(sorted({*place}))}
+            options["logits_to_keep"], place = torch.tensor([*kept], device=device), [kept[one] for one in place]
         if self._model.training:  # eval() goes through all modules, which takes as long as a layer
             self._model.eval()
         out = self._model(input_ids=ids, past_key_values=past, use_cache=True, **options)
@@ -516,11 +519,9 @@ class HuggingFace(Background[tuple[int, ...]]):
         for n, one in enumerate(asked):
             one.window, one.reading, one.row = Window(one.window), reading, n  # what was read before may go
         logits = out.logits[..., : len(self._own)]
-        if sum(len(one.places) for one in asked) == ids.numel():
-            return torch.log_softmax(logits.flatten(0, 1).float(), -1)
-        row = [n for n, one in enumerate(asked) for _ in one.places]
-        place = [place - start for one, start in zip(asked, starts, strict=True) for place in one.places]
-        return torch.log_softmax(logits[row, place].float(), -1)
+        every = sum(len(one.places) for one in asked) == ids.numel()
+        found: Tensor = (logits.flatten(0, 1) if every else logits[row, place]).float()
+        return found - found.logsumexp(-1, keepdim=True)  # ten times as near to a sum of 1 as log_softmax
 
     def _known(self, window: Window, device: torch.device) -> tuple[Known, int] | None:
         """Return ((cached reading, row in it), number of tokens cached) for the beginning of a window.
@@ -566,22 +567,6 @@ class HuggingFace(Background[tuple[int, ...]]):
     def __repr__(self) -> str:
         name = self._model.name_or_path or type(self._model).__name__
         return f"HuggingFace({name}, {len(self._own)} tokens)"
-
-
-@contextlib.contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """Context manager: within the block transformers shows no bars and no warnings, and asks nothing."""
-    from transformers.utils import logging
-
-    bars, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
 
 
 def vocabulary_of(tokenizer: Any) -> Vocabulary:
