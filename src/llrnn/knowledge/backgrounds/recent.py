@@ -10,10 +10,10 @@ base itself. The words that came are the exceptions of each position, and `conte
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import compress
+from itertools import compress, pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -338,16 +338,16 @@ class Recent(Background[Heard]):
     def follow(self, states: Sequence[Heard], batch: Batch) -> tuple[Sequence[Heard], Sequence[Heard]]:
         base, after = self.base.follow([state.base for state in states], batch)
         inputs, mask = batch.inputs.cpu().numpy(), batch.mask.cpu().numpy()
-        found, last = list[_Read](), list[Heard]()
+        found, last = list[_Part](), list[Heard]()
         for state, row, counting, own in zip(states, inputs, mask, after, strict=True):
             here, read = state, row[: np.flatnonzero(counting)[-1] + 1 if counting.any() else 0]
-            for part in np.split(np.arange(len(read)), np.flatnonzero(read == self.vocabulary.eos)):
-                if len(part):
-                    begun = self._ended(here) if row[part[0]] == self.vocabulary.eos else here
-                    found.append(self._read_at(begun, row[part], counting[part], batch.sentences is not None))
-                    here = self._after(here, row[part].tolist())
+            for first, end in pairwise([0, *np.flatnonzero(read == self.vocabulary.eos).tolist(), len(read)]):
+                if first < end:
+                    begun = self._ended(here) if row[first] == self.vocabulary.eos else here
+                    found.append(_Part(begun, row[first:end], counting[first:end]))
+                    here = self._after(here, row[first:end].tolist())
             last.append(here._replace(base=own))
-        return self._places(base, found), last
+        return self._places(base, found, batch.sentences is not None), last
 
     def places(self, states: Sequence[Heard]) -> RecentPlaces:
         """Return the words that were read up to each of N states, with their counts, as `RecentPlaces`.
@@ -357,57 +357,60 @@ class Recent(Background[Heard]):
         if isinstance(states, RecentPlaces):
             return states
         nothing, here = np.full(1, -1), np.ones(1, dtype=bool)
-        found = [
-            self._read_at(state, nothing, here, training=False)._replace(last=np.array([state.last]))
-            for state in states
-        ]
-        return self._places([state.base for state in states], found)
+        made = self._places([state.base for state in states], [_Part(state, nothing, here) for state in states])
+        last = torch.tensor([state.last for state in states], dtype=torch.long)
+        return replace(made, is_last=made.word == last[made.position])
 
-    def _read_at(self, state: Heard, inputs: Ints, counting: Bools, training: bool) -> _Read:
-        """Return the counts of the words read up to each position of one sentence, its input included, as `_Read`.
+    def _places(self, base: Sequence[State], parts: Sequence[_Part], training: bool = False) -> RecentPlaces:
+        """Return the words that were read up to each position of some sentences, its input included, with their counts.
 
-        state       before the first of `inputs`
-        inputs      (T,) symbol ids, -1: nothing is read there
-        counting    (T,) False on padding; only the positions where it is True are in the result
+        base        the states of the base background at the positions that count
+        parts       the sentences one after the other
         training    whether only the few most important symbols of the text before are read
+
+        A sentence has a column for each symbol that it or the text before has; a position has a cell for each column.
         """
+        lengths, V = np.array([len(part.inputs) for part in parts], dtype=np.int64), len(self.vocabulary)
+        sentence, starts = np.repeat(np.arange(len(parts)), lengths), np.cumsum(lengths) - lengths
+        inputs = np.concatenate([_NONE, *(part.inputs for part in parts)])
+        counting = np.concatenate([_NONE, *(part.counting for part in parts)]).astype(bool)
         comes = (inputs >= 0) & (inputs < self.vocabulary.n_words) & (inputs != self.vocabulary.eos)
-        words = np.concatenate([np.array(state.words, dtype=np.int64), inputs[comes]])
-        at = np.concatenate([np.zeros(len(state.words), dtype=np.int64), np.flatnonzero(comes)])
+        old, before = [part.state.words for part in parts], [part.state.before.read(training) for part in parts]
+        words = np.concatenate([_NONE, *(np.array(own, dtype=np.int64) for own in old), inputs[comes]])
+        at = np.concatenate([np.repeat(starts, [*map(len, old)]), np.flatnonzero(comes)])
         said, shares, sizes = self._says(words)
-        before, n_before = state.before.read(training)
-        symbols, T = np.union1d(before, said), len(inputs)
-        n, own = np.zeros((T, len(symbols))), np.zeros((T, len(symbols)), dtype=bool)
-        np.add.at(n, (np.repeat(at, sizes), np.searchsorted(symbols, said)), shares)
-        n = n.cumsum(0)
-        n[:, np.searchsorted(symbols, before)] += n_before
-        own[at, np.searchsorted(symbols, words)] = True
-        total = state.before.total + np.bincount(at, minlength=T).cumsum()
-        last = np.where(comes, inputs, -1)
-        own = np.maximum.accumulate(own, 0)
-        return _Read(symbols, n[counting], own[counting], total[counting], last[counting])
-
-    def _places(self, base: Sequence[State], found: Sequence[_Read]) -> RecentPlaces:
-        starts = np.cumsum([0, *(len(one.total) for one in found)])
-        pairs = [np.nonzero(one.n) for one in found]
-
-        def joined(parts: Iterable[AnyArray], empty: AnyArray) -> Tensor:
-            return torch.from_numpy(np.concatenate([empty, *parts]))
-
-        none, here = np.zeros(0, dtype=np.int64), list(zip(found, pairs, strict=True))
-        position = joined((start + row for start, (row, _) in zip(starts, pairs, strict=False)), none)
-        word = joined((one.symbols[column] for one, (_, column) in here), none)
-        own = joined((one.in_sentence[pair] for one, pair in here), none.astype(bool))
-        last = joined((one.last for one in found), none)
+        # from which position on, which symbol has what count more, and whether as a word of the sentence
+        since = np.concatenate([np.repeat(starts, [len(n) for _, n in before]), np.repeat(at, sizes)])
+        symbols = np.concatenate([*(own for own, _ in before), said])
+        n = np.concatenate([*(own for _, own in before), shares])
+        itself = np.zeros(len(n), dtype=bool)
+        itself[len(n) - len(said) + np.cumsum(sizes) - 1] = True
+        columns, column = np.unique(sentence[since] * V + symbols, return_inverse=True)
+        width = np.bincount(columns // V, minlength=len(parts))
+        cells = width[sentence]
+        first = np.cumsum(cells) - cells - (np.cumsum(width) - width)[sentence]  # less the number of the column
+        later = (starts + lengths)[sentence[since]] - since
+        cell = first[runs(since, later)] + np.repeat(column, later)
+        counts = np.bincount(cell, np.repeat(n, later), cells.sum()).astype(np.float64)
+        own = np.zeros(len(counts), dtype=bool)
+        own[cell[np.repeat(itself, later)]] = True
+        place = np.repeat(np.arange(len(inputs)), cells)
+        kept = np.flatnonzero(counts if counting.all() else counts * counting[place])
+        place = place[kept]
+        word = (columns % V)[kept - first[place]]
+        so_far = np.cumsum(np.bincount(at, minlength=len(inputs)))
+        earlier = np.append(0, so_far)[starts]  # words that were read before the sentence
+        total = so_far + (np.array([part.state.before.total for part in parts]) - earlier)[sentence]
+        position = (np.cumsum(counting) - 1)[place]
         return RecentPlaces(
-            int(starts[-1]),
+            int(counting.sum()),
             prior=self.base.prior(base),
-            position=position,
-            word=word,
-            n_read=joined((one.n[pair] for one, pair in here), np.zeros(0)),
-            total=joined((one.total for one in found), np.zeros(0)),
-            in_sentence=own,
-            is_last=word == last[position],
+            position=torch.from_numpy(position),
+            word=torch.from_numpy(word),
+            n_read=torch.from_numpy(counts[kept]),
+            total=torch.from_numpy(total[counting]),
+            in_sentence=torch.from_numpy(own[kept]),
+            is_last=torch.from_numpy(word == np.where(comes, inputs, -1)[place]),
             mu=self.mu,
             kappa=self.kappa,
         )
@@ -463,22 +466,17 @@ class Recent(Background[Heard]):
         return f"Recent({self.base!r}, {own})"
 
 
-class _Read(NamedTuple):
-    """The counts of D symbols after each of T positions of one sentence, its positions of padding left out.
+class _Part(NamedTuple):
+    """A part of a row of text that is read after one text before it: a sentence, or what the row has of it.
 
-    symbols     (D,) sorted symbol ids
-    n           (T, D) their counts n(x) as in `Recent`, by the text before and the inputs up to this position, that one
-                included
-    in_sentence (T, D) whether the sentence has had the word by then
-    total       (T,) the sum N of the counts of all symbols
-    last        (T,) the id of the input at the position, -1 if it is no word of the vocabulary
+    state       before the first of the inputs
+    inputs      (T,) symbol ids, -1: nothing is read there
+    counting    (T,) False on padding
     """
 
-    symbols: Ints  # (D,)
-    n: Floats  # (T, D)
-    in_sentence: Bools  # (T, D)
-    total: Floats  # (T,)
-    last: Ints  # (T,)
+    state: Heard
+    inputs: Ints  # (T,)
+    counting: Bools  # (T,)
 
 
 def _largest(values: Floats, count: int) -> Ints:
