@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 import llrnn
-from llrnn.inference.terms import Masses, bias, fit_bias, masses
+from llrnn.inference.terms import CellMasses, bias, fit_bias, masses
 from llrnn.knowledge.backgrounds.neural import HuggingFace
 
 RARE, WORDS = 12, 400  # times in the training text, and words of an article that are read
@@ -84,7 +84,7 @@ class Remembered:
 def gains(model: llrnn.LLRNN, text: str, listed: set[str]) -> tuple[list[float], list[float]]:
     """Log p of each word with the list less without it: of words in `listed`, and of all other symbols by word."""
     a = model.layer.context_bias.double()
-    found = Masses.joined(list(masses(model, text)))
+    found = CellMasses.joined(list(masses(model, text)))
     return split(model, text, listed, found.log_p(a) - found.log_p(torch.zeros_like(a)))
 
 
@@ -164,7 +164,7 @@ def worth(model: llrnn.LLRNN, data: Path) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     lm = llrnn.open_lm("smollm2")
     Remembered(lm.background)  # type: ignore[arg-type]
     result = {"command": "python scripts/terms.py " + " ".join(sys.argv[1:]), "worth": []}

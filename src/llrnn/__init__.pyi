@@ -7,6 +7,8 @@ from llrnn.inference.evaluation import evaluate as evaluate
 from llrnn.inference.explanation import explain as explain
 from llrnn.inference.explanation import influence as influence
 from llrnn.inference.scores import score as score
+from llrnn.inference.terms import bias as bias
+from llrnn.inference.terms import fit_bias as fit_bias
 from llrnn.knowledge import backgrounds as backgrounds
 from llrnn.knowledge import contextual as contextual
 from llrnn.knowledge import features as features

@@ -26,7 +26,7 @@ from llrnn.layer.priors import ContextValues, LinearValues
 from llrnn.model.controllers import Silent
 from llrnn.model.network import LLRNN
 
-__all__ = ["Masses", "bias", "fit_bias", "masses"]
+__all__ = ["CellMasses", "bias", "fit_bias", "masses"]
 
 _AT_ONCE = 256  # positions of one row: their distributions over all symbols are in memory together
 
@@ -70,7 +70,7 @@ def bias(
     return made.eval()
 
 
-def fit_bias(model: LLRNN, texts: Iterable[str | Masses]) -> dict[str, float]:
+def fit_bias(model: LLRNN, texts: Iterable[str | CellMasses]) -> dict[str, float]:
     """Set the weights of a model made by `bias` to those with which texts are likeliest, and return them by name.
 
     `texts`: each is read by itself; or their `masses`, where each text has lists of its own. A weight a costs a²/2 nats
@@ -81,7 +81,7 @@ def fit_bias(model: LLRNN, texts: Iterable[str | Masses]) -> dict[str, float]:
     parts = [part for text in texts for part in (masses(model, text) if isinstance(text, str) else [text])]
     if not parts:
         raise ConfigError("texts to fit weights to are required, found none; give one a line")
-    data = Masses.joined(parts)
+    data = CellMasses.joined(parts)
     a = torch.zeros(len(model.context_names), dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.LBFGS([a], max_iter=200, line_search_fn="strong_wolfe")
 
@@ -98,7 +98,7 @@ def fit_bias(model: LLRNN, texts: Iterable[str | Masses]) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Masses:
+class CellMasses:
     """What the likelihood of N symbols needs, for any weights: the cells that features tell apart at each position.
 
     log_b       (R,) log of the model's mass of the symbols of a cell
@@ -115,7 +115,7 @@ class Masses:
     position: Tensor
 
     @classmethod
-    def joined(cls, parts: Sequence[Masses]) -> Masses:
+    def joined(cls, parts: Sequence[CellMasses]) -> CellMasses:
         """Return the masses of several texts as those of one, position after position."""
         starts = torch.tensor([0, *(len(part.target) for part in parts)]).cumsum(0).tolist()
         position = torch.cat([part.position + start for part, start in zip(parts, starts, strict=False)])
@@ -131,7 +131,7 @@ class Masses:
 
 
 @torch.no_grad()
-def masses(model: LLRNN, text: str) -> Iterator[Masses]:
+def masses(model: LLRNN, text: str) -> Iterator[CellMasses]:
     """Yield what the likelihood of a text needs under a model made by `bias`, some hundred positions at a time.
 
     The end of the text does not count. The weights that the model has make no difference.
@@ -146,7 +146,7 @@ def masses(model: LLRNN, text: str) -> Iterator[Masses]:
         yield _cells(p, row[0, 1:])
 
 
-def _cells(p: Distribution, targets: Tensor) -> Masses:
+def _cells(p: Distribution, targets: Tensor) -> CellMasses:
     """Return the cells at N positions: the classes without the symbols that are listed there, then each of these."""
     (linear, listed), known, klass = p.given.values, p.known, p.classes.class_of
     assert isinstance(linear, LinearValues)
@@ -161,7 +161,7 @@ def _cells(p: Distribution, targets: Tensor) -> Masses:
     target = torch.cat([of_class[at, klass[targets]], listed.at(at, targets, p.prior.n_symbols)], 1)
     log_b = torch.cat([p.log_mass[0].double().expand(n, -1).flatten(), known.log_b])
     position, kept = torch.cat([at.repeat_interleave(G), known.position]), log_b > -torch.inf
-    return Masses(log_b[kept], torch.cat([rest, own])[kept].double(), target.double(), position[kept])
+    return CellMasses(log_b[kept], torch.cat([rest, own])[kept].double(), target.double(), position[kept])
 
 
 def _spelled(model: LLRNN) -> Spelled:

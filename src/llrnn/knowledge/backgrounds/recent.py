@@ -338,13 +338,13 @@ class Recent(Background[Heard]):
     def follow(self, states: Sequence[Heard], batch: Batch) -> tuple[Sequence[Heard], Sequence[Heard]]:
         base, after = self.base.follow([state.base for state in states], batch)
         inputs, mask = batch.inputs.cpu().numpy(), batch.mask.cpu().numpy()
-        found, last = list[_Part](), list[Heard]()
+        found, last = list[_Entries](), list[Heard]()
         for state, row, counting, own in zip(states, inputs, mask, after, strict=True):
             here, read = state, row[: np.flatnonzero(counting)[-1] + 1 if counting.any() else 0]
             for first, end in pairwise([0, *np.flatnonzero(read == self.vocabulary.eos).tolist(), len(read)]):
                 if first < end:
                     begun = self._ended(here) if row[first] == self.vocabulary.eos else here
-                    found.append(_Part(begun, row[first:end], counting[first:end]))
+                    found.append(_Entries(begun, row[first:end], counting[first:end]))
                     here = self._after(here, row[first:end].tolist())
             last.append(here._replace(base=own))
         return self._places(base, found, batch.sentences is not None), last
@@ -357,11 +357,11 @@ class Recent(Background[Heard]):
         if isinstance(states, RecentPlaces):
             return states
         nothing, here = np.full(1, -1), np.ones(1, dtype=bool)
-        made = self._places([state.base for state in states], [_Part(state, nothing, here) for state in states])
+        made = self._places([state.base for state in states], [_Entries(state, nothing, here) for state in states])
         last = torch.tensor([state.last for state in states], dtype=torch.long)
         return replace(made, is_last=made.word == last[made.position])
 
-    def _places(self, base: Sequence[State], parts: Sequence[_Part], training: bool = False) -> RecentPlaces:
+    def _places(self, base: Sequence[State], parts: Sequence[_Entries], training: bool = False) -> RecentPlaces:
         """Return the words that were read up to each position of some sentences, its input included, with their counts.
 
         base        the states of the base background at the positions that count
@@ -466,7 +466,7 @@ class Recent(Background[Heard]):
         return f"Recent({self.base!r}, {own})"
 
 
-class _Part(NamedTuple):
+class _Entries(NamedTuple):
     """A part of a row of text that is read after one text before it: a sentence, or what the row has of it.
 
     state       before the first of the inputs

@@ -239,10 +239,9 @@ class TermStarts(Features):
 class Terms(LinearFeature[Begun]):
     """Contextual features of lists of terms: `GROUP:begins`, `GROUP:whole` and `GROUP:completes`.
 
-    `TermsInside` has the others. `groups`: {name: terms}, or the `TermLists` made of them; `spelled`: how the symbols of
-    the vocabulary spell text:
-    "words" (a blank before each), "bytes" (tokens of a byte-level BPE), "pieces" (SentencePiece). The module's text has
-    the definitions. Give both, and the static features that they need:
+    `TermsInside` has the others. `groups`: {name: terms}, or the `TermLists` made of them; `spelled`: how symbols spell
+    text: "words" (a blank before each), "bytes" (tokens of a byte-level BPE), "pieces" (SentencePiece). The module's
+    text has the definitions. A model needs both, and adds the static features that they are computed from:
 
         terms = Terms({"products": ["Valkyria", "New York"]})
         LLRNN(vocabulary, output_features=phi, contextual=[terms, TermsInside(terms)])
