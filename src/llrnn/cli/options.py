@@ -606,9 +606,9 @@ def find_modules_here() -> None:
 def read_for(model: llrnn.LLRNN, file: Path, format: str, lowercase: bool | None, *, running: bool = False) -> Corpus:
     """Read a text file or a built corpus (`llrnn data build`) in the way in which the model's training text was read.
 
-    `format`: auto, conllu, text, jsonl or tsv; `lowercase`: None is as in training; `running`: as one running
-    text, where words come again (the prior `recent`). A ConfigError is raised where the model or a built corpus cannot
-    be read so.
+    `format`: auto, conllu, text, jsonl or tsv; `lowercase`: None is as in training; `running`: each sentence gets the
+    words before it as its condition, for a model whose prior, `recent`, favours words that came before. A ConfigError
+    is raised where the model has no such prior, or a built corpus cannot be read so.
     """
     if running:
         window = model.background.text_before

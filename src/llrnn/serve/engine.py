@@ -896,7 +896,9 @@ class Engine:
     async def score(self, request: messages.ScoreRequest) -> Answer:
         """Return log p of every word of the texts of a request, as a dict with the fields of `messages.ScoreAnswer`.
 
-        `scores` has a dict for each text, in order, with words, log_p, log_prob, perplexity, kinds and contract.
+        `scores` has a dict for each text, in order: `words`, `log_p` of each, their sum `log_prob`, `perplexity`,
+        `kinds` (of each word: listed, spelled, number or unknown) and `contract` (a line that says how words were
+        counted).
         """
         served = self.find(request.model)
         cost, scored = admit(cost_of(served, request)).total, ScoreQuestion(served, request)

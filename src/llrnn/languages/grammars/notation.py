@@ -715,12 +715,13 @@ def _dfa(expression: Expression, text: str) -> DFA:
 
 
 def _characters(atom: Atom, text: str) -> list[str]:
-    r"""Return the characters that a set of characters mentions one by one; all others are treated by their kind.
+    r"""Return the characters that a part of a regular expression names, those of its ranges included.
 
+    atom        a letter, or a set such as `[a-z0-9]`; categories such as `\p{L}` in a set name no single characters
     text        the whole regular expression, for errors
 
-    Flags and `\w`, which patterns of domains do not have, ranges of more than 512 characters, and a line break by
-    itself are a BackgroundError.
+    Raises a BackgroundError for flags and `\w`, which are not supported here, for ranges of more than 512 characters,
+    and for a line break, which no string may hold.
     """
     if isinstance(atom, Letter):
         if not permitted(atom.text):
