@@ -29,7 +29,7 @@ from torch import Tensor
 
 from llrnn.ground.arrays import Floats
 from llrnn.ground.errors import ZeroMassError
-from llrnn.layer import drawing, numerics
+from llrnn.layer import costs, drawing, numerics
 from llrnn.layer.blocks import Pairs
 from llrnn.layer.linear import Given, folded
 from llrnn.layer.masses import ClassMass, Left
@@ -286,7 +286,12 @@ class Distribution(torch.distributions.Distribution):
         `values`: v (E, k), of the k features on these words; `position` (E,): the position of each word; v₀ are the
         values on words that are not listed there, a the features' weights.
         """
-        return (self.context_adaptor[position] * (values - self.known.rest[position])).sum(-1)
+        difference = values - self.known.rest.index_select(0, position)
+        if difference.is_cuda or difference.requires_grad:
+            return (self.context_adaptor[position] * difference).sum(-1)
+        some = difference.any(1).nonzero().view(-1)  # most exceptions may be the prior's alone
+        offsets = (self.context_adaptor.index_select(0, position[some]) * difference[some]).sum(-1)
+        return offsets.new_zeros(len(position)).index_add(0, some, offsets)
 
     def context_values(self, word: Tensor, position: Tensor | None = None) -> Tensor:
         """Return the values of the k contextual features on one word for each of N positions, word ids (N,) -> (N, k).
@@ -404,24 +409,26 @@ class Distribution(torch.distributions.Distribution):
 
         Returned as (log-sums of b exp(a·φ) by the one table of the prior, exceptions included as any word, float64;
         static scores of the pairs in their order). Exceptions are words whose prior or features differ at a position.
-        It is meant for training: None is returned where no gradient is needed, where there are no exceptions, where the
-        prior without them is not one table for all positions, where weights are steered or tempered, where multiplying
-        features into the weights first is cheaper, or where digits would be lost. `rows`, `columns`: position and class
-        of the pairs: first those of the words asked for, whose positions are `position`, then those of the exceptions.
+        It is meant for training and validation: None is returned for few positions, where `scores` are known, where
+        there are no exceptions, where the prior without them is not one table for all positions, where weights are
+        steered or tempered, where a gradient is needed and multiplying features into the weights first is cheaper, or
+        where digits would be lost. `rows`, `columns`: position and class of the pairs: first those of the words asked
+        for, whose positions are `position`, then those of the exceptions.
         """
         prior, others = self.known.prior, self.known.position
         table = prior.base_table if isinstance(prior, SparsePrior) and len(others) else None
-        if table is None or self.changes_weights or not needs_gradient(self.h, *self.weights.tensors):
+        if table is None or self.changes_weights or self.n <= costs.FEW_POSITIONS or "scores" in vars(self):
             return None
-        if self.weights.work(self.h).name != "direct":  # composed, a gradient of each pair would be a row of weights
-            return None
+        if needs_gradient(self.h, *self.weights.tensors) and self.weights.work(self.h).name != "direct":
+            return None  # composed, a gradient of each pair would be a row of weights
         log_mass = self.classes.mass(table).as_dtype(self.h.dtype)
         # in the order of the positions: the words that are asked for, then the exceptions
         at = torch.cat([torch.searchsorted(others, position), torch.searchsorted(position, others, right=True)])
         at += torch.cat([torch.arange(len(part), device=at.device) for part in (position, others)])
         pairs = (torch.empty_like(part).index_copy_(0, at, part) for part in (rows, columns))
         log_sum, score = self.weights.log_sums(self.h, log_mass, *pairs)
-        return None if numerics.are_large(log_sum) else (log_sum, score[at] - log_mass[columns])
+        score = score.index_select(0, at) - log_mass.index_select(0, columns)
+        return None if numerics.are_large(log_sum) else (log_sum, score)
 
     def _full_log_sums(self, prior: FullPrior, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
         """Return the log-sum of b exp(a·φ) over words (N,) float64, and scores a·φ of (position, class) pairs, (E,).

@@ -287,8 +287,8 @@ class Classes(torch.nn.Module):
         (1, G) for a prior that is the same everywhere. b is by the tables of `prior` alone: words that it lists with
         another log b at a position count with the value of the tables.
         """
-        if prior is prior.tables[0].everywhere():
-            return self.mass(prior.tables[0]).as_dtype(dtype)[None]
+        if prior.base_table is not None:
+            return self.mass(prior.base_table).as_dtype(dtype)[None]
         return self._blended(prior).to(dtype)
 
     def _blended(self, prior: SparsePrior) -> Tensor:

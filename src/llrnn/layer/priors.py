@@ -249,6 +249,8 @@ class SparsePrior:
         Words that `exceptions` lists with another log b at that position are given the value of the tables all the
         same.
         """
+        if self.base_table is not None:
+            return self.base_table.log_b.index_select(0, word)
         row = position if self.n > 1 else torch.zeros_like(position)
         if len(self.tables) == 1:
             return self.shift[row, 0] + self.tables[0].log_b[word]
@@ -610,7 +612,8 @@ def join(prior: Prior, values: Sequence[ContextValues], n: int) -> Knowledge:
         position = torch.div(key, V, rounding_mode="floor")
         word = key - position * V
     rest = torch.cat([part.rest for part in values], 1) if values else torch.zeros(n, 0, device=device)
-    value = [_filled(part.rest[position], part.value, key, mine) for part, mine in zip(values, keys[1:], strict=True)]
+    on_rest = [part.rest.index_select(0, position) for part in values]
+    value = [_filled(one, part.value, key, mine) for one, part, mine in zip(on_rest, values, keys[1:], strict=True)]
     joined = torch.cat(value, 1) if value else torch.zeros(len(position), 0, device=device)
     usual = prior.rest(position, word) if isinstance(prior, SparsePrior) else prior.at(position, word)
     return Knowledge(prior, position, word, _filled(usual, own.log_b, key, keys[0]), joined, rest, usual)
@@ -646,6 +649,8 @@ def merged(left: Tensor, right: Tensor) -> Tensor:
         return left
     found = torch.searchsorted(left, right).clamp(max=len(left) - 1)
     new = right[left[found] != right]
+    if len(new) == 0:
+        return left
     at = torch.searchsorted(left, new) + torch.arange(len(new), device=new.device)
     whole = left.new_empty(len(left) + len(new))
     whole[torch.arange(len(left), device=left.device) + torch.searchsorted(new, left)] = left
