@@ -37,6 +37,7 @@ _LEAST = 1e-300  # of a mass that is divided by
 _MOST_FITTED = 500  # sentences that two numbers are fitted to
 AnyArray = NDArray[Any]
 _FEW = 150  # symbols of the text before that training reads, for its time
+_NEAR = 1000  # words of a stretch of text
 _BYTES_OF_TEXTS = 2**28  # what is kept of texts that were read
 
 
@@ -119,7 +120,7 @@ class RecentPlaces(PackedStates[Heard]):
 
         base is the probability by the base background, n the word's count, N the sum of counts at the position.
         """
-        log_rate = (self.mu * self.n_read / (self.total[self.position] + self.kappa)).log()
+        log_rate = (self.mu * self.n_read / (self.total + self.kappa).index_select(0, self.position)).log()
         return torch.logaddexp(self.log_base, log_rate)
 
 
@@ -150,8 +151,8 @@ class Recent(Background[Heard]):
         Recent(Unigram.from_corpus(train), mu=0.4, window=3000, fading=20)
     """
 
-    # once it is bound: ids of texts, what was made of conditions, and where each word has what it counts for
-    _ids: ByteCache[int, tuple[object, Ints]]
+    # once it is bound: stretches of texts, what was made of conditions, and where each word has what it counts for
+    _near: ByteCache[tuple[int, int], tuple[object, _Spoken]]
     _texts: ByteCache[int, tuple[object, TextBefore]]
     _start: Ints
     _size: Ints
@@ -213,7 +214,7 @@ class Recent(Background[Heard]):
             return self
         bound = super().bind(vocabulary)
         bound.base = self.base.bind(vocabulary)
-        bound._ids = ByteCache[int, tuple[object, Ints]](_BYTES_OF_TEXTS, lambda key, text: text[1].nbytes)
+        bound._near = ByteCache(_BYTES_OF_TEXTS, lambda key, near: sum(own.nbytes for own in near[1]))
         bound._start, bound._size = np.full((2, len(vocabulary)), -1)
         bound._symbols, bound._shares = np.zeros(0, dtype=np.int64), np.zeros(0)
         bound._texts = ByteCache[int, tuple[object, TextBefore]](_BYTES_OF_TEXTS, _text_bytes)
@@ -233,17 +234,19 @@ class Recent(Background[Heard]):
     def initial(self, condition: object = None) -> Heard:
         base = self.base.initial(condition)
         if not isinstance(condition, conditions.Before):  # whatever else it is may change, and have the same id
-            return Heard(base, self._counted(self._read(condition)), (), -1)
-        text = self._texts.get(id(condition), lambda: (condition, self._counted(self._read(condition))))
-        return Heard(base, text[1], (), -1)
+            words = self._listed(conditions.words_of(condition))[-self.text_before :]
+            return Heard(base, self._counted(self._spoken_in(words)), (), -1)
+        return Heard(base, self._texts.get(id(condition), lambda: (condition, self._read(condition)))[1], (), -1)
 
-    def _read(self, condition: object) -> Ints:
-        if isinstance(condition, conditions.Before):
-            text = condition.text
-            found = self._ids.get(id(text), lambda: (text, self._listed(text)))[1][condition.start : condition.stop]
-        else:
-            found = self._listed(conditions.words_of(condition))
-        return found[-self.text_before :][found[-self.text_before :] >= 0]
+    def _read(self, condition: conditions.Before) -> TextBefore:
+        # what words count for is looked up once for all sentences that end in one stretch of a text
+        text, stop = condition.text, min(condition.stop, len(condition.text))
+        number = stop // _NEAR
+        first = max(number * _NEAR - self.text_before, 0)
+        near = self._near.get(
+            (id(text), number), lambda: (text, self._spoken_in(self._listed(text[first : (number + 1) * _NEAR])))
+        )
+        return self._counted(near[1], max(condition.start, stop - self.text_before) - first, stop - first)
 
     def _listed(self, words: Sequence[str]) -> Ints:
         """Return the ids of words in the vocabulary, (words,); -1 for those that it does not list."""
@@ -251,28 +254,37 @@ class Recent(Background[Heard]):
         ids = {word: listed.id(word) if word in listed else -1 for word in {*words}}
         return np.array([ids[word] for word in words], dtype=np.int64)
 
-    def _counted(self, words: Ints) -> TextBefore:
+    def _spoken_in(self, ids: Ints) -> _Spoken:
+        """Return what the words with these ids count for, each different one once; -1 stands for unlisted words."""
+        words, place = np.unique(ids, return_inverse=True)
+        listed = words[words >= 0]
+        said, shares, sizes = self._says(listed)
+        comes = np.bincount(said, minlength=len(self.vocabulary)) > 0
+        place = place - (len(words) - len(listed))
+        return _Spoken(listed, place, np.flatnonzero(comes), (comes.cumsum() - 1)[said], shares, sizes)
+
+    def _counted(self, text: _Spoken, begin: int = 0, end: int | None = None) -> TextBefore:
         """Return the text before a sentence with its counts n(x), of the `most` symbols that gain most by them.
 
-        words       the ids of the words in order; the word d places before the sentence counts with the weight f(d) of
-                    `Recent`
+        text        the words from `begin` to `end` (None: the last) are counted; the word d places before the sentence,
+                    unlisted ones not among them, with the weight f(d) of `Recent`
 
         The gain of a symbol is n(x) · log(1 + n(x) / (N b(x))), b its probability in general. Without words, an empty
         text.
         """
-        if not len(words):  # half of the sentences in training
+        place = text.place[begin:end]
+        place = place[place >= 0]
+        if not len(place):  # half of the sentences in training
             return _NO_TEXT
-        distance, V = np.arange(len(words), 0, -1), len(self.vocabulary)
-        f = np.ones(len(words)) if self.fading is None else 1.0 / (1.0 + distance / self.fading)
-        of_words = np.bincount(words, f, V)
-        spoken = np.flatnonzero(of_words)
-        said, shares, sizes = self._says(spoken)
-        n: Floats = np.bincount(said, np.repeat(of_words[spoken], sizes) * shares, V).astype(np.float64)
-        symbols = np.flatnonzero(n)
-        gain = n[symbols] * np.log1p(n[symbols] / (f.sum() * self._mass[symbols]))
+        distance = np.arange(len(place), 0, -1)
+        f = np.ones(len(place)) if self.fading is None else 1.0 / (1.0 + distance / self.fading)
+        of_words = np.bincount(place, f, len(text.words))
+        each = np.bincount(text.said, np.repeat(of_words, text.sizes) * text.shares)
+        found = np.flatnonzero(each)
+        symbols, n = text.symbols[found], each[found].astype(np.float64)
+        gain = n * np.log1p(n / (f.sum() * self._mass[symbols]))
         best = _largest(gain, self.most)
-        symbols = symbols[best]
-        return TextBefore(words, symbols, n[symbols], float(f.sum()), _largest(gain[best], _FEW))
+        return TextBefore(text.words[place], symbols[best], n[best], float(f.sum()), _largest(gain[best], _FEW))
 
     def advance(self, state: Heard, symbol: int) -> Heard:
         return self._after(state, [symbol])._replace(base=self.base.advance(state.base, symbol))
@@ -296,7 +308,7 @@ class Recent(Background[Heard]):
         if not state.words:
             return state
         words = np.append(state.before.words, state.words)[-self.text_before :]
-        return Heard(state.base, self._counted(words), (), -1)
+        return Heard(state.base, self._counted(self._spoken_in(words)), (), -1)
 
     def _says(self, words: Ints) -> tuple[Ints, Floats, Ints]:
         """Return (symbols, shares, sizes): what each word counts for, its other forms and itself, word by word.
@@ -338,13 +350,13 @@ class Recent(Background[Heard]):
     def follow(self, states: Sequence[Heard], batch: Batch) -> tuple[Sequence[Heard], Sequence[Heard]]:
         base, after = self.base.follow([state.base for state in states], batch)
         inputs, mask = batch.inputs.cpu().numpy(), batch.mask.cpu().numpy()
-        found, last = list[_Entries](), list[Heard]()
+        found, last = list[_ReadPart](), list[Heard]()
         for state, row, counting, own in zip(states, inputs, mask, after, strict=True):
             here, read = state, row[: np.flatnonzero(counting)[-1] + 1 if counting.any() else 0]
             for first, end in pairwise([0, *np.flatnonzero(read == self.vocabulary.eos).tolist(), len(read)]):
                 if first < end:
                     begun = self._ended(here) if row[first] == self.vocabulary.eos else here
-                    found.append(_Entries(begun, row[first:end], counting[first:end]))
+                    found.append(_ReadPart(begun, row[first:end], counting[first:end]))
                     here = self._after(here, row[first:end].tolist())
             last.append(here._replace(base=own))
         return self._places(base, found, batch.sentences is not None), last
@@ -357,11 +369,11 @@ class Recent(Background[Heard]):
         if isinstance(states, RecentPlaces):
             return states
         nothing, here = np.full(1, -1), np.ones(1, dtype=bool)
-        made = self._places([state.base for state in states], [_Entries(state, nothing, here) for state in states])
+        made = self._places([state.base for state in states], [_ReadPart(state, nothing, here) for state in states])
         last = torch.tensor([state.last for state in states], dtype=torch.long)
         return replace(made, is_last=made.word == last[made.position])
 
-    def _places(self, base: Sequence[State], parts: Sequence[_Entries], training: bool = False) -> RecentPlaces:
+    def _places(self, base: Sequence[State], parts: Sequence[_ReadPart], training: bool = False) -> RecentPlaces:
         """Return the words that were read up to each position of some sentences, its input included, with their counts.
 
         base        the states of the base background at the positions that count
@@ -466,7 +478,25 @@ class Recent(Background[Heard]):
         return f"Recent({self.base!r}, {own})"
 
 
-class _Entries(NamedTuple):
+class _Spoken(NamedTuple):
+    """A stretch of text, and the S symbols that its different words count for: themselves and other forms of them.
+
+    words       sorted ids of the D different words
+    place       for each word of the text its place in `words`, negative if it is not listed
+    symbols     (S,) sorted ids
+    said, shares    for each of `words` in turn, places in `symbols`, and the part of the word's count that each gets
+    sizes       (D,) how many symbols each of `words` has
+    """
+
+    words: Ints
+    place: Ints
+    symbols: Ints
+    said: Ints
+    shares: Floats
+    sizes: Ints
+
+
+class _ReadPart(NamedTuple):
     """A part of a row of text that is read after one text before it: a sentence, or what the row has of it.
 
     state       before the first of the inputs

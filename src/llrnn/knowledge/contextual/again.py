@@ -52,9 +52,9 @@ class Again(Following[Heard], ContextualFeature[Heard]):
 
     def values(self, states: Sequence[Heard]) -> ContextValues:
         places = self.followed.places(states)
-        flags = torch.stack([places.is_last, places.in_sentence], 1).double()
         own = places.in_sentence.nonzero().view(-1)
-        return ContextValues(flags.new_zeros(len(places), 2), places.position[own], places.word[own], flags[own])
+        flags = torch.stack([places.is_last[own], places.in_sentence[own]], 1).double()
+        return ContextValues(flags.new_zeros(len(places), 2), places.position[own], places.word[own], flags)
 
     def saved(self) -> Saved:
         return Saved("again")
