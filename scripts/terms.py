@@ -1,6 +1,6 @@
 """Lists of terms on a language model: what they are worth on articles of WikiText-2, and what they cost.
 
-python scripts/terms.py ../shared/data docs/results/terms.json
+python scripts/terms.py ../shared/data docs/results/terms.json [cost]
 
 Worth: the rare words of an article are its list, among distractors (rare words of other articles). Weights are learnt
 on other articles (validation), with their own lists. Gains in nats a word, exact, of the words that are listed and of
@@ -16,6 +16,7 @@ import random
 import re
 import statistics
 import sys
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ from llrnn.knowledge.backgrounds.neural import HuggingFace
 
 RARE, WORDS = 12, 400  # times in the training text, and words of an article that are read
 FIT, TEST = 4, 5  # articles
+PREFIX = "The old library in the centre of the town"
 
 
 def articles(path: Path) -> list[str]:
@@ -163,11 +165,79 @@ def worth(model: llrnn.LLRNN, data: Path) -> Iterator[dict[str, Any]]:
         }
 
 
+def next_tokens(model: llrnn.LLRNN, steps: int) -> list[float]:
+    """Processor time of each of some greedy tokens of a model of ours."""
+    V, found = model.vocabulary, []
+    with torch.no_grad():
+        state = model.start()
+        for x in [V.eos, *V.ids(model.read(PREFIX))]:
+            p, state = model.step(state, [x])
+        for _ in range(steps):
+            begin = time.process_time()
+            p, state = model.step(state, [int(p.top(1)[1][0, 0])])
+            p.top(1)
+            found.append(time.process_time() - begin)
+    return found
+
+
+def next_tokens_alone(lm: HuggingFace, steps: int, biased: Any = None) -> list[float]:
+    """Likewise of the language model alone, or with a logits processor of transformers."""
+    ids, found = torch.tensor([lm.tokenizer.encode(PREFIX)]), []
+    with torch.no_grad():
+        out = lm._model(input_ids=ids, use_cache=True)
+        for _ in range(steps):
+            begin = time.process_time()
+            scores = out.logits[:, -1]
+            x = (scores if biased is None else biased(ids, scores)).argmax(-1)[:, None]
+            ids = torch.cat([ids, x], 1)
+            out = lm._model(input_ids=x, past_key_values=out.past_key_values, use_cache=True)
+            found.append(time.process_time() - begin)
+    return found
+
+
+def cost(model: llrnn.LLRNN, data: Path, rounds: int = 3) -> dict[str, Any]:
+    """Milliseconds of processor time for a token, medians of rounds that alternate, and for building a list."""
+    from transformers.generation.logits_process import SequenceBiasLogitsProcessor
+
+    lm: Any = model.background
+    counts = Counter(gzip.decompress((data / "wikitext2" / "train.txt.gz").read_bytes()).decode().split())
+    known = sorted(word for word in counts if re.fullmatch(r"[^\W\d_]{4,}", word))
+    drawn = random.Random(0)
+    made_up = [drawn.choice(known) + " " + drawn.choice(known) for _ in range(100_000)]
+    models, build = {"ours, no list": model}, {}
+    for many in (10_000, 100_000):
+        begin = time.process_time()
+        models[f"{many:,} terms"] = bias(
+            model, {"list": drawn.sample(known, many // 10) + made_up[: many * 9 // 10]}, 3.0
+        )
+        build[f"{many:,} terms"] = time.process_time() - begin
+    rule = SequenceBiasLogitsProcessor(
+        [[lm.tokenizer.encode(" " + term), 3.0] for term in dict.fromkeys(drawn.sample(known, 10_000))]
+    )
+    times: dict[str, list[float]] = defaultdict(list)
+    for _ in range(rounds):
+        times["language model alone"] += next_tokens_alone(lm, 10)
+        times["sequence_bias, 10,000 terms"] += next_tokens_alone(lm, 3, rule)
+        for name, one in models.items():
+            times[name] += next_tokens(one, 10)
+    return {
+        "ms a token": {name: 1000 * statistics.median(one) for name, one in times.items()},
+        "seconds to build": build,
+    }
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     lm = llrnn.open_lm("smollm2")
+    result: dict[str, Any] = {"command": "python scripts/terms.py DATA OUT [cost]", "worth": []}
+    if Path(sys.argv[2]).is_file():
+        result |= json.loads(Path(sys.argv[2]).read_text())
+    if sys.argv[3:] == ["cost"]:
+        result["cost"] = cost(lm, Path(sys.argv[1]))
+        Path(sys.argv[2]).write_text(json.dumps(result, indent=1) + "\n")
+        sys.exit()
     Remembered(lm.background)  # type: ignore[arg-type]
-    result = {"command": "python scripts/terms.py " + " ".join(sys.argv[1:]), "worth": []}
+    result["worth"] = []
     for row in worth(lm, Path(sys.argv[1])):
         sys.stdout.write(json.dumps(row, indent=1) + "\n")
         sys.stdout.flush()
