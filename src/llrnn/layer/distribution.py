@@ -423,7 +423,8 @@ class Distribution(torch.distributions.Distribution):
             return None  # composed, a gradient of each pair would be a row of weights
         log_mass = self.classes.mass(table).as_dtype(self.h.dtype)
         # in the order of the positions: the words that are asked for, then the exceptions
-        at = torch.cat([torch.searchsorted(others, position), torch.searchsorted(position, others, right=True)])
+        asked = torch.searchsorted(others, position)
+        at = torch.cat([asked, torch.bincount(asked, minlength=len(others) + 1).cumsum(0)[:-1]])
         at += torch.cat([torch.arange(len(part), device=at.device) for part in (position, others)])
         pairs = (torch.empty_like(part).index_copy_(0, at, part) for part in (rows, columns))
         log_sum, score = self.weights.log_sums(self.h, log_mass, *pairs)
@@ -478,7 +479,7 @@ class Distribution(torch.distributions.Distribution):
         contextual features differ from the general ones.
         """
         words = torch.cat([word, self.known.word])
-        return Pairs(torch.cat([position, self.known.position]), self.classes.class_of[words])
+        return Pairs(torch.cat([position, self.known.position]), self.classes.class_of.index_select(0, words))
 
     def _terms(self, position: Tensor, word: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
         """Return log b + a·φ of E (position, word) pairs, (E,) float64 minus `origin`, and scores of the exceptions.

@@ -196,7 +196,7 @@ def add_differences(
     largest_new = _largest_of_each(new.detach() + log_new, position, len(log_sum))
     largest = torch.maximum(log_sum.detach().to(new.dtype), largest_new)
     scale = largest.masked_fill(largest == MINUS_INFINITY, 0.0)
-    of_entry = scale[position]
+    of_entry = scale.index_select(0, position)
     difference = (new - of_entry + log_new).exp() - (old - of_entry + log_old).exp()
     total = (log_sum - scale.double()).exp().index_add(0, position, difference.double())
     if not bool((total.detach() >= _ENOUGH_LEFT).all()):  # the largest term is 1

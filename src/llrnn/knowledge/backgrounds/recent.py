@@ -235,7 +235,8 @@ class Recent(Background[Heard]):
         base = self.base.initial(condition)
         if not isinstance(condition, conditions.Before):  # whatever else it is may change, and have the same id
             words = self._listed(conditions.words_of(condition))[-self.text_before :]
-            return Heard(base, self._counted(self._spoken_in(words)), (), -1)
+            # half of the sentences in training have no words
+            return Heard(base, self._counted(self._spoken_in(words)) if len(words) else _NO_TEXT, (), -1)
         return Heard(base, self._texts.get(id(condition), lambda: (condition, self._read(condition)))[1], (), -1)
 
     def _read(self, condition: conditions.Before) -> TextBefore:
@@ -274,7 +275,7 @@ class Recent(Background[Heard]):
         """
         place = text.place[begin:end]
         place = place[place >= 0]
-        if not len(place):  # half of the sentences in training
+        if not len(place):
             return _NO_TEXT
         distance = np.arange(len(place), 0, -1)
         f = np.ones(len(place)) if self.fading is None else 1.0 / (1.0 + distance / self.fading)
