@@ -90,6 +90,7 @@ def test_what_is_written_is_read_again() -> None:
     assert [*found.tokenise(written)] == strange
     assert "l'\u2060ami" in written  # held together where it would be cut, and nowhere else
     assert not found.detokenise(["dort", "."]).count("\u2060")
+    assert found.detokenise(["l'ami", "."]).endswith("ami.")  # a blank would be of no use
 
 
 @pytest.mark.parametrize("tokeniser", [Blanks(), Learnt.fit(PAIRS), Unicode.fit(WELSH)])
@@ -156,7 +157,7 @@ def test_a_class_of_ones_own_and_a_broken_law() -> None:
     assert isinstance(restore({"kind": "own_letters:Letters"}), Letters)
     with pytest.raises(LawError, match=r"text_again of a tokeniser holds in 99.0% of texts, found 0.0%: 'a b'"):
         check_tokeniser(Letters(), [("a b", ["a", "b"])])
-    with pytest.raises(ConfigError, match="a tokeniser is blanks, learnt, unicode, huggingface or module:Class"):
+    with pytest.raises(ConfigError, match="a tokeniser is blanks, learnt, unicode, huggingface, pieces or module"):
         restore({"kind": "strange"})
 
 

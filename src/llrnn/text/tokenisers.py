@@ -302,13 +302,14 @@ class Writer(Tokeniser):
     def detokenise(self, words: Sequence[str]) -> str:
         if isinstance(words, SpacedWords):
             return super().detokenise(words)
-        blanks = blanks_between(words, self.gaps)
+        blanks = natural = blanks_between(words, self.gaps)
         for _ in range(2):
             wrong = self._misread(words, blanks)
             if not wrong:
                 return spaced(words, blanks)
             blanks = [blank or i in wrong or i - 1 in wrong for i, blank in enumerate(blanks)]
-        return spaced(self._held(words, blanks), blanks)
+        text = spaced(self._held(words, natural), natural)  # blanks are of no use around a word that is cut inside
+        return text if [*self.tokenise(text)] == [*words] else spaced(self._held(words, blanks), blanks)
 
     def _held(self, words: Sequence[str], blanks: Sequence[bool]) -> Sequence[str]:
         """Return the words with a WORD JOINER (U+2060) in each place where this tokeniser would cut one in two.
