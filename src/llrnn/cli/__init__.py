@@ -38,7 +38,7 @@ VERBS = {
     "complete": ("llrnn.cli.verbs:complete_verb", "The best next words that begin with the letters typed so far."),
     "explain": ("llrnn.cli.verbs:explain_verb", "Why this word: background + features − log Z, adding up exactly."),
     "adapt": ("llrnn.cli.verbs:adapt_verb", "Adapt a model to a domain: a frozen base, a small model on top."),
-    "bias": ("llrnn.cli.bias:bias_verb", "Lists of words and phrases that a model or a language model favours."),
+    "bias": ("llrnn.cli.bias:bias_verb", "Favour words and phrases in any model, exactly, and at next to no cost."),
     "rescore": ("llrnn.cli.rescore:rescore_verb", "Rescore n-best lists with a model: word error rates."),
     "export": ("llrnn.cli.export:export_app", "Write a model as one small file that other programs read."),
     "words": ("llrnn.cli.verbs:words_app", "Add words to a trained model and remove them, without training."),

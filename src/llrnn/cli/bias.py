@@ -34,7 +34,7 @@ def bias_verb(
     force: Annotated[bool, typer.Option("--force", help="Replace another model in --out.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Favour words and phrases, in any model or language model, exactly and at next to no cost.
+    """Favour words and phrases in any model, exactly, and at next to no cost.
 
     Writes a model that `generate`, `score`, `evaluate`, `explain` and `serve` open. Prints how many terms each list has
     and the weights; exits with 2 on a mistake in the lists or weights.
