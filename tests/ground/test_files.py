@@ -194,7 +194,9 @@ ALLOWED = {
     "serve/messages.py": {"read_text"},  # limits that come with the library
     "serve/app.py": {"read_bytes"},  # the page that comes with the library
     "knowledge/backgrounds/neural.py": {"from_pretrained"},  # once `open_file` has had every file of the folder
-    "model/lm.py": {"from_pretrained"},  # of a GGUF file that `open_file` has had, in a folder of its own or a package's
+    "model/lm.py": {
+        "from_pretrained"
+    },  # of a GGUF file that `open_file` has had, in a folder of its own or a package's
     "cli/verbs.py": {"open"},  # a model, by `ModelOptions.open`
     "cli/evaluate.py": {"open"},  # the same
     "../llrnn_agreement/rules.py": {"read_text"},  # rules that come with the package
