@@ -63,6 +63,7 @@ def pytest_runtest_setup() -> None:
 # (by `pytest --cov --cov-context=test`): to trace the rest found no branch more, and costs as much again as to run it
 TRACED_ROOMS = {"layer", "knowledge", "languages", "agreement"}
 TRACED_FILES = {
+    "cli/test_cli_ngram.py",
     *(f"inference/test_{name}.py" for name in ("adaptation", "evaluate", "hf", "lattices")),
     "inference/test_scores.py",
     *(f"model/test_{name}.py" for name in ("completion", "condensed", "controllers", "ensembles")),

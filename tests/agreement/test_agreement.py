@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from pydantic import ValidationError
 
 import llrnn
 from llrnn import Corpus, Vocabulary, contextual, features, french
+from llrnn.config.own import Context
 from llrnn.ground.errors import ConfigError, FeatureError, LexiconError
 from llrnn.inference.explanation import Comparison
 from llrnn.knowledge.process import Batch
@@ -23,6 +25,7 @@ from llrnn.training.loop import _Run
 from llrnn.training.settings import TrainingSettings
 from llrnn.training.workers import Workers
 from llrnn_agreement import Agreement, AgreementRules, Governors
+from llrnn_agreement.keys import AgreementKeys
 
 WORDS = {
     "le la l' les un une": "POS:DET",
@@ -530,6 +533,44 @@ def test_what_was_estimated_is_read_again(tmp_path: Path) -> None:
     loaded = Agreement.restored(one.saved())
     with pytest.raises(FeatureError, match="was loaded with a model"):
         loaded.to_file(tmp_path / "again.json")
+
+
+def test_a_table_of_a_configuration_makes_what_python_makes(tmp_path: Path) -> None:
+    """Rules with readings, with a treebank, and a file; equal tables, of features and inputs, are read once."""
+    treebank = Corpus.from_sentences(french.sentences(20, skip=3000))
+    Readings.from_corpus(treebank).to_tsv(tmp_path / "r.tsv")
+    Agreement.estimated("french", treebank).to_file(tmp_path / "agreement.json.gz")
+    (tmp_path / "t.conllu").write_text("1\tLa\tle\tDET\t_\tNumber=Sing\t0\troot\t_\t_\n\n")
+    context = Context({})
+
+    def made(**keys: Any) -> Agreement:
+        return Agreement.make(context, **Agreement.Keys(**keys).model_dump())
+
+    listed = {"rules": "french", "readings": [str(tmp_path / "r.tsv")]}
+    assert made(**listed).names == Agreement("french", Readings.from_tsv(tmp_path / "r.tsv")).names
+    estimated = made(rules="french", treebanks=[str(tmp_path / "t.conllu")])
+    estimated.to_file(tmp_path / "estimated.json")
+    assert '"la"' in (tmp_path / "estimated.json").read_text()  # a context's words are lowercased unless it says so
+    filed = {"file": str(tmp_path / "agreement.json.gz"), "name": "mine"}
+    assert made(**filed).name == "mine"
+    assert [made(**filed, steady=steady).context_independent for steady in (False, True)] == [False, True]
+    assert len(context.shared) == 3
+    inputs = Governors.make(context, **Governors.Keys(**listed).model_dump())
+    assert inputs.followed.names == made(**listed).names
+    assert len(context.shared) == 3
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({}, 'needs rules = "french"'),
+        ({"rules": "french"}, "needs treebanks"),
+        ({"file": "a.json", "rules": "french"}, "which has it"),
+    ],
+)
+def test_mistakes_in_a_configuration(keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        AgreementKeys(**keys)
 
 
 def test_words_are_added_and_removed(agreement: Agreement, vocabulary: Vocabulary, tmp_path: Path) -> None:

@@ -415,6 +415,15 @@ def test_a_weight_of_one_is_written_where_something_follows(arpa: Callable[[str]
     assert read_arpa(tmp_path / "m").order == 3
 
 
+def test_standard_output_gets_what_a_file_gets(
+    arpa: Callable[[str], Path], capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    table = read_arpa(arpa(SMALL))
+    write_arpa(table, tmp_path / "m")
+    write_arpa(table, "-")
+    assert capsysbinary.readouterr().out == (tmp_path / "m").read_bytes()
+
+
 def test_nought_and_no_order_above_one(tmp_path: Path) -> None:
     level = Level(np.zeros(2, dtype=np.int64), np.arange(2), np.array([0.0, -np.inf]), np.zeros(2))
     write_arpa(NGramTable((EOS, "a"), (level,)), tmp_path / "m")
