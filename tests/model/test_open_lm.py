@@ -21,13 +21,26 @@ from typer.testing import CliRunner
 import llrnn
 from llrnn import EOS
 from llrnn.cli import app
-from llrnn.ground.errors import CheckpointError, ConfigError, LLRNNWarning, MissingExtraError, VocabularyError
+from llrnn.ground.errors import (
+    CheckpointError,
+    ConfigError,
+    FeatureError,
+    LLRNNWarning,
+    MissingExtraError,
+    VocabularyError,
+)
 from llrnn.inference.harness import HarnessLM
 from llrnn.inference.hf import LogLinearProcessor
+from llrnn.knowledge import contextual
+from llrnn.knowledge.contextual import LMState
 from llrnn.knowledge.process import Batch
 from llrnn.model import lm
 from llrnn.model.checkpoint import open_background, open_model
+from llrnn.model.controllers import Silent
+from llrnn.model.lm import no_features
+from llrnn.model.scoring import sentence_log_probs
 from llrnn.serve.served import open_served
+from llrnn.text.encoded import EncodedText
 from llrnn.text.tokenisers import TokenPieces, restore
 
 LINES = ["le chat noir dort sur le lit", "la chatte noire dort sur la table", "le chien mange le pain"] * 4
@@ -173,6 +186,113 @@ def test_the_harness_and_the_processor_work_on_it(folder: Path, opened: llrnn.LL
     logits = torch.randn(1, len(opened.vocabulary))
     ids = torch.tensor([[0, *opened.vocabulary.symbols_of(opened.read("le chat"))]])
     torch.testing.assert_close(LogLinearProcessor(opened)(ids, logits), torch.log_softmax(logits, -1))
+
+
+# --- its state as h --------------------------------------------------------------------------------------------------
+
+
+def on_its_state(opened: llrnn.LLRNN) -> llrnn.LLRNN:
+    """A layer over the state of the language model, with weights drawn at random."""
+    made = llrnn.LLRNN(
+        opened.vocabulary,
+        output_features=llrnn.features.Identity() + llrnn.features.Suffixes(2),
+        input_features=no_features(opened.vocabulary),
+        background=opened.background,
+        contextual=[contextual.Repeated(3)],
+        contextual_inputs=[LMState()],
+        controller=Silent(16),
+    )
+    made.provenance = dict(opened.provenance)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in made.layer.parameters():
+            parameter.normal_(std=0.3)
+    return made.eval()
+
+
+def log_probs(model: llrnn.LLRNN, sentences: list[tuple[str, ...]]) -> list[float]:
+    text = EncodedText.encode(llrnn.Corpus.from_sentences(sentences), model.vocabulary)
+    return [float(one.sum()) for one in sentence_log_probs(model, text)]
+
+
+def test_h_is_the_last_hidden_state_and_p_by_brute_force(folder: Path, opened: llrnn.LLRNN) -> None:
+    model, lm = on_its_state(opened), transformers.GPT2LMHeadModel.from_pretrained(folder)
+    ids = [0, *opened.vocabulary.symbols_of(opened.read("le chat dort le"))]
+    with torch.no_grad():
+        state = lm.transformer(torch.tensor([ids])).last_hidden_state[0].double()
+        log_b = torch.log_softmax(lm(torch.tensor([ids])).logits[0].double(), -1)[:, : len(opened.vocabulary)]
+    h = state / state.square().mean(1, keepdim=True).sqrt()
+    weight, bias, own = (
+        one.detach().double() for one in (model.layer.weight, model.layer.bias, model.layer.context_weight)
+    )
+    V = len(opened.vocabulary)
+    phi = torch.zeros(V, model.output_features.n_features, dtype=torch.float64)
+    for x in range(V):
+        for name, value in model.output_features.row(x).items():
+            phi[x, model.output_features.names.index(name)] = value
+    came = torch.tensor([[float(x in ids[max(1, n - 2) : n + 1]) for x in range(V)] for n in range(len(ids))])
+    a_came = h @ own.T + model.layer.context_bias.detach().double()
+    expected = torch.log_softmax(log_b + (h @ weight.T + bias) @ phi.T + a_came * came, -1)
+    row = torch.tensor([ids])
+    p, _ = model.scan(Batch(row, row, torch.ones_like(row, dtype=torch.bool)))
+    torch.testing.assert_close(p.log_probs().detach().double(), expected, atol=2e-4, rtol=0)
+    after = model.start()
+    for n, one in enumerate(ids):
+        p, after = model.step(after, [one])
+        torch.testing.assert_close(p.log_probs()[0].detach().double(), expected[n], atol=2e-4, rtol=0)
+
+
+def test_rows_of_several_lengths_ask_the_language_model_once(
+    opened: llrnn.LLRNN, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, background = on_its_state(opened), opened.background
+    sentences = [opened.read(line) for line in ("le chat", "le chat noir dort", "la")]
+    apart = [log_probs(model, [one])[0] for one in sentences]
+    passes: list[int] = []
+    forward = background._model.forward  # type: ignore[attr-defined]
+    counted = lambda **given: passes.append(1) or forward(**given)  # noqa: E731
+    monkeypatch.setattr(background._model, "forward", counted)  # type: ignore[attr-defined]
+    assert log_probs(model, sentences) == pytest.approx(apart, abs=1e-3)
+    assert len(passes) == 1
+
+
+def test_it_is_trained_saved_and_loaded_with_h(opened: llrnn.LLRNN, tmp_path: Path) -> None:
+    model = on_its_state(opened)
+    with torch.no_grad():
+        for parameter in model.layer.parameters():
+            parameter.zero_()
+    corpus = llrnn.Corpus.from_sentences([opened.read(line) for line in LINES])
+    assert nats(model, list(corpus)) == pytest.approx(nats(opened, list(corpus)), abs=1e-5)
+    before = nats(model, list(corpus))
+    *_, _ = llrnn.train(model, corpus, epochs=4, learning_rate=0.05)
+    assert nats(model, list(corpus)) < before - 0.5
+    assert torch.equal(model.input_weight.cpu(), torch.eye(16))
+    model.save(tmp_path / "saved")
+    found = llrnn.load(tmp_path / "saved")
+    assert nats(found, list(corpus)) == nats(model, list(corpus))
+    assert not found.input_weight.requires_grad
+
+
+def test_a_state_needs_a_language_model(opened: llrnn.LLRNN) -> None:
+    with pytest.raises(FeatureError, match=r"LMState\(\) needs a language model as background"):
+        llrnn.LLRNN(opened.vocabulary, output_features=llrnn.features.Identity(), contextual_inputs=[LMState()])
+
+
+def test_fitted_weights_follow_the_state(opened: llrnn.LLRNN) -> None:
+    """The weights of `fit_bias` are where the gradient of the likelihood, over all tokens, is that of the penalty."""
+    model = llrnn.bias(opened, {"animals": ["chat", "chien"]})
+    texts = ["le chat dort sur la table", "le chien mange le pain"]
+    llrnn.fit_bias(model, texts)
+    loss = torch.zeros(())
+    for text in texts:
+        ids = torch.tensor([[0, *opened.vocabulary.symbols_of(opened.read(text))]])
+        p, _ = model.scan(Batch(ids[:, :-1], ids[:, 1:], torch.ones_like(ids[:, 1:], dtype=torch.bool)))
+        loss = loss - p.log_prob(ids[0, 1:]).sum()
+    weight, bias = model.layer.context_weight, model.layer.context_bias
+    loss = loss + (bias.square().sum() + 16 * weight.square().sum()) / 2
+    gradients = torch.autograd.grad(loss, [weight, bias])
+    assert float(weight.detach().abs().max()) > 1e-3
+    assert max(float(one.abs().max()) for one in gradients) < 1e-3
 
 
 # --- everywhere -------------------------------------------------------------------------------------------------------

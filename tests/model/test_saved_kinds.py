@@ -65,6 +65,6 @@ def test_a_kind_that_left_is_refused_in_a_line_that_says_what_to_use(archive: Pa
 def test_every_kind_has_a_saved_model() -> None:
     known = {*backgrounds._RESTORERS, *contextual._RESTORERS, *contextual._INPUTS, *domains._KINDS}
     known |= {kind for kind, made in controllers._kinds.items() if made.__module__.startswith("llrnn.")}  # not of tests
-    another_format_of_n_grams, needs_a_folder_beside_it = "ngram with shared words", "huggingface"
-    known -= {another_format_of_n_grams, needs_a_folder_beside_it}
+    another_format_of_n_grams, need_a_folder_beside_them = "ngram with shared words", {"huggingface", "lm_state"}
+    known -= {another_format_of_n_grams} | need_a_folder_beside_them
     assert known <= set().union(*map(kinds, OPENED))

@@ -481,14 +481,17 @@ class LSTM(Recurrent):
 
 
 class Silent(Controller):
-    """A controller without a network: h has no coordinates, so that feature weights do not depend on the text.
+    """A controller without a network: h is what it reads, of size `hidden`; its state is an empty tuple.
 
-    Use: `Silent()`, as `controller` of an `LLRNN`; `inputs` and `hidden` are 0.
-
-    h is (B, T, 0), and the state an empty tuple.
+    Use: `Silent()`, as `controller` of an `LLRNN`: h has no coordinates, and feature weights do not depend on the text.
+    `Silent(H)`: h is the H numbers of the contextual inputs, such as the state of a language model (`LMState`).
     """
 
-    inputs = hidden = state_size = 0
+    state_size = 0
+
+    def __init__(self, hidden: int = 0) -> None:
+        super().__init__()
+        self.inputs = self.hidden = hidden
 
     def initial(self, conditions: Sequence[object], *, generator: torch.Generator | None = None) -> Hidden:
         return ()
@@ -497,10 +500,10 @@ class Silent(Controller):
         return psi, state
 
     def settings(self) -> dict[str, Any]:
-        return {"kind": "none"}
+        return {"kind": "none"} | ({"hidden": self.hidden} if self.hidden else {})
 
     def __repr__(self) -> str:
-        return "Silent()"
+        return f"Silent({self.hidden or ''})"
 
 
 # A condition as a memory that a network can look at.

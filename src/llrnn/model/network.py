@@ -38,7 +38,7 @@ from llrnn.layer.matrix import FeatureMatrix, SparseMatrix, WeightCache, can_be_
 from llrnn.layer.mixed import MixedDistribution
 from llrnn.layer.priors import AnyValues, ContextValues, LinearValues, Prior, join
 from llrnn.layer.weights import WeightChange
-from llrnn.model.controllers import LSTM, Controller, initialise, mode_generator, uniform, untouched_init
+from llrnn.model.controllers import LSTM, Controller, Silent, initialise, mode_generator, uniform, untouched_init
 from llrnn.model.saving import Persistent
 from llrnn.text.encoded import TrainingSummary
 from llrnn.text.tokenisers import Blanks, Tokeniser
@@ -167,7 +167,7 @@ class LLRNN(Persistent):
         self.contextual = tuple(
             one.bind(vocabulary).on(self.output_features).beside(self.background) for one in contextual
         )
-        self.contextual_inputs = tuple(one.bind(vocabulary) for one in contextual_inputs)
+        self.contextual_inputs = tuple(one.bind(vocabulary).beside(self.background) for one in contextual_inputs)
         self.mixed = tuple(one.bind(vocabulary) for one in mixed)
         if controller is not None:
             require_kind(controller, Controller, "from_module(...) makes one of a module of torch")
@@ -178,7 +178,9 @@ class LLRNN(Persistent):
         self.layer = LogLinear(self.output_features, self.controller.hidden, len(self.context_names), zero=True)
         self.input_weight: nn.Parameter | None = None  # U: 0 at first, as if there were no contextual inputs
         if self.contextual_inputs:
-            self.input_weight = nn.Parameter(torch.zeros(len(self.input_names), self.controller.inputs))
+            shape = len(self.input_names), self.controller.inputs
+            is_h = isinstance(self.controller, Silent)  # h is the numbers as they are, and U the identity
+            self.input_weight = nn.Parameter(torch.eye(*shape) if is_h else torch.zeros(shape), requires_grad=not is_h)
         self.gate_weight: nn.Parameter | None = None  # U and u of the mixture's weights
         self.gate_bias: nn.Parameter | None = None
         if self.mixed:

@@ -43,19 +43,29 @@ class Place(NamedTuple):
     word: int | None  # None at the very start
 
 
+class Answer(NamedTuple):
+    """What a language model says at N places: log p of its V tokens, (N, V), and its last hidden state, (N, H)."""
+
+    log_p: Tensor
+    h: Tensor
+
+
 @dataclass(frozen=True, eq=False)
 class LazyAnswers(PackedStates[S]):
-    """A batch of N states of a background (prior) of which only the next word's log b is kept, computed on first use.
+    """A batch of N states of a language model of which only what it says there is kept, computed on first use.
 
-    `n`: N; `make`: a function without arguments that returns log b, (N, V), called when `log_b` is first read.
+    `n`: N; `make`: a function without arguments that returns it, called when `answer` is first read.
     """
 
-    make: Callable[[], Tensor]
+    make: Callable[[], Answer]
 
     @cached_property
-    def log_b(self) -> Tensor:
-        """log b of every symbol of the vocabulary after each of N states, (N, V); computed once."""
+    def answer(self) -> Answer:
+        """What the language model says after each of N states; computed once."""
         return self.make()
+
+    def taken(self, places: Sequence[int]) -> LazyAnswers[S]:
+        return LazyAnswers(len(places), lambda: Answer(*(part[list(places)] for part in self.answer)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -402,6 +412,15 @@ class HuggingFace(Background[tuple[int, ...]]):
         return made
 
     @property
+    def hidden(self) -> int:
+        """The size H of its last hidden state, from which it computes its logits."""
+        return int(self._model.get_output_embeddings().weight.shape[1])
+
+    @property
+    def state_key(self) -> object:
+        return id(self._model), self._limit
+
+    @property
     def boundary(self) -> frozenset[int]:
         """The ids of tokens that may precede a text: bos, eos and padding, as far as the tokenizer has them."""
         ids = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id)
@@ -461,17 +480,23 @@ class HuggingFace(Background[tuple[int, ...]]):
 
     def prior(self, states: Sequence[tuple[int, ...]]) -> Prior:
         if isinstance(states, LazyAnswers):
-            return DensePrior(states.log_b, sums_to_one=True)
+            return DensePrior(states.answer.log_p, sums_to_one=True)
+        return DensePrior(self.answers(states).log_p, sums_to_one=True)
+
+    def answers(self, states: Sequence[tuple[int, ...]]) -> Answer:
+        """Return what the language model says after each of N states."""
+        if isinstance(states, LazyAnswers):
+            return states.answer
         windows = [self._grown(state or (self._begin,), ()) for state in states]
-        return DensePrior(self._answers([Asked(window, [len(window) - 1]) for window in windows]), sums_to_one=True)
+        return self._answers([Asked(window, [len(window) - 1]) for window in windows])
 
     def _move(self, device: torch.device) -> None:
         if self._a_weight.device != device:
             self._model.to(device)
 
     @torch.no_grad()
-    def _answers(self, asked: Sequence[Asked]) -> Tensor:
-        """Return log p of all V tokens after each requested place, request by request, (N, V) float32.
+    def _answers(self, asked: Sequence[Asked]) -> Answer:
+        """Return what the language model says after each requested place, request by request, in float32.
 
         `asked`: the requests, in each of which `reading` and `row` are set to where its keys and values are cached.
         """
@@ -480,10 +505,12 @@ class HuggingFace(Background[tuple[int, ...]]):
         parts = [self._pass(asked[start : start + step]) for start in range(0, len(asked), step)]
         if len(parts) == 1:
             return parts[0]
-        return torch.cat(parts) if parts else torch.zeros(0, len(self._own), device=self._a_weight.device)
+        if not parts:
+            return Answer(*(torch.zeros(0, n, device=self._a_weight.device) for n in (len(self._own), self.hidden)))
+        return Answer(*map(torch.cat, zip(*parts, strict=True)))
 
-    def _pass(self, asked: Sequence[Asked]) -> Tensor:
-        """Run the language model once over the uncached tokens of several windows; return log p, (places, V) float32.
+    def _pass(self, asked: Sequence[Asked]) -> Answer:
+        """Run the language model once over the uncached tokens of several windows; return what it says, in float32.
 
         Windows are padded at the end; empty places of the cache are masked, and not counted in token positions. The
         rows of the result are the requested places of the first window, then those of the second, and so on.
@@ -513,15 +540,21 @@ class HuggingFace(Background[tuple[int, ...]]):
             options["logits_to_keep"], place = torch.tensor([*kept], device=device), [kept[one] for one in place]
         if self._model.training:  # eval() goes through all modules, which takes as long as a layer
             self._model.eval()
-        out = self._model(input_ids=ids, past_key_values=past, use_cache=True, **options)
+        read = list[Tensor]()  # by the matrix of the logits, at the same places
+        head = self._model.get_output_embeddings()
+        note = head.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
+        try:
+            out = self._model(input_ids=ids, past_key_values=past, use_cache=True, **options)
+        finally:
+            note.remove()
         cache = getattr(out, "past_key_values", None)
         reading = Reading(cache, whole) if _can_be_continued(cache) else None
         for n, one in enumerate(asked):
             one.window, one.reading, one.row = Window(one.window), reading, n  # what was read before may go
         logits = out.logits[..., : len(self._own)]
         every = sum(len(one.places) for one in asked) == ids.numel()
-        found: Tensor = (logits.flatten(0, 1) if every else logits[row, place]).float()
-        return found - found.logsumexp(-1, keepdim=True)  # ten times as near to a sum of 1 as log_softmax
+        found, h = ((part.flatten(0, 1) if every else part[row, place]).float() for part in (logits, read[0]))
+        return Answer(found - found.logsumexp(-1, keepdim=True), h)  # ten times as near to a sum of 1 as log_softmax
 
     def _known(self, window: Window, device: torch.device) -> tuple[Known, int] | None:
         """Return ((cached reading, row in it), number of tokens cached) for the beginning of a window.

@@ -21,7 +21,7 @@ from llrnn.knowledge.contextual.base import (
     Unmentioned,
 )
 from llrnn.knowledge.contextual.frames import Framed
-from llrnn.knowledge.contextual.inputs import ConditionNumbers, ContextualInput, PredictedSlot, SlotProgress
+from llrnn.knowledge.contextual.inputs import ConditionNumbers, ContextualInput, LMState, PredictedSlot, SlotProgress
 from llrnn.knowledge.contextual.lookup import Lookup, Matching
 from llrnn.knowledge.contextual.terms import TermLists, Terms, TermsInside
 from llrnn.knowledge.process import Saved, own_restorer
@@ -29,8 +29,8 @@ from llrnn.text.conditions import NumericFields
 
 __all__ = [
     "Again", "ConditionNumbers", "ContextualFeature", "ContextualInput", "Continued", "Copied", "Expert", "Framed",
-    "LinearFeature", "Lookup", "Matching", "Mentioned", "PredictedSlot", "Repeated", "SlotProgress", "TermLists",
-    "Terms", "TermsInside", "Unmentioned", "restore", "restore_input",
+    "LMState", "LinearFeature", "Lookup", "Matching", "Mentioned", "PredictedSlot", "Repeated", "SlotProgress",
+    "TermLists", "Terms", "TermsInside", "Unmentioned", "restore", "restore_input",
 ]  # fmt: skip
 
 
@@ -69,6 +69,7 @@ def restore(saved: Saved) -> ContextualFeature:
 _INPUTS: dict[str, Callable[[Saved], ContextualInput]] = {
     "predicted_slot": lambda saved: PredictedSlot(Framed.restored(saved.parts[0].fields)),
     "condition_numbers": lambda saved: ConditionNumbers(NumericFields.restored(saved.fields)),
+    "lm_state": lambda saved: LMState(),
     "slot_progress": lambda saved: SlotProgress(*saved.fields["slots"]),
 }
 

@@ -68,6 +68,14 @@ class NamedProcess(Process[S]):
         """The names of the k numbers of this process, in order; by default one, `name`, the name of the class."""
         return (self.name,)
 
+    def beside(self, background: Background) -> Self:
+        """Return a copy for a model with this background (prior over the next word); by default the process itself.
+
+        A model calls it, so that it can follow the background's states. `Again`, for example, uses the states of
+        a `Recent` in it.
+        """
+        return self
+
     def _numbers(self, values: Sequence[Value], width: int, place: Callable[[int], str]) -> Tensor:
         """Return E values, each a float or a sequence of k = `width` floats, as a float64 tensor (E, k).
 
@@ -154,14 +162,6 @@ class ContextualFeature(NamedProcess[S]):
         """Return a copy that uses the columns of `features`, the model's matrix Φ (words × static features).
 
         By default the feature needs no such matrix, and is returned itself.
-        """
-        return self
-
-    def beside(self, background: Background) -> Self:
-        """Return a copy for a model with this background (prior over the next word); by default the feature itself.
-
-        A model calls it, so that a feature can follow the background's states. `Again`, for example, uses the states of
-        a `Recent` in it.
         """
         return self
 

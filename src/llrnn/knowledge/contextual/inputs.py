@@ -20,11 +20,13 @@ import torch
 from torch import Tensor
 
 from llrnn.ground.errors import FeatureError
+from llrnn.knowledge.backgrounds.base import Background
+from llrnn.knowledge.backgrounds.neural import HuggingFace
 from llrnn.knowledge.contextual.base import CopyProgress, Following, NamedProcess, Unmentioned, Value, said_of
 from llrnn.knowledge.contextual.frames import Framed, FrameState
 from llrnn.knowledge.process import S, Saved
 from llrnn.text.conditions import NumericFields
-from llrnn.text.vocabulary import Revision
+from llrnn.text.vocabulary import Revision, Vocabulary
 
 
 class ContextualInput(NamedProcess[S]):
@@ -168,3 +170,34 @@ class ConditionNumbers(ContextualInput[tuple[float, ...]]):
 
     def __repr__(self) -> str:
         return f"ConditionNumbers({', '.join(self.fields.names)})"
+
+
+class LMState(Following[tuple[int, ...]], ContextualInput[tuple[int, ...]]):
+    """The contextual inputs that a language model as background has: its last hidden state, H numbers.
+
+    They are divided by the root of their mean square. With the controller `Silent(H)` they are h itself, so that
+    feature weights a = W h + c follow what the language model knows of the text, and no network runs beside it:
+
+        LLRNN(vocabulary, background=lm, contextual_inputs=[LMState()], controller=Silent(lm.hidden), …)
+    """
+
+    followed: HuggingFace
+
+    def bind(self, vocabulary: Vocabulary) -> Self:
+        return NamedProcess.bind(self, vocabulary)  # what it follows is that of the model: `beside`
+
+    def beside(self, background: Background) -> Self:
+        if not isinstance(background, HuggingFace):
+            raise FeatureError(f"{self!r} needs a language model as background, HuggingFace, found {background!r}")
+        return self._changed(self.vocabulary, followed=background)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"h {n}" for n in range(self.followed.hidden))
+
+    def numbers(self, states: Sequence[tuple[int, ...]]) -> Tensor:
+        h = self.followed.answers(states).h
+        return h * h.square().mean(1, keepdim=True).clamp_min(1e-12).rsqrt()
+
+    def saved(self) -> Saved:
+        return Saved("lm_state")

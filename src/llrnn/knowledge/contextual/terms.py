@@ -247,8 +247,6 @@ class Terms(LinearFeature[Begun]):
         LLRNN(vocabulary, output_features=phi, contextual=[terms, TermsInside(terms)])
     """
 
-    context_independent = True
-
     def __init__(self, groups: Mapping[str, Iterable[str]] | TermLists, *, spelled: Spelled = "words") -> None:
         self.lists = groups if isinstance(groups, TermLists) else TermLists(groups)
         self.spelled: Spelled = spelled
@@ -344,7 +342,6 @@ class TermsInside(Following[Begun], ContextualFeature[Begun]):
         TermsInside(terms)
     """
 
-    context_independent = True
     followed: Terms
 
     def __init__(self, terms: Terms) -> None:
