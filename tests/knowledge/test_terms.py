@@ -14,10 +14,11 @@ import llrnn
 from llrnn import features, testing
 from llrnn.ground.errors import ConfigError, FeatureError
 from llrnn.inference.terms import bias, fit_bias
-from llrnn.knowledge.contextual.terms import Terms, TermsInside, expanded, in_words, spelling
+from llrnn.knowledge.contextual.terms import Terms, TermsInside, expanded
 from llrnn.knowledge.process import Batch
 from llrnn.model.controllers import Silent
 from llrnn.text.lexicon import Lexicon
+from llrnn.text.token_bytes import in_words, spelling
 from llrnn.text.vocabulary import EOS, Vocabulary
 
 GROUPS = {"names": ["new york", "york", "yorkshire", "o'b", "no"], "other": ["york", "on", "new"]}

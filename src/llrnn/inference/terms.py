@@ -20,7 +20,7 @@ from llrnn.ground.errors import ConfigError
 from llrnn.inference.harness import language_models
 from llrnn.knowledge.backgrounds import HuggingFace, Model
 from llrnn.knowledge.contextual.inputs import LMState
-from llrnn.knowledge.contextual.terms import Spelled, TermLists, Terms, TermsInside
+from llrnn.knowledge.contextual.terms import TermLists, Terms, TermsInside
 from llrnn.knowledge.features import Function
 from llrnn.knowledge.process import Batch
 from llrnn.layer.distribution import Distribution
@@ -28,6 +28,7 @@ from llrnn.layer.priors import ContextValues, LinearValues
 from llrnn.model.controllers import Silent
 from llrnn.model.lm import no_features
 from llrnn.model.network import LLRNN
+from llrnn.text.token_bytes import Spelled
 
 __all__ = ["CellMasses", "bias", "fit_bias", "masses"]
 

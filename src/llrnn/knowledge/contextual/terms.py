@@ -23,13 +23,11 @@ however long the lists are.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -42,14 +40,12 @@ from llrnn.knowledge.features import Features
 from llrnn.knowledge.process import Saved
 from llrnn.layer.priors import ContextValues
 from llrnn.text.lexicon import Lexicon
-from llrnn.text.tokenisers import token_of
-from llrnn.text.vocabulary import EOS, Vocabulary
+from llrnn.text.token_bytes import Spelled, token_bytes
+from llrnn.text.vocabulary import Vocabulary
 
-Spelled = Literal["words", "bytes", "pieces"]
 Beginnings = tuple[list["Node"], set[int], set[int]]  # nodes that live on, groups, groups of which all is spelled
 Node = tuple[int, int, int]  # first, last and depth: terms[first:last] have `depth` bytes in common
-_BLANK, _AFTER_ALL = "▁", b"\xff"  # a byte that no UTF-8 has
-_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+_AFTER_ALL = b"\xff"  # a byte that no UTF-8 has
 
 
 class Begun(NamedTuple):
@@ -129,14 +125,12 @@ class Tables:
 
     def __init__(self, lists: TermLists, vocabulary: Vocabulary, spelled: Spelled) -> None:
         self.lists, self.vocabulary = lists, vocabulary
-        self.spelled = [spelling(symbol, spelled) for symbol in vocabulary.symbols]
-        within = [in_words(one) for one in self.spelled]
+        self.bytes = token_bytes(vocabulary, spelled)
+        self.spelled, within = self.bytes.spelled, self.bytes.within
         self.boundary = np.array([not flags or not flags[0] for flags in within])
         self.fresh_after = [bool(flags) and not flags[-1] for flags in within]
         self.begins = {x: found for x, flags in enumerate(within) if (found := self._within(x, flags))[1]}
         self.opens = {x: found for x, flags in enumerate(within) if (found := self._from(x, 0, flags))[1]}
-        self.symbol_of = {one: x for x, one in enumerate(self.spelled) if one}
-        self.longest = max(map(len, self.spelled), default=0)
         self._next: dict[Node, tuple[Ints, Floats]] = {}
 
     def _within(self, x: int, flags: Sequence[bool]) -> Beginnings:
@@ -178,35 +172,18 @@ class Tables:
             self._next[node] = np.array(words, dtype=np.int64), value
         return self._next[node]
 
-    def spells(self, text: bytes) -> bool:
-        """Return whether some sequence of symbols spells these bytes."""
-        if all(bytes([byte]) in self.symbol_of for byte in text):
-            return True
-        reached = {0}
-        for i in range(len(text)):
-            ends = range(i + 1, min(len(text), i + self.longest) + 1) if i in reached else ()
-            reached.update(end for end in ends if text[i:end] in self.symbol_of)
-        return len(text) in reached
-
     def _going_on(self, rest: bytes) -> Iterator[tuple[int, bool]]:
         """Yield the symbols that spell a beginning of `rest`, or all of it and then something after a boundary.
 
         With each comes whether it spells all of it.
         """
-        for end in range(1, min(len(rest), self.longest) + 1):
-            if (x := self.symbol_of.get(rest[:end])) is not None:
+        for end in range(1, min(len(rest), self.bytes.longest) + 1):
+            if (x := self.bytes.symbol_of.get(rest[:end])) is not None:
                 yield x, end == len(rest)
-        first = bisect_left(self._sorted, (rest,)) if rest else len(self._sorted)
-        for one, x in self._sorted[first:]:
-            if not one.startswith(rest):
-                break
-            flags = in_words(one)
+        for one, x in self.bytes.beginning_with(rest) if rest else ():
+            flags = self.bytes.within[x]
             if len(one) > len(rest) and not (flags[len(rest) - 1] and flags[len(rest)]):
                 yield x, True
-
-    @cached_property
-    def _sorted(self) -> list[tuple[bytes, int]]:
-        return sorted(self.symbol_of.items())
 
 
 class TermStarts(Features):
@@ -291,7 +268,7 @@ class Terms(LinearFeature[Begun]):
 
     def unspelled(self) -> set[str]:
         """Return the terms that no sequence of the vocabulary's symbols spells, so that they can never come."""
-        spells = self.tables.spells
+        spells = self.tables.bytes.spells
         return {term.decode() for term in self.lists.terms if not (spells(b" " + term) or spells(term))}
 
     def slopes(self, states: Sequence[Begun]) -> Tensor:
@@ -391,40 +368,3 @@ def expanded(terms: Iterable[str], lexicon: Lexicon | None = None, *, capitals: 
     found = dict.fromkeys(one for term in terms if term for one in (term, *forms.get(f"Lemma:{term}", ())))
     written = ([one, one[0].upper() + one[1:], one.upper()] if capitals else [one] for one in found)
     return list(dict.fromkeys(chain.from_iterable(written)))
-
-
-def spelling(symbol: str, spelled: Spelled) -> bytes:
-    """Return the bytes that a symbol of a vocabulary stands for in a text, b"" for the end of a sentence.
-
-    `spelled`: "words": a blank and the word; "bytes": a token of a byte-level BPE, whose characters stand for bytes;
-    "pieces": a token of SentencePiece, with ▁ for a blank and <0x0A> for a byte.
-
-        spelling("Ġchat", "bytes")         # b" chat"
-    """
-    if symbol == EOS:
-        return b""
-    if spelled == "words":
-        return b" " + symbol.encode()
-    token = token_of(symbol)
-    if spelled == "bytes":
-        known = byte_of()
-        return bytes(known[one] for one in token) if all(one in known for one in token) else b""
-    byte = _BYTE.fullmatch(token)
-    return bytes([int(byte[1], 16)]) if byte else token.replace(_BLANK, " ").encode()
-
-
-@lru_cache
-def byte_of() -> Mapping[str, int]:
-    """Return {character: byte} of byte-level BPE: printable bytes stand for themselves, others for U+0100 and up."""
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in plain]
-    return {chr(byte): byte for byte in plain} | {chr(256 + n): byte for n, byte in enumerate(others)}
-
-
-def in_words(token: bytes) -> list[bool]:
-    """Return for each byte whether it is part of a word: of a letter, digit, mark or `_`, or of a cut character."""
-    found = list[bool]()
-    for one in token.decode("utf8", "surrogateescape"):
-        is_part = one.isalnum() or one == "_" or unicodedata.category(one) in ("Mn", "Mc", "Cs")
-        found += [is_part] * len(one.encode("utf8", "surrogateescape"))
-    return found
