@@ -40,7 +40,7 @@ from llrnn.text.encoded import EncodedText
 
 RARE, WORDS = 12, 400  # times in the training text, and words of an article that are read
 SCALES, BIASES = [n / 20 for n in range(31)], [n / 4 for n in range(25)]
-FIT, MOST = 240, 0.01  # articles that weights are learnt on; nats that another word may lose
+FIT, MOST = 180, 0.01  # articles that weights are learnt on; nats that another word may lose
 PREFIX = "The old library in the centre of the town"
 
 
