@@ -311,11 +311,28 @@ def test_hotwords_are_one_more_score(capsys: Capture) -> None:
     Path("names.txt").write_text("chat dort\nle chat\nreine\n\nla tour d'or\n", encoding="utf8")
     weights = "am=1,llrnn=0,hotwords=2"
     found = as_json(capsys, "rescore", "u.arpa", "lists.tsv", "--hotwords", "names.txt", "--weights", weights)
-    assert found["best"]["u1"] == "le chat dort ."  # two words more are worth one of am
+    assert found["best"]["u1"] == "le chat dort ."  # four words of names more are worth one of am
     plain = as_json(capsys, "rescore", "u.arpa", "lists.tsv", "--weights", "am=1,llrnn=0")
     assert plain["best"]["u1"] == "le zorg dort ."
     Path("none.txt").write_text("\n\n", encoding="utf8")
     assert "at least one name" in refused(capsys, "rescore", "u.arpa", "lists.tsv", "--hotwords", "none.txt")
+
+
+def test_every_occurrence_of_a_name_counts_its_words() -> None:
+    names = Hotwords(["chat dort", "le chat", "le chat dort", "reine", " la  tour d'or", "or", "", "reine"])
+    counts = {
+        "": 0,
+        "le zorg dort .": 0,
+        "le chat mange": 2,
+        "le chat dort .": 2 + 2 + 3,  # names overlap: each counts
+        "la reine et la reine": 2,
+        "la reines": 0,
+        "la tour d'or": 3 + 1,  # three words, and `or` after the apostrophe
+        "la tour d' or": 1,
+        "la tour": 0,
+    }
+    found = names([NBest("u", tuple(Hypothesis(tuple(one.split())) for one in counts))])
+    assert found == [[float(n) for n in counts.values()]]
 
 
 def test_hotwords_are_flat_in_time() -> None:

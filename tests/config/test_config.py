@@ -12,10 +12,13 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+import llrnn
+from llrnn import train
 from llrnn.config import Config, parse_config, read_config, reference, schema
 from llrnn.config.keys import FeaturesConfig, UnigramConfig
 from llrnn.config.project import Project
 from llrnn.ground.errors import ConfigError, LLRNNError, ZeroMassError
+from llrnn.knowledge.contextual import Terms, TermsInside
 from llrnn.training.settings import TrainingSettings, models_by_kind
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -218,6 +221,7 @@ TABLES: dict[str, tuple[object, dict[str, dict[str, object]]]] = {
             "continued": {},
             "framed": {},
             "lookup": {"table": "t.csv", "columns": ["a"]},
+            "terms": {"lists": {"a": "a.txt"}},
         },
     ),
     "domains": (
@@ -299,6 +303,7 @@ def test_a_key_of_another_kind_is_refused(table: str, kind: str, key: str) -> No
         (["vocabulary.as_new=0.5"], "vocabulary.as_new"),
         (["background.grammar={file='g.lark', spelling={a='b'}}"], "background.grammar: spelling"),
         (["contextual=[{kind='lookup', table='t.csv', columns=['a'], history=['b']}]"], "contextual.0: history"),
+        (["contextual=[{kind='terms', lists={a='a.txt'}, capitals=true}]"], "contextual.capitals"),
         (["background={kind='unigram', frequencies='f.tsv', parts=['valid']}"], "background: parts"),
         *(
             ([made.format(f"{source}, {one}")], f"{place}: {one.partition('=')[0]} is for")
@@ -532,6 +537,46 @@ def test_a_project_makes_what_was_asked_for(path: Path) -> None:
     assert repr(model.background).startswith("Unigram")
     assert repr(model.contextual) == "(Repeated(window=3),)"
     assert model.provenance["config"]["controller"]["hidden"] == 5
+
+
+def test_lists_of_terms(tmp_path: Path) -> None:
+    (tmp_path / "train.txt").write_text("we saw New York\nYork is not new\n")
+    (tmp_path / "places.txt").write_text("New York\n\nLeeds\n")
+    (tmp_path / "other.txt").write_text("be\n")
+    (tmp_path / "none.txt").write_text("\n")
+    (tmp_path / "forms.tsv").write_text("is\tLemma:be\n")
+    keys = "lists={places='{data}/places.txt', other='{data}/other.txt'}, lexicon='{data}/forms.tsv'"
+
+    def project(keys: str, *changes: str) -> Project:
+        text = "[features]\noutput = [{kind = 'identity'}]\n[controller]\nkind = 'gru'\nhidden = 4"
+        given = ["corpus.train=['{data}/train.txt']", f"contextual=[{{kind='terms', {keys}}}]", *changes]
+        changed = [one.replace("{data}", str(tmp_path)) for one in given]
+        return Project.from_config(read_config(written(tmp_path, text), changed))
+
+    terms, inside = project(keys).contextual
+    assert isinstance(terms, Terms)
+    assert isinstance(inside, TermsInside)
+    assert inside.followed is terms
+    assert terms.lists.terms == [b"be", b"is", b"leeds", b"new york"]  # in the small letters of the text
+    assert [terms.lists.groups[g] for g in terms.lists.group] == ["other", "other", "places", "places"]
+    large = project(f"{keys}, capitals=true", "corpus.lowercase=false").contextual[0]
+    assert b"NEW YORK" in large.lists.terms  # type: ignore[attr-defined]
+    made = project(keys, "training.epochs=60")
+    model = made.model()
+    for _ in train(model, made.corpora["train"], settings=made.config.training):
+        pass
+    found = llrnn.explain(model, prefix="we saw new", word="york", rival="is")
+    assert {term.name: term.share for term in found.terms}["places:continues"] > 0.0  # as it has learnt
+    for wrong, said in {
+        "lists={a='{data}/nothing.txt'}": "nothing.txt: a file is required",
+        "lists={a='{data}/none.txt'}": "one term or more",
+        "lists={}": "at least 1",
+        "lists={a='a.txt'}}, {kind='terms', lists={b='b.txt'}": "one table of kind = 'terms' has all lists, found 2",
+        "lists={a='{data}/other.txt'}, lexicon='{data}/nothing.tsv'": "nothing.tsv: a file is required",
+    }.items():
+        with pytest.raises(LLRNNError, match=said) as caught:
+            project(wrong)
+        assert len(str(caught.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize("table", ["vocabulary", "lexicon", "background"])

@@ -53,7 +53,7 @@ def rescore_verb(
     ] = None,
     hotwords: Annotated[
         Path | None,
-        typer.Option(help="Names that may well be said, one a line: one more score, the words that belong to any."),
+        typer.Option(help="Names that may well be said, one a line: one more score, the words of those that are."),
     ] = None,
     lattices: Annotated[bool, typer.Option("--lattices", help="NBEST has word lattices: Kaldi's text.")] = False,
     paths: Annotated[int, typer.Option(min=1, help="Of lattices: how many paths are listed.")] = 10,
@@ -140,7 +140,7 @@ def rescore_verb(
 
 
 def _with(names: Hotwords | None, scored: NBestLists) -> NBestLists:
-    """Return the n-best lists with one more score "hotwords": how many words of a hypothesis belong to `names`.
+    """Return the n-best lists with one more score "hotwords": the words of the names that a hypothesis has, by `names`.
 
     The lists themselves are returned where `names` is None.
     """

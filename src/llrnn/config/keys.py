@@ -32,6 +32,7 @@ from llrnn.languages.grammars.automaton import Over
 from llrnn.text.conditions import Characters, ConditionTokenizer, Slots, Whole, Words
 from llrnn.text.lexicon import Lexicon, Probabilities, Readings, has_counts, read_frequencies
 from llrnn.text.others import RUN, When
+from llrnn.text.readers import read_lines
 from llrnn.text.tables import KnowledgeBase
 from llrnn.text.vocabulary import EOS, Domain
 from llrnn.training.settings import SampledObjective, TrainingSettings
@@ -726,7 +727,33 @@ class LookupConfig(Strict):
         return llrnn.contextual.Lookup(table, query, *self.columns, name=self.name)
 
 
-_OurContextual = RepeatedConfig | ExpertConfig | CopiedConfig | ContinuedConfig | FramedConfig | LookupConfig
+class TermsConfig(Strict):
+    """Contextual features of lists of words and phrases: that one begins, goes on and is complete, for each list.
+
+    Terms are matched in the text with a blank before each of its words: `{kind = "terms", lists = {places =
+    "places.txt"}}`
+    """
+
+    kind: Literal["terms"]
+    lists: dict[str, str] = Field(min_length=1, description="files with a term a line, by the name of the list")
+    lexicon: str | None = Field(
+        None, description="a table of form and attributes: a term stands for all forms with its Lemma: too"
+    )
+    capitals: bool = Field(False, description="every term also with a capital, and in capitals")
+
+    def make(self, context: Context) -> tuple[llrnn.contextual.Terms, llrnn.contextual.TermsInside]:
+        from llrnn.knowledge.contextual.terms import expanded
+
+        known = None if self.lexicon is None else Lexicon.from_tsv(self.lexicon)
+        lines = {name: [line.strip() for _, line in read_lines(path)] for name, path in self.lists.items()}
+        found = {name: expanded(own, known, capitals=self.capitals) for name, own in lines.items()}
+        in_text = str.lower if context.lowercase else str
+        terms = llrnn.contextual.Terms({name: [*map(in_text, own)] for name, own in found.items()})
+        return terms, llrnn.contextual.TermsInside(terms)
+
+
+_OfContext = RepeatedConfig | ExpertConfig | CopiedConfig | ContinuedConfig
+_OurContextual = _OfContext | FramedConfig | LookupConfig | TermsConfig
 OwnContextual = own_table("contextual", "contextual.ContextualFeature")
 AnyContextual = Annotated[_OurContextual, Field(discriminator="kind"), OrOwn(OwnContextual)]
 
@@ -904,6 +931,11 @@ class Config(Strict):
             of_words = ["files", "top", "min_count", "lists", "unknown"]
             refuse_unused(self.vocabulary, of_words, "is for units = 'words'", found, "vocabulary.")
             refuse_unused(self.background, ["recent"], "is for units = 'words'", found, "background.")
+        lists = [one for one in self.contextual if isinstance(one, TermsConfig)]
+        if len(lists) > 1:
+            raise ValueError(f"contextual: one table of kind = 'terms' has all lists, found {len(lists)}; join them")
+        for one in lists if self.corpus.lowercase else ():
+            refuse_unused(one, ["capitals"], "is for corpus.lowercase = false", "true", "contextual.")
         if not self.domains:
             refuse_unused(self.vocabulary, ["as_new"], "is for domains", "none", "vocabulary.")
         if isinstance(self.training.objective, SampledObjective):

@@ -137,7 +137,8 @@ class Project:
         read = partial(_read, config=config, tokeniser=tokeniser)
         files = [*config.corpus.train, *(file for other in config.corpus.other for file in other.files)]
         context = Context(texts, config.corpus.lowercase, words=corpora, files=files, read=read)
-        contextual = tuple(one.make(context) for one in config.contextual)
+        asked = (one.make(context) for one in config.contextual)
+        contextual = tuple(each for made in asked for each in (made if isinstance(made, tuple) else (made,)))
         if config.background.recent is not None and config.background.recent.weight is None:
             contextual = (*contextual, Again())
         lexicon = context.lexicon = _lexicon(config, corpora, contextual, _lowercase(config, tokeniser))

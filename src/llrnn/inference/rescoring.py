@@ -40,6 +40,7 @@ import torch
 from llrnn.ground.arrays import Floats, Ints
 from llrnn.ground.errors import ConfigError, CorpusError, UnknownWordError, warn
 from llrnn.inference.nbest import WORDS, Errors, NBest, NBestLists, References, Words, errors_of_lists
+from llrnn.inference.term_score import TermScore
 from llrnn.knowledge.backgrounds.ngram import NGram
 from llrnn.knowledge.process import ModelState
 from llrnn.layer.distribution import Distribution
@@ -116,33 +117,25 @@ def _conditioned(model: LLRNN, lists: Sequence[NBest], conditions: Mapping[str, 
 
 
 class Hotwords:
-    """A scorer of n-best lists that counts, in each hypothesis, the words that are part of given names (hotwords).
+    """A scorer of n-best lists that counts, in each hypothesis, the words of the given names (hotwords) in it.
 
-    Called with lists, it returns these counts for each hypothesis of each list. Names are of one word or several,
-    matched from left to right, the longest first. The weight of this score among others is found by `tune`, or given.
-    Raises ConfigError for no names.
+    Called with lists, it returns these counts for each hypothesis of each list. Names are of one word or several, and
+    are matched as terms are (`TermScore`): each occurrence of a name counts its words, also where names overlap, and a
+    word may begin and end at an apostrophe or hyphen within a word of the hypothesis (`or` is in `d'or`). The weight of
+    this score among others is found by `tune`, or given. Raises ConfigError for no names.
 
         rescore(lists, {"llrnn": ModelScorer(model), "hotwords": Hotwords(["chez paul", "la tour d'or"])})
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._names = {tuple(name.split()) for name in names} - {()}
-        if not self._names:
+        found = sorted((len(name.split()), name) for name in names if name.strip())
+        by_length = {f"{n}": [name for _, name in own] for n, own in groupby(found, lambda pair: pair[0])}
+        if not by_length:
             raise ConfigError("at least one name is required as a hotword, found none; give one a line")
-        self._lengths = sorted({len(name) for name in self._names}, reverse=True)
+        self._score = TermScore(by_length, {length: float(length) for length in by_length})
 
     def __call__(self, lists: Sequence[NBest], /) -> list[list[float]]:
-        return [[float(self.covered(h.words)) for h in entry.hypotheses] for entry in lists]
-
-    def covered(self, words: Words) -> int:
-        """Return how many of these words are part of a hotword, matched from left to right, the longest one first."""
-        place = found = 0
-        while place < len(words):
-            lengths = (n for n in self._lengths if n <= len(words) - place)
-            length = next((n for n in lengths if words[place : place + n] in self._names), 0)
-            found += length
-            place += length or 1
-        return found
+        return [[self._score.total(h.words) for h in entry.hypotheses] for entry in lists]
 
 
 def score_lists(model: LLRNN, lists: Sequence[NBest], *, rows: int = 1024, oov: Oov | None = None) -> SharedScores:

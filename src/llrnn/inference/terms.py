@@ -18,6 +18,7 @@ from torch import Tensor
 
 from llrnn.ground.errors import ConfigError
 from llrnn.inference.harness import language_models
+from llrnn.inference.term_score import Groups, weights_of
 from llrnn.knowledge.backgrounds import HuggingFace, Model
 from llrnn.knowledge.contextual.inputs import LMState
 from llrnn.knowledge.contextual.terms import TermLists, Terms, TermsInside
@@ -37,7 +38,7 @@ _AT_ONCE = 256  # positions of one row: their distributions over all symbols are
 
 def bias(
     model: LLRNN,
-    groups: Mapping[str, Iterable[str]] | TermLists,
+    groups: Groups,
     weight: float | Mapping[str, float] = 0.0,
 ) -> LLRNN:
     """Return a model that favours the terms of some lists: p of `model` times exp(a·φ), normalised exactly.
@@ -65,12 +66,9 @@ def bias(
         seed=None,
     ).to(model.device)
     made.provenance = {key: value for key, value in model.provenance.items() if key in ("tokeniser", "config")}
-    of_group = weight if isinstance(weight, Mapping) else dict.fromkeys(lists.groups, weight)
-    unknown = sorted({*of_group} - {*lists.groups})
-    if unknown:
-        raise ConfigError(f"weights are of the groups {', '.join(lists.groups)}, found {unknown[0]!r}; correct it")
+    of_group = weights_of(lists, weight)
     values = [
-        0.0 if what in ("begins", "ends") else of_group.get(g, 0.0)
+        0.0 if what in ("begins", "ends") else of_group[g]
         for g, _, what in (name.rpartition(":") for name in made.context_names)
     ]
     with torch.no_grad():

@@ -26,7 +26,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +40,7 @@ from llrnn.knowledge.features import Features
 from llrnn.knowledge.process import Saved
 from llrnn.layer.priors import ContextValues
 from llrnn.text.lexicon import Lexicon
-from llrnn.text.token_bytes import Spelled, token_bytes
+from llrnn.text.token_bytes import Spelled, in_words, token_bytes
 from llrnn.text.vocabulary import Vocabulary
 
 Beginnings = tuple[list["Node"], set[int], set[int]]  # nodes that live on, groups, groups of which all is spelled
@@ -99,6 +99,23 @@ class TermLists:
             found.add(int(self.group[first]))
             first += 1
         return found
+
+    def read(self, state: Begun, text: bytes) -> tuple[Begun, list[int]]:
+        """Return the state after the next bytes of a text, and the groups (indices) of the terms that end before there.
+
+        Each such term gives its group once: one that began where a word may begin, after which no word goes on. What
+        ends with the last byte is not among them, since a word may go on: `completed` has it.
+        """
+        nodes, fresh, found = state.nodes, state.fresh, list[int]()
+        for part, is_word in _parts(text):
+            found += [] if is_word else self.completed(nodes)
+            grown = (self.child(node, part) for node in (*nodes, *[self.root] * fresh))
+            nodes, fresh = tuple(node for node in grown if node[0] < node[1]), not is_word
+        return Begun(tuple(sorted(nodes)), fresh), found
+
+    def completed(self, nodes: Iterable[Node]) -> list[int]:
+        """Return the groups (indices) of the terms that are complete if the word ends here, once for each term."""
+        return [g for node in nodes for g in self.ended(node)]
 
     def has(self, term: bytes) -> set[int]:
         """Return the groups (indices) that list this very term."""
@@ -255,7 +272,7 @@ class Terms(LinearFeature[Begun]):
         return START
 
     def advance(self, state: Begun, symbol: int) -> Begun:
-        tables = self.tables
+        tables = self.tables  # what `TermLists.read` finds byte by byte
         token = tables.spelled[symbol]
         if not token:  # the end of a text, or nothing that is seen
             return START if symbol == self.vocabulary.eos else state
@@ -351,6 +368,14 @@ def _joined(parts: Sequence[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
     value = np.zeros((len(words), parts[0][1].shape[1]))
     np.maximum.at(value, row, np.concatenate([own for _, own in parts]))
     return words, value
+
+
+@lru_cache(maxsize=2**14)
+def _parts(text: bytes) -> list[tuple[bytes, bool]]:
+    """Return a text cut into words and the single bytes of what is no part of one, with whether each is a word."""
+    flags = in_words(text)
+    edges = (i for i in range(len(text) + 1) if not (0 < i < len(text) and flags[i - 1] and flags[i]))
+    return [(text[start:end], flags[start]) for start, end in pairwise(edges)]
 
 
 def expanded(terms: Iterable[str], lexicon: Lexicon | None = None, *, capitals: bool = False) -> list[str]:
