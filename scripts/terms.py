@@ -37,29 +37,12 @@ from llrnn.knowledge.backgrounds.neural import HuggingFace
 from llrnn.knowledge.process import Batch
 from llrnn.model.scoring import sentence_log_probs
 from llrnn.text.encoded import EncodedText
+from llrnn_lab.studies.frozen_adaptation import articles
 
 RARE, WORDS = 12, 400  # times in the training text, and words of an article that are read
 SCALES, BIASES = [n / 20 for n in range(31)], [n / 4 for n in range(25)]
 FIT, MOST = 180, 0.01  # articles that weights are learnt on; nats that another word may lose
 PREFIX = "The old library in the centre of the town"
-
-
-def articles(path: Path) -> list[str]:
-    """The articles of a part of WikiText-2 as plain text, without headings and lines with unknown words' brackets."""
-    made: list[list[str]] = []
-    for line in gzip.decompress(path.read_bytes()).decode().splitlines():
-        if re.fullmatch(r" ?= [^=]+ = ?", line):
-            made.append([])
-        elif made and line.strip() and not line.strip().startswith("="):
-            made[-1].append(line.strip())
-    return [plain(" ".join(" ".join(lines).split()[:WORDS])) for lines in made]
-
-
-def plain(text: str) -> str:
-    """Text of WikiText without the blanks of its tokens."""
-    text = re.sub(r" @(.)@ ", r"\1", text).replace("<unk>", "unknown")
-    text = re.sub(r" ([.,;:!?)\]%'])", r"\1", text)
-    return re.sub(r"([(\[$]) ", r"\1", re.sub(r'" ([^"]*) "', r'"\1"', text))
 
 
 def rare_words(text: str, counts: Counter[str]) -> set[str]:
@@ -142,7 +125,7 @@ def worth(lm: llrnn.LLRNN, data: Path, many: int) -> dict[str, Any]:
         del models[1:-1]
         return Article(text, own & listed, listed, CellMasses.joined(list(masses(models[-1], text))))
 
-    train, valid, test = (articles(data / "wikitext2" / f"{part}.txt.gz") for part in ("train", "valid", "test"))
+    train, valid, test = (articles(data / "wikitext2" / f"{part}.txt.gz", WORDS) for part in ("train", "valid", "test"))
     parts = {"train": [read(text, n) for n, text in enumerate(train[:FIT])]}
     parts |= {"valid": [read(text, 1_000 + n) for n, text in enumerate(valid)]}
     parts |= {"test": [read(text, 2_000 + n) for n, text in enumerate(test)]}
@@ -233,6 +216,7 @@ def cost(model: llrnn.LLRNN, data: Path, rounds: int = 3) -> dict[str, Any]:
     rule = SequenceBiasLogitsProcessor(
         [[lm.tokenizer.encode(" " + term), 3.0] for term in dict.fromkeys(drawn.sample(known, 10_000))]
     )
+    next_tokens(model, 1, rows)  # moves the language model to the device
     times: dict[str, list[float]] = defaultdict(list)
     for _ in range(rounds):
         times["language model alone"] += next_tokens_alone(lm, model.device, steps, rows)
@@ -248,7 +232,7 @@ def cost(model: llrnn.LLRNN, data: Path, rounds: int = 3) -> dict[str, Any]:
 
 def sentences(lm: llrnn.LLRNN, data: Path, count: int = 1_000) -> dict[str, Any]:
     """Seconds for sentences scored by words (own cut) and by plain tokens, in turn, the least of two rounds each."""
-    text = " ".join(articles(data / "wikitext2" / "test.txt.gz"))
+    text = " ".join(articles(data / "wikitext2" / "test.txt.gz", WORDS))
     lines = [one for one in re.split(r"(?<=[.!?]) (?=[A-Z])", text) if 5 <= len(one.split()) <= 40][:count]
     corpus = llrnn.Corpus.from_sentences([lm.read(line) for line in lines])
     encoded, words = EncodedText.encode(corpus, lm.vocabulary), PieceWords.of(lm)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from llrnn.cli.options import Device, Seed, device_named, make_output_folder
 from llrnn.ground.errors import ConfigError
+from llrnn.ground.files import write_atomically
 
 Data = Annotated[Path, typer.Option(help="The corpora: shared data for French, or a folder with one UD treebank.")]
 Out = Annotated[Path, typer.Option(help="The folder for models, results and tables.")]
@@ -122,49 +124,47 @@ def adaptation_verb(
 def frozen_adaptation_verb(
     data: Data,
     out: Out,
-    novel: Annotated[str, typer.Option(help="Part of the name of a novel.")] = "Flaubert",
+    lm: Annotated[str, typer.Option(help="smollm2, a folder of transformers, or a .gguf file.")] = "smollm2",
     prepared: Annotated[bool, typer.Option(help="--data is a folder that --only-prepare wrote.")] = False,
-    only_prepare: Annotated[bool, typer.Option(help="Write the texts and the tokenizer, and end.")] = False,
-    sizes: Annotated[list[int] | None, typer.Option("--size", min=100, help="Words of the domain text.")] = None,
-    layers: Annotated[int, typer.Option(min=1, help="Of the GPT.")] = 4,
-    width: Annotated[int, typer.Option(min=4, help="Of the GPT, a multiple of 4.")] = 256,
-    epochs: Annotated[int, typer.Option(min=1, help="Of the GPT's own training.")] = 10,
-    sentences: Annotated[int | None, typer.Option(min=20, help="Of the general text, for a trial.")] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Positions of a batch in the GPT's own training.")] = 8_192,
+    only_prepare: Annotated[bool, typer.Option(help="Write the texts, and end.")] = False,
+    sizes: Annotated[list[int] | None, typer.Option("--size", min=20, help="Words of the domain text.")] = None,
+    seeds: Seeds = 3,
     effort: Annotated[float, typer.Option(min=0.01, help="Times the most epochs of every adaptation.")] = 1.0,
-    tries: Annotated[int, typer.Option(min=1, max=2, help="Learning rates that each system tries.")] = 2,
-    seconds: Annotated[float | None, typer.Option(help="Begin no run after so many seconds.")] = None,
-    timing: Annotated[bool, typer.Option(help="Measure what an LM costs as background, too.")] = False,
+    seconds: Annotated[float | None, typer.Option(help="Begin nothing after so many seconds.")] = None,
+    timing: Annotated[bool, typer.Option(help="Measure what an LM costs as background instead.")] = False,
     device: Device = "cpu",
 ) -> None:
-    """A frozen GPT adapted to a novel: a log-linear model on top against LoRA and fine-tuning.
+    """A frozen language model adapted to three English texts: our layer on its state, LoRA, fine-tuning, n-grams.
 
-    Example: llrnn experiment frozen-adaptation --data ../shared/data --out runs/frozen-adaptation --device cuda
+    Example: llrnn experiment frozen-adaptation --data ../shared/data --lm smollm2 --out runs/english --device cuda
     """
     from llrnn_lab.studies import frozen_adaptation as study
+    from llrnn_lab.studies import frozen_cost
 
     device_named(device)
     make_output_folder(out)
+    if timing:
+        write_atomically(out / "timing.json", json.dumps(frozen_cost.all_times(device), indent=1).encode())
+        return
     folder = data if prepared else out / "data"
     if not prepared:
-        study.prepare(data, folder, novel=novel)
+        study.prepare(data, folder)
     if only_prepare:
         return
-    gpt = study.Sizes(layers=layers, width=width, epochs=epochs, batch=batch, sentences=sentences)
-    measured = study.LANGUAGE_MODELS if timing else ()
     found = study.run(
         folder,
         out,
+        lm=lm,
         sizes=sizes or study.SIZES,
-        gpt=gpt,
+        seeds=seeds,
         device=device,
         effort=effort,
-        tries=tries,
         seconds=seconds,
-        timing=measured,
         tell=tell,
     )
-    typer.echo(study.table(found))
+    if found:
+        write_atomically(out / "frozen-lm.json", json.dumps(found, indent=1).encode())
+        typer.echo(study.table(found))
 
 
 @experiment_app.command("ensembles")
