@@ -5,6 +5,8 @@ Trained for a moment only: the page must show whatever a model says.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from llrnn import (
     GRU,
     LLRNN,
@@ -15,10 +17,12 @@ from llrnn import (
     Token,
     Vocabulary,
     backgrounds,
+    bias,
     contextual,
     domains,
     features,
     french,
+    open_lm,
     train,
 )
 from llrnn.model.controllers import Attentive, Encoder
@@ -88,3 +92,23 @@ def waiter() -> LLRNN:
     )
     model.provenance = {"config": {"corpus": {"conditions": "act"}}}
     return model
+
+
+def listed(folder: Path) -> Served:
+    """Untrained, over bytes and their pairs as GPT-2 writes them, with the list `animals`, of a word and a phrase."""
+    import torch
+    import transformers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=290, special_tokens=["<|end|>"], initial_alphabet=alphabet)
+    made.train_from_iterator(["le chat noir dort sur le lit", "le chien mange le pain"] * 4, trainer)
+    transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<|end|>").save_pretrained(folder)
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=290, n_layer=1, n_head=1, n_embd=8, n_positions=64, bos_token_id=0, eos_token_id=0
+    )
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    return Served("listed", bias(open_lm(folder), {"animals": ["chat", "été noir"]}, weight=3.0))

@@ -39,6 +39,8 @@ from llrnn.model.checkpoint import open_background, open_model
 from llrnn.model.controllers import Silent
 from llrnn.model.lm import no_features
 from llrnn.model.scoring import sentence_log_probs
+from llrnn.serve.engine import NextQuestion, answered, read_words
+from llrnn.serve.messages import NextRequest, ReadRequest
 from llrnn.serve.served import open_served
 from llrnn.text.encoded import EncodedText
 from llrnn.text.tokenisers import TokenPieces, restore
@@ -316,6 +318,20 @@ def test_the_server_opens_it_and_completes_with_blanks(folder: Path) -> None:
     found = llrnn.complete(served.model, "le", served.model.read("le chat")[1], k=1)
     assert found.letters == " chat"
     assert found[0].word.startswith(" chat")
+
+
+def test_the_server_tells_what_tokens_are_written_as(folder: Path) -> None:
+    served = open_served(folder)
+    token = served.model.read("le chat")[1]
+    asked = {"prefix": "le chat", "words": ["le"]}
+    assert read_words(served, ReadRequest(**asked)).get("written") == {
+        "le": "le",
+        token: " " + "chat"[: len(token) - 1],
+    }
+    (found,) = answered(NextQuestion, served, [NextRequest(prefix="le", words=[token], top=5)])
+    assert {one["word"] for one in (*found["top"], *found["words"])} == {*found["written"]}
+    assert found["written"][token] == served.model.piece(("le", token))
+    assert all("Ġ" not in one["prefix"] for one in served.described["examples"])
 
 
 def test_open_model_and_backgrounds_take_it_and_load_says_so(folder: Path) -> None:

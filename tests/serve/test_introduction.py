@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from helpers import small_corpus, small_model
-from llrnn import GRU, LLRNN, LSTM, Vocabulary, backgrounds, contextual, domains, explain, features
+from llrnn import GRU, LLRNN, LSTM, Vocabulary, backgrounds, bias, contextual, domains, explain, features
 from llrnn.knowledge.features import Function
 from llrnn.model.controllers import Attentive, Encoder
 from llrnn.model.decode import check_condition, read_condition
 from llrnn.model.modern import Transformer
 from llrnn.serve import introduction
-from llrnn.serve.introduction import about, condition_hint, examples, network, telling
+from llrnn.serve.introduction import about, condition_hint, examples, lists, network, telling
 from llrnn.text.conditions import Slots, Whole, parse_act
 from llrnn.text.vocabulary import EOS
 
@@ -118,3 +118,14 @@ def test_records_numbers_and_models_without_conditions() -> None:
     hint = condition_hint(LLRNN(vocabulary, output_features=features.Identity(), contextual_inputs=numbers))
     assert hint == {"acts": [], "slots": ["price"], "example": '{"price": 4.0}'}
     assert condition_hint(small_model()) == {"acts": [], "slots": [], "example": ""}
+
+
+def test_lists_are_named_with_the_weights_of_their_features() -> None:
+    model = bias(tagged(), {"pets": ["chat noir"], "verbs": ["dort"]}, weight={"pets": 2.0})
+    found = lists(model)
+    weights = {"begins": 0.0, "whole": 2.0, "continues": 2.0, "completes": 2.0, "ends": 0.0}
+    assert found == {
+        "pets": {f"pets:{one}": a for one, a in weights.items()},
+        "verbs": dict.fromkeys(found["verbs"], 0),
+    }
+    assert lists(tagged()) == {}

@@ -23,7 +23,7 @@ from llrnn.serve import app
 from llrnn.serve.app import create_app
 from llrnn.serve.engine import Engine
 from llrnn.serve.served import Served
-from page_models import ACT, BAIT, EXPERT, HOSTILE, served_models
+from page_models import ACT, BAIT, EXPERT, HOSTILE, listed, served_models
 from web_client import Address, running
 
 PREFIX = "la maison est"
@@ -643,6 +643,95 @@ def test_writing_can_be_stopped(page: Page) -> None:
     page.browser.click("#stop")
     page.browser.until(lambda: "Stopped after" in page.browser.text("#writing-summary") or None, "the end")
     assert page.browser.one("#write").is_enabled()
+
+
+# --- a language model with lists -------------------------------------------------------------------------------------
+
+EVERYTHING = """return [document.body.textContent, ...[...document.querySelectorAll("*")].flatMap((one) =>
+  ["title", "aria-label", "aria-valuetext", "placeholder", "value"].map((name) => one.getAttribute(name)).concat(
+    [one.value]))].filter(Boolean).join("\\n")"""
+
+
+@pytest.fixture(scope="module")
+def listing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    require_browser()
+    with running(create_app(Engine([listed(tmp_path_factory.mktemp("lm"))]))) as address:
+        yield address
+
+
+def columns(page: Page) -> list[list[str]]:
+    """The tokens of both columns, once they are written."""
+    quiet = "return !document.querySelector('#columns [aria-busy=true]') && document.querySelector('#stop').disabled"
+    page.browser.until(lambda: page.browser.script(quiet) or None, "both texts")
+    return [[one or "" for one in page.browser.values(f"#{name} .card", "data-word")] for name in ("cards", "cards2")]
+
+
+def greedily(page: Page, offset: float, scale: float = 1.0) -> list[str]:
+    """What the API writes after `le` where the weights of the list are changed so."""
+    names = [f"animals:{what}" for what in ("whole", "continues", "completes")]
+    changes = [{"feature": name, "offset": offset, "scale": scale} for name in names]
+    request = {"prefix": "le", "greedy": True, "max_words": 5, "stream": False, "changes": changes}
+    return [one["word"] for one in page.ask("generate", model="listed", **request)["words"]]
+
+
+@pytest.mark.slow
+def test_a_slider_for_a_list_rewrites_the_text_beside_that_without_the_list(window: Browser, listing: Address) -> None:
+    window.resize(WIDE)
+    page = Page(window, listing)
+    page.open(prefix="le", greedy="1", most="5")
+    page.browser.one(".bar")
+    page.browser.click("#write")
+    alone = greedily(page, 0.0, 0.0)
+    assert page.browser.until(lambda: columns(page) if columns(page)[1] else None, "texts") == [
+        greedily(page, 0.0),
+        alone,
+    ]
+    assert greedily(page, 0.0) != alone
+    assert page.browser.texts("#columns h3") == ["With animals", "Without animals"]
+    assert "a = 3.000" in page.browser.text(".slider.list .weight")
+    slider = page.browser.one('input[aria-label="offset of animals"]')
+    slider.send_keys(*[Keys.ARROW_LEFT] * 30)
+    page.browser.until(lambda: columns(page) == [alone, alone] or None, "equal texts at weight 0")
+    assert "a = 0.000" in page.browser.text(".slider.list .weight")
+    changed = parse_qs(urlsplit(page.browser.driver.current_url).fragment)
+    assert sorted(changed["change"]) == [f"1,-3,animals:{what}" for what in ("completes", "continues", "whole")]
+    page.browser.click('button[aria-label="reset animals"]')
+    page.browser.until(lambda: columns(page) == [greedily(page, 0.0), alone] or None, "the text with the list")
+    assert not page.browser.all("#writing-stale:not([hidden])")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+def test_tokens_are_shown_as_text(window: Browser, listing: Address, size: tuple[int, int]) -> None:
+    window.resize(size)
+    window.prefer(reduced_motion="reduce", color_scheme="light")
+    page = Page(window, listing)
+    page.open()
+    page.browser.one(".bar")
+    assert "Ġ" not in page.browser.script(EVERYTHING)  # examples, too
+    page.open(prefix="Un été, le", most="4")
+    page.browser.one(".bar")
+    assert page.browser.texts(".bar bdi")
+    page.browser.click("#write")
+    page.browser.until(lambda: page.browser.text("#writing-summary2") or None, "the texts")
+    columns(page)
+    page.browser.type(".other input", "chat")
+    page.browser.until(lambda: "chat" in page.browser.texts(".other .proposals span") or None, "the token")
+    page.browser.press(Keys.ENTER)
+    page.explains("Why chat?")
+    assert page.ask("explain", model="listed", prefix="Un été, le", word=" chat")["word"]["log_p"] == pytest.approx(
+        page.total(), abs=6e-5
+    )
+    assert "animals:whole" in page.table()
+    page.browser.click("table.sum button.feature")
+    page.browser.one(".moved")
+    page.browser.click('.bar[data-key="word:Ġchat"] .append')
+    assert page.browser.one("#prefix").get_attribute("value") == "Un été, le chat"
+    page.browser.type("#prefix", "le ch")
+    page.browser.one("#under .proposals li")
+    assert "Ġ" not in page.browser.script(EVERYTHING)
+    assert page.browser.script("return document.documentElement.scrollWidth") <= size[0]
+    assert page.browser.serious_findings() == []
 
 
 # --- links ------------------------------------------------------------------------------------------------------------

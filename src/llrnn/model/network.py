@@ -15,7 +15,7 @@ eval mode; whatever scores, generates or explains does it in eval mode, and leav
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -308,6 +308,13 @@ class LLRNN(Persistent):
         """
         before, whole = (self.write(words[-_WINDOW:end]).rstrip(_HALF) for end in (-1, None))
         return whole[len(before) :] if whole.startswith(before) else f" {words[-1]}"
+
+    def written(self, words: Iterable[str]) -> dict[str, str]:
+        """Return {token: what it adds to a text, with its blank} of tokens of a language model; {} of other words.
+
+        {"ĠParis": " Paris"}
+        """
+        return {word: self.piece(("", word)) for word in words} if self.tokeniser.has_blanks else {}
 
     @property
     def processes(self) -> tuple[Process, ...]:

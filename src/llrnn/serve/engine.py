@@ -20,6 +20,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -464,7 +465,9 @@ class NextQuestion(Question[messages.NextRequest]):
         return self._answer(require_finite(p), 0, best_words(self.model, p, [self.request.top])[0])
 
     def _answer(self, p: Distribution, n: int, best: Answer) -> Answer:
-        return {**self.header(), **best, "words": self._asked_words(p.row(n)) if self.words else []}
+        words = self._asked_words(p.row(n)) if self.words else []
+        written = self.model.written(one["word"] for one in (*best["top"], *words))
+        return {**self.header(), **best, "words": words, "written": written}
 
     def _asked_words(self, p: Distribution) -> list[Answer]:
         first = torch.zeros(len(self.words), dtype=torch.long, device=p.h.device)
@@ -486,7 +489,8 @@ def read_words(served: Served, request: messages.ReadRequest) -> Answer:
     lost = [word for word, symbol in zip(words, found, strict=True) if symbol < 0 or word in cut]
     near = {word: model.vocabulary.near(word) for word in lost[:NEARED]}
     unknown = [{"word": word, "near": near.get(word, [])} for word in lost]
-    return {"model": served.name, "background": request.background, "prefix": list(prefix), "unknown": unknown}
+    found = {"model": served.name, "background": request.background, "prefix": list(prefix), "unknown": unknown}
+    return {**found, "written": model.written(chain(words, *near.values()))}
 
 
 def _joined(model: LLRNN, prefix: str | Sequence[str], letters: str) -> str:
@@ -967,6 +971,7 @@ class Engine:
             event = text.written(len(words), rng)
             words.append(event["word"])
             event["piece"] = text.model.piece((*text.asked.words, *words))
+            event["written"] = text.model.written([event["word"]])
             log_prob += event["log_p"]
             yield "word", event
             if len(words) < request.max_words:
@@ -1088,12 +1093,14 @@ def _features(model: LLRNN, small: str, limit: int) -> Answer:
 def _words(model: LLRNN, small: str, limit: int) -> Answer:
     """Return {"words": the first `limit` of the vocabulary that contain `small`, "matching": how many do}.
 
-    `small`: in lowercase, compared with words in lowercase. Words that begin with it come first, otherwise they are in
-    the order of the vocabulary; the end-of-sentence symbol is never listed.
+    `small`: in lowercase, compared with words in lowercase. Words that begin with it come first (tokens of a language
+    model that begin with a blank and it), otherwise they are in the order of the vocabulary; the end-of-sentence symbol
+    is never listed. `written`: what tokens add to a text.
     """
+    start = "".join(model.read(f" {small}")).lower() if model.tokeniser.has_blanks else small
     found = [word for word in model.vocabulary.words if small in word.lower() and word != EOS]
-    found.sort(key=lambda word: not word.lower().startswith(small))  # stable: the most frequent stay first
-    return {"words": found[:limit], "matching": len(found)}
+    found.sort(key=lambda word: not word.lower().startswith(start))  # stable: the most frequent stay first
+    return {"words": found[:limit], "matching": len(found), "written": model.written(found[:limit])}
 
 
 def _strings(model: LLRNN, cell: str, limit: int, seed: int) -> Answer:

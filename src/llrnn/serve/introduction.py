@@ -3,6 +3,7 @@
 about(model)             a sentence or two
 telling(model, symbols)  of some symbols, best first, the one that is worth explaining
 examples(model)          prefixes of its own making, each with a word and a rival
+lists(model)             the groups of its listed terms, with their weights
 condition_hint(model)    the names that conditions had in training, and a condition to begin with
 """
 
@@ -20,6 +21,7 @@ from llrnn.ground.errors import LLRNNError
 from llrnn.inference.explanation import explain_next
 from llrnn.knowledge.contextual.base import ConditionFeature
 from llrnn.knowledge.contextual.inputs import ConditionNumbers
+from llrnn.knowledge.contextual.terms import Terms
 from llrnn.model.controllers import Attentive, Controller, Encoder, Silent, evaluating
 from llrnn.model.decode import condition_kind, generate, looks_at_conditions, prepared, read_prefix
 from llrnn.model.decode import read_condition as read
@@ -182,7 +184,8 @@ def _example(model: LLRNN, prefix: tuple[str, ...], condition: object) -> tuple[
     terms = [term for term in (*both.terms, *alone.terms) if term.share > 0 and not term.name.startswith("Word:")]
     speaks = min(terms, key=lambda term: term.name in model.context_names).name if terms else None
     merit = _worth(model, best), int(other is not None and _is_form(word, other)), len(both.terms)
-    return merit, {"prefix": " ".join(prefix), "word": word, "rival": other, "feature": speaks}
+    found = {"prefix": model.before(prefix).removesuffix(" "), "word": word, "rival": other, "feature": speaks}
+    return merit, {**found, "written": model.written({word, other or word})}
 
 
 def _rival(model: LLRNN, best: int, symbols: Sequence[int]) -> int | None:
@@ -206,6 +209,13 @@ def _is_form(word: str, other: str) -> bool:
     """
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False)))
     return alike >= max(3, 0.7 * max(len(word), len(other)))
+
+
+def lists(model: LLRNN) -> dict[str, dict[str, float]]:
+    """Return for each group of listed terms (`contextual.Terms`) its features, with their weights before any word."""
+    groups = [group for one in model.contextual if isinstance(one, Terms) for group in one.lists.groups]
+    weights = dict(zip(model.context_names, model.layer.context_bias.tolist(), strict=True))
+    return {group: {name: a for name, a in weights.items() if name.rpartition(":")[0] == group} for group in groups}
 
 
 # --- what a condition looks like --------------------------------------------------------------------------------------

@@ -586,9 +586,13 @@ class ModelAnswer(Answer):
 
 
 class AskedAnswer(ModelAnswer):
-    """Base class of answers about a prefix; `prefix`: its words as the model read them (in lowercase, say)."""
+    """Base class of answers about a prefix; `prefix`: its words as the model read them (in lowercase, say).
+
+    `written`: what tokens of a language model that the answer names add to a text, blanks included.
+    """
 
     prefix: tuple[str, ...]
+    written: dict[str, str] = {}
 
 
 class WordAnswer(Answer):
@@ -792,6 +796,7 @@ class Written(WordAnswer):
     features: tuple[str, ...]
     cell: str | None
     piece: Annotated[str, Field(description="what it adds to the text as it is written, a blank included")] = ""
+    written: dict[str, str] = {}
     alternatives: Annotated[
         tuple[Likely, ...], Field(description="the most probable words there, if they were asked for")
     ] = ()
@@ -903,13 +908,14 @@ Backgrounds = Annotated[
 class ExampleAnswer(Answer):
     """An example to try on the web page: explain why `word` follows `prefix` and not `rival`, another word or None.
 
-    `feature`: the name of one that raises the word's probability, or None.
+    `feature`: the name of one that raises the word's probability, or None; `written`: what tokens add to a text.
     """
 
     prefix: str
     word: str
     rival: str | None
     feature: Annotated[str | None, Field(description="a feature that speaks for the word")]
+    written: dict[str, str] = {}
 
 
 class ConditionHint(Answer):
@@ -928,7 +934,8 @@ class ServedModel(Answer):
 
     `symbols`: number of words and cells (symbols for sets of strings outside the vocabulary); `classes`: number of sets
     of words with equal features; `groups`: number of features by kind; `contextual`: names of features that depend on
-    the context; `conditions`: whether a request must give an input to generate from.
+    the context; `lists`: of each group of listed terms, the weights of its features; `conditions`: whether a request
+    must give an input to generate from.
     """
 
     name: str
@@ -948,6 +955,7 @@ class ServedModel(Answer):
     about: Annotated[str, Field(description="what it is, in words")] = ""
     examples: tuple[ExampleAnswer, ...] = ()
     condition: ConditionHint = ConditionHint()
+    lists: dict[str, dict[str, float]] = {}
 
 
 class ModelName(Answer):
@@ -1001,10 +1009,11 @@ class FeaturesAnswer(Answer):
 class WordsAnswer(Answer):
     """The answer to `models/NAME/words`: the first words that contain the query; `matching`: how many do.
 
-    `words`: a tuple of strings, as many as the limit of the request at most.
+    `words`: a tuple of strings, as many as the limit of the request at most; `written`: what tokens add to a text.
     """
 
     words: tuple[str, ...]
+    written: dict[str, str] = {}
     matching: int
 
 

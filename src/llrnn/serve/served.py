@@ -29,7 +29,7 @@ from llrnn.model.lm import open_lm
 from llrnn.model.network import LLRNN
 from llrnn.model.steering import FeatureNames, swap, tables_of
 from llrnn.model.words import add, read_words
-from llrnn.serve.introduction import about, condition_hint, examples
+from llrnn.serve.introduction import about, condition_hint, examples, lists
 from llrnn.serve.messages import Refused, most, require_work
 from llrnn.text.conditions import Before, values_of
 from llrnn.text.tables import KnowledgeBase
@@ -209,7 +209,7 @@ class Served:
         """The description of the model in the answer to `models`: `messages.ServedModel` as a dict for JSON.
 
         Keys: name, symbols, words, classes, features, groups, contextual, backgrounds, conditions, open_vocabulary,
-        lowercase, parameters, controller, example, about, examples, condition.
+        lowercase, parameters, controller, example, about, examples, condition, lists.
         """
         model = self.model
         return {
@@ -230,6 +230,7 @@ class Served:
             "about": about(model),
             "examples": examples(model),
             "condition": condition_hint(model),
+            "lists": lists(model),
         }
 
     @cached_property

@@ -1,6 +1,7 @@
 // The HTTP API: JSON there and back, events of a stream, one kind of error, and the token where the server wants one.
 
 import { set } from "./dom.js";
+import { learnt } from "./words.js";
 
 const TOKEN = "llrnn-token";
 
@@ -21,11 +22,11 @@ export const token = {
 };
 
 export async function get(path) {
-  return (await asked(path, {})).json();
+  return learnt(await (await asked(path, {})).json());
 }
 
 export async function post(path, body) {
-  return (await asked(path, sent(body))).json();
+  return learnt(await (await asked(path, sent(body))).json());
 }
 
 /** Events of a stream, one by one: `onEvent(name, data)`. */
@@ -48,7 +49,7 @@ function emit(block, onEvent) {
   const values = (name) =>
     block.split("\n").flatMap((line) => (line.startsWith(`${name}:`) ? line.slice(name.length + 1).trimStart() : []));
   const data = values("data").join("\n");
-  if (data) onEvent(values("event").at(-1) ?? "message", JSON.parse(data));
+  if (data) onEvent(values("event").at(-1) ?? "message", learnt(JSON.parse(data)));
 }
 
 function sent(body, signal) {
@@ -140,7 +141,7 @@ export function latest(path, answered, failed) {
   async function outcome(body, signal) {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const answer = await (await asked(path, sent(body, signal))).json();
+        const answer = learnt(await (await asked(path, sent(body, signal))).json());
         return () => answered(answer);
       } catch (error) {
         const again = error instanceof ApiError && error.seconds !== null && attempt < TRIES;

@@ -2,11 +2,7 @@
 // compare it and to append it; then the words asked for by name, and all others in one, so that the shares add up.
 
 import { button, el, keyed, percent, set, tell } from "./dom.js";
-
-export const END = "</s>";
-
-/** A word as it is shown. */
-export const labelOf = (word) => (word === END ? "end of sentence" : word);
+import { END, labelOf } from "./words.js";
 
 export class Bars {
   #list = el("ol", { class: "bars" });
@@ -137,7 +133,7 @@ function fill(element, entry, longest, marks, before) {
   set(part("versus"), "aria-pressed", String(isRival));
   set(part("versus"), "aria-label", `compare ${labelOf(marks.word)} with ${labelOf(entry.word)}`);
   part("append").hidden = entry.word === END;
-  set(part("append"), "aria-label", `append ${entry.word}`);
+  set(part("append"), "aria-label", `append ${labelOf(entry.word)}`);
 }
 
 /** All words of a kind that are not listed, in one bar. */

@@ -4,10 +4,12 @@
 import { debounced } from "./api.js";
 import { el, field, freshId, set } from "./dom.js";
 import { wordsLike } from "./lexicon.js";
+import { labelOf, tokenOf } from "./words.js";
 
 /**
- * `find(text)` gives the proposals, a promise of [{ value, note }]; `take(value)` is called for the one chosen. The
- * list stands at the end of `place`, behind the field by default, and has room of its own: it covers nothing.
+ * `find(text)` gives the proposals, a promise of [{ value, label, note }], with a `label` where that is shown in the
+ * place of the value; `take(value)` is called for the one chosen. The list stands at the end of `place`, behind the
+ * field by default, and has room of its own: it covers nothing.
  */
 export function combobox(input, { label, find, take, place = null }) {
   const id = freshId("proposals");
@@ -19,10 +21,10 @@ export function combobox(input, { label, find, take, place = null }) {
 
   function show(found, marked = -1) {
     [options, active] = [found, marked];
-    const items = options.map(({ value, note }, place) => {
+    const items = options.map(({ value, label: shown = value, note }, place) => {
       const selected = String(place === active);
       const role = { id: `${id}-${place}`, role: "option", "aria-selected": selected, onclick: () => choose(place) };
-      return el("li", role, el("span", { text: value }), note ? el("small", { text: note }) : null);
+      return el("li", role, el("span", { text: shown }), note ? el("small", { text: note }) : null);
     });
     list.replaceChildren(...items);
     list.hidden = !items.length;
@@ -88,12 +90,13 @@ export function wordField(model, choose) {
   };
   const find = async (text) => {
     const { words } = text.trim() ? await wordsLike(model(), text.trim()) : { words: [] };
-    return words.map((value) => ({ value }));
+    return words.map((value) => ({ value, label: labelOf(value) }));
   };
   const search = field("Explain another word", input, "other");
   combobox(input, { label: "words", find, take });
   input.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && input.value.trim()) take(input.value.trim());
+    const typed = input.value.trim();
+    if (event.key === "Enter" && typed) find(typed).catch(() => []).then(() => take(tokenOf(typed)));
   });
   return search;
 }

@@ -1,5 +1,7 @@
 // Elements, made and filled. Data only ever goes in as text: nothing here parses HTML.
 
+import { labelOf } from "./words.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 
 export const byId = (id) => document.getElementById(id);
@@ -15,7 +17,7 @@ export function button(text, kind, onclick, attributes = {}) {
 }
 
 /** Words that are written nearly so, to be taken by a click. */
-export const nearButtons = (near, take) => near.map((word) => button(word, "near", () => take(word)));
+export const nearButtons = (near, take) => near.map((word) => button(labelOf(word), "near", () => take(word)));
 
 /** An element of SVG, likewise. */
 export function svg(tag, attributes = {}, ...children) {

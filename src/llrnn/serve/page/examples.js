@@ -3,6 +3,7 @@
 
 import { button, byId, el } from "./dom.js";
 import { store } from "./state.js";
+import { labelOf, learnt } from "./words.js";
 
 const LESS = -3; // what is added to the weight of a feature
 let shown = null; // the model whose examples are on show
@@ -17,7 +18,7 @@ export function showExamples(model) {
 }
 
 function examplesOf({ examples }) {
-  const [first] = examples;
+  const [first] = examples.map(learnt);
   if (!first) return [];
   const second = [examples[1], ...examples].find((one) => one?.rival);
   const third = [examples[2], ...examples].find((one) => one?.feature);
@@ -26,12 +27,12 @@ function examplesOf({ examples }) {
   const offered = [{ ...first, title: "What comes next?", text, state: {} }];
   if (second) {
     const { word, rival } = second;
-    const both = `${after(second)} ${word} or ${rival}?`;
+    const both = `${after(second)} ${labelOf(word)} or ${labelOf(rival)}?`;
     offered.push({ ...second, title: "Why this word, and not that one?", text: both, state: { word, rival } });
   }
   if (third) {
     const { word, feature } = third;
-    const less = `${after(third)} ${word}, with ${feature} turned down`;
+    const less = `${after(third)} ${labelOf(word)}, with ${feature} turned down`;
     const changes = [{ feature, scale: 1, offset: LESS }];
     offered.push({ ...third, title: "What if a feature counted less?", text: less, state: { word }, changes });
   }

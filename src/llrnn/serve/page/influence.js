@@ -1,6 +1,7 @@
 // Which earlier word did it: the words of the prefix and, below each, its features that moved a weight, with numbers.
 
 import { el, plain, signed } from "./dom.js";
+import { labelAt } from "./words.js";
 
 const SHOWN = 5; // features of a word; smaller ones are summed up
 const START = -1;
@@ -33,7 +34,8 @@ export function influenceView(answer) {
 const bold = (text) => el("b", {}, el("bdi", { text }));
 
 function byWord({ prefix, terms }) {
-  const words = ["start", ...prefix].map((label, place) => ({ label, position: place - 1, terms: [], sum: 0 }));
+  const labels = ["start", ...prefix.map(labelAt)];
+  const words = labels.map((label, place) => ({ label, position: place - 1, terms: [], sum: 0 }));
   for (const term of terms) {
     const word = words[term.position + 1];
     if (!word) continue;

@@ -1,7 +1,7 @@
 // One model's view of the prefix: the next words, why the chosen one, its weights by hand, and which words moved them.
 
 import { latest } from "./api.js";
-import { Bars, isCell, labelOf } from "./bars.js";
+import { Bars, isCell } from "./bars.js";
 import { wordField } from "./combobox.js";
 import { el, freshId, nearButtons, percent, plain, say, set, tell } from "./dom.js";
 import { influenceView } from "./influence.js";
@@ -9,6 +9,7 @@ import { queryOf, stringsOf, wantsCondition } from "./lexicon.js";
 import { Sliders } from "./sliders.js";
 import { store } from "./state.js";
 import { Why } from "./why.js";
+import { labelOf } from "./words.js";
 
 const TOP = 12;
 const NOTHING = { word: "", rival: "", view: "both" }; // no word is chosen

@@ -6,6 +6,7 @@ import { combobox } from "./combobox.js";
 import { byId, el, nearButtons, say, set } from "./dom.js";
 import { wordsLike } from "./lexicon.js";
 import { store } from "./state.js";
+import { added, isToken, labelOf } from "./words.js";
 
 const NAMES = 20; // of acts or slots that are listed
 const PAUSE = 180; // milliseconds without a key, before the text is read
@@ -98,7 +99,7 @@ export class Setup {
   }
 
   append(word) {
-    this.#write(`${this.#prefix.value.trimEnd()} ${word}`.trimStart());
+    this.#write(`${this.#prefix.value.trimEnd()}${added(word)}`.trimStart());
   }
 
   #write(text) {
@@ -118,11 +119,12 @@ export class Setup {
     const [typed] = /\S*$/.exec(text);
     if (!typed) return [];
     const { words } = await wordsLike(this.#model, typed);
-    return words.filter((word) => word !== typed).slice(0, 8).map((value) => ({ value }));
+    return words.filter((word) => word !== typed).slice(0, 8).map((value) => ({ value, label: labelOf(value) }));
   }
 
   #take(word) {
-    this.#prefix.value = `${this.#prefix.value.replace(/\S*$/, "")}${word} `;
+    const [form, blank] = isToken(word) ? [added(word).trimStart(), ""] : [word, " "];
+    this.#prefix.value = `${this.#prefix.value.replace(/\S*$/, "")}${form}${blank}`;
     this.#typed.now();
   }
 }

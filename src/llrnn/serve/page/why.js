@@ -1,8 +1,8 @@
 // Why this word, or why not that other one: the waterfall, its table, and the choice between the two words' views.
 
-import { labelOf } from "./bars.js";
 import { button, el, nearButtons, say, tell } from "./dom.js";
 import { folds, partsOfComparison, partsOfWord, sumTable, waterfall } from "./sum.js";
+import { labelOf } from "./words.js";
 
 const TITLE = "Why this word?";
 

@@ -1,21 +1,24 @@
-// A sentence, written word by word from the prefix, each word with its features below it (the paper's Table 5, alive).
-// A click on a word goes to its place: the words before it become the prefix, and the word is explained.
+// What a model writes from the prefix (the paper's Table 5, alive), and how. A model with lists of terms writes twice,
+// with the lists and without, and anew as soon as weights are changed.
 
-import { stream } from "./api.js";
-import { END, labelOf } from "./bars.js";
-import { button, byId, counted, el, percent, plain, say, set, tell } from "./dom.js";
+import { debounced } from "./api.js";
+import { byId, counted, el, say, set, tell } from "./dom.js";
+import { Sentence } from "./sentence.js";
 import { store } from "./state.js";
 
 const NUMBERS = ["seed", "temperature", "most"]; // fields of the state
+const PAUSE = 150; // milliseconds for which a slider rests, before the text is written anew
 
 export class Writing {
-  #cards = byId("cards");
+  #columns = [
+    new Sentence(byId("cards"), byId("writing-summary")),
+    new Sentence(byId("cards2"), byId("writing-summary2")),
+  ];
   #message = byId("writing-message");
-  #summary = byId("writing-summary");
-  #flight = null;
   #shown = null; // the request whose sentence is on show, as text
-  #words = [];
-  #log = 0; // their log p
+  #wanted = null; // that request
+  #lists = []; // the lists of its model
+  #later = debounced(() => this.#write(), PAUSE);
   #request; // (state) => what would be sent
   #failed; // (error) => whether someone else has dealt with it
 
@@ -27,7 +30,7 @@ export class Writing {
       this.#shown = null; // write again, also what was written before
       store.change({ written: this.#request(store.state) });
     });
-    byId("stop").addEventListener("click", () => this.#flight?.abort());
+    byId("stop").addEventListener("click", () => this.#columns.forEach((column) => column.stop()));
     for (const name of NUMBERS) {
       byId(name).addEventListener("change", ({ target }) => {
         if (target.reportValidity() && target.value !== "") store.change({ [name]: Number(target.value) }, name);
@@ -49,9 +52,7 @@ export class Writing {
     const way = state.greedy ? "always the best word" : `seed ${state.seed}, temperature ${state.temperature}`;
     say(byId("how-now"), `${way}, ${counted(state.most, "word")} at most`);
     byId("writing").hidden = state.written === null;
-    const text = JSON.stringify(state.written);
-    if (state.written === null) this.#clear();
-    else if (text !== this.#shown) this.#write(state.written, text);
+    this.#want(state, there);
     this.#mark(state);
   }
 
@@ -60,88 +61,66 @@ export class Writing {
     this.#shown = null;
   }
 
+  /** What was asked for; of a model with lists, with the weights of now. */
+  #want(state, models) {
+    const { written } = state;
+    const { lists = {} } = models.find(({ name }) => name === written?.model) ?? {};
+    const { model, changes } = this.#request(state);
+    const isAnew = Object.keys(lists).length > 0 && model === written.model;
+    this.#wanted = isAnew ? { ...written, changes } : written;
+    this.#lists = lists;
+    const text = JSON.stringify(this.#wanted);
+    if (written === null) this.#clear();
+    else if (text !== this.#shown) {
+      this.#shown = text;
+      if (text === JSON.stringify(written)) this.#later.now();
+      else this.#later();
+    }
+  }
+
   #clear() {
-    this.#flight?.abort();
-    this.#flight = this.#shown = null;
+    this.#shown = null;
+    this.#columns.forEach((column) => column.clear());
     this.#busy(false);
-    this.#words = [];
-    this.#log = 0;
-    this.#cards.replaceChildren();
-    say(this.#summary, "");
     tell(this.#message, null);
   }
 
-  async #write(request, text) {
-    this.#clear();
-    this.#shown = text;
-    const flight = (this.#flight = new AbortController());
+  /** Both columns at once; what was written before is dropped. */
+  async #write() {
+    if (this.#wanted === null) return; // by now
+    const [text, names] = [this.#shown, Object.keys(this.#lists)];
+    const requests = names.length ? [this.#wanted, without(this.#wanted, this.#lists)] : [this.#wanted];
+    tell(this.#message, null);
     this.#busy(true);
-    const given = (word) => el("li", { class: "given" }, el("bdi", { class: "word", text: word }));
-    this.#cards.append(...request.prefix.map(given));
-    try {
-      await stream("/v1/generate", request, flight.signal, (name, data) => {
-        if (this.#flight === flight) this.#event(name, data, request);
-      });
-    } catch (error) {
-      if (this.#flight === flight) this.#ended(error, flight);
-    }
-    if (this.#flight === flight) {
-      this.#flight = null;
-      this.#busy(false);
-    }
-  }
-
-  #ended(error, flight) {
-    if (flight.signal.aborted) say(this.#summary, `Stopped after ${counted(this.#words.length, "word")}.`);
-    else if (!this.#failed(error)) tell(this.#message, error.message);
-  }
-
-  #event(name, data, request) {
-    if (name === "word") this.#card(data, request);
-    else if (name === "error") tell(this.#message, data.message);
-    else if (name === "done") {
-      if (data.finished) this.#end(data.log_prob, request);
-      const end = data.finished ? "and the end of the sentence" : "and no end yet";
-      const who = `${request.model} wrote ${counted(data.words.length, "word")} ${end}`;
-      say(this.#summary, `${who}: log p = ${plain(data.log_prob, 3)}.`);
-    }
-  }
-
-  /** The end has no event of its own: its log p is what is left of the whole. */
-  #end(total, request) {
-    const p = Math.exp(Math.min(0, total - this.#log));
-    this.#card({ word: END, p, log_p: 0, features: [], cell: null }, request);
-  }
-
-  #card(data, request) {
-    const before = [...request.prefix, ...this.#words];
-    this.#words.push(data.word);
-    this.#log += data.log_p;
-    const go = () => store.change({ prefix: before.join(" "), word: data.word, rival: "", view: "both" });
-    const opener = button("", null, go, { title: "why this word here?" });
-    opener.append(el("bdi", { class: "word", text: labelOf(data.word) }));
-    opener.append(el("span", { class: "number", text: percent(data.p) }));
-    const names = data.cell ? [data.cell, ...data.features] : data.features;
-    const features = el("ul", { class: "features" }, ...names.map((name) => el("li", {}, el("bdi", { text: name }))));
-    const about = { "data-p": data.p, "data-place": before.length, "data-word": data.word };
-    this.#cards.append(el("li", { class: "card", ...about }, opener, features));
+    for (const part of ["with", "without", "column2"]) byId(part).hidden = !names.length;
+    say(byId("with"), `With ${names.join(", ")}`);
+    say(byId("without"), `Without ${names.join(", ")}`);
+    this.#columns[1].clear();
+    const failed = (error) => this.#failed(error) || tell(this.#message, error.message);
+    await Promise.all(requests.map((request, place) => this.#columns[place].write(request, failed)));
+    if (text === this.#shown) this.#busy(false);
   }
 
   #busy(busy) {
     byId("write").disabled = busy;
     byId("stop").disabled = !busy;
-    set(this.#cards, "aria-busy", String(busy));
   }
 
   /** The card of the word that is explained now, and whether the sentence was written under other settings. */
   #mark(state) {
     const place = this.#request(state).prefix.length; // in the words that the server has read
-    for (const card of this.#cards.querySelectorAll(".card")) {
+    for (const card of byId("cards").querySelectorAll(".card")) {
       const isHere = Number(card.dataset.place) === place && card.dataset.word === state.word;
       set(card.querySelector("button"), "aria-pressed", String(isHere));
     }
     const others = (request) => JSON.stringify({ ...request, prefix: [] });
-    const differs = state.written !== null && others(this.#request(state)) !== others(state.written);
+    const differs = state.written !== null && others(this.#request(state)) !== others(this.#wanted);
     byId("writing-stale").hidden = !differs;
   }
+}
+
+/** The same request with all weights of lists at 0. */
+function without(request, lists) {
+  const names = Object.values(lists).flatMap((weights) => Object.keys(weights));
+  return { ...request, changes: [...request.changes, ...names.map((feature) => ({ feature, scale: 0, offset: 0 }))] };
 }
